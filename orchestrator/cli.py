@@ -1,0 +1,6 @@
+"""The console command, `svmbench`."""
+
+
+def main() -> int:
+    """Run the command line."""
+    return 0

@@ -1,0 +1,1 @@
+"""Geometric support vector machines as scikit-learn estimators over numba kernels."""
