@@ -1,0 +1,181 @@
+"""What to run next: pure functions and small state machines that know nothing of Dask.
+
+Trainings differ in cost by orders of magnitude. Paths are gathered into batches of about a second, so
+that a task's overhead vanishes, and the dearest work starts first, so that no long tail is left.
+"""
+
+import heapq
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from orchestrator.study import REFIT, Path
+
+TARGET_SECONDS = 2.0
+"""Expected work of a full batch."""
+
+LEAST_SECONDS = 0.1
+"""Expected work below which a batch is not split further, however near the end of the study is."""
+
+MAX_ATTEMPTS = 3
+"""How many times a path may take its worker down, alone in its batch, before it is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The size of a dataset, for predicting costs: samples, features, classes."""
+
+    n: int
+    d: int
+    classes: int
+
+
+class CostModel:
+    """Predict the seconds of a training; learn from the study's own finished trials.
+
+    Seconds grow roughly as n_train^1.7 · d^0.5; one factor per dataset × arm, a running mean of
+    observed ÷ predicted, corrects for everything else. Costs order and size the work; they never
+    touch its results.
+
+    Parameters
+    ----------
+    shapes : mapping of str to Shape
+        Sizes of the datasets by name.
+    """
+
+    _SECONDS = 2e-8
+
+    def __init__(self, shapes: Mapping[str, Shape]):
+        self._shapes = shapes
+        self._factors: dict[tuple[str, str], float] = {}
+        self._weights: dict[tuple[str, str], float] = {}
+
+    def seconds(self, path: Path, outer: int, inner: int) -> float:
+        """Return the expected seconds of a path under `outer` × `inner` folds."""
+        return len(path) * self.training_seconds(path.dataset, path.solver, path.inner == REFIT, outer, inner)
+
+    def training_seconds(self, dataset: str, solver: str, refit: bool, outer: int, inner: int) -> float:
+        """Return the expected seconds of one training and its evaluation."""
+        shape = self._shapes[dataset]
+        share = (1 - 1 / outer) * (1 if refit else 1 - 1 / inner)
+        base = 5e-4 + self._SECONDS * (share * shape.n) ** 1.7 * shape.d**0.5
+        return base * self._factors.get((dataset, solver), self._typical(solver))
+
+    def _typical(self, solver: str) -> float:
+        """Return the mean factor of the solver on other datasets: a better guess than none."""
+        known = [factor for (_, name), factor in self._factors.items() if name == solver]
+        return sum(known) / len(known) if known else 1.0
+
+    def observe(self, dataset: str, solver: str, expected: float, observed: float) -> None:
+        """Tell what a batch cost that was expected to cost `expected` seconds."""
+        if expected <= 0 or observed <= 0:
+            return
+        pair = (dataset, solver)
+        factor = self._factors.get(pair, self._typical(solver))
+        weight = self._weights.get(pair, 0.0)
+        # Recent batches count for more, so that the model follows the search into dearer regions.
+        kept = min(weight, 20.0)
+        self._factors[pair] = (kept * factor + factor * observed / expected) / (kept + 1.0)
+        self._weights[pair] = kept + 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Paths that travel to a worker together; all of one dataset and one arm.
+
+    Attributes
+    ----------
+    number : int
+        Unique within a run.
+    attempt : int
+        1, and one more each time a worker was lost with the batch.
+    expected_seconds : float
+    """
+
+    number: int
+    dataset: str
+    solver: str
+    paths: tuple[Path, ...]
+    attempt: int
+    expected_seconds: float
+
+    @property
+    def n_trials(self) -> int:
+        """Number of trainings in the batch."""
+        return sum(map(len, self.paths))
+
+
+class WorkQueue:
+    """Waiting paths, dearest first, handed out in batches.
+
+    Paths of one dataset × arm stay together, in the order of their splits, so that a worker slices and
+    scales a split's rows once. Refits go first: they end a search and free its memory.
+    """
+
+    def __init__(self, costs: CostModel, outer: int, inner: int):
+        self._costs = costs
+        self._folds = (outer, inner)
+        self._lanes: dict[tuple[str, str], list[tuple[int, int, Path]]] = {}
+        self._retries: list[tuple[Path, int]] = []
+        self._order = itertools.count()
+        self._numbers = itertools.count(1)
+        self._waiting = 0
+
+    def __len__(self) -> int:
+        return self._waiting + len(self._retries)
+
+    def add(self, paths: Iterable[Path]) -> None:
+        """Queue paths for their first attempt."""
+        for path in paths:
+            lane = self._lanes.setdefault((path.dataset, path.solver), [])
+            heapq.heappush(lane, (0 if path.inner == REFIT else 1, next(self._order), path))
+            self._waiting += 1
+
+    def retry(self, batch: Batch) -> list[Path]:
+        """Queue a lost batch's paths again, each alone, so that only a guilty one is lost again.
+
+        Returns
+        -------
+        list of Path
+            The paths that have used up their attempts and are not queued.
+        """
+        if batch.attempt >= MAX_ATTEMPTS and len(batch.paths) == 1:
+            return list(batch.paths)
+        self._retries += [(path, batch.attempt + 1) for path in batch.paths]
+        return []
+
+    def seconds(self) -> float:
+        """Return the expected seconds of everything that waits."""
+        lanes = sum(
+            len(lane) * self._costs.seconds(lane[0][2], *self._folds) for lane in self._lanes.values() if lane
+        )
+        return lanes + sum(self._costs.seconds(path, *self._folds) for path, _ in self._retries)
+
+    def next_batch(self, slots: int) -> Batch | None:
+        """Take the next batch for one of `slots` workers, or None when nothing waits.
+
+        Towards the end batches shrink, so that all workers finish together.
+        """
+        if self._retries:
+            path, attempt = self._retries.pop(0)
+            return self._batch([path], attempt)
+        lanes = [lane for lane in self._lanes.values() if lane]
+        if not lanes:
+            return None
+        lane = max(lanes, key=self._urgency)
+        target = min(TARGET_SECONDS, max(LEAST_SECONDS, self.seconds() / (4 * slots)))
+        paths, seconds = [], 0.0
+        while lane and (not paths or seconds + self._costs.seconds(lane[0][2], *self._folds) <= target):
+            path = heapq.heappop(lane)[2]
+            paths.append(path)
+            seconds += self._costs.seconds(path, *self._folds)
+        self._waiting -= len(paths)
+        return self._batch(paths, attempt=1)
+
+    def _urgency(self, lane: list[tuple[int, int, Path]]) -> tuple[bool, float]:
+        refit, _, path = lane[0]
+        return refit == 0, self._costs.seconds(path, *self._folds)
+
+    def _batch(self, paths: list[Path], attempt: int) -> Batch:
+        seconds = sum(self._costs.seconds(path, *self._folds) for path in paths)
+        return Batch(next(self._numbers), paths[0].dataset, paths[0].solver, tuple(paths), attempt, seconds)

@@ -1,0 +1,441 @@
+"""The Parquet tables of a study: the only source of truth, and the only place that knows pyarrow.
+
+A part file is written under a temporary name, synced and renamed, so that a reader sees whole files
+only. A killed study leaves nothing behind but what it finished. Rows are never changed: a repeated
+key is resolved on reading, and `compact` merges the parts into one.
+"""
+
+import json
+import os
+import uuid
+import warnings
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import filelock
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from orchestrator.results import StudyResults
+from orchestrator.study import REFIT
+
+SCHEMA_VERSION = 1
+_VERSION_KEY = b"svmbench_schema_version"
+
+TRIAL_SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),
+        ("identity", pa.string()),
+        ("study", pa.string()),
+        ("dataset", pa.string()),
+        ("solver", pa.string()),
+        ("outer", pa.int32()),
+        ("inner", pa.int32()),
+        ("status", pa.string()),
+        ("message", pa.string()),
+        ("score", pa.float64()),
+        ("n_correct", pa.int64()),
+        ("n_test", pa.int64()),
+        ("n_train", pa.int64()),
+        ("n_features", pa.int64()),
+        ("n_classes", pa.int64()),
+        ("n_sv", pa.int64()),
+        ("sv_share", pa.float64()),
+        ("n_iter", pa.int64()),
+        ("n_kernel_evals", pa.int64()),
+        ("gap", pa.float64()),
+        ("objective", pa.float64()),
+        ("converged", pa.bool_()),
+        ("fit_status", pa.string()),
+        ("fit_seconds", pa.float64()),
+        ("fit_cpu_seconds", pa.float64()),
+        ("predict_seconds", pa.float64()),
+        ("predict_cpu_seconds", pa.float64()),
+        ("gram_seconds", pa.float64()),
+        ("compile_seconds", pa.float64()),
+        ("profile", pa.string()),
+        ("shared_gram", pa.bool_()),
+        ("warm_started", pa.bool_()),
+        ("seed", pa.int64()),
+        ("host", pa.string()),
+        ("worker", pa.string()),
+        ("attempt", pa.int32()),
+        ("started_at", pa.timestamp("us", tz="UTC")),
+        ("finished_at", pa.timestamp("us", tz="UTC")),
+        ("run_id", pa.string()),
+        ("versions", pa.string()),
+    ]
+)
+"""The fixed columns of a trial; `param_<name>` follow `inner`, `score_<metric>` follow `score`."""
+
+SELECTION_SCHEMA = pa.schema(
+    [
+        ("identity", pa.string()),
+        ("study", pa.string()),
+        ("dataset", pa.string()),
+        ("solver", pa.string()),
+        ("outer", pa.int32()),
+        ("inner_score", pa.float64()),
+        ("inner_se", pa.float64()),
+        ("n_tied", pa.int64()),
+        ("n_candidates", pa.int64()),
+        ("n_failed", pa.int64()),
+    ]
+)
+
+RUN_COLUMNS = frozenset(
+    {
+        "fit_seconds",
+        "fit_cpu_seconds",
+        "predict_seconds",
+        "predict_cpu_seconds",
+        "gram_seconds",
+        "compile_seconds",
+        "host",
+        "worker",
+        "attempt",
+        "started_at",
+        "finished_at",
+        "run_id",
+    }
+)
+"""The columns in which two runs of the same study may differ; all others are identical bit for bit."""
+
+_ORDER = ["dataset", "solver", "outer", "inner"]
+_SMALL_PART_BYTES = 16 << 20
+
+
+class StoreError(RuntimeError):
+    """A study's folder cannot be read or written; the message says which and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTrial:
+    """What a resumed run has to know about a finished trial."""
+
+    status: str
+    score: float
+
+
+class Store:
+    """The tables of one study under one folder.
+
+    Parameters
+    ----------
+    folder : Path
+        `results/NAME`; made on the first write.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = Path(folder)
+        self.trials_folder = self.folder / "trials"
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def lock(self) -> filelock.BaseFileLock:
+        """Claim the study for one writer, or raise `StoreError` naming who has it.
+
+        The operating system frees the lock when its holder dies, however it dies.
+        """
+        self._make_folders()
+        lock = filelock.FileLock(self.folder / ".lock")
+        holder = self.folder / ".lock-holder"
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            who = holder.read_text().strip() if holder.exists() else "another process"
+            raise StoreError(
+                f"study {self.folder.name!r} is being run by {who}; wait for it, stop it, or choose "
+                f"another name with study=NAME"
+            ) from None
+        holder.write_text(f"process {os.getpid()} on {os.uname().nodename}\n")
+        return lock
+
+    def _make_folders(self) -> None:
+        try:
+            self.trials_folder.mkdir(parents=True, exist_ok=True)
+            probe = self.folder / f".probe-{uuid.uuid4().hex}"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise StoreError(
+                f"cannot write to the results folder {self.folder}: {error.strerror}; "
+                f"choose a writable one with paths.results=DIR"
+            ) from None
+
+    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write the rows of finished trials as one new part, whole or not at all."""
+        rows = list(rows)
+        if rows:
+            table = _with_order(pa.Table.from_pylist(rows, schema=_schema_for(TRIAL_SCHEMA, rows)))
+            self._write(table, self.trials_folder / _part_name())
+
+    def write_outer(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Replace `outer.parquet`, one row per refit."""
+        rows = list(rows)
+        self._write(
+            pa.Table.from_pylist(rows, schema=_schema_for(TRIAL_SCHEMA, rows)), self.folder / "outer.parquet"
+        )
+
+    def write_selections(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Replace `selections.parquet`, one row per dataset × arm × outer fold."""
+        rows = list(rows)
+        self._write(
+            pa.Table.from_pylist(rows, schema=_schema_for(SELECTION_SCHEMA, rows)),
+            self.folder / "selections.parquet",
+        )
+
+    def write_provenance(self, run_id: str, facts: Mapping[str, Any]) -> None:
+        """Replace `provenance/<run_id>.json`."""
+        folder = self.folder / "provenance"
+        folder.mkdir(parents=True, exist_ok=True)
+        _replace(folder / f"{run_id}.json", json.dumps(facts, indent=2, default=str).encode())
+
+    def compact(self, everything: bool = True) -> None:
+        """Merge the parts into one, sorted and without repeated keys.
+
+        Killed half-way, it leaves rows twice but loses none; the next reading or compaction mends that.
+
+        Parameters
+        ----------
+        everything : bool
+            Merge large parts too. A running study merges its small ones only.
+        """
+        parts = [
+            part for part in self._parts() if everything or part.stat().st_size < _SMALL_PART_BYTES
+        ]
+        tables = {part: table for part in parts if (table := _read_part(part)) is not None}
+        if not tables or (len(tables) == 1 and not everything):
+            return
+        table = _unique(_unify(list(tables.values())))
+        self._write(table, self.trials_folder / _part_name())
+        for part in tables:
+            part.unlink()
+
+    def _write(self, table: pa.Table, target: Path) -> None:
+        metadata = {**(table.schema.metadata or {}), _VERSION_KEY: str(SCHEMA_VERSION).encode()}
+        sink = pa.BufferOutputStream()
+        pq.write_table(table.replace_schema_metadata(metadata), sink, compression="zstd")
+        _replace(target, sink.getvalue())
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def _parts(self) -> list[Path]:
+        return sorted(self.trials_folder.glob("part-*.parquet"))
+
+    def _trials(self, columns: list[str] | None = None) -> pa.Table:
+        while True:
+            try:
+                tables = [table for part in self._parts() if (table := _read_part(part, columns)) is not None]
+            except FileNotFoundError:
+                continue  # a running study merged a part between our listing and our reading
+            return _unique(_unify(tables or [TRIAL_SCHEMA.empty_table()]))
+
+    def stored(self) -> dict[str, StoredTrial]:
+        """Map the key of every stored trial to its status and score."""
+        table = self._trials(["key", "status", "score", "finished_at"])
+        nan = float("nan")
+        return {
+            key: StoredTrial(status, nan if score is None else score)
+            for key, status, score in zip(
+                table["key"].to_pylist(),
+                table["status"].to_pylist(),
+                table["score"].to_pylist(),
+                strict=True,
+            )
+        }
+
+    def refits(self) -> dict[str, dict[str, Any]]:
+        """Map the key of every stored refit to its whole row."""
+        table = self._trials()
+        mask = pc.equal(table["inner"], REFIT)
+        return {row["key"]: row for row in table.filter(mask).to_pylist()}
+
+    def trials(self) -> pd.DataFrame:
+        """Return every stored trial, one row a key, in canonical order."""
+        return _to_pandas(_with_order(self._trials()))
+
+    def provenance(self) -> list[dict[str, Any]]:
+        """Return the provenance of every run, oldest first."""
+        runs = []
+        for path in (self.folder / "provenance").glob("*.json"):
+            with suppress(json.JSONDecodeError):
+                runs.append(json.loads(path.read_text()))
+        return sorted(runs, key=lambda run: run.get("started_at", ""))
+
+    def _derived(self, name: str, empty: pa.Schema) -> pd.DataFrame:
+        path = self.folder / name
+        table = _read_part(path) if path.exists() else None
+        return _to_pandas(empty.empty_table() if table is None else table)
+
+    def results(self) -> StudyResults:
+        """Read the whole study; trials that no run's latest declaration covers are left out."""
+        provenance = self.provenance()
+        current = current_identities(provenance)
+        trials = self.trials()
+        if current:
+            trials = trials[trials["identity"].isin(current)].reset_index(drop=True)
+        return StudyResults(
+            name=self.folder.name,
+            folder=self.folder,
+            trials=trials,
+            selections=self._derived("selections.parquet", SELECTION_SCHEMA),
+            outer=self._derived("outer.parquet", TRIAL_SCHEMA),
+            provenance=provenance,
+        )
+
+
+def load_study(name: str, results: str | Path = "results") -> StudyResults:
+    """Read a study's tables.
+
+    Parameters
+    ----------
+    name : str
+        The study's name.
+    results : path
+        The folder of studies, `paths.results`.
+
+    Returns
+    -------
+    StudyResults
+        With the frames `trials`, `selections` and `outer`, and the runs' `provenance`.
+
+    Raises
+    ------
+    StoreError
+        When there is no such study, or a newer version of svmbench wrote it.
+    """
+    folder = Path(results) / name
+    if not (folder / "trials").is_dir():
+        known = sorted(path.parent.name for path in Path(results).glob("*/trials"))
+        found = f"it holds {', '.join(known)}" if known else "it holds no study yet"
+        raise StoreError(f"no study {name!r} in {Path(results)}; {found}. Run one with: svmbench run study={name} …")
+    return Store(folder).results()
+
+
+def current_identities(provenance: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the identities in force: of each dataset × arm, the one its latest run declared."""
+    latest: dict[tuple[str, str], str] = {}
+    for run in provenance:
+        for dataset, arms in run.get("identities", {}).items():
+            for arm, identity in arms.items():
+                latest[dataset, arm] = identity
+    return set(latest.values())
+
+
+def _part_name() -> str:
+    return f"part-{datetime.now():%Y%m%d%H%M%S%f}-{uuid.uuid4().hex[:8]}.parquet"
+
+
+def _replace(target: Path, content: Any) -> None:
+    """Put a whole file in place of another, or leave everything as it was."""
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise StoreError(
+            f"cannot write {target}: {error.strerror}; make room or mend the folder, then run the same command to resume"
+        ) from None
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read_part(path: Path, columns: list[str] | None = None) -> pa.Table | None:
+    """Read one file, or warn and return None when it is damaged: its trials will run again."""
+    try:
+        file = pq.ParquetFile(path)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowInvalid, OSError) as error:
+        warnings.warn(f"{path} is damaged and left out ({error}); its trials will run again", stacklevel=3)
+        return None
+    with file:
+        version = int((file.schema_arrow.metadata or {}).get(_VERSION_KEY, b"1"))
+        if version > SCHEMA_VERSION:
+            raise StoreError(
+                f"{path} has schema version {version}, this svmbench reads up to {SCHEMA_VERSION}; "
+                f"upgrade svmbench, or choose another study name"
+            )
+        return file.read(columns=columns)
+
+
+def _schema_for(fixed: pa.Schema, rows: list[Mapping[str, Any]]) -> pa.Schema:
+    """Return the fixed schema with the `param_*` and `score_*` columns that the rows bring."""
+    known = set(fixed.names)
+    names = sorted({name for row in rows for name in row if name not in known})
+    return pa.schema([*fixed, *((name, _param_type(row.get(name) for row in rows)) for name in names)])
+
+
+def _param_type(values: Iterable[Any]) -> pa.DataType:
+    present = [value for value in values if value is not None]
+    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in present)
+    return pa.float64() if numbers else pa.string()
+
+
+def _unify(tables: list[pa.Table]) -> pa.Table:
+    """Concatenate tables whose `param_*` columns may differ; a column of numbers and words becomes words."""
+    words = {
+        field.name for table in tables for field in table.schema if field.name.startswith("param_") and field.type == pa.string()
+    }
+    return pa.concat_tables(
+        [_as_words(table.replace_schema_metadata(None), words) for table in tables], promote_options="permissive"
+    )
+
+
+def _as_words(table: pa.Table, names: set[str]) -> pa.Table:
+    for index, field in enumerate(table.schema):
+        if field.name in names and field.type != pa.string():
+            table = table.set_column(index, field.name, table[field.name].cast(pa.string()))
+    return table
+
+
+def _unique(table: pa.Table) -> pa.Table:
+    """Keep one row a key: a scored one before a failed one, then the latest."""
+    if table.num_rows == 0:
+        return table
+    frame = table.select(["key", "status", "finished_at"]).to_pandas()
+    frame["ok"] = frame["status"] == "ok"
+    last = frame.sort_values(["ok", "finished_at"], kind="stable").drop_duplicates("key", keep="last")
+    return table if len(last) == table.num_rows else table.take(sorted(last.index))
+
+
+def _with_order(table: pa.Table) -> pa.Table:
+    """Sort rows canonically and put `param_*` and `score_*` where a reader looks for them."""
+    params = sorted(name for name in table.column_names if name.startswith("param_"))
+    scores = sorted(name for name in table.column_names if name.startswith("score_"))
+    names = []
+    for name in (name for name in table.column_names if name not in {*params, *scores}):
+        names.append(name)
+        names += params if name == "inner" else scores if name == "score" else []
+    order = [name for name in [*_ORDER, *params, "key"] if name in table.column_names]
+    return table.select(names).sort_by([(name, "ascending") for name in order])
+
+
+_NULLABLE = {
+    pa.int32(): pd.Int32Dtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.bool_(): pd.BooleanDtype(),
+}
+
+
+def _to_pandas(table: pa.Table) -> pd.DataFrame:
+    return table.to_pandas(types_mapper=_NULLABLE.get)
