@@ -1,0 +1,1 @@
+"""Pure functions from a study's frames to its tables and tests."""
