@@ -148,7 +148,8 @@ def _require_one_row_per_dataset(index: pd.Index) -> None:
         name = index[index.duplicated()][0]
         raise FoldsAreNotIndependent(
             f"expected one difference per dataset, found several for {name!r}; folds of one dataset "
-            "share their training rows, so a signed-rank test over them is not valid: average over the folds first"
+            "share their training rows, so a signed-rank test over them is not valid: average over the "
+            "folds first"
         )
 
 
