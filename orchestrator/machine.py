@@ -1,0 +1,119 @@
+"""Facts about the host and the installation that belong beside every number."""
+
+import hashlib
+import importlib
+import importlib.util
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+_PACKAGES = ("svmbench", "numpy", "scipy", "scikit-learn", "numba", "pandas", "pyarrow", "dask", "distributed")
+_NUMERIC = ("svmbench", "numpy", "scipy", "scikit-learn", "numba")
+
+
+@lru_cache(maxsize=1)
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that numbers and records depend on."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+@lru_cache(maxsize=1)
+def versions_json() -> str:
+    """Return the versions that can change a number, as the records' column `versions` holds them."""
+    kept = {name: number for name, number in versions().items() if name in ("python", *_NUMERIC)}
+    return json.dumps(kept, sort_keys=True)
+
+
+@lru_cache(maxsize=1)
+def host_name() -> str:
+    """Return this host's name."""
+    return socket.gethostname()
+
+
+@lru_cache(maxsize=1)
+def host_facts() -> dict[str, Any]:
+    """Return name, processor, physical and logical cores, and memory (GB) of this host."""
+    return {
+        "host": host_name(),
+        "cpu": _cpu_model(),
+        "cores": psutil.cpu_count(logical=False) or os.cpu_count() or 1,
+        "threads": os.cpu_count() or 1,
+        "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),
+        "platform": platform.platform(),
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+@lru_cache(maxsize=None)
+def package_identity(target: str) -> str:
+    """Return name, version and source hash of the package that holds a class.
+
+    An edited solver, or another version of it, gives other trial keys, so that no result outlives the
+    code that made it.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of the class, e.g. `solvers.MNSVC`.
+    """
+    root = target.split(".", 1)[0]
+    spec = importlib.util.find_spec(root)
+    number = getattr(sys.modules.get(root), "__version__", "")
+    return " ".join(part for part in (root, str(number), _source_hash(spec)) if part)
+
+
+def _source_hash(spec: Any) -> str:
+    """Hash a package's Python sources, tests aside; a single module counts as a package."""
+    if spec is None:
+        return ""
+    folders = [Path(folder) for folder in spec.submodule_search_locations or []]
+    files = [
+        (path.relative_to(folder).as_posix(), path)
+        for folder in folders
+        for path in folder.rglob("*.py")
+        if "tests" not in path.parts
+    ]
+    if not folders and spec.origin and Path(spec.origin).suffix == ".py":
+        files = [(Path(spec.origin).name, Path(spec.origin))]
+    content = hashlib.sha256()
+    for name, path in sorted(files):
+        content.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return content.hexdigest()[:12] if files else ""
+
+
+def git_state(folder: Path) -> dict[str, Any] | None:
+    """Return commit and cleanliness of the checkout around a folder, or None outside one."""
+    try:
+        commit = _git(folder, "rev-parse", "HEAD")
+        return {"commit": commit, "dirty": bool(_git(folder, "status", "--porcelain", "--untracked-files=no"))}
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout.strip()

@@ -1,0 +1,101 @@
+"""How a process gets at the rows of a split: prepared once, memory-mapped, sliced and scaled on demand."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orchestrator.datasets import Dataset, DatasetError, load, open_prepared, prepare
+from orchestrator.datasets.scaling import fit_scaling
+from orchestrator.splits import Folds, nested_folds
+from orchestrator.study import DatasetSpec, Protocol
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """Where a worker finds a dataset and its folds; small enough to travel with every batch.
+
+    Attributes
+    ----------
+    spec : DatasetSpec
+        For hosts that do not see `folder`: they load the dataset themselves.
+    fingerprint, split_hash : str
+        What the dataset and its folds must hash to, wherever they come from.
+    folder : str
+        The prepared dataset on the client's host or on a shared file system.
+    cache : str
+        Where a host without that folder prepares its own.
+    """
+
+    spec: DatasetSpec
+    fingerprint: str
+    split_hash: str
+    folder: str
+    cache: str
+
+    def __hash__(self) -> int:
+        return hash((self.fingerprint, self.split_hash))
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The scaled rows of one train/test split: `X` (n, d) dense or CSR, `y` (n,) the dataset's own labels."""
+
+    X_train: Any
+    y_train: np.ndarray
+    X_test: Any
+    y_test: np.ndarray
+
+
+def prepare_source(spec: DatasetSpec, protocol: Protocol, cache: Path) -> tuple[DataSource, Dataset]:
+    """Load and check a dataset, fold it, and leave both where workers can map them into memory.
+
+    Raises
+    ------
+    DatasetError, ValueError
+        When the data cannot be loaded or folded as the protocol asks.
+    """
+    dataset = load(spec)
+    folds = nested_folds(dataset.codes, protocol.outer, protocol.inner, protocol.seed)
+    folder = prepare(dataset, cache)
+    folds.save(folder)
+    return DataSource(spec, dataset.fingerprint, folds.hash, str(folder), str(cache)), dataset
+
+
+@lru_cache(maxsize=4)
+def open_source(source: DataSource, protocol: Protocol) -> tuple[Dataset, Folds]:
+    """Open a dataset and its folds as memory maps, or fetch the dataset from its origin.
+
+    Raises
+    ------
+    DatasetError
+        When this host can do neither, or its dataset or folds differ from the client's.
+    """
+    folder = Path(source.folder)
+    if not folder.is_dir():
+        own, _ = prepare_source(source.spec, protocol, Path(source.cache))
+        if (own.fingerprint, own.split_hash) != (source.fingerprint, source.split_hash):
+            raise DatasetError(
+                f"dataset {source.spec.name!r} on this host differs from the client's "
+                f"(fingerprint {own.fingerprint[:12]}, expected {source.fingerprint[:12]}); "
+                f"share the folder paths.cache between the hosts, or install the same versions on both"
+            )
+        folder = Path(own.folder)
+    return open_prepared(folder), Folds.load(folder, source.split_hash)
+
+
+@lru_cache(maxsize=2)
+def open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -> Split:
+    """Slice a split's rows and scale them; what is fitted is fitted on the training rows alone.
+
+    `scaling="dataset"` fits the scaling on all rows instead, as the papers did.
+    """
+    dataset, folds = open_source(source, protocol)
+    train, test = folds.train_test(outer, inner)
+    X_train, X_test = dataset.X[train], dataset.X[test]
+    if protocol.scaling != "none":
+        scaling = fit_scaling(dataset.X if protocol.scaling == "dataset" else X_train)
+        X_train, X_test = scaling.apply(X_train), scaling.apply(X_test)
+    return Split(X_train, dataset.y[train], X_test, dataset.y[test])
