@@ -16,7 +16,17 @@ from typing import Any
 
 import psutil
 
-_PACKAGES = ("svmbench", "numpy", "scipy", "scikit-learn", "numba", "pandas", "pyarrow", "dask", "distributed")
+_PACKAGES = (
+    "svmbench",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "pandas",
+    "pyarrow",
+    "dask",
+    "distributed",
+)
 _NUMERIC = ("svmbench", "numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -109,7 +119,10 @@ def git_state(folder: Path) -> dict[str, Any] | None:
     """Return commit and cleanliness of the checkout around a folder, or None outside one."""
     try:
         commit = _git(folder, "rev-parse", "HEAD")
-        return {"commit": commit, "dirty": bool(_git(folder, "status", "--porcelain", "--untracked-files=no"))}
+        return {
+            "commit": commit,
+            "dirty": bool(_git(folder, "status", "--porcelain", "--untracked-files=no")),
+        }
     except (OSError, subprocess.SubprocessError):
         return None
 

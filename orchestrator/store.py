@@ -207,9 +207,7 @@ class Store:
         everything : bool
             Merge large parts too. A running study merges its small ones only.
         """
-        parts = [
-            part for part in self._parts() if everything or part.stat().st_size < _SMALL_PART_BYTES
-        ]
+        parts = [part for part in self._parts() if everything or part.stat().st_size < _SMALL_PART_BYTES]
         tables = {part: table for part in parts if (table := _read_part(part)) is not None}
         if not tables or (len(tables) == 1 and not everything):
             return
@@ -257,6 +255,14 @@ class Store:
         mask = pc.equal(table["inner"], REFIT)
         return {row["key"]: row for row in table.filter(mask).to_pylist()}
 
+    def outer_rows(self) -> list[dict[str, Any]]:
+        """Return the rows of `outer.parquet`, if there is one."""
+        return self._derived("outer.parquet", TRIAL_SCHEMA).to_pylist()
+
+    def selection_rows(self) -> list[dict[str, Any]]:
+        """Return the rows of `selections.parquet`, if there is one."""
+        return self._derived("selections.parquet", SELECTION_SCHEMA).to_pylist()
+
     def trials(self) -> pd.DataFrame:
         """Return every stored trial, one row a key, in canonical order."""
         return _to_pandas(_with_order(self._trials()))
@@ -269,10 +275,10 @@ class Store:
                 runs.append(json.loads(path.read_text()))
         return sorted(runs, key=lambda run: run.get("started_at", ""))
 
-    def _derived(self, name: str, empty: pa.Schema) -> pd.DataFrame:
+    def _derived(self, name: str, empty: pa.Schema) -> pa.Table:
         path = self.folder / name
         table = _read_part(path) if path.exists() else None
-        return _to_pandas(empty.empty_table() if table is None else table)
+        return empty.empty_table() if table is None else table
 
     def results(self) -> StudyResults:
         """Read the whole study; trials that no run's latest declaration covers are left out."""
@@ -285,8 +291,8 @@ class Store:
             name=self.folder.name,
             folder=self.folder,
             trials=trials,
-            selections=self._derived("selections.parquet", SELECTION_SCHEMA),
-            outer=self._derived("outer.parquet", TRIAL_SCHEMA),
+            selections=_to_pandas(self._derived("selections.parquet", SELECTION_SCHEMA)),
+            outer=_to_pandas(self._derived("outer.parquet", TRIAL_SCHEMA)),
             provenance=provenance,
         )
 
@@ -315,7 +321,9 @@ def load_study(name: str, results: str | Path = "results") -> StudyResults:
     if not (folder / "trials").is_dir():
         known = sorted(path.parent.name for path in Path(results).glob("*/trials"))
         found = f"it holds {', '.join(known)}" if known else "it holds no study yet"
-        raise StoreError(f"no study {name!r} in {Path(results)}; {found}. Run one with: svmbench run study={name} …")
+        raise StoreError(
+            f"no study {name!r} in {Path(results)}; {found}. Run one with: svmbench run study={name} …"
+        )
     return Store(folder).results()
 
 
@@ -394,10 +402,14 @@ def _param_type(values: Iterable[Any]) -> pa.DataType:
 def _unify(tables: list[pa.Table]) -> pa.Table:
     """Concatenate tables whose `param_*` columns may differ; a column of numbers and words becomes words."""
     words = {
-        field.name for table in tables for field in table.schema if field.name.startswith("param_") and field.type == pa.string()
+        field.name
+        for table in tables
+        for field in table.schema
+        if field.name.startswith("param_") and field.type == pa.string()
     }
     return pa.concat_tables(
-        [_as_words(table.replace_schema_metadata(None), words) for table in tables], promote_options="permissive"
+        [_as_words(table.replace_schema_metadata(None), words) for table in tables],
+        promote_options="permissive",
     )
 
 

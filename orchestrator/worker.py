@@ -214,7 +214,8 @@ def _verdict(row: dict[str, Any], protocol: Protocol) -> dict[str, Any]:
     """Mark trainings that ended by the time limit, or with a solution that is not a number."""
     objective = row.get("objective")
     if objective is not None and not np.isfinite(objective) or not np.isfinite(row["score"]):
-        return {"status": "diverged", "message": f"the objective is {objective}, the score {row['score']}"}
+        message = f"the objective is {objective}, the score {row['score']}"
+        return {"status": "diverged", "message": message, "score": None}
     limit = protocol.max_seconds
     if limit is not None and row["fit_seconds"] >= limit and row.get("converged") is False:
         return {"status": "timeout", "message": f"stopped after {limit:g} s with its best model so far"}
@@ -242,7 +243,12 @@ def _compile(arm: Arm, protocol: Protocol, path: Path, split: Split) -> float:
     float
         Seconds it took; 0 when this process has run the arm on such data before.
     """
-    signature = (arm.target, str(sorted(arm.params.items(), key=str)), str(type(split.X_train)), split.X_train.dtype)
+    signature = (
+        arm.target,
+        str(sorted(arm.params.items(), key=str)),
+        str(type(split.X_train)),
+        split.X_train.dtype,
+    )
     if signature in _compiled:
         return 0.0
     _compiled.add(signature)

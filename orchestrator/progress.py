@@ -1,0 +1,148 @@
+"""How a run shows that it advances: live lines on a terminal, plain lines anywhere else."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+Pair = tuple[str, str]
+SecondsLeft = Callable[[Pair, int], float]
+"""Expected wall seconds of so many more trainings of one dataset × arm."""
+
+PLAIN_SECONDS = 10.0
+"""How often plain lines tell how far the study is."""
+
+LIVE_SECONDS = 0.25
+_VISIBLE_LINES = 24
+
+
+@dataclass
+class Tally:
+    """Trainings of one dataset × arm; `planned` is an upper bound unless the search is a grid."""
+
+    planned: int
+    done: int = 0
+    stored: int = 0
+    failed: int = 0
+
+    @property
+    def left(self) -> int:
+        """Trainings still to come."""
+        return max(0, self.planned - self.done)
+
+
+class Progress:
+    """Count finished trials and show them; also a context manager around the run.
+
+    Parameters
+    ----------
+    planned : mapping of (dataset, arm) to int
+    console : rich.console.Console
+    """
+
+    def __init__(self, planned: Mapping[Pair, int], console: Console):
+        self.tallies = {pair: Tally(number) for pair, number in planned.items()}
+        self._console = console
+        self._shown_at = float("-inf")
+        self._live = (
+            Live(console=console, auto_refresh=False, transient=False) if console.is_terminal else None
+        )
+        self._period = LIVE_SECONDS if self._live else PLAIN_SECONDS
+        self._announced: set[Pair] = set()
+
+    def __enter__(self) -> "Progress":
+        if self._live:
+            self._live.start()
+        self._shown_at = time.monotonic()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def stored(self, pair: Pair, status: str) -> None:
+        """Count a trial that an earlier run finished."""
+        self.tallies[pair].stored += 1
+        self.finished(pair, status)
+
+    def finished(self, pair: Pair, status: str) -> None:
+        """Count a trial."""
+        tally = self.tallies[pair]
+        tally.done += 1
+        tally.failed += status not in ("ok", "timeout")
+
+    def complete(self, pair: Pair) -> None:
+        """Settle a dataset × arm whose search needed fewer trials than planned."""
+        tally = self.tallies[pair]
+        tally.planned = tally.done
+
+    def note(self, text: str) -> None:
+        """Say something that happened."""
+        (self._live.console if self._live else self._console).print(Text(text, style="yellow"))
+
+    def tick(self, seconds_left: SecondsLeft) -> None:
+        """Show the state if enough time has passed."""
+        if time.monotonic() - self._shown_at < self._period:
+            return
+        self.show(seconds_left)
+
+    def show(self, seconds_left: SecondsLeft) -> None:
+        """Show the state now."""
+        self._shown_at = time.monotonic()
+        if self._live:
+            self._live.update(self._table(seconds_left), refresh=True)
+        else:
+            self._print_lines(seconds_left)
+
+    def _table(self, seconds_left: SecondsLeft) -> Group:
+        table = Table.grid(padding=(0, 2))
+        for justify in ("left", "left", "left", "right", "right", "right"):
+            table.add_column(justify=justify)
+        active = [pair for pair, tally in self.tallies.items() if 0 < tally.done < tally.planned]
+        finished = [pair for pair, tally in self.tallies.items() if tally.left == 0]
+        waiting = [pair for pair, tally in self.tallies.items() if tally.done == 0 and tally.left]
+        for pair in (active + finished + waiting)[:_VISIBLE_LINES]:
+            tally = self.tallies[pair]
+            left = format_seconds(seconds_left(pair, tally.left)) if tally.left else "done"
+            failed = f"[red]{tally.failed} failed" if tally.failed else ""
+            bar = ProgressBar(total=max(1, tally.planned), completed=tally.done, width=24)
+            table.add_row(*pair, bar, f"{tally.done:,}/{tally.planned:,}", failed, left)
+        return Group(table, Text(self._total(seconds_left), style="bold"))
+
+    def _print_lines(self, seconds_left: SecondsLeft) -> None:
+        for pair, tally in self.tallies.items():
+            if tally.left == 0 and pair not in self._announced:
+                self._announced.add(pair)
+                failed = f", {tally.failed} failed" if tally.failed else ""
+                self._console.print(
+                    f"{pair[0]} × {pair[1]}: {tally.done:,} trials done{failed}", highlight=False
+                )
+        self._console.print(self._total(seconds_left), highlight=False)
+
+    def _total(self, seconds_left: SecondsLeft) -> str:
+        done = sum(tally.done for tally in self.tallies.values())
+        planned = sum(tally.planned for tally in self.tallies.values())
+        failed = sum(tally.failed for tally in self.tallies.values())
+        left = sum(seconds_left(pair, tally.left) for pair, tally in self.tallies.items() if tally.left)
+        ending = f"about {format_seconds(left)} left" if done < planned else "done"
+        return f"{done:,} of {planned:,} trials, {failed:,} failed, {ending}"
+
+
+def format_seconds(seconds: float) -> str:
+    """Write a duration as a person would: `12 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"

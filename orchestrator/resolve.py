@@ -1,0 +1,79 @@
+"""Names to things: dotted paths, and the nearest known name for a mistyped one."""
+
+import difflib
+import importlib
+import importlib.util
+import pkgutil
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Any
+
+
+class ResolveError(ValueError):
+    """A dotted path that leads nowhere, with the part of it that failed."""
+
+
+def resolve(path: str) -> Any:
+    """Return the object that a dotted path names, importing modules on the way.
+
+    Parameters
+    ----------
+    path : str
+        Such as ``"sklearn.svm.SVC"``: a module, then attributes of it.
+
+    Raises
+    ------
+    ResolveError
+        If a part of the path is not found, or a module on the way fails to import.
+    """
+    parts = path.split(".") if isinstance(path, str) else []
+    if len(parts) < 2 or not all(part.isidentifier() for part in parts):
+        raise ResolveError(f"expected a dotted path such as 'package.module.name', found {path!r}")
+    found: Any = _import(parts[0], path)
+    for depth, part in enumerate(parts[1:], start=1):
+        parent = ".".join(parts[:depth])
+        if not hasattr(found, part):
+            if not _is_submodule(found, part):
+                kind = "module" if isinstance(found, ModuleType) else type(found).__name__
+                raise ResolveError(
+                    f"cannot resolve {path!r}: the {kind} {parent!r} has no {part!r}"
+                    + did_you_mean(part, _names_in(found))
+                )
+            _import(f"{parent}.{part}", path)
+        found = getattr(found, part)
+    return found
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the known name nearest to a mistyped one, or nothing."""
+    spelt = {item.lower(): item for item in known}
+    near = difflib.get_close_matches(name.lower(), spelt, n=1)
+    return f"; did you mean {spelt[near[0]]!r}?" if near else ""
+
+
+def _import(name: str, path: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name == name:
+            raise ResolveError(
+                f"cannot resolve {path!r}: there is no module {name!r}"
+                + did_you_mean(name, (module.name for module in pkgutil.iter_modules()))
+                + " (install its package, or put its folder on PYTHONPATH)"
+            ) from None
+        raise ResolveError(f"cannot resolve {path!r}: importing {name!r} failed: {error}") from error
+    except Exception as error:
+        raise ResolveError(
+            f"cannot resolve {path!r}: importing {name!r} failed: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _is_submodule(parent: Any, name: str) -> bool:
+    if not hasattr(parent, "__path__"):
+        return False
+    return importlib.util.find_spec(f"{parent.__name__}.{name}") is not None
+
+
+def _names_in(parent: Any) -> list[str]:
+    submodules = [module.name for module in pkgutil.iter_modules(getattr(parent, "__path__", []))]
+    return [name for name in [*dir(parent), *submodules] if not name.startswith("_")]

@@ -1,0 +1,311 @@
+"""The one loop: ask, schedule, submit, record, tell. It holds a bounded part of the study at a time."""
+
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from orchestrator.execution import Executor, Outcome
+from orchestrator.fold_search import FoldSearch
+from orchestrator.progress import Progress
+from orchestrator.scheduling import TARGET_SECONDS, CostModel, Shape, WorkQueue
+from orchestrator.search import make_search
+from orchestrator.sources import DataSource
+from orchestrator.store import Store, StoredTrial
+from orchestrator.study import REFIT, Candidate, Identity, Path, Study
+from orchestrator.worker import WorkOrder, lost_rows
+
+log = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 1.0
+"""How long a finished trial may wait for its row to be on disk."""
+
+COMPACT_EVERY = 200
+"""Merge the small parts each time so many have been written."""
+
+WAIT_SECONDS = 0.5
+"""How often the loop looks up while nothing ends: progress, workers that came or went."""
+
+
+class StudyStopped(RuntimeError):
+    """A training failed under `on_error=fail_fast`; what had finished is stored."""
+
+
+@dataclass
+class RunSummary:
+    """What one run did and what it cost (seconds)."""
+
+    trials_run: int = 0
+    trials_stored_before: int = 0
+    failures: int = 0
+    batches: int = 0
+    seconds: float = 0.0
+    busy_seconds: float = 0.0
+    training_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    client_cpu_seconds: float = 0.0
+
+    @property
+    def worker_share(self) -> float | None:
+        """Share of the workers' time inside fit and predict, compilation apart."""
+        working = self.busy_seconds - self.compile_seconds
+        return self.training_seconds / working if working > 0 else None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A study whose data is ready: sources, sizes and the identity of every dataset × arm."""
+
+    study: Study
+    sources: Mapping[str, DataSource]
+    shapes: Mapping[str, Shape]
+    identities: Mapping[tuple[str, str], Identity]
+
+    def planned_trials(self, pair: tuple[str, str]) -> int:
+        """Number of trials of one dataset × arm if the search visits every point of its space."""
+        protocol = self.study.protocol
+        points = math.prod(len(values) for values in self.identities[pair].arm.space.values())
+        return protocol.outer * (protocol.inner * points + 1)
+
+    def open_searches(self, pair: tuple[str, str]) -> Iterable[FoldSearch]:
+        """Make the fresh searches of one dataset × arm, one for each outer fold."""
+        identity = self.identities[pair]
+        for outer in range(self.study.protocol.outer):
+            yield FoldSearch(identity, outer, make_search(self.study.search, identity.arm.space))
+
+
+class Runner:
+    """Drive a prepared study to its end, over any executor, from any state of its store.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    store : Store
+        Locked by the caller.
+    executor : Executor
+    progress : Progress
+    run_id : str
+    fail_fast : bool
+        Stop at the first training that fails.
+    retry_failed : bool
+        Run stored trials without a score again.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        store: Store,
+        executor: Executor,
+        progress: Progress,
+        run_id: str,
+        fail_fast: bool = False,
+        retry_failed: bool = False,
+    ):
+        self._prepared = prepared
+        self._store = store
+        self._executor = executor
+        self._progress = progress
+        self._run_id = run_id
+        self._fail_fast = fail_fast
+        protocol = prepared.study.protocol
+        self._costs = CostModel(prepared.shapes)
+        self._queue = WorkQueue(self._costs, protocol.outer, protocol.inner)
+        self._stored = _final(store.stored(), retry_failed)
+        self._refits = store.refits() if self._stored else {}
+        self._unopened = deque(self._dearest_first())
+        self._open: dict[tuple[str, str, int], FoldSearch] = {}
+        self._in_flight = 0
+        self._buffer: list[dict[str, Any]] = []
+        self._flushed_at = time.monotonic()
+        self._parts = 0
+        self._outer, self._selections = self._earlier_rows()
+        self.summary = RunSummary()
+
+    def run(self) -> RunSummary:
+        """Run until every trial has a final status.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            As it came; everything finished is stored.
+        StudyStopped
+            On the first failure under `fail_fast`.
+        ExecutionError, StoreError
+            When trainings cannot be run or stored at all.
+        """
+        started, cpu = time.perf_counter(), time.process_time()
+        try:
+            self._loop()
+        finally:
+            self._flush()
+            self._store.write_outer(self._outer.values())
+            self._store.write_selections(self._selections.values())
+            self._store.compact()
+            self.summary.seconds = time.perf_counter() - started
+            self.summary.client_cpu_seconds = time.process_time() - cpu
+        return self.summary
+
+    def _loop(self) -> None:
+        while True:
+            self._fill()
+            if not self._in_flight:
+                return
+            for outcome in self._executor.wait(WAIT_SECONDS):
+                self._in_flight -= 1
+                self._take(outcome)
+            if time.monotonic() - self._flushed_at >= FLUSH_SECONDS:
+                self._flush()
+            self._progress.tick(self._seconds_left)
+
+    # -- asking and scheduling -------------------------------------------------------------------
+
+    def _dearest_first(self) -> Iterable[tuple[str, str]]:
+        protocol = self._prepared.study.protocol
+        return sorted(
+            self._prepared.identities,
+            key=lambda pair: -self._costs.training_seconds(*pair, True, protocol.outer, protocol.inner),
+        )
+
+    def _fill(self) -> None:
+        """Keep every slot busy, opening searches only as the queue runs low."""
+        slots = max(1, self._executor.slots)
+        enough = 4 * slots * TARGET_SECONDS
+        while self._unopened and self._queue.seconds() < enough:
+            self._open_pair(self._unopened.popleft())
+        while self._in_flight < slots and (batch := self._queue.next_batch(slots)):
+            identity = self._prepared.identities[batch.dataset, batch.solver]
+            study = self._prepared.study
+            source = self._prepared.sources[batch.dataset]
+            order = WorkOrder(
+                study.name, self._run_id, source, identity.arm, identity.digest, study.protocol, batch
+            )
+            self._executor.submit(order)
+            self._in_flight += 1
+            self.summary.batches += 1
+
+    def _seconds_left(self, pair: tuple[str, str], trials: int) -> float:
+        protocol = self._prepared.study.protocol
+        seconds = self._costs.training_seconds(*pair, False, protocol.outer, protocol.inner)
+        return trials * seconds / max(1, self._executor.slots)
+
+    def _open_pair(self, pair: tuple[str, str]) -> None:
+        for search in self._prepared.open_searches(pair):
+            self._open[*pair, search.outer] = search
+            self._advance(search)
+
+    def _advance(self, search: FoldSearch) -> None:
+        """Queue what a search asks for, telling it at once what the store knows already."""
+        while paths := search.ask():
+            waiting = [missing for path in paths if (missing := self._tell_stored(search, path))]
+            self._queue.add(waiting)
+            if waiting:
+                break
+        if (row := search.selection_row()) is not None:
+            row["study"] = self._prepared.study.name
+            self._selections[*search.pair, search.outer] = row
+        if search.done:
+            self._open.pop((*search.pair, search.outer), None)
+            if not any(key[:2] == search.pair for key in self._open):
+                self._progress.complete(search.pair)
+
+    def _tell_stored(self, search: FoldSearch, path: Path) -> Path | None:
+        """Tell the search the stored trials of a path; return the path of those still to be run."""
+        missing = []
+        for index, (candidate, key) in enumerate(zip(path.candidates, path.keys, strict=True)):
+            trial = self._stored.get(key)
+            if trial is None:
+                missing.append(index)
+                continue
+            search.tell(candidate, path.inner, trial.status, trial.score)
+            if path.inner == REFIT:
+                self._outer[*search.pair, search.outer] = self._refits[key]
+            self.summary.trials_stored_before += 1
+            self._progress.stored(search.pair, trial.status)
+        if not missing:
+            return None
+        return replace(
+            path,
+            candidates=tuple(path.candidates[index] for index in missing),
+            keys=tuple(path.keys[index] for index in missing),
+        )
+
+    # -- recording and telling -------------------------------------------------------------------
+
+    def _take(self, outcome: Outcome) -> None:
+        if outcome.result is None:
+            self._take_lost(outcome)
+            return
+        result, batch = outcome.result, outcome.order.batch
+        self._costs.observe(
+            batch.dataset, batch.solver, batch.expected_seconds, result.busy_seconds - result.compile_seconds
+        )
+        self.summary.busy_seconds += result.busy_seconds
+        self.summary.training_seconds += result.training_seconds
+        self.summary.compile_seconds += result.compile_seconds
+        self._record(batch.paths, result.rows)
+
+    def _take_lost(self, outcome: Outcome) -> None:
+        batch = outcome.order.batch
+        log.warning("batch %d of %s × %s: %s", batch.number, batch.dataset, batch.solver, outcome.lost)
+        self._progress.note(f"{batch.dataset} × {batch.solver}: {outcome.lost}; trying again")
+        given_up = self._queue.retry(batch)
+        if given_up:
+            message = f"{outcome.lost}, each of {batch.attempt} times that it ran this training alone"
+            self._record(tuple(given_up), lost_rows(outcome.order, message))
+
+    def _record(self, paths: tuple[Path, ...], rows: list[dict[str, Any]]) -> None:
+        """Keep the rows for the next flush, then let the searches go on."""
+        self._buffer += rows
+        remaining = iter(rows)
+        searches = []
+        for path in paths:
+            search = self._open[path.dataset, path.solver, path.outer]
+            searches.append(search)
+            for candidate in path.candidates:
+                self._record_row(search, candidate, path.inner, next(remaining))
+        for search in dict.fromkeys(searches):
+            self._advance(search)
+
+    def _record_row(self, search: FoldSearch, candidate: Candidate, inner: int, row: dict[str, Any]) -> None:
+        score = row.get("score")
+        search.tell(candidate, inner, row["status"], math.nan if score is None else score)
+        if inner == REFIT:
+            self._outer[*search.pair, search.outer] = row
+        self.summary.trials_run += 1
+        self.summary.failures += score is None
+        self._progress.finished(search.pair, row["status"])
+        if score is None and self._fail_fast:
+            raise StudyStopped(f"{' × '.join(search.pair)}, {candidate}: {row['message']}")
+
+    def _flush(self) -> None:
+        self._flushed_at = time.monotonic()
+        if not self._buffer:
+            return
+        self._store.append(self._buffer)
+        self._buffer = []
+        self._parts += 1
+        if self._parts % COMPACT_EVERY == 0:
+            self._store.compact(everything=False)
+
+    def _earlier_rows(self) -> tuple[dict[Any, dict[str, Any]], dict[Any, dict[str, Any]]]:
+        """Read the derived rows of earlier runs that this run does not replace."""
+        current = {pair: identity.digest for pair, identity in self._prepared.identities.items()}
+        kept = []
+        for rows in (self._store.outer_rows(), self._store.selection_rows()):
+            kept.append(
+                {
+                    (row["dataset"], row["solver"], row["outer"]): row
+                    for row in rows
+                    if current.get((row["dataset"], row["solver"]), row["identity"]) == row["identity"]
+                }
+            )
+        return kept[0], kept[1]
+
+
+def _final(stored: dict[str, StoredTrial], retry_failed: bool) -> dict[str, StoredTrial]:
+    if not retry_failed:
+        return stored
+    return {key: trial for key, trial in stored.items() if not math.isnan(trial.score)}
