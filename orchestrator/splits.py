@@ -1,11 +1,11 @@
 """Nested stratified folds: computed once, stored as data, shared by every arm of a study."""
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,35 +70,35 @@ class Folds:
             train = (fold != inner) & (fold != OUTSIDE)
         else:
             raise ValueError(
-                f"expected an inner fold from 0 to {self.n_inner - 1}, or {REFIT} for the refit, found {inner}"
+                f"expected an inner fold from 0 to {self.n_inner - 1}, or {REFIT} (refit), found {inner}"
             )
         return _rows(train), _rows(test)
 
     def save(self, folder: Path) -> Path:
         """Write the table to `splits-<hash>.npy` in a folder, unless it is there, and return that path."""
-        path = Path(folder) / f"splits-{self.hash}.npy"
+        path = _table_path(folder, self.hash)
         if not path.exists():
-            temporary = path.with_name(f".{path.name}.{np.random.SeedSequence().entropy:x}")
+            temporary = path.with_name(f".{path.name}.{uuid4().hex}")
             with open(temporary, "wb") as file:
                 np.save(file, self._table())
             temporary.replace(path)
         return path
 
     @classmethod
-    def load(cls, path: Path) -> "Folds":
-        """Read folds that `save` wrote.
+    def load(cls, folder: Path, split_hash: str) -> "Folds":
+        """Read the folds of a hash that `save` left in a folder.
 
         Raises
         ------
         ValueError
-            If the file is not the table its name promises.
+            If the file's content does not have that hash.
         """
-        path = Path(path)
+        path = _table_path(folder, split_hash)
         try:
             table = np.load(path, allow_pickle=False)
             folds = cls(table[0], table[1:])
-            intact = path.stem == f"splits-{folds.hash}"
-        except (ValueError, EOFError, IndexError, TypeError):
+            intact = folds.hash == split_hash
+        except (ValueError, EOFError, IndexError):
             intact = False
         if not intact:
             raise ValueError(f"the folds in {path} are damaged; delete the file and run again")
@@ -108,9 +108,7 @@ class Folds:
         return np.vstack([self.outer_fold, self.inner_fold])
 
 
-def nested_folds(
-    codes: NDArray[Any], outer: int, inner: int, seed: int, classes: Sequence[Any] | None = None
-) -> Folds:
+def nested_folds(y: NDArray[Any], outer: int, inner: int, seed: int) -> Folds:
     """Return stratified, shuffled folds of folds.
 
     scikit-learn makes them, so anyone can rebuild them::
@@ -123,34 +121,31 @@ def nested_folds(
 
     Parameters
     ----------
-    codes : int array, shape (n,)
-        The class of each row.
+    y : array, shape (n,)
+        The class of each row, as labels or codes; what the labels are called does not move a fold.
     outer, inner : int
         Numbers of folds, each at least 2.
     seed : int
         Root of the shuffles.
-    classes : sequence, optional
-        What to call the classes in messages, indexed by code.
 
     Raises
     ------
     ValueError
         If there are fewer than 2 folds, or a class has fewer members than folds at either level.
     """
-    codes = np.asarray(codes)
     for level, number in (("outer", outer), ("inner", inner)):
         if number < 2:
             raise ValueError(
                 f"expected at least 2 {level} folds, found {number}; set protocol.{level} to 2 or more"
             )
-    names = list(range(int(codes.max()) + 1)) if classes is None else list(classes)
     seeds = np.random.SeedSequence(seed).generate_state(outer + 1).tolist()
-    _require_members(codes, outer, "outer", names)
+    classes, codes = np.unique(y, return_inverse=True)
+    _require_members(codes, classes, outer, "outer")
     outer_fold = _stratify(codes, outer, seeds[0])
     inner_fold = np.full((outer, len(codes)), OUTSIDE, dtype=np.int16)
     for k in range(outer):
         train = outer_fold != k
-        _require_members(codes[train], inner, "inner", names, f" of the training set of outer fold {k}")
+        _require_members(codes[train], classes, inner, "inner", f" in the training set of outer fold {k}")
         inner_fold[k, train] = _stratify(codes[train], inner, seeds[k + 1])
     return Folds(outer_fold, inner_fold)
 
@@ -164,15 +159,19 @@ def _stratify(codes: NDArray[Any], n_folds: int, seed: int) -> NDArray[np.int16]
 
 
 def _require_members(
-    codes: NDArray[Any], n_folds: int, level: str, names: list[Any], where: str = ""
+    codes: NDArray[Any], classes: NDArray[Any], n_folds: int, level: str, where: str = ""
 ) -> None:
-    counts = np.bincount(codes, minlength=len(names))
+    counts = np.bincount(codes, minlength=len(classes))
     rarest = int(counts.argmin())
     if counts[rarest] < n_folds:
         raise ValueError(
-            f"class {names[rarest]!r} has {counts[rarest]} members{where}, fewer than the {n_folds} {level} folds; "
-            f"use fewer folds (protocol.{level}), or merge or leave out the class"
+            f"class {classes[rarest].item()!r} has {counts[rarest]} members{where}, fewer than the {n_folds} "
+            f"{level} folds; lower protocol.{level}, or merge or leave out the class"
         )
+
+
+def _table_path(folder: Path, split_hash: str) -> Path:
+    return Path(folder) / f"splits-{split_hash}.npy"
 
 
 def _rows(mask: NDArray[np.bool_]) -> NDArray[np.int32]:

@@ -1,0 +1,95 @@
+"""The ask/tell machine that every search is driven through."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+
+from orchestrator.search.selection import Selection, select
+from orchestrator.search.space import Point, Space
+from orchestrator.study import Candidate
+
+Plan = Callable[[Space, Mapping[Point, float]], Iterator[list[Point]]]
+"""A search written as a generator: it yields the points of a step, and is resumed when all have a score.
+
+Its second argument holds every score told so far (nan for a failure), keyed by point. A step may name
+points that have a score already; they are not evaluated again.
+"""
+
+
+class Search:
+    """Propose candidates and be told their scores.
+
+    A step is complete when all its candidates are told, and only then does the plan go on; so what is
+    proposed depends on the scores, never on the order of their arrival.
+
+    Parameters
+    ----------
+    space : Space
+    plan : Plan
+        Decides what to evaluate next.
+    """
+
+    def __init__(self, space: Space, plan: Plan):
+        self.space = space
+        self._scores: dict[Point, float] = {}
+        self._asked: dict[Candidate, Point] = {}
+        self._unasked: list[Point] = []
+        self._awaited: set[Point] = set()
+        self._done = False
+        self._steps = plan(space, MappingProxyType(self._scores))
+        self._advance()
+
+    def ask(self) -> list[Candidate]:
+        """Return the candidates to evaluate that were not returned before; empty while scores are awaited."""
+        candidates = [self.space.candidate(point) for point in self._unasked]
+        self._asked.update(zip(candidates, self._unasked, strict=True))
+        self._unasked = []
+        return candidates
+
+    def tell(self, candidate: Candidate, score: float) -> None:
+        """Report the score of a candidate, nan if it has none; repeating a report does nothing.
+
+        Raises
+        ------
+        ValueError
+            If the candidate was not asked for, or was told with another score before.
+        """
+        point = self._asked.get(candidate)
+        if point is None:
+            raise ValueError(f"expected the score of a candidate that was asked for, found {candidate}")
+        score = float(score)
+        known = self._scores.get(point)
+        if known is not None:
+            if known != score and not (math.isnan(known) and math.isnan(score)):
+                raise ValueError(f"candidate {candidate} was told twice, as {known!r} and as {score!r}")
+            return
+        self._scores[point] = score
+        self._awaited.remove(point)
+        if not self._awaited:
+            self._advance()
+
+    @property
+    def done(self) -> bool:
+        """Whether every candidate the search wants is told."""
+        return self._done
+
+    @property
+    def selection(self) -> Selection:
+        """The winner.
+
+        Raises
+        ------
+        RuntimeError
+            If scores are still missing.
+        """
+        if not self._done:
+            raise RuntimeError("the search is not done; tell it the scores of all candidates it asked for")
+        return select(self.space, self._scores)
+
+    def _advance(self) -> None:
+        for step in self._steps:
+            self._unasked = [point for point in dict.fromkeys(step) if point not in self._scores]
+            self._awaited = set(self._unasked)
+            if self._awaited:
+                return
+        self._done = True

@@ -1,0 +1,72 @@
+"""The hyper-parameter space: named axes, and the points of their product."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+from orchestrator.study import Candidate, ParamValue
+
+Point = tuple[int, ...]
+"""Positions on the axes of a space, in the order of its parameters."""
+
+
+class Space:
+    """A finite grid of hyper-parameters.
+
+    Parameters
+    ----------
+    axes : mapping of str to sequence
+        The values of each parameter; parameters in order of precedence for ties. Numbers are sorted;
+        an axis that holds anything else keeps its order.
+
+    Raises
+    ------
+    ValueError
+        If there is no axis, or an axis is empty, not a list, or holds a value twice or a nan.
+    """
+
+    def __init__(self, axes: Mapping[str, Sequence[ParamValue]]):
+        if not axes:
+            raise ValueError(
+                "the search space has no parameters; expected at least one list of values, such as C: [1, 10]"
+            )
+        self.axes = {name: _axis(name, values) for name, values in axes.items()}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of values on each axis."""
+        return tuple(len(values) for values in self.axes.values())
+
+    def points(self) -> list[Point]:
+        """Return all points, the last parameter varying fastest."""
+        return list(itertools.product(*(range(size) for size in self.shape)))
+
+    def candidate(self, point: Point) -> Candidate:
+        """Return the parameter values at a point."""
+        return Candidate.of(
+            {
+                name: values[position]
+                for (name, values), position in zip(self.axes.items(), point, strict=True)
+            }
+        )
+
+    def categorical_axes(self) -> list[str]:
+        """Names of the axes whose values are not all numbers, so that they have no natural order."""
+        return [name for name, values in self.axes.items() if not _all_numbers(values)]
+
+
+def _axis(name: str, values: Sequence[ParamValue]) -> tuple[ParamValue, ...]:
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise ValueError(f"the search space's {name!r} must be a list of values, found {values!r}")
+    if not values:
+        raise ValueError(f"the search space's {name!r} is empty; expected at least one value")
+    if any(isinstance(value, float) and math.isnan(value) for value in values):
+        raise ValueError(f"the search space's {name!r} holds a nan; expected values a solver can be given")
+    for position, value in enumerate(values):
+        if value in values[:position]:
+            raise ValueError(f"the search space's {name!r} holds {value!r} twice; list each value once")
+    return tuple(sorted(values)) if _all_numbers(values) else tuple(values)  # type: ignore[type-var]
+
+
+def _all_numbers(values: Sequence[ParamValue]) -> bool:
+    return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
