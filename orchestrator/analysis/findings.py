@@ -1,0 +1,91 @@
+"""Everything a report states about a study, computed once."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from orchestrator.analysis import pairwise, sweeps, tables
+from orchestrator.analysis.design import Design, consistent, read_design
+from orchestrator.analysis.statistics import Friedman
+from orchestrator.results import StudyResults
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The frames and tests of a study; see the functions that make them for their columns.
+
+    Attributes
+    ----------
+    results : StudyResults
+        Restricted to one protocol.
+    design : Design
+    coverage, scores, effort, timing, time_ratios, selections, choices, failures : DataFrame
+    other_scores : dict of str to DataFrame
+        The metrics recorded beside the one that selects.
+    means : DataFrame (datasets, arms)
+    tests : DataFrame
+        The declared family of pairwise tests.
+    ranks : DataFrame
+    friedman : Friedman or None
+    sweep_differences, sweep_summary : DataFrame
+    """
+
+    results: StudyResults
+    design: Design
+    coverage: pd.DataFrame
+    scores: pd.DataFrame
+    other_scores: dict[str, pd.DataFrame]
+    means: pd.DataFrame
+    tests: pd.DataFrame
+    ranks: pd.DataFrame
+    friedman: Friedman | None
+    effort: pd.DataFrame
+    timing: pd.DataFrame
+    time_ratios: pd.DataFrame
+    selections: pd.DataFrame
+    choices: pd.DataFrame
+    failures: pd.DataFrame
+    sweep_differences: pd.DataFrame
+    sweep_summary: pd.DataFrame
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no refit has a score yet, so that there is nothing to compare."""
+        return self.scores.empty or not self.scores["n_folds"].any()
+
+    @property
+    def incomplete(self) -> pd.DataFrame:
+        """The dataset × arm that lack a score on some outer fold."""
+        return self.scores[~self.scores["complete"]] if len(self.scores) else self.scores
+
+
+def analyse(results: StudyResults) -> Findings:
+    """Compute every table and test of a study, complete or not."""
+    design = read_design(results)
+    results = consistent(results, design)
+    scores = tables.scores(results, design)
+    means = pairwise.dataset_means(scores)
+    effort = tables.effort(results, design)
+    timing = tables.timing(results, design)
+    differences = sweeps.sweep_differences(design, means, effort, timing)
+    return Findings(
+        results=results,
+        design=design,
+        coverage=tables.coverage(results, design),
+        scores=scores,
+        other_scores={
+            metric: tables.scores(results, design, metric) for metric in design.protocol.get("also", ())
+        },
+        means=means,
+        tests=pairwise.pairwise(means),
+        ranks=pairwise.mean_ranks(means),
+        friedman=pairwise.omnibus(means),
+        effort=effort,
+        timing=timing,
+        time_ratios=tables.ratios_to_first(timing, design, ("fit_seconds", "predict_seconds")),
+        selections=tables.selections(results, design),
+        choices=tables.choice_counts(results, design),
+        failures=tables.failures(results, design),
+        sweep_differences=differences,
+        sweep_summary=sweeps.sweep_summary(differences),
+    )

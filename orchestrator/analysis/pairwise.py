@@ -1,0 +1,132 @@
+"""The declared family of pairwise tests, and the omnibus test and ranks beside it."""
+
+from dataclasses import asdict
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from orchestrator.analysis.signed_rank import datasets_needed, hodges_lehmann, signed_rank
+from orchestrator.analysis.statistics import Friedman, friedman, holm, ranks
+
+ALPHA = 0.05
+ALL_PAIRS_UP_TO = 4
+"""With more arms only comparisons with the first one are tested: Holm's price grows with the family."""
+
+HIGHER = "higher"
+LOWER = "lower"
+NO_EVIDENCE = "no evidence of a difference"
+UNREACHABLE = "no evidence of a difference; too few datasets to find any"
+NO_DATA = "no dataset in common yet"
+
+
+def dataset_means(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean score of every dataset (row) and arm (column); NaN unless all outer folds have one."""
+    if scores.empty:
+        return pd.DataFrame()
+    means = scores["mean"].where(scores["complete"])
+    wide = scores.assign(mean=means).pivot(index="dataset", columns="solver", values="mean")
+    return wide.reindex(index=scores["dataset"].unique(), columns=scores["solver"].unique())
+
+
+def family(arms: list[str]) -> list[tuple[str, str]]:
+    """Return the pairs that are tested: all of them for few arms, else every arm against the first."""
+    if len(arms) <= ALL_PAIRS_UP_TO:
+        return list(combinations(arms, 2))
+    return [(arm, arms[0]) for arm in arms[1:]]
+
+
+def pairwise(means: pd.DataFrame) -> pd.DataFrame:
+    """Test every pair of the family over the datasets that both arms completed.
+
+    Columns: first, second, the fields of `SignedRank` and `Shift` for the difference first − second,
+    median_difference, p_holm, family (its size), datasets_needed, loo_p_low and loo_p_high (range of p
+    when one dataset is left out), excluded (datasets one of the two did not complete), verdict.
+    """
+    table = []
+    for first, second in family(list(means.columns)):
+        both = means[[first, second]].dropna()
+        differences = both[first] - both[second]
+        left_out = [signed_rank(differences.drop(name)).p for name in differences.index]
+        table.append(
+            {
+                "first": first,
+                "second": second,
+                **asdict(signed_rank(differences)),
+                "median_difference": float(differences.median()) if len(both) else float("nan"),
+                **asdict(hodges_lehmann(differences, 1 - ALPHA)),
+                "loo_p_low": min(left_out, default=float("nan")),
+                "loo_p_high": max(left_out, default=float("nan")),
+                "excluded": ", ".join(name for name in means.index if name not in both.index),
+            }
+        )
+    frame = pd.DataFrame(table)
+    if table:
+        frame["p_holm"] = holm(frame["p"].to_numpy())
+        frame["family"] = len(frame)
+        frame["datasets_needed"] = datasets_needed(len(frame), ALPHA)
+        frame["verdict"] = frame.apply(_verdict, axis=1)
+    return frame
+
+
+def _verdict(row: pd.Series) -> str:
+    if row["n"] == 0:
+        return NO_DATA
+    if row["p_holm"] <= ALPHA:
+        return HIGHER if row["w_plus"] > row["w_minus"] else LOWER
+    # Whether the number of datasets, whatever they had shown, could have sufficed.
+    return UNREACHABLE if row["n"] < row["datasets_needed"] else NO_EVIDENCE
+
+
+def complete_blocks(means: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return the datasets that every arm completed, and the names of the others."""
+    complete = means.dropna()
+    return complete, [name for name in means.index if name not in complete.index]
+
+
+def omnibus(means: pd.DataFrame) -> Friedman | None:
+    """Return the Friedman test over complete blocks; None below three arms or two datasets."""
+    complete, _ = complete_blocks(means)
+    if complete.shape[1] < 3 or complete.shape[0] < 2:
+        return None
+    return friedman(complete)
+
+
+def mean_ranks(means: pd.DataFrame) -> pd.DataFrame:
+    """Return every arm's mean rank over complete blocks, best first. Columns: solver, mean_rank, n."""
+    complete, _ = complete_blocks(means)
+    if complete.empty or complete.shape[1] < 2:
+        return pd.DataFrame()
+    mean = ranks(complete).mean().sort_values(kind="stable")
+    return pd.DataFrame({"solver": mean.index, "mean_rank": mean.to_numpy(), "n": len(complete)})
+
+
+def cliques(order: list[str], tests: pd.DataFrame) -> list[tuple[int, int]]:
+    """Return the maximal runs of rank-ordered arms between which no test of the family found a difference.
+
+    Parameters
+    ----------
+    order : list of str
+        Arms by mean rank.
+    tests : DataFrame
+        The table of `pairwise`; all pairs must be in it.
+
+    Returns
+    -------
+    list of (int, int)
+        First and last position of each run, at least two arms long.
+    """
+    position = {name: i for i, name in enumerate(order)}
+    k = len(order)
+    different = np.zeros((k, k), dtype=bool)
+    for first, second, verdict in zip(tests["first"], tests["second"], tests["verdict"], strict=True):
+        i, j = position[first], position[second]
+        different[i, j] = different[j, i] = verdict in (HIGHER, LOWER)
+    runs: list[tuple[int, int]] = []
+    for start in range(k):
+        end = start
+        while end + 1 < k and not different[start : end + 1, end + 1].any():
+            end += 1
+        if end > start and (not runs or end > runs[-1][1]):
+            runs.append((start, end))
+    return runs

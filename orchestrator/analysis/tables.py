@@ -1,0 +1,332 @@
+"""The tables of a study that need no test: coverage, scores, effort, time, choices, failures.
+
+Every function takes consistent results and their design, and returns a long frame, one row per
+dataset × arm in declared order.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from orchestrator.analysis.design import Design
+from orchestrator.analysis.statistics import corrected_standard_error, standard_error
+from orchestrator.results import StudyResults
+from orchestrator.study import REFIT
+
+STATUSES = ("ok", "timeout", "diverged", "error", "worker_lost")
+
+
+def _cells(frame: pd.DataFrame, design: Design) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    groups = dict(iter(frame.groupby(["dataset", "solver"], sort=False))) if len(frame) else {}
+    nothing = frame.iloc[:0]
+    for dataset in design.datasets:
+        for arm in design.arms:
+            if (dataset, arm) not in design.other_protocol:
+                yield dataset, arm, groups.get((dataset, arm), nothing)
+
+
+def _floats(column: pd.Series) -> np.ndarray:
+    """Return the values that are there."""
+    values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    return values[np.isfinite(values)]
+
+
+def _mean(rows: pd.DataFrame, name: str) -> float:
+    values = _floats(rows[name]) if name in rows else np.array([])
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _in_space(rows: pd.DataFrame, space: dict[str, Iterable[Any]]) -> np.ndarray:
+    """Return which rows' candidates belong to the space declared last; a study may once have had another."""
+    inside = np.ones(len(rows), dtype=bool)
+    for name, values in space.items():
+        column = rows.get(f"param_{name}")
+        if column is not None:
+            allowed = {_plain(value) for value in values}
+            inside &= np.array([_plain(value) in allowed for value in column], dtype=bool)
+    return inside
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def coverage(results: StudyResults, design: Design) -> pd.DataFrame:
+    """Count the trials of every dataset × arm by status.
+
+    Columns: dataset, solver, planned (missing when the search decides as it goes), stored, one column per
+    status, scored (trials with a score, whatever their status), refits (outer folds with a score).
+    """
+    outer = {(dataset, arm): rows for dataset, arm, rows in _cells(results.outer, design)}
+    table = []
+    for dataset, arm, rows in _cells(results.trials, design):
+        inner = rows[rows["inner"] != REFIT]
+        if design.planned(arm) is not None:
+            inner = inner[_in_space(inner, design.arms[arm]["space"])]
+        current = [frame for frame in (inner, outer[dataset, arm]) if len(frame)]
+        status = pd.concat([frame["status"] for frame in current]) if current else pd.Series(dtype=str)
+        table.append(
+            {
+                "dataset": dataset,
+                "solver": arm,
+                "planned": design.planned(arm),
+                "stored": len(status),
+                **{name: int((status == name).sum()) for name in STATUSES},
+                "scored": sum(len(_floats(frame["score"])) for frame in current),
+                "refits": len(_floats(outer[dataset, arm]["score"])),
+            }
+        )
+    return pd.DataFrame(table).astype({"planned": "Int64"}) if table else pd.DataFrame(table)
+
+
+def scores(results: StudyResults, design: Design, metric: str | None = None) -> pd.DataFrame:
+    """Average a metric over outer folds.
+
+    Columns: dataset, solver, metric, n_folds, complete, mean, se (population σ/√n), corrected_se
+    (Nadeau–Bengio), best (highest mean among complete arms), near_best (within the best arm's corrected
+    standard error of its mean).
+    """
+    column = "score" if metric is None else f"score_{metric}"
+    table = []
+    for dataset, arm, rows in _cells(results.outer, design):
+        values = _floats(rows[column]) if column in rows else np.array([])
+        table.append(
+            {
+                "dataset": dataset,
+                "solver": arm,
+                "metric": metric or design.metric,
+                "n_folds": len(values),
+                "complete": 0 < len(values) == design.n_outer,
+                "mean": float(values.mean()) if len(values) else float("nan"),
+                "se": standard_error(values),
+                "corrected_se": corrected_standard_error(values, _test_share(rows, design.n_outer)),
+            }
+        )
+    frame = pd.DataFrame(table)
+    return _mark_best(frame) if table else frame
+
+
+def _test_share(rows: pd.DataFrame, n_outer: int) -> float:
+    train, test = _mean(rows, "n_train"), _mean(rows, "n_test")
+    return test / train if train > 0 and test > 0 else 1 / max(1, n_outer - 1)
+
+
+def _mark_best(frame: pd.DataFrame) -> pd.DataFrame:
+    frame = frame.assign(best=False, near_best=False)
+    for _, rows in frame[frame["complete"]].groupby("dataset", sort=False):
+        if len(rows) < 2:
+            continue
+        means = rows["mean"].round(12)
+        best = means == means.max()
+        reach = rows.loc[best, "corrected_se"].max()
+        frame.loc[rows.index, "best"] = best
+        frame.loc[rows.index, "near_best"] = ~best & (means >= means.max() - reach)
+    return frame
+
+
+def effort(results: StudyResults, design: Design) -> pd.DataFrame:
+    """Average what the refits report of their own work: exact on any machine.
+
+    Columns: dataset, solver, n_fits, n_iter, n_kernel_evals, n_sv, sv_share, not_converged. NaN where a
+    solver does not publish the number.
+    """
+    table = [
+        {
+            "dataset": dataset,
+            "solver": arm,
+            "n_fits": len(rows),
+            **{name: _mean(rows, name) for name in ("n_iter", "n_kernel_evals", "n_sv", "sv_share")},
+            "not_converged": int((~rows["converged"].dropna().astype(bool)).sum())
+            if "converged" in rows
+            else 0,
+        }
+        for dataset, arm, rows in _cells(results.outer, design)
+    ]
+    return pd.DataFrame(table)
+
+
+def timing(results: StudyResults, design: Design) -> pd.DataFrame:
+    """Average seconds over refits trained alone and cold (profile `timing`); empty without such rows.
+
+    Columns: dataset, solver, n_fits, fit_seconds, fit_se, fit_cpu_seconds, predict_seconds, study_seconds
+    (all stored trainings and predictions of the dataset × arm together), n_trainings.
+    """
+    trials = results.trials[results.trials["profile"] == "timing"]
+    outer = results.outer[results.outer["profile"] == "timing"]
+    everything = {(dataset, arm): rows for dataset, arm, rows in _cells(trials, design)}
+    table = []
+    for dataset, arm, rows in _cells(outer, design):
+        seconds = _floats(rows["fit_seconds"])
+        if len(seconds):
+            whole = everything[dataset, arm]
+            table.append(
+                {
+                    "dataset": dataset,
+                    "solver": arm,
+                    "n_fits": len(seconds),
+                    "fit_seconds": float(seconds.mean()),
+                    "fit_se": standard_error(seconds),
+                    "fit_cpu_seconds": _mean(rows, "fit_cpu_seconds"),
+                    "predict_seconds": _mean(rows, "predict_seconds"),
+                    "study_seconds": float(
+                        _floats(whole["fit_seconds"]).sum() + _floats(whole["predict_seconds"]).sum()
+                    ),
+                    "n_trainings": len(_floats(whole["fit_seconds"])),
+                }
+            )
+    return pd.DataFrame(table)
+
+
+def ratios_to_first(frame: pd.DataFrame, design: Design, columns: Iterable[str]) -> pd.DataFrame:
+    """Return, for every arm, the geometric mean over datasets of its values relative to the first arm's.
+
+    Columns: solver, reference, and `<column>_ratio` with `<column>_n`, the number of datasets where both arms
+    have a positive value.
+    """
+    if frame.empty:
+        return frame
+    reference, *others = design.arms
+    table = []
+    for arm in others:
+        row: dict[str, Any] = {"solver": arm, "reference": reference}
+        for column in columns:
+            wide = frame.pivot(index="dataset", columns="solver", values=column)
+            row[f"{column}_ratio"], row[f"{column}_n"] = geometric_mean_ratio(wide, arm, reference)
+        table.append(row)
+    return pd.DataFrame(table)
+
+
+def geometric_mean_ratio(wide: pd.DataFrame, arm: str, reference: str) -> tuple[float, int]:
+    """Return the geometric mean of `arm / reference` over rows where both are positive, and their number."""
+    if arm not in wide or reference not in wide:
+        return float("nan"), 0
+    both = wide[[arm, reference]].dropna()
+    both = both[(both > 0).all(axis=1)]
+    if both.empty:
+        return float("nan"), 0
+    return float(np.exp(np.log(both[arm] / both[reference]).mean())), len(both)
+
+
+def selections(results: StudyResults, design: Design) -> pd.DataFrame:
+    """Summarise which candidates the inner search chose.
+
+    Columns: dataset, solver, n_folds, chosen (text, most frequent first), at_edge (outer folds whose choice
+    lies on the border of the space), `low_<param>` and `high_<param>` (on which border), inner_score, n_tied
+    (mean number of candidates sharing the best score), n_candidates, n_failed (sums over outer folds).
+    """
+    table = []
+    for dataset, arm, rows in _cells(results.selections, design):
+        if rows.empty:
+            continue
+        space = design.arms[arm].get("space", {})
+        edges = {name: _edges(rows, name, values) for name, values in space.items()}
+        at_edge = np.zeros(len(rows), dtype=bool)
+        for low, high in edges.values():
+            at_edge |= low | high
+        table.append(
+            {
+                "dataset": dataset,
+                "solver": arm,
+                "n_folds": len(rows),
+                "chosen": _chosen(rows),
+                "at_edge": int(at_edge.sum()),
+                **{f"low_{name}": int(low.sum()) for name, (low, _) in edges.items()},
+                **{f"high_{name}": int(high.sum()) for name, (_, high) in edges.items()},
+                "inner_score": _mean(rows, "inner_score"),
+                "n_tied": _mean(rows, "n_tied"),
+                "n_candidates": int(_floats(rows["n_candidates"]).sum()),
+                "n_failed": int(_floats(rows["n_failed"]).sum()),
+            }
+        )
+    return pd.DataFrame(table)
+
+
+def _edges(rows: pd.DataFrame, name: str, values: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows chose the smallest and which the largest of several numeric values."""
+    numbers = [value for value in map(_plain, values) if isinstance(value, float)]
+    column = rows.get(f"param_{name}")
+    if column is None or len(set(numbers)) < 2:
+        nowhere = np.zeros(len(rows), dtype=bool)
+        return nowhere, nowhere
+    chosen = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    return chosen == min(numbers), chosen == max(numbers)
+
+
+def _chosen(rows: pd.DataFrame) -> str:
+    params = {
+        name.removeprefix("param_"): rows[name].tolist()
+        for name in map(str, rows.columns)
+        if name.startswith("param_")
+    }
+    counts = Counter(
+        ", ".join(f"{name}={_short(values[i])}" for name, values in params.items() if pd.notna(values[i]))
+        for i in range(len(rows))
+    )
+    return "; ".join(f"{text} ({count}×)" for text, count in counts.most_common() if text)
+
+
+def _short(value: Any) -> str:
+    number = _plain(value)
+    return f"{number:g}" if isinstance(number, float) else number
+
+
+def choice_counts(results: StudyResults, design: Design) -> pd.DataFrame:
+    """Count how often each candidate was chosen, over all datasets and outer folds.
+
+    Columns: solver, x, y (values of the arm's two hyper-parameters), x_name, y_name, count. Only arms with
+    exactly two numeric hyper-parameters of several values each appear.
+    """
+    table = []
+    for arm, facts in design.arms.items():
+        space = {name: values for name, values in facts.get("space", {}).items() if len(values) > 1}
+        columns = [f"param_{name}" for name in space]
+        rows = results.selections[results.selections["solver"] == arm]
+        numeric = all(isinstance(_plain(value), float) for values in space.values() for value in values)
+        if len(space) != 2 or not numeric or rows.empty or not set(columns) <= set(rows):
+            continue
+        points = rows[columns].dropna().to_numpy(dtype=float)
+        x_name, y_name = space
+        for (x, y), count in sorted(Counter(map(tuple, points)).items()):
+            table.append({"solver": arm, "x_name": x_name, "x": x, "y_name": y_name, "y": y, "count": count})
+    return pd.DataFrame(table)
+
+
+def failures(results: StudyResults, design: Design) -> pd.DataFrame:
+    """List every kind of failure with its first message and where it happened.
+
+    Messages that differ in numbers only are one kind. Columns: status, count, scored (how many of them have a
+    score all the same), solvers, datasets, first (where), message.
+    """
+    rows = results.trials[results.trials["status"] != "ok"]
+    if rows.empty:
+        return pd.DataFrame()
+    rows = rows.reset_index(drop=True)
+    message = rows["message"].fillna("").astype(str)
+    kind = message.str.split("\n").str[0].str.replace(r"\d+(\.\d+)?(e[+-]?\d+)?", "#", regex=True)
+    table = []
+    for (status, _), group in rows.groupby([rows["status"], kind], sort=False):
+        first = group.iloc[0]
+        fold = "refit" if first["inner"] == REFIT else f"inner fold {first['inner']}"
+        table.append(
+            {
+                "status": status,
+                "count": len(group),
+                "scored": len(_floats(group["score"])),
+                "solvers": ", ".join(_listed(group["solver"], design.arms)),
+                "datasets": ", ".join(_listed(group["dataset"], design.datasets)),
+                "first": f"{first['solver']} on {first['dataset']}, outer fold {first['outer']}, {fold}",
+                "message": message[group.index[0]].strip() or "(no message)",
+            }
+        )
+    return pd.DataFrame(table).sort_values("count", ascending=False, kind="stable", ignore_index=True)
+
+
+def _listed(column: pd.Series, order: Iterable[str]) -> list[str]:
+    present = set(column)
+    return [name for name in order if name in present]
