@@ -9,7 +9,7 @@ import platform
 import socket
 import subprocess
 import sys
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ def _cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
-@lru_cache(maxsize=None)
+@cache
 def package_identity(target: str) -> str:
     """Return name, version and source hash of the package that holds a class.
 

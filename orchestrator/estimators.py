@@ -1,0 +1,62 @@
+"""What can be known about an estimator class before it is trained: scikit-learn's protocol, no more."""
+
+import inspect
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from orchestrator.resolve import resolve
+from orchestrator.study import Arm, Candidate, Protocol
+
+
+@cache
+def estimator_class(target: str) -> tuple[Any, frozenset[str]]:
+    """Return the class at a dotted path and the names of its constructor's parameters.
+
+    Raises
+    ------
+    ResolveError
+        If the path leads nowhere.
+    TypeError
+        If what it leads to is not a classifier class.
+    """
+    kind = resolve(target)
+    if not inspect.isclass(kind) or not all(hasattr(kind, name) for name in ("fit", "predict", "get_params")):
+        raise TypeError(
+            f"{target!r} is not a scikit-learn classifier class: expected a class with fit, predict and get_params"
+        )
+    parameters = inspect.signature(kind.__init__).parameters.values()
+    named = (
+        parameter
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    )
+    return kind, frozenset(parameter.name for parameter in named) - {"self"}
+
+
+def refused_value(target: str, params: Mapping[str, Any]) -> str:
+    """Return why an estimator would refuse its parameters, in its own words; empty if it would not.
+
+    Uses scikit-learn's declared parameter constraints; a class without them is asked when it is trained.
+    """
+    kind, _ = estimator_class(target)
+    try:
+        estimator = kind(**params)
+        validate = getattr(estimator, "_validate_params", None)
+        if validate is not None:
+            validate()
+    except (TypeError, ValueError) as error:
+        return " ".join(str(error).split())
+    return ""
+
+
+def make_estimator(arm: Arm, protocol: Protocol, candidate: Candidate, seed: int) -> Any:
+    """Build the estimator of a trial: the arm's class with its fixed, chosen and derived parameters."""
+    kind, accepted = estimator_class(arm.target)
+    derived: dict[str, Any] = {"random_state": seed}
+    if protocol.max_seconds is not None:
+        derived["max_seconds"] = protocol.max_seconds
+    if arm.warm_starts:
+        derived["warm_start"] = True
+    derived = {name: value for name, value in derived.items() if name in accepted}
+    return kind(**{**derived, **arm.params, **candidate.as_dict()})
