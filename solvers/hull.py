@@ -1,0 +1,210 @@
+"""The state that every geometric solver iterates on: a point c = Σ α_i x̃_i of the hull.
+
+`k̃(i, j) = (y_i·y_j)(k(x_i, x_j) + bias) + δ_ij / C_i` (Strack 2013, 2.114; 5.18 for more than two labels, where
+y_i·y_j = −1/(classes − 1) for different classes). A solver keeps g_i = x̃_i · c for the *tracked* samples:
+all of them when there are few, else those that ever had weight. Tracked samples are numbered 0 … n_tracked − 1 in
+the order of their arrival, and all the arrays of length `capacity` are indexed by that number.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from solvers.kernels import GRAM
+
+DENSE, CSR, VALUES = range(3)  # what X holds: features, sparse features, kernel values
+
+# What a solver says when it returns. The first three are also the `fit_status_` of an estimator.
+CONVERGED, LIMIT, TIMEOUT, NOT_POSITIVE, PAUSED, FULL = range(6)
+
+# Places in Hull.counts and Hull.real.
+TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK = range(7)
+SQUARE_NORM, EPSILON = range(2)
+
+TRACK_ALL = 20_000  # samples; above, g is kept for the support vectors only
+FIRST_CAPACITY = 256
+
+
+class Hull(NamedTuple):
+    """Plain arrays for numba. Samples are numbered 0 … n − 1 class by class; row `rows[i]` of X is sample i."""
+
+    X: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    rows: np.ndarray  # (n,) int32
+    class_start: (
+        np.ndarray
+    )  # (classes + 1,) int64: class t is samples class_start[t] … class_start[t + 1] − 1
+    inverse_C: np.ndarray  # (n,) or (1,)
+    scale: np.ndarray  # (n,) 1 / √k(x, x) when the kernel is normalised, else (0,)
+    storage: int
+    kind: int
+    gamma: float
+    coef0: float
+    degree: float
+    bias: float
+    opposite: float  # y_i·y_j of different classes
+
+    features: np.ndarray  # (d, capacity): the tracked samples, one a column; (0, capacity) unless dense
+    square: np.ndarray  # (capacity,) ‖x‖² (sparse features only)
+    sample: np.ndarray  # (capacity,) int32
+    label: np.ndarray  # (capacity,) int32
+    diagonal: np.ndarray  # (capacity,) k̃(i, i)
+    alpha: np.ndarray  # (capacity,)
+    g: np.ndarray  # (capacity,)
+    position: np.ndarray  # (n,) int32: number of a tracked sample, −1 for the others
+    support: np.ndarray  # (capacity,) int32: tracked samples with α > 0
+    place: np.ndarray  # (capacity,) int32: where in `support`, or −1
+
+    cache: np.ndarray  # (slots · capacity,): k̃ between a tracked sample and all
+    slot: np.ndarray  # (capacity,) int32: slot of a tracked sample's row, or −1
+    owner: np.ndarray  # (slots,) int32
+    used: np.ndarray  # (slots,) int64: when the row was last asked for
+    length: np.ndarray  # (slots,) int32: how many of its values are filled in
+
+    point: np.ndarray  # (d,) the sample whose kernel values are being computed
+    candidate: np.ndarray  # (capacity,) k̃ between a drawn sample and the tracked ones
+    counts: np.ndarray  # (7,) int64
+    real: np.ndarray  # (2,)
+    state: np.ndarray  # (1,) uint64: random state
+
+    @property
+    def n_samples(self):
+        """Samples of the machine, tracked or not."""
+        return self.rows.size
+
+    @property
+    def tracks_all(self):
+        """Whether g is kept for every sample."""
+        return self.sample.size >= self.rows.size
+
+
+def new_hull(problem, cache_bytes, seed):
+    """Allocate the state for a problem: no weight anywhere, and nothing tracked yet.
+
+    Parameters
+    ----------
+    problem : solvers.base.Problem
+    cache_bytes : float
+        Room for kernel rows; never less than four rows.
+    seed : int
+        Start of the random state.
+    """
+    kernel, n, d = problem.kernel, problem.rows.size, problem.X.shape[1]
+    capacity = n if n <= TRACK_ALL else FIRST_CAPACITY
+    if problem.start is not None:
+        capacity = max(capacity, problem.start.support.size)
+    storage, X, indptr, indices, data = _storage(problem.X, kernel)
+    slots = _slots(capacity, cache_bytes)
+    return Hull(
+        X=X,
+        indptr=indptr,
+        indices=indices,
+        data=data,
+        rows=problem.rows,
+        class_start=problem.class_start,
+        inverse_C=1.0 / problem.C,
+        scale=problem.scale,
+        storage=storage,
+        kind=kernel.kind,
+        gamma=kernel.gamma,
+        coef0=kernel.coef0,
+        degree=kernel.degree,
+        bias=problem.bias,
+        opposite=-1.0 / (problem.class_start.size - 2),
+        features=np.empty((d if storage == DENSE else 0, capacity)),
+        square=np.empty(capacity),
+        sample=np.empty(capacity, np.int32),
+        label=np.empty(capacity, np.int32),
+        diagonal=np.empty(capacity),
+        alpha=np.zeros(capacity),
+        g=np.zeros(capacity),
+        position=np.full(n, -1, np.int32),
+        support=np.empty(capacity, np.int32),
+        place=np.full(capacity, -1, np.int32),
+        cache=np.empty(slots * capacity),
+        slot=np.full(capacity, -1, np.int32),
+        owner=np.empty(slots, np.int32),
+        used=np.zeros(slots, np.int64),
+        length=np.zeros(slots, np.int32),
+        point=np.zeros(0 if storage == VALUES else d),
+        candidate=np.empty(capacity),
+        counts=np.zeros(7, np.int64),
+        real=np.array([0.0, 0.5]),
+        state=np.array([seed], np.uint64),
+    )
+
+
+def grow(hull, cache_bytes):
+    """Return the state with room for twice as many tracked samples; cached rows are kept as far as they fit."""
+    m = hull.sample.size
+    capacity = min(2 * m, hull.n_samples)
+    slots = _slots(capacity, cache_bytes)
+    kept = np.argsort(hull.used[: hull.counts[SLOTS]])[::-1][:slots]
+    wider = {}
+    for name in (
+        "square",
+        "sample",
+        "label",
+        "diagonal",
+        "alpha",
+        "g",
+        "support",
+        "place",
+        "slot",
+        "candidate",
+    ):
+        old = getattr(hull, name)
+        wider[name] = np.concatenate((old, np.zeros(capacity - m, old.dtype)))
+    wider["place"][m:] = -1
+    wider["slot"][:] = -1
+    features = np.empty((hull.features.shape[0], capacity))
+    features[:, :m] = hull.features
+    cache = np.empty(slots * capacity)
+    cache.reshape(slots, capacity)[: kept.size, :m] = hull.cache.reshape(-1, m)[kept]
+    owner, used, length = np.empty(slots, np.int32), np.zeros(slots, np.int64), np.zeros(slots, np.int32)
+    owner[: kept.size], used[: kept.size], length[: kept.size] = (
+        hull.owner[kept],
+        hull.used[kept],
+        hull.length[kept],
+    )
+    wider["slot"][owner[: kept.size]] = np.arange(kept.size)
+    hull.counts[SLOTS] = kept.size
+    return hull._replace(features=features, cache=cache, owner=owner, used=used, length=length, **wider)
+
+
+def _slots(capacity, cache_bytes):
+    return int(min(capacity, max(4, cache_bytes // (8 * capacity))))
+
+
+def _storage(X, kernel):
+    """Split X into the arrays of `Hull`; those that do not apply are empty, so that the compiled type is one."""
+    no_index = np.empty(0, np.int32)
+    if sparse.issparse(X):
+        indptr = X.indptr.astype(np.int64, copy=False)
+        indices = X.indices.astype(np.int32, copy=False)
+        return CSR, np.empty((0, 0), X.dtype), indptr, _writeable(indices), _writeable(X.data)
+    storage = VALUES if kernel.kind == GRAM else DENSE
+    return storage, _writeable(X), np.empty(0, np.int64), no_index, np.empty(0, X.dtype)
+
+
+def _writeable(array):
+    """View a read-only array (a memory map, say) as writeable: numba would compile everything once more for it.
+
+    Nothing in this package writes to it.
+    """
+    if array.flags.writeable:
+        return array
+    interface = dict(array.__array_interface__)
+    interface["data"] = (interface["data"][0], False)
+    return np.asarray(_Memory(interface, array))
+
+
+class _Memory:
+    """Owner of borrowed memory, as NumPy's array interface wants it."""
+
+    def __init__(self, interface, owner):
+        self.__array_interface__ = interface
+        self.owner = owner

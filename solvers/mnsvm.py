@@ -1,0 +1,187 @@
+"""Minimal Norm SVM (Strack 2013, chapter 4): the point of the hull that is closest to the origin."""
+
+import numpy as np
+from numba import njit
+
+from solvers.cache import row
+from solvers.draws import find_violator
+from solvers.geometric import GeometricSVC
+from solvers.hull import (
+    CONVERGED,
+    EPSILON,
+    FULL,
+    ITERATIONS,
+    LIMIT,
+    NOT_POSITIVE,
+    PAUSED,
+    SQUARE_NORM,
+    SUPPORT,
+    TRACKED,
+    WORK,
+)
+from solvers.pairs import PAIRS, choose_partner, lowest_support
+from solvers.stopping import RULES, violation_threshold
+from solvers.weights import move_weight, refresh_square_norm
+
+
+@njit(nogil=True, cache=True)
+def minimal_norm_point(hull, epsilon, rule, draws, subset, fair, pair, exponent, eta, max_iter, budget):
+    """Algorithm 4, with the draws of 5.1, the scales of Algorithm 5 and the over-relaxation of 5.3.
+
+    Line 1 (α_0 ← 1) has been done by the caller. The function returns now and then (`PAUSED`, `FULL`) to let the caller
+    look at the clock or make room, and goes on where it stopped when it is called again.
+
+    Returns
+    -------
+    status : int
+        One of those of `solvers.hull`.
+    """
+    alpha, g, real, counts = hull.alpha, hull.g, hull.real, hull.counts
+    counts[WORK] = 0
+    while counts[ITERATIONS] < max_iter:
+        if counts[TRACKED] == alpha.size and alpha.size < hull.rows.size:
+            return FULL
+        if counts[WORK] > budget:
+            return PAUSED
+        refresh_square_norm(hull)
+        if real[SQUARE_NORM] <= 0.0:
+            return NOT_POSITIVE
+
+        # Lines 2–3: a violator x̃_v·c < (1 − ε̂)‖c‖² among the drawn samples, else among the support vectors.
+        threshold = violation_threshold(rule, real[EPSILON], real[SQUARE_NORM], hull.diagonal[0])
+        v, failed = find_violator(hull, threshold, draws, subset, fair)
+        if v < 0:
+            v = lowest_support(g, hull.support, counts[SUPPORT])
+            if g[v] >= threshold:  # none: the ε̂-approximation is done
+                if real[EPSILON] <= epsilon:
+                    return CONVERGED
+                real[EPSILON] = max(epsilon, 0.5 * real[EPSILON])
+                continue
+
+        # Lines 4–8, first for this v, then 0.1 · (failed draws) times for the lowest of the support vectors.
+        for _ in range(1 + failed // 10):
+            row_v = row(hull, v)
+            u = choose_partner(
+                pair, exponent, v, row_v, g, alpha, hull.diagonal, hull.support, counts[SUPPORT]
+            )
+            if u < 0:
+                break
+            row_u = row(hull, u)
+            square_distance = hull.diagonal[v] + hull.diagonal[u] - 2.0 * row_v[u]
+            beta_hat = (g[u] - g[v]) / max(square_distance, np.finfo(np.float64).tiny)
+            beta = min(eta * beta_hat, alpha[u])
+            move_weight(hull, v, u, row_v, row_u, beta)
+            v = lowest_support(g, hull.support, counts[SUPPORT])
+    return LIMIT
+
+
+class MNSVC(GeometricSVC):
+    """Minimal Norm SVM: an L2-loss support vector machine found by moving weight between pairs of samples.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Penalty of the squared slacks.
+    kernel : {"rbf", "linear", "poly", "sigmoid", "imq", "precomputed"} or callable, default="rbf"
+        See `solvers.kernels`. A callable gets two arrays of samples and returns their kernel matrix.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width γ of the kernel, as in `sklearn.svm.SVC`.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1.0
+        Constant of the poly, sigmoid and imq kernels.
+    tol : "auto" or float, default="auto"
+        ε of the stopping rule; "auto" is the paper's (`solvers.stopping.default_tolerance`).
+    draws : int, default=600
+        Candidates that are drawn in vain before the search ends, N_d.
+    subset : int, default=1
+        Candidates of which the worst is taken, N_r.
+    sampling : {"fair", "simple"}, default="fair"
+        Draw a class first, then one of its samples; or any sample.
+    pair : {"imdm", "mdm", "gmdm"}, default="imdm"
+        Which support vector gives its weight to the violator (5.6).
+    pair_exponent : float, default=0.5
+        k of gmdm, between 0 (mdm) and 1 (imdm).
+    eta : float, default=1.0
+        Over-relaxation, 1 ≤ η < 2 (5.3).
+    stopping : {"mn", "adjmn", "meb"}, default="mn"
+        Stopping rule.
+    bias : {"theoretic", "average", "none"}, default="theoretic"
+        Bias Σ α_i y_i (2.98), the mean of the optimality conditions (5.24), or a machine without one (chapter 6).
+    multiclass : {"pairwise", "all_at_once"}, default="pairwise"
+        A machine for every pair of classes, or one for all (5.4).
+    cache_size : float, default=200
+        Megabytes for kernel rows.
+    max_iter : int, default=-1
+        Limit of the iterations of a machine; −1 for none.
+    max_seconds : float, optional
+        Limit of the wall time of `fit`.
+    warm_start : bool, default=False
+        Start a `fit` on the same samples and labels from the weights of the last one.
+    random_state : int, RandomState or None, default=None
+        Source of the draws.
+
+    Attributes
+    ----------
+    See `solvers.base.KernelSVC`.
+    """
+
+    def __init__(
+        self,
+        C=1.0,
+        *,
+        kernel="rbf",
+        gamma="scale",
+        degree=3,
+        coef0=1.0,
+        tol="auto",
+        draws=600,
+        subset=1,
+        sampling="fair",
+        pair="imdm",
+        pair_exponent=0.5,
+        eta=1.0,
+        stopping="mn",
+        bias="theoretic",
+        multiclass="pairwise",
+        cache_size=200,
+        max_iter=-1,
+        max_seconds=None,
+        warm_start=False,
+        random_state=None,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.draws = draws
+        self.subset = subset
+        self.sampling = sampling
+        self.pair = pair
+        self.pair_exponent = pair_exponent
+        self.eta = eta
+        self.stopping = stopping
+        self.bias = bias
+        self.multiclass = multiclass
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    def _advance(self, hull, epsilon, max_iter, budget):
+        return minimal_norm_point(
+            hull,
+            epsilon,
+            RULES[self.stopping],
+            int(self.draws),
+            int(self.subset),
+            self.sampling == "fair",
+            PAIRS[self.pair],
+            float(self.pair_exponent),
+            float(self.eta),
+            max_iter,
+            budget,
+        )

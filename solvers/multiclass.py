@@ -1,0 +1,87 @@
+"""From machines to classes: pairs of classes, votes, and scikit-learn's layout of their coefficients."""
+
+from itertools import combinations
+
+import numpy as np
+
+
+def pairs_of(n_classes):
+    """Return the pairs (i, j), i < j, of classes in the order of `decision_function_shape="ovo"`."""
+    return list(combinations(range(n_classes), 2))
+
+
+def pairwise_coefficients(n_classes, class_of_support, machines):
+    """Arrange the weights of pair machines as `sklearn.svm.SVC.dual_coef_` does.
+
+    Parameters
+    ----------
+    n_classes : int
+    class_of_support : ndarray of shape (n_SV,)
+        Class of every support vector of the model, ascending.
+    machines : list of (places, alpha)
+        For every pair (i, j): where its support vectors are among those of the model, and their weights ≥ 0.
+
+    Returns
+    -------
+    dual_coef : ndarray of shape (n_classes − 1, n_SV)
+        A support vector of class t has its weight against class s in row s if s < t, else in row s − 1. Positive
+        for the first class of a pair; for the second one if there are two classes only.
+    """
+    dual_coef = np.zeros((n_classes - 1, class_of_support.size))
+    for (i, j), (places, alpha) in zip(pairs_of(n_classes), machines, strict=True):
+        first = class_of_support[places] == i
+        dual_coef[j - 1, places[first]] = alpha[first]
+        dual_coef[i, places[~first]] = -alpha[~first]
+    return -dual_coef if n_classes == 2 else dual_coef
+
+
+def pairwise_decisions(K, dual_coef, intercept, class_start):
+    """Evaluate all the pair machines.
+
+    Parameters
+    ----------
+    K : ndarray of shape (m, n_SV)
+        Kernel between samples and the support vectors of the model, which are sorted by class.
+    dual_coef, intercept : ndarray
+        As in `sklearn.svm.SVC`.
+    class_start : ndarray of shape (n_classes + 1,)
+        The support vectors of class t are class_start[t] … class_start[t + 1] − 1.
+
+    Returns
+    -------
+    decisions : ndarray of shape (m, n_pairs)
+    """
+    n_classes = class_start.size - 1
+    if n_classes == 2:
+        return K @ dual_coef.T + intercept
+    parts = [K[:, a:b] @ dual_coef[:, a:b].T for a, b in zip(class_start[:-1], class_start[1:], strict=True)]
+    decisions = np.empty((K.shape[0], intercept.size))
+    for k, (i, j) in enumerate(pairs_of(n_classes)):
+        decisions[:, k] = parts[i][:, j - 1] + parts[j][:, i] + intercept[k]
+    return decisions
+
+
+def votes(decisions, n_classes):
+    """Votes of the pair machines, ties broken by the summed evidence, which is squashed to less than half a vote.
+
+    Returns
+    -------
+    scores : ndarray of shape (m, n_classes)
+    """
+    count = np.zeros((decisions.shape[0], n_classes))
+    evidence = np.zeros_like(count)
+    for k, (i, j) in enumerate(pairs_of(n_classes)):
+        d = decisions[:, k]
+        wins = d > 0.0
+        count[:, i] += wins
+        count[:, j] += ~wins
+        evidence[:, i] += d
+        evidence[:, j] -= d
+    return count + evidence / (3.0 * (np.abs(evidence) + 1.0))
+
+
+def all_at_once_coefficients(class_of_support, alpha, n_classes):
+    """α_i (y_t·y_i) for every class t: ndarray of shape (n_classes, n_SV) (5.17, 5.18)."""
+    products = np.full((n_classes, n_classes), -1.0 / (n_classes - 1))
+    np.fill_diagonal(products, 1.0)
+    return products[:, class_of_support] * alpha
