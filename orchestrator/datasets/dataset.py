@@ -1,0 +1,65 @@
+"""What a dataset is, and the fingerprint of its content."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+Features = Any
+"""Float64, shape (n, d): a C-contiguous array, or a CSR matrix in canonical format with int32 indices."""
+
+CHUNK = 1 << 20
+"""Numbers hashed at a time, so that hashing a memory-mapped dataset needs no second copy of it."""
+
+
+class DatasetError(ValueError):
+    """A dataset that cannot be used, and what to do about it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Features and labels, checked.
+
+    Attributes
+    ----------
+    name : str
+    X : float64 array or CSR matrix, shape (n, d)
+    classes : array, shape (n_classes,)
+        The labels, ascending: integers, floats, booleans or strings.
+    codes : int32 array, shape (n,)
+        The class of each row, as an index into `classes`.
+    fingerprint : str
+        SHA-256 of the content, in hexadecimal; the name has no part in it.
+    """
+
+    name: str
+    X: Features
+    classes: NDArray[Any]
+    codes: NDArray[np.int32]
+    fingerprint: str
+
+    @cached_property
+    def y(self) -> NDArray[Any]:
+        """The label of each row, shape (n,)."""
+        return self.classes[self.codes]
+
+
+def fingerprint(X: Features, classes: NDArray[Any], codes: NDArray[np.int32]) -> str:
+    """Return the SHA-256 of a dataset's shape, features and labels.
+
+    Equal values give equal fingerprints on every machine; a dense and a CSR copy of the same values do not.
+    """
+    dense = not scipy.sparse.issparse(X)
+    head = {"dense": dense, "shape": list(X.shape), "classes": classes.tolist()}
+    content = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
+    parts = [(X.reshape(-1), "<f8")] if dense else [(X.data, "<f8"), (X.indices, "<i8"), (X.indptr, "<i8")]
+    for values, dtype in [*parts, (codes, "<i8")]:
+        for start in range(0, len(values), CHUNK):
+            # Adding zero turns -0.0, which equals 0.0, into it.
+            content.update((values[start : start + CHUNK] + 0).astype(dtype, copy=False).data)
+    return content.hexdigest()

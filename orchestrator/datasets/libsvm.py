@@ -1,0 +1,187 @@
+"""LIBSVM text files: `label index:value …` on each line, indices from 1 and ascending, zeros left out."""
+
+import bz2
+import gzip
+import io
+import lzma
+import re
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_svmlight_file
+
+from orchestrator.datasets.dataset import DatasetError, Features
+from orchestrator.resolve import did_you_mean
+
+DENSE_FROM = 0.25
+"""Share of non-zeros from which features are returned dense: BLAS then beats CSR at little more memory."""
+
+SUFFIXES = (".libsvm.xz", ".libsvm.bz2", ".libsvm.gz", ".libsvm", "")
+
+_OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
+_INDEX = re.compile(rb"\+?\d+")
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def libsvm_file(
+    name: str, folder: str | Path, n_features: int | None = None
+) -> tuple[Features, NDArray[Any]]:
+    """Read a LIBSVM file found by name: `NAME.libsvm`, with `.xz`, `.bz2` or `.gz`, or plain `NAME`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the dataset.
+    folder : path
+        Where its file lies.
+    n_features : int, optional
+        Number of features, if trailing ones may be zero in every row; by default the largest index.
+
+    Returns
+    -------
+    X, y
+        As of `read_libsvm`.
+
+    Raises
+    ------
+    DatasetError
+        If there is no such file, or it is broken.
+    """
+    return read_libsvm(find_libsvm_file(name, folder), n_features)
+
+
+def find_libsvm_file(name: str, folder: str | Path) -> Path:
+    """Return the path of a dataset's file in a folder.
+
+    Raises
+    ------
+    DatasetError
+        If there is none.
+    """
+    folder = Path(folder)
+    for suffix in SUFFIXES:
+        path = folder / f"{name}{suffix}"
+        if path.is_file():
+            return path
+    if not folder.is_dir():
+        raise DatasetError(
+            f"expected {name}.libsvm.xz (or .bz2, .gz, or neither) in {folder}, but there is no such folder; "
+            "set paths.data to the folder with your datasets"
+        )
+    raise DatasetError(
+        f"expected {name}.libsvm.xz (or .bz2, .gz, or neither) in {folder}, found no such file"
+        f"{did_you_mean(name, libsvm_names(folder))}; put it there, or set paths.data to its folder"
+    )
+
+
+def libsvm_names(folder: str | Path) -> list[str]:
+    """Return the sorted names of the datasets whose files lie in a folder; none if it does not exist."""
+    endings = SUFFIXES[:-1]  # a file without any ending could be anything
+    files = (path.name for path in Path(folder).glob("*.libsvm*"))
+    return sorted(
+        {name.removesuffix(ending) for name in files for ending in endings if name.endswith(ending)}
+    )
+
+
+def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Features, NDArray[Any]]:
+    """Read a LIBSVM file, compressed or not by its ending.
+
+    Parameters
+    ----------
+    path : path
+    n_features : int, optional
+        Number of features; by default the largest index.
+
+    Returns
+    -------
+    X : float64 array or CSR matrix, shape (n, d)
+        CSR if fewer than a quarter of the values are non-zero.
+    y : array, shape (n,)
+        The labels: integers if all are whole, else floats.
+
+    Raises
+    ------
+    DatasetError
+        If the file cannot be read or decompressed, is empty, or has a broken line, which is named.
+    """
+    path = Path(path)
+    text = _read(path)
+    if not text.strip():
+        raise DatasetError(f"{path} is empty; expected lines such as '1 1:0.5 3:2'; fetch the file again")
+    # scikit-learn reads what LIBSVM does not: 1_000 and query ids (looked for here), nan and inf (below).
+    problem = _first_broken_line(text, n_features) if b"_" in text or b"qid" in text else None
+    if problem is None:
+        try:
+            X, y = load_svmlight_file(io.BytesIO(text), n_features=n_features, zero_based=False)
+            if np.isfinite(X.data).all() and np.isfinite(y).all():
+                return _compact(X), _whole(y)
+            problem = _first_broken_line(text, n_features)
+        except (ValueError, OverflowError) as error:
+            problem = _first_broken_line(text, n_features) or f": {error}"
+    raise DatasetError(f"{path}{problem}; correct the file, or fetch it again")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with _OPENERS.get(path.suffix, open)(path, "rb") as file:
+            return file.read()
+    except EOFError as error:
+        raise DatasetError(
+            f"{path} ends in the middle of its compressed data, as after a broken download; fetch it again"
+        ) from error
+    except (OSError, ValueError, lzma.LZMAError, zlib.error) as error:
+        raise DatasetError(f"cannot read {path}: {error}; check the file, or fetch it again") from error
+
+
+def _first_broken_line(text: bytes, n_features: int | None) -> str | None:
+    """Return `, line 7: expected …, found …` for the first line that is not LIBSVM format."""
+    for number, line in enumerate(text.split(b"\n"), start=1):
+        if problem := _broken(line.partition(b"#")[0].split(), n_features):
+            return f", line {number}: {problem}"
+    return None
+
+
+def _broken(tokens: list[bytes], n_features: int | None) -> str | None:
+    if not tokens:
+        return None
+    label, *pairs = tokens
+    if not _is_number(label):
+        return f"expected a number as the label, found {_show(label)}"
+    previous = 0
+    for pair in pairs:
+        index, colon, value = pair.partition(b":")
+        if not colon or not _INDEX.fullmatch(index):
+            return f"expected index:value, found {_show(pair)}"
+        if int(index) < 1:
+            return f"expected feature indices from 1, found {_show(pair)}"
+        if int(index) <= previous:
+            return f"expected ascending feature indices, found {_show(pair)} after index {previous}"
+        if n_features is not None and int(index) > n_features:
+            return f"expected at most {n_features} features (n_features), found {_show(pair)}"
+        if not _is_number(value):
+            return f"expected a number after the colon, found {_show(pair)}"
+        previous = int(index)
+    return None
+
+
+def _is_number(token: bytes) -> bool:
+    return _NUMBER.fullmatch(token) is not None and np.isfinite(float(token))
+
+
+def _show(token: bytes) -> str:
+    text = token.decode("ascii", "backslashreplace")
+    return repr(text if len(text) <= 40 else f"{text[:40]}…")
+
+
+def _compact(X: Any) -> Features:
+    n_values = X.shape[0] * X.shape[1]
+    return X.toarray() if X.nnz >= DENSE_FROM * n_values else X
+
+
+def _whole(y: NDArray[np.float64]) -> NDArray[Any]:
+    whole = y.astype(np.int64)
+    return whole if np.array_equal(whole, y) else y

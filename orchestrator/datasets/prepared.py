@@ -1,0 +1,102 @@
+"""Datasets on disk in a form that every process maps into memory, one folder for each content."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import scipy.sparse
+from filelock import FileLock
+
+from orchestrator.datasets.dataset import Dataset, DatasetError, Features, fingerprint
+
+META = "meta.json"
+
+
+def prepare(dataset: Dataset, cache_dir: str | Path) -> Path:
+    """Write a dataset to its folder in a cache, unless it is there and intact, and return the folder.
+
+    The folder appears whole or not at all, whoever else prepares the same dataset at the time. Its content
+    is read back against the fingerprint, so a damaged folder is replaced.
+    """
+    cache_dir = Path(cache_dir)
+    cache_dir.mkdir(parents=True, exist_ok=True)
+    safe_name = re.sub(r"[^\w.-]", "_", dataset.name)
+    folder = cache_dir / f"{safe_name}-{dataset.fingerprint[:16]}"
+    with FileLock(cache_dir / f".{folder.name}.lock"):
+        if not _intact(folder, dataset.fingerprint):
+            temporary = cache_dir / f".{folder.name}.{uuid4().hex}"
+            temporary.mkdir()
+            try:
+                _write(dataset, temporary)
+                shutil.rmtree(folder, ignore_errors=True)
+                temporary.replace(folder)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+    return folder
+
+
+def open_prepared(folder: str | Path) -> Dataset:
+    """Open a prepared dataset; its arrays are read-only views of the files, read as they are used.
+
+    Raises
+    ------
+    DatasetError
+        If the folder is not there or is damaged.
+    """
+    folder = Path(folder)
+    try:
+        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+        X = _open_features(folder, tuple(meta["shape"]), meta["sparse"])
+        codes = _map(folder / "codes.npy")
+        classes = np.array(meta["classes"])
+        if len(codes) != X.shape[0]:
+            raise ValueError(f"{len(codes)} labels for {X.shape[0]} rows")
+        return Dataset(meta["name"], X, classes, codes, meta["fingerprint"])
+    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+        raise DatasetError(
+            f"the prepared dataset in {folder} is missing or damaged ({error}); run the command again"
+        ) from error
+
+
+def _intact(folder: Path, expected: str) -> bool:
+    if not folder.exists():
+        return False
+    try:
+        found = open_prepared(folder)
+        return expected == found.fingerprint == fingerprint(found.X, found.classes, found.codes)
+    except (DatasetError, IndexError):
+        return False
+
+
+def _write(dataset: Dataset, folder: Path) -> None:
+    X, sparse = dataset.X, scipy.sparse.issparse(dataset.X)
+    parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr} if sparse else {"X": X}
+    for name, array in {**parts, "codes": dataset.codes}.items():
+        np.save(folder / f"{name}.npy", array, allow_pickle=False)
+    meta = {
+        "name": dataset.name,
+        "fingerprint": dataset.fingerprint,
+        "shape": list(X.shape),
+        "sparse": bool(sparse),
+        "classes": dataset.classes.tolist(),
+    }
+    (folder / META).write_text(json.dumps(meta, indent=1), encoding="utf-8")
+
+
+def _open_features(folder: Path, shape: tuple[int, ...], sparse: bool) -> Features:
+    if sparse:
+        parts = tuple(_map(folder / f"{name}.npy") for name in ("data", "indices", "indptr"))
+        return scipy.sparse.csr_matrix(parts, shape=shape, copy=False)
+    X = _map(folder / "X.npy")
+    if X.shape != shape:
+        raise ValueError(f"expected features of shape {shape}, found {X.shape}")
+    return X
+
+
+def _map(path: Path) -> Any:
+    # A plain array over the map: slices of numpy's memmap class are slower and carry the class along.
+    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
