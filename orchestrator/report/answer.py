@@ -1,0 +1,136 @@
+"""The study's answer in words: the first paragraph of a report."""
+
+from typing import Any
+
+from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.pairwise import ALPHA, HIGHER, LOWER
+from orchestrator.analysis.signed_rank import smallest_p
+from orchestrator.report import words
+from orchestrator.report.printed import records
+
+
+def answer(findings: Findings) -> str:
+    """Return the answer to "which is more accurate, and is the difference real?" as one paragraph."""
+    if findings.is_empty:
+        return (
+            f"The study {findings.results.name} has no scored outer fold yet, so there is nothing to "
+            "compare: run it, or let it finish, and write the report again."
+        )
+    arms = list(findings.means.columns)
+    sentences = [_standing(findings)]
+    if len(arms) == 2:
+        sentences += _one_pair(findings)
+    elif len(arms) > 2:
+        sentences += _many_pairs(findings)
+    if note := incomplete_note(findings):
+        sentences.append(note)
+    return " ".join(sentences)
+
+
+def _standing(findings: Findings) -> str:
+    means, metric = findings.means, findings.design.metric
+    complete = means.dropna()
+    what = f"mean {words.metric_words(metric)}"
+    unit = " %" if words.is_percent(metric) else ""
+    if complete.empty:
+        return f"No dataset is complete for every arm yet, so no {what} over datasets can be stated."
+    average = complete.mean()
+    over = f"over {words.plural(len(complete), 'dataset')}"
+    if len(average) == 1:
+        return (
+            f"{average.index[0]} reaches a {what} of {words.score(average.iloc[0], metric)}{unit} {over}; "
+            "a comparison needs a second arm."
+        )
+    if len(average) == 2:
+        (first, a), (second, b) = average.items()
+        return (
+            f"{first} reaches a {what} of {words.score(a, metric)}{unit} and {second} of "
+            f"{words.score(b, metric)}{unit} {over}."
+        )
+    best, worst = average.idxmax(), average.idxmin()
+    return (
+        f"Of {len(average)} arms compared {over}, {best} has the highest {what} "
+        f"({words.score(average[best], metric)}{unit}) and {worst} the lowest "
+        f"({words.score(average[worst], metric)}{unit})."
+    )
+
+
+def _one_pair(findings: Findings) -> list[str]:
+    (test,) = records(findings.tests)
+    if test["n"] == 0:
+        return []
+    higher = f"{test['first']} scores higher on {test['wins']} and lower on {test['losses']}"
+    same = f", the same on {test['n_zero']}" if test["n_zero"] else ""
+    sentences = [f"{higher}{same}.", f"{_finding(test)} (exact Wilcoxon signed-rank test, {_p(test)})."]
+    return sentences + _too_few(findings)
+
+
+def _p(test: dict[str, Any]) -> str:
+    text = words.p_value(test["p"])
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
+def _finding(test: dict[str, Any]) -> str:
+    if test["verdict"] == HIGHER:
+        return f"{test['first']} scores higher, and the difference is significant at {ALPHA:g}"
+    if test["verdict"] == LOWER:
+        return f"{test['second']} scores higher, and the difference is significant at {ALPHA:g}"
+    return "There is no evidence of a difference"
+
+
+def _many_pairs(findings: Findings) -> list[str]:
+    tests = findings.tests
+    found = tests[tests["verdict"].isin([HIGHER, LOWER])]
+    pairs = words.plural(len(tests), "declared pair")
+    if found.empty:
+        return [
+            f"None of the {pairs} shows evidence of a difference at {ALPHA:g} after Holm's adjustment.",
+            *_too_few(findings),
+        ]
+    sentences = [
+        f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} at {ALPHA:g} after "
+        f"Holm's adjustment: {'; '.join(map(_above, records(found)))}."
+    ]
+    rest = len(tests) - len(found)
+    if rest:
+        sentences.append(f"For the other {rest} there is no evidence of a difference.")
+    return sentences
+
+
+def _above(test: dict[str, Any]) -> str:
+    above, below = (
+        (test["first"], test["second"]) if test["verdict"] == HIGHER else (test["second"], test["first"])
+    )
+    return f"{above} above {below} (adjusted p = {words.p_value(test['p_holm'])})"
+
+
+def _too_few(findings: Findings) -> list[str]:
+    """Say why so few datasets could not have shown a difference, where that is so."""
+    tests = findings.tests
+    n, needed, family = int(tests["n"].max()), int(tests["datasets_needed"].iloc[0]), len(tests)
+    if n >= needed or n == 0:
+        return []
+    floor = smallest_p(n)
+    over = f"With {words.plural(n, 'dataset')} the smallest p this test can give is 2/2^{n} = {floor:g}"
+    if family > 1:
+        over += f", and Holm's adjustment over {family} pairs multiplies the smallest by {family}"
+    return [
+        f"{over}, so whatever the scores, no difference could have been significant at {ALPHA:g}: "
+        f"that takes at least {needed} datasets."
+    ]
+
+
+def incomplete_note(findings: Findings) -> str:
+    """Return a sentence naming what is still missing; empty for a complete study."""
+    missing = findings.incomplete
+    if missing.empty:
+        return ""
+    cells = [
+        f"{row.solver} on {row.dataset} ({row.n_folds} of {findings.design.n_outer} outer folds)"
+        for row in missing.itertuples()
+    ]
+    shown = cells if len(cells) <= 4 else [*cells[:3], f"{len(cells) - 3} more"]
+    return (
+        f"The study is not complete: {words.listed(shown)} scored so far. "
+        "Datasets that an arm has not completed are left out of its tests."
+    )

@@ -1,0 +1,101 @@
+"""How numbers and lists are spelled in a report."""
+
+import math
+from collections.abc import Sequence
+
+MISSING = "–"
+PERCENT_METRICS = frozenset({"accuracy", "balanced_accuracy"})
+
+METRIC_WORDS = {"roc_auc": "area under the ROC curve"}
+
+
+def metric_words(metric: str) -> str:
+    """Return a scorer's name as words."""
+    return METRIC_WORDS.get(metric, metric.replace("_", " "))
+
+
+def is_percent(metric: str) -> bool:
+    """Whether a metric is a share that is read in per cent."""
+    return metric in PERCENT_METRICS
+
+
+def score(value: float, metric: str, digits: int = 2) -> str:
+    """Print a score, or a standard error of scores, without its unit."""
+    if _missing(value):
+        return MISSING
+    return f"{100 * value:.{digits}f}" if is_percent(metric) else f"{value:.{digits + 2}f}"
+
+
+def difference(value: float | None, metric: str) -> str:
+    """Print a signed difference of scores without its unit."""
+    if value is None or _missing(value):
+        return MISSING
+    text = score(abs(value), metric)
+    sign = "" if float(text) == 0 else "+" if value > 0 else "−"
+    return sign + text
+
+
+def difference_unit(metric: str) -> str:
+    """Return the unit of differences between scores, ready to follow a number."""
+    return " percentage points" if is_percent(metric) else ""
+
+
+def p_value(value: float) -> str:
+    """Print a p-value: three digits, more below 0.001, where a bound says enough."""
+    if _missing(value):
+        return MISSING
+    if value < 1e-4:
+        return "< 0.0001"
+    return f"{value:.4f}" if value < 0.01 else f"{value:.3f}"
+
+
+def count(value: float) -> str:
+    """Print a count or a mean of counts with thin groups of three digits."""
+    if _missing(value):
+        return MISSING
+    if value < 100 and value != int(value):
+        return f"{value:.1f}"
+    return f"{value:,.0f}"
+
+
+def seconds(value: float) -> str:
+    """Print seconds with three significant digits."""
+    if _missing(value):
+        return MISSING
+    if value == 0:
+        return "0"
+    if value >= 1000:
+        return f"{value:,.0f}"
+    digits = max(0, 2 - math.floor(math.log10(value)))
+    return f"{value:.{min(digits, 6)}f}"
+
+
+def ratio(value: float) -> str:
+    """Print a ratio with two significant decimals."""
+    return MISSING if _missing(value) else f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+
+
+def share(value: float) -> str:
+    """Print a share in per cent, without the sign."""
+    return MISSING if _missing(value) else f"{100 * value:.1f}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Print a number with its noun."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Join names as a sentence does."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _missing(value: float) -> bool:
+    return not math.isfinite(value)
+
+
+def flow(text: str) -> str:
+    """Return a text set over several lines as one line."""
+    return " ".join(text.split())
