@@ -119,7 +119,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         self
         """
         started = time.monotonic()
-        self._check_parameters()
+        self._validate_params()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         self.classes_, rows, class_start = sort_by_class(y)
         weights = self._check_weights(sample_weight, X.shape[0])
@@ -201,7 +201,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     def _solve(self, problem):
         raise NotImplementedError
 
-    def _check_parameters(self):
+    def _validate_params(self):
         check_number("C", self.C, "a number > 0", lambda v: 0 < v < np.inf)
         if not (callable(self.kernel) or self.kernel in KINDS):
             raise ValueError(f"kernel must be a callable or one of {sorted(KINDS)}; got {self.kernel!r}")

@@ -64,9 +64,9 @@ def self_kernel(hull, i):
     if hull.storage == VALUES:
         value = np.float64(hull.X[r, r])
     else:
-        hull.candidate[0] = 0.0 if hull.kind == RBF or hull.kind == IMQ else square
-        finish_kernel(hull.kind, hull.gamma, hull.coef0, hull.degree, 0, 1, hull.candidate)
-        value = hull.candidate[0]
+        hull.scratch[0] = 0.0 if hull.kind == RBF or hull.kind == IMQ else square
+        finish_kernel(hull.kind, hull.gamma, hull.coef0, hull.degree, 0, 1, hull.scratch)
+        value = hull.scratch[0]
     if hull.scale.size > 0:
         value *= hull.scale[i] * hull.scale[i]
     return value + hull.bias + inverse_penalty(hull.inverse_C, i)
@@ -121,9 +121,21 @@ def track(hull, i, g):
     return p
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def row(hull, p):
-    """k̃(p, ·) for all tracked samples, from the cache. At least the last two rows asked for stay valid."""
+    """k̃(p, ·) for all tracked samples. At least the last two rows asked for stay valid."""
+    s = hull.slot[p]
+    if s < 0 or hull.length[s] < hull.counts[TRACKED]:
+        s = load_row(hull, p)
+    hull.counts[CLOCK] += 1
+    hull.used[s] = hull.counts[CLOCK]
+    capacity = hull.slot.size
+    return hull.cache[s * capacity : (s + 1) * capacity]
+
+
+@njit(nogil=True, cache=True)
+def load_row(hull, p):
+    """Bring the row of p up to date in the cache; return its slot."""
     capacity, m = hull.slot.size, hull.counts[TRACKED]
     s = hull.slot[p]
     if s < 0:
@@ -132,14 +144,11 @@ def row(hull, p):
         hull.owner[s] = p
         hull.length[s] = 0
     values = hull.cache[s * capacity : (s + 1) * capacity]
-    if hull.length[s] < m:
-        fill_row(hull, hull.sample[p], hull.length[s], m, values)
-        if p >= hull.length[s]:
-            values[p] = hull.diagonal[p]
-        hull.length[s] = m
-    hull.counts[CLOCK] += 1
-    hull.used[s] = hull.counts[CLOCK]
-    return values
+    fill_row(hull, hull.sample[p], hull.length[s], m, values)
+    if p >= hull.length[s]:
+        values[p] = hull.diagonal[p]
+    hull.length[s] = m
+    return s
 
 
 @njit(nogil=True, cache=True)

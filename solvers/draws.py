@@ -68,8 +68,8 @@ def find_violator(hull, threshold, draws, subset, fair):
 def inner_product(hull, i):
     """g_i = Σ α_p k̃(i, p) of a sample that is not tracked."""
     m = hull.counts[TRACKED]
-    fill_row(hull, i, 0, m, hull.candidate)
+    fill_row(hull, i, 0, m, hull.scratch)
     total = 0.0
     for p in range(m):
-        total += hull.alpha[p] * hull.candidate[p]
+        total += hull.alpha[p] * hull.scratch[p]
     return total

@@ -23,7 +23,7 @@ from solvers.hull import (
 )
 from solvers.pairs import PAIRS
 from solvers.stopping import RULES, default_tolerance
-from solvers.weights import enter, refresh_square_norm
+from solvers.weights import enter, square_norm_of
 
 WORK_BEFORE_PAUSE = 30_000_000  # elementary operations between two looks at the clock: some 20 ms
 SURE_CERTIFICATE = 50_000_000  # kernel evaluations that a certificate may always cost
@@ -36,8 +36,8 @@ class GeometricSVC(KernelSVC):
         """Run the solver's loop on `hull` until it has something to say; return its status."""
         raise NotImplementedError
 
-    def _check_parameters(self):
-        super()._check_parameters()
+    def _validate_params(self):
+        super()._validate_params()
         check_count("draws", self.draws)
         check_count("subset", self.subset)
         check_choice("sampling", self.sampling, ("fair", "simple"))
@@ -65,7 +65,8 @@ class GeometricSVC(KernelSVC):
         else:
             start_from(hull, problem.start.support, problem.start.alpha)
             lowest_inner_product(hull, problem.deadline)
-            refresh_square_norm(hull)
+            hull.real[SQUARE_NORM] = square_norm_of(hull.alpha, hull.g, hull.support, hull.counts[SUPPORT])
+            hull.real[SQUARE_NORM] = square_norm_of(hull.alpha, hull.g, hull.support, hull.counts[SUPPORT])
         square_radius = hull.diagonal[0]
         epsilon = self.tol
         if epsilon == "auto":
@@ -87,7 +88,7 @@ def solution_of(hull, status, bias_rule, deadline):
     """Describe the point of the hull as a machine with margin 1, and certify it."""
     support = np.sort(hull.support[: hull.counts[SUPPORT]])
     lowest = lowest_inner_product(hull, deadline)
-    refresh_square_norm(hull)
+    hull.real[SQUARE_NORM] = square_norm_of(hull.alpha, hull.g, hull.support, hull.counts[SUPPORT])
     square_norm = hull.real[SQUARE_NORM]
     alpha, g, label = hull.alpha[support], hull.g[support], hull.label[support]
     n_classes = hull.class_start.size - 1
@@ -122,10 +123,10 @@ def start_at_random(hull):
         track(hull, first, 0.0)
     p = hull.position[first]
     hull.alpha[p] = 1.0
-    enter(hull, p)
+    enter(p, hull.support, hull.place, hull.counts)
     values = row(hull, p)
     hull.g[: hull.counts[TRACKED]] = values[: hull.counts[TRACKED]]
-    refresh_square_norm(hull)
+    hull.real[SQUARE_NORM] = square_norm_of(hull.alpha, hull.g, hull.support, hull.counts[SUPPORT])
 
 
 @njit(nogil=True, cache=True)
@@ -141,7 +142,7 @@ def start_from(hull, samples, weights):
     for k in range(samples.size):
         p = hull.position[samples[k]]
         hull.alpha[p] = weights[k] / total
-        enter(hull, p)
+        enter(p, hull.support, hull.place, hull.counts)
 
 
 def lowest_inner_product(hull, deadline):
@@ -151,12 +152,12 @@ def lowest_inner_product(hull, deadline):
     """
     m = hull.counts[TRACKED]
     step = max(1, WORK_BEFORE_PAUSE // (m * (2 + hull.point.size // 8)))
-    hull.candidate[:m] = 0.0
+    hull.scratch[:m] = 0.0
     for first in range(0, hull.counts[SUPPORT], step):
         add_rows(hull, first, min(first + step, hull.counts[SUPPORT]))
         if time.monotonic() > deadline:
             return np.nan
-    hull.g[:m] = hull.candidate[:m]
+    hull.g[:m] = hull.scratch[:m]
     lowest = hull.g[:m].min()
     n = hull.n_samples
     if hull.tracks_all:
@@ -172,14 +173,14 @@ def lowest_inner_product(hull, deadline):
 
 @njit(nogil=True, cache=True)
 def add_rows(hull, first, last):
-    """Add α_p k̃(p, ·) of some support vectors to `hull.candidate`."""
+    """Add α_p k̃(p, ·) of some support vectors to `hull.scratch`."""
     m = hull.counts[TRACKED]
     for k in range(first, last):
         p = hull.support[k]
         values = row(hull, p)
         weight = hull.alpha[p]
         for q in range(m):
-            hull.candidate[q] += weight * values[q]
+            hull.scratch[q] += weight * values[q]
 
 
 @njit(nogil=True, cache=True)

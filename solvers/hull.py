@@ -55,7 +55,7 @@ class Hull(NamedTuple):
     alpha: np.ndarray  # (capacity,)
     g: np.ndarray  # (capacity,)
     position: np.ndarray  # (n,) int32: number of a tracked sample, −1 for the others
-    support: np.ndarray  # (capacity,) int32: tracked samples with α > 0
+    support: np.ndarray  # (capacity,) uint32: tracked samples with α > 0
     place: np.ndarray  # (capacity,) int32: where in `support`, or −1
 
     cache: np.ndarray  # (slots · capacity,): k̃ between a tracked sample and all
@@ -65,7 +65,7 @@ class Hull(NamedTuple):
     length: np.ndarray  # (slots,) int32: how many of its values are filled in
 
     point: np.ndarray  # (d,) the sample whose kernel values are being computed
-    candidate: np.ndarray  # (capacity,) k̃ between a drawn sample and the tracked ones
+    scratch: np.ndarray  # (capacity,) k̃ between a drawn sample and the tracked ones, or whatever
     counts: np.ndarray  # (7,) int64
     real: np.ndarray  # (2,)
     state: np.ndarray  # (1,) uint64: random state
@@ -122,7 +122,7 @@ def new_hull(problem, cache_bytes, seed):
         alpha=np.zeros(capacity),
         g=np.zeros(capacity),
         position=np.full(n, -1, np.int32),
-        support=np.empty(capacity, np.int32),
+        support=np.empty(capacity, np.uint32),
         place=np.full(capacity, -1, np.int32),
         cache=np.empty(slots * capacity),
         slot=np.full(capacity, -1, np.int32),
@@ -130,7 +130,7 @@ def new_hull(problem, cache_bytes, seed):
         used=np.zeros(slots, np.int64),
         length=np.zeros(slots, np.int32),
         point=np.zeros(0 if storage == VALUES else d),
-        candidate=np.empty(capacity),
+        scratch=np.empty(capacity),
         counts=np.zeros(7, np.int64),
         real=np.array([0.0, 0.5]),
         state=np.array([seed], np.uint64),
@@ -154,7 +154,7 @@ def grow(hull, cache_bytes):
         "support",
         "place",
         "slot",
-        "candidate",
+        "scratch",
     ):
         old = getattr(hull, name)
         wider[name] = np.concatenate((old, np.zeros(capacity - m, old.dtype)))

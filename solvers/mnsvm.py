@@ -21,7 +21,9 @@ from solvers.hull import (
 )
 from solvers.pairs import PAIRS, choose_partner, lowest_support
 from solvers.stopping import RULES, violation_threshold
-from solvers.weights import move_weight, refresh_square_norm
+from solvers.weights import move_weight
+
+TINY = np.finfo(np.float64).tiny
 
 
 @njit(nogil=True, cache=True)
@@ -36,23 +38,23 @@ def minimal_norm_point(hull, epsilon, rule, draws, subset, fair, pair, exponent,
     status : int
         One of those of `solvers.hull`.
     """
-    alpha, g, real, counts = hull.alpha, hull.g, hull.real, hull.counts
+    alpha, g, diagonal, support, place = hull.alpha, hull.g, hull.diagonal, hull.support, hull.place
+    real, counts, scratch = hull.real, hull.counts, hull.scratch
     counts[WORK] = 0
     while counts[ITERATIONS] < max_iter:
         if counts[TRACKED] == alpha.size and alpha.size < hull.rows.size:
             return FULL
         if counts[WORK] > budget:
             return PAUSED
-        refresh_square_norm(hull)
         if real[SQUARE_NORM] <= 0.0:
             return NOT_POSITIVE
 
         # Lines 2–3: a violator x̃_v·c < (1 − ε̂)‖c‖² among the drawn samples, else among the support vectors.
-        threshold = violation_threshold(rule, real[EPSILON], real[SQUARE_NORM], hull.diagonal[0])
+        threshold = violation_threshold(rule, real[EPSILON], real[SQUARE_NORM], diagonal[0])
         v, failed = find_violator(hull, threshold, draws, subset, fair)
         if v < 0:
-            v = lowest_support(g, hull.support, counts[SUPPORT])
-            if g[v] >= threshold:  # none: the ε̂-approximation is done
+            v = lowest_support(g, support, counts[SUPPORT], scratch)
+            if g[v] >= threshold:  # there is none: the ε̂-approximation is done
                 if real[EPSILON] <= epsilon:
                     return CONVERGED
                 real[EPSILON] = max(epsilon, 0.5 * real[EPSILON])
@@ -62,16 +64,18 @@ def minimal_norm_point(hull, epsilon, rule, draws, subset, fair, pair, exponent,
         for _ in range(1 + failed // 10):
             row_v = row(hull, v)
             u = choose_partner(
-                pair, exponent, v, row_v, g, alpha, hull.diagonal, hull.support, counts[SUPPORT]
+                pair, exponent, v, row_v, g, alpha, diagonal, support, counts[SUPPORT], scratch
             )
             if u < 0:
                 break
             row_u = row(hull, u)
-            square_distance = hull.diagonal[v] + hull.diagonal[u] - 2.0 * row_v[u]
-            beta_hat = (g[u] - g[v]) / max(square_distance, np.finfo(np.float64).tiny)
+            beta_hat = (g[u] - g[v]) / max(diagonal[v] + diagonal[u] - 2.0 * row_v[u], TINY)
             beta = min(eta * beta_hat, alpha[u])
-            move_weight(hull, v, u, row_v, row_u, beta)
-            v = lowest_support(g, hull.support, counts[SUPPORT])
+            m = counts[TRACKED]
+            move_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, support, place, counts, real)
+            counts[ITERATIONS] += 1
+            counts[WORK] += m + 4 * counts[SUPPORT]
+            v = lowest_support(g, support, counts[SUPPORT], scratch)
     return LIMIT
 
 

@@ -1,4 +1,9 @@
-"""Choice of u, the support vector that gives weight to the violator v (Strack 2013, 4.4 and 5.6)."""
+"""Choice of the two samples of a step among the support vectors (Strack 2013, 4.4 and 5.6).
+
+A smallest or largest number is searched for in three loops, none of which has a branch: work out the keys, reduce them,
+find whose it was. LLVM vectorises them; the plain loop with `if better: best = …` it does not (four times slower).
+Keys are the bits of a float64 as an int64, which compare like the numbers themselves.
+"""
 
 import numpy as np
 from numba import njit
@@ -6,9 +11,12 @@ from numba import njit
 MDM, IMDM, GMDM = range(3)
 PAIRS = {"mdm": MDM, "imdm": IMDM, "gmdm": GMDM}
 
+_TINY = np.finfo(np.float64).tiny
+_MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
+
 
 @njit(nogil=True, cache=True)
-def choose_partner(pair, exponent, v, row_v, g, alpha, diagonal, support, n_support):
+def choose_partner(pair, exponent, v, row_v, g, alpha, diagonal, support, n_support, scratch):
     """Return u among the support vectors with g_u > g_v, or −1 if there is none.
 
     mdm takes the largest g_u (4.4); imdm the largest decrease of ‖c‖² that the step can reach with its weight
@@ -18,37 +26,54 @@ def choose_partner(pair, exponent, v, row_v, g, alpha, diagonal, support, n_supp
     ----------
     row_v : ndarray
         k̃(v, ·) for the tracked samples, as are `g`, `alpha` and `diagonal` = k̃(i, i).
-    support : ndarray of int32
+    support : ndarray of uint32
         Tracked samples with positive weight, the first `n_support` of it.
+    scratch : ndarray
+        Memory for at least `n_support` numbers.
     """
-    best = 0.0
-    u = -1
-    g_v = g[v]
+    gain, keys = scratch, scratch.view(np.int64)
+    g_v, diagonal_v = g[v], diagonal[v]
+    if pair == IMDM:
+        for k in range(n_support):
+            p = support[k]
+            ahead = max(g[p] - g_v, 0.0)
+            square_distance = max(diagonal_v + diagonal[p] - 2.0 * row_v[p], _TINY)
+            beta = min(ahead / square_distance, alpha[p])
+            gain[k] = beta * (2.0 * ahead - beta * square_distance)
+    elif pair == MDM:
+        for k in range(n_support):
+            gain[k] = max(g[support[k]] - g_v, 0.0)
+    else:
+        for k in range(n_support):
+            p = support[k]
+            square_distance = max(diagonal_v + diagonal[p] - 2.0 * row_v[p], _TINY)
+            gain[k] = max(g[p] - g_v, 0.0) / square_distance ** (0.5 * exponent)
+    best = np.int64(0)
     for k in range(n_support):
-        p = support[k]
-        ahead = g[p] - g_v
-        if ahead <= 0.0:
-            continue
-        gain = ahead
-        if pair != MDM:
-            square_distance = max(diagonal[v] + diagonal[p] - 2.0 * row_v[p], np.finfo(np.float64).tiny)
-            if pair == GMDM:
-                gain = ahead / square_distance ** (0.5 * exponent)
-            elif ahead <= alpha[p] * square_distance:
-                gain = ahead * ahead / square_distance
-            else:
-                gain = alpha[p] * (2.0 * ahead - alpha[p] * square_distance)
-        if gain > best:
-            best = gain
-            u = p
-    return u
+        best = max(best, keys[k])
+    if best == 0:
+        return -1
+    return np.int64(support[_first(keys, n_support, best)])
 
 
 @njit(nogil=True, cache=True)
-def lowest_support(g, support, n_support):
+def lowest_support(g, support, n_support, scratch):
     """Return the support vector with the smallest g: the violator of a tuning step."""
-    v = support[0]
-    for k in range(1, n_support):
-        if g[support[k]] < g[v]:
-            v = support[k]
-    return v
+    values, keys = scratch, scratch.view(np.int64)
+    for k in range(n_support):
+        values[k] = g[support[k]]
+    best = _MAGNITUDE
+    for k in range(n_support):
+        bits = keys[k]
+        keys[k] = bits ^ ((bits >> 63) & _MAGNITUDE)  # negative numbers compare the other way round
+        best = min(best, keys[k])
+    return np.int64(support[_first(keys, n_support, best)])
+
+
+@njit(nogil=True, cache=True)
+def _first(keys, n, key):
+    """Return the first place of a key that is among the first n."""
+    k = 0
+    while keys[k] != key:
+        k += 1
+    return k

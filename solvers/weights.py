@@ -1,53 +1,53 @@
-"""Moving weight on the hull: what a step does to α, g, ‖c‖² and the set of support vectors."""
+"""Moving weight on the hull: what a step does to α, g, ‖c‖² and the list of support vectors.
+
+Plain arrays throughout: these functions run once a step.
+"""
 
 from numba import njit
 
-from solvers.hull import ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, WORK
+from solvers.hull import SQUARE_NORM, SUPPORT
 
 
 @njit(nogil=True, cache=True)
-def move_weight(hull, v, u, row_v, row_u, beta):
-    """Move weight β from u to v: c ← c + β (x̃_v − x̃_u)."""
-    alpha, g, m = hull.alpha, hull.g, hull.counts[TRACKED]
-    square_distance = hull.diagonal[v] + hull.diagonal[u] - 2.0 * row_v[u]
-    hull.real[SQUARE_NORM] += beta * (2.0 * (g[v] - g[u]) + beta * square_distance)
+def move_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, support, place, counts, real):
+    """Move weight β from u to v, c ← c + β (x̃_v − x̃_u), with all that follows from it."""
+    square_distance = diagonal[v] + diagonal[u] - 2.0 * row_v[u]
+    real[SQUARE_NORM] += beta * (2.0 * (g[v] - g[u]) + beta * square_distance)
     for p in range(m):
         g[p] += beta * (row_v[p] - row_u[p])
     alpha[v] += beta
-    enter(hull, v)
+    if place[v] < 0:
+        enter(v, support, place, counts)
     if beta >= alpha[u]:
         alpha[u] = 0.0
-        leave(hull, u)
+        leave(u, support, place, counts)
     else:
         alpha[u] -= beta
-    hull.counts[ITERATIONS] += 1
-    hull.counts[WORK] += m + 4 * hull.counts[SUPPORT]
 
 
 @njit(nogil=True, cache=True)
-def enter(hull, p):
-    """Count p among the support vectors."""
-    if hull.place[p] < 0:
-        hull.place[p] = hull.counts[SUPPORT]
-        hull.support[hull.counts[SUPPORT]] = p
-        hull.counts[SUPPORT] += 1
+def enter(p, support, place, counts):
+    """Append p to the support vectors."""
+    place[p] = counts[SUPPORT]
+    support[counts[SUPPORT]] = p
+    counts[SUPPORT] += 1
 
 
 @njit(nogil=True, cache=True)
-def leave(hull, p):
-    """Count p among the support vectors no longer; the last of the list takes its place."""
-    hull.counts[SUPPORT] -= 1
-    last = hull.support[hull.counts[SUPPORT]]
-    hull.support[hull.place[p]] = last
-    hull.place[last] = hull.place[p]
-    hull.place[p] = -1
+def leave(p, support, place, counts):
+    """Take p from the support vectors; the last of the list moves to its place."""
+    counts[SUPPORT] -= 1
+    last = support[counts[SUPPORT]]
+    support[place[p]] = last
+    place[last] = place[p]
+    place[p] = -1
 
 
 @njit(nogil=True, cache=True)
-def refresh_square_norm(hull):
-    """Compute ‖c‖² = Σ α_i g_i afresh, against drift."""
+def square_norm_of(alpha, g, support, n_support):
+    """‖c‖² = Σ α_i g_i."""
     total = 0.0
-    for k in range(hull.counts[SUPPORT]):
-        p = hull.support[k]
-        total += hull.alpha[p] * hull.g[p]
-    hull.real[SQUARE_NORM] = total
+    for k in range(n_support):
+        p = support[k]
+        total += alpha[p] * g[p]
+    return total
