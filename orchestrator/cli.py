@@ -1,6 +1,110 @@
-"""The console command, `svmbench`."""
+"""The verbs of the console command: run, plan, status, report, list."""
+
+import argparse
+import logging
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from orchestrator import __version__
+
+EXIT_OK = 0
+EXIT_BAD = 1
+EXIT_INTERRUPTED = 130
+
+_EPILOG = """\
+overrides are Hydra's; the ones everybody needs:
+  experiment=quickstart  study=NAME  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
+  search=grid|pattern  search.space.C=[1,4,16]  sweep.eta=[1,1.3,1.6]
+  protocol.outer=5  protocol.inner=5  protocol.seed=0  protocol.profile=throughput|timing
+  cluster=serial|local|address  cluster.workers=2  cluster.address=tcp://HOST:PORT
+  paths.results=DIR  paths.data=DIR  on_error=continue|fail_fast  retry=none|failed
+"""
 
 
-def main() -> int:
-    """Run the command line."""
-    return 0
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Those of the process by default.
+
+    Returns
+    -------
+    int
+        0: done; 1: a configuration, store or cluster that cannot be used; 130: interrupted, resumable.
+    """
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    options = _parse(arguments)
+    logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
+    # Imported here, so that --help and --version answer at once.
+    from orchestrator import verbs
+    from orchestrator.config import ConfigError
+    from orchestrator.execution import ExecutionError
+    from orchestrator.runner import StudyStopped
+    from orchestrator.store import StoreError
+
+    request = verbs.Request(options.overrides, options.config_dir, ["svmbench", *arguments])
+    verb: Callable[[verbs.Request, Console], None] = getattr(verbs, options.verb)
+    try:
+        verb(request, Console())
+        return EXIT_OK
+    except ConfigError as error:
+        for problem in error.problems:
+            print(f"svmbench: {problem}", file=sys.stderr)
+    except (ExecutionError, StoreError, StudyStopped) as error:
+        print(f"svmbench: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("\nsvmbench: interrupted; what had finished is stored.", file=sys.stderr)
+        if options.verb == "run":
+            print(f"Go on with: {shlex.join(request.command)}", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return EXIT_BAD
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    """Parse the arguments; overrides may stand before and after options."""
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if unknown := [argument for argument in rest if argument.startswith("-")]:
+        parser.error(f"unknown option {unknown[0]}")
+    options.overrides += rest
+    return options
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="svmbench",
+        description="Compare classifiers honestly, by distributed nested cross-validation.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"svmbench {__version__}")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for name, text in {
+        "run": "run a study, or go on with it",
+        "plan": "say what a run would do, and run nothing",
+        "status": "say how far a study is, from its store alone",
+        "report": "write the report of a study",
+        "list": "list what can be chosen",
+    }.items():
+        verb = verbs.add_parser(
+            name,
+            help=text,
+            description=text,
+            epilog=_EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        metavar = "[datasets|solvers|experiments|searches]" if name == "list" else "KEY=VALUE"
+        verb.add_argument("overrides", nargs="*", metavar=metavar)
+        verb.add_argument(
+            "--config-dir",
+            type=Path,
+            metavar="DIR",
+            help="a folder with further configurations, laid out like conf/",
+        )
+    return parser

@@ -21,7 +21,6 @@ from omegaconf.errors import OmegaConfBaseException
 from sklearn.metrics import get_scorer_names
 
 from orchestrator.arms import build_arms
-from orchestrator.datasets import find_libsvm_file, libsvm_names
 from orchestrator.resolve import ResolveError, did_you_mean, resolve
 from orchestrator.study import DatasetSpec, Protocol, Study
 
@@ -119,6 +118,7 @@ def compose_settings(overrides: Sequence[str], config_dir: Path | None = None) -
         For keys and names that do not exist, each with the nearest that does.
     """
     with _hydra(config_dir) as base:
+        base += [text for text in overrides if text.startswith("hydra.searchpath=")]
         said, problems = _checked_overrides(overrides, base)
         if problems:
             raise ConfigError(problems)
@@ -166,6 +166,8 @@ def _checked_overrides(overrides: Sequence[str], base: list[str]) -> tuple[list[
         key = override.key_or_group
         if key.startswith(_OPEN_PREFIXES) and not override.is_delete():
             accepted.append("++" + text.lstrip("+"))
+        elif key == "hydra.searchpath":
+            continue  # in `base` already
         elif key.startswith("hydra.") or override.is_add() or override.is_force_add():
             accepted.append(text)
         elif problem := _unknown_key(override, known, base):
@@ -181,7 +183,8 @@ def _unknown_key(override: Override, known: Any, base: list[str]) -> str:
         value = override.value()
         options = _options(key, base)
         if key not in ("dataset", "solver") and value is not None and str(value) not in options:
-            return f"unknown {key} {str(value)!r}{did_you_mean(str(value), options)}; known: {', '.join(options)}"
+            near = did_you_mean(str(value), options)
+            return f"unknown {key} {str(value)!r}{near}; known: {', '.join(options)}"
         if key in ("dataset", "solver"):
             return f"unknown key {key!r}; did you mean '{key}s=[{value}]'?"
         return ""
@@ -200,6 +203,7 @@ def _chosen_configs(lists: Any) -> tuple[dict[str, Any], list[str]]:
     """Check the lists of names; return datasets that are bare files, and overrides that load the rest."""
     loader = GlobalHydra.instance().config_loader()
     folder = Path(str(lists.paths.data))
+    found = libsvm_names(folder)
     files: dict[str, Any] = {}
     chosen, problems = [], []
     for group in ("dataset", "solver"):
@@ -207,20 +211,25 @@ def _chosen_configs(lists: Any) -> tuple[dict[str, Any], list[str]]:
         for name in _names(lists, group, problems):
             if name in options:
                 chosen.append(f"+{group}@{group}.{name}={name}")
-            elif group == "dataset" and find_libsvm_file(name, folder):
+            elif group == "dataset" and name in found:
                 files[name] = {
                     "_target_": "orchestrator.datasets.libsvm_file",
                     "name": name,
                     "folder": str(folder),
                 }
             else:
-                offered = [*options, *libsvm_names(folder)] if group == "dataset" else options
+                offered = [*options, *found] if group == "dataset" else options
                 problems.append(
                     f"unknown {group} {name!r}{did_you_mean(name, offered)} (see: svmbench list {group}s)"
                 )
     if problems:
         raise ConfigError(problems)
     return files, chosen
+
+
+def libsvm_names(folder: Path) -> list[str]:
+    """Return the names of the LIBSVM files in a folder."""
+    return sorted({path.name.split(".libsvm")[0] for path in folder.glob("*.libsvm*")})
 
 
 def _names(lists: Any, group: str, problems: list[str]) -> list[str]:

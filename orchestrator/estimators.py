@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from orchestrator.resolve import resolve
 from orchestrator.study import Arm, Candidate, Protocol
 
@@ -23,7 +25,8 @@ def estimator_class(target: str) -> tuple[Any, frozenset[str]]:
     kind = resolve(target)
     if not inspect.isclass(kind) or not all(hasattr(kind, name) for name in ("fit", "predict", "get_params")):
         raise TypeError(
-            f"{target!r} is not a scikit-learn classifier class: expected a class with fit, predict and get_params"
+            f"{target!r} is not a scikit-learn classifier: "
+            f"expected a class with the methods fit, predict and get_params"
         )
     parameters = inspect.signature(kind.__init__).parameters.values()
     named = (
@@ -37,14 +40,16 @@ def estimator_class(target: str) -> tuple[Any, frozenset[str]]:
 def refused_value(target: str, params: Mapping[str, Any]) -> str:
     """Return why an estimator would refuse its parameters, in its own words; empty if it would not.
 
-    Uses scikit-learn's declared parameter constraints; a class without them is asked when it is trained.
+    scikit-learn's classes check their parameters in `_validate_params`, by constraints they declare or by
+    a method of their own; a class with neither refuses when it is trained.
     """
     kind, _ = estimator_class(target)
+    validate = getattr(kind, "_validate_params", None)
+    declared = hasattr(kind, "_parameter_constraints")
     try:
         estimator = kind(**params)
-        validate = getattr(estimator, "_validate_params", None)
-        if validate is not None:
-            validate()
+        if validate is not None and (declared or validate is not BaseEstimator._validate_params):
+            validate(estimator)
     except (TypeError, ValueError) as error:
         return " ".join(str(error).split())
     return ""

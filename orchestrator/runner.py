@@ -65,7 +65,7 @@ class Prepared:
     identities: Mapping[tuple[str, str], Identity]
 
     def planned_trials(self, pair: tuple[str, str]) -> int:
-        """Number of trials of one dataset × arm if the search visits every point of its space."""
+        """Return the number of trials of a dataset × arm whose search visits every point of its space."""
         protocol = self.study.protocol
         points = math.prod(len(values) for values in self.identities[pair].arm.space.values())
         return protocol.outer * (protocol.inner * points + 1)

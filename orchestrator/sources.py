@@ -54,11 +54,14 @@ def prepare_source(spec: DatasetSpec, protocol: Protocol, cache: Path) -> tuple[
 
     Raises
     ------
-    DatasetError, ValueError
+    DatasetError
         When the data cannot be loaded or folded as the protocol asks.
     """
     dataset = load(spec)
-    folds = nested_folds(dataset.codes, protocol.outer, protocol.inner, protocol.seed)
+    try:
+        folds = nested_folds(dataset.y, protocol.outer, protocol.inner, protocol.seed)
+    except ValueError as error:
+        raise DatasetError(f"dataset {spec.name!r}: {error}") from error
     folder = prepare(dataset, cache)
     folds.save(folder)
     return DataSource(spec, dataset.fingerprint, folds.hash, str(folder), str(cache)), dataset

@@ -355,7 +355,8 @@ def _replace(target: Path, content: Any) -> None:
         with suppress(OSError):
             temporary.unlink()
         raise StoreError(
-            f"cannot write {target}: {error.strerror}; make room or mend the folder, then run the same command to resume"
+            f"cannot write {target}: {error.strerror}; "
+            f"make room or mend the folder, then run the same command to resume"
         ) from None
 
 

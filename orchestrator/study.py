@@ -99,7 +99,8 @@ class Protocol:
     seed : int
         Root of every split and every solver's random state.
     scaling : {"train", "dataset", "none"}
-        Scale features to [0, 1] by the training rows at hand, by the whole dataset (as the papers did), or not.
+        Scale features to [0, 1] by the training rows at hand, by the whole dataset (as the papers
+        did), or not.
     metric : str
         Name of the scikit-learn scorer that selects candidates.
     also : tuple of str
@@ -231,7 +232,7 @@ class Identity:
         return [self._path(outer, inner, sorted(group, key=_path_position)) for group in groups.values()]
 
     def _path(self, outer: int, inner: int, candidates: list[Candidate]) -> Path:
-        # A warm-started training depends on those before it; keying the whole path makes it one unit of resume.
+        # A warm-started training depends on those before it: keyed together, a path is one unit of resume.
         company = (
             ";".join(map(self._json, candidates)) if self.arm.warm_starts and len(candidates) > 1 else ""
         )

@@ -11,19 +11,18 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 
+from orchestrator.estimators import make_estimator
 from orchestrator.machine import host_name, versions_json
 from orchestrator.published import published_columns
-from orchestrator.resolve import resolve
 from orchestrator.scheduling import Batch
 from orchestrator.sources import DataSource, Split, open_source, open_split
-from orchestrator.study import Arm, Candidate, Path, Protocol
+from orchestrator.study import Arm, Path, Protocol
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +78,7 @@ def run_batch(order: WorkOrder, worker: str = "client") -> BatchResult:
         for row in _run_path(order, path, split):
             rows.append(common | row | {"compile_seconds": compiled})
             compiled = 0.0
-    training_seconds = sum(row["fit_seconds"] + row["predict_seconds"] for row in rows)
+    training_seconds = sum(row["fit_seconds"] + row.get("predict_seconds", 0.0) for row in rows)
     return BatchResult(rows, time.perf_counter() - started, training_seconds, compile_seconds)
 
 
@@ -144,24 +143,6 @@ def _run_path(order: WorkOrder, path: Path, split: Split) -> Iterator[dict[str, 
             estimator = None
 
 
-def make_estimator(arm: Arm, protocol: Protocol, candidate: Candidate, seed: int) -> Any:
-    """Build the estimator of a trial: the arm's class with its fixed, chosen and derived parameters."""
-    kind, accepted = _estimator_class(arm.target)
-    params = {**arm.params, **candidate.as_dict()}
-    derived: dict[str, Any] = {"random_state": seed}
-    if protocol.max_seconds is not None:
-        derived["max_seconds"] = protocol.max_seconds
-    if arm.warm_starts:
-        derived["warm_start"] = True
-    return kind(**{name: value for name, value in derived.items() if name in accepted}, **params)
-
-
-@lru_cache(maxsize=64)
-def _estimator_class(target: str) -> tuple[Any, frozenset[str]]:
-    kind = resolve(target)
-    return kind, frozenset(kind().get_params(deep=False))
-
-
 def _train(estimator: Any, split: Split, protocol: Protocol) -> dict[str, Any]:
     """Fit on the training rows, predict the test rows, and tell how it went and what it cost."""
     row: dict[str, Any] = {
@@ -169,35 +150,34 @@ def _train(estimator: Any, split: Split, protocol: Protocol) -> dict[str, Any]:
         "n_test": len(split.y_test),
         "started_at": datetime.now(UTC),
     }
-    marks = [(time.perf_counter(), time.process_time())]
-    predicted = None
+    clock = _Clock()
     try:
         estimator.fit(split.X_train, split.y_train)
-        marks.append((time.perf_counter(), time.process_time()))
+        row |= clock.lap("fit")
         predicted = estimator.predict(split.X_test)
-        row |= {"status": "ok", "message": ""}
-    except Exception as error:
-        log.warning("a training failed: %s", estimator, exc_info=True)
-        row |= {"status": "error", "message": describe_error(error)}
-    marks.append((time.perf_counter(), time.process_time()))
-    row |= _seconds(marks)
-    row["finished_at"] = datetime.now(UTC)
-    if predicted is not None:
+        row |= clock.lap("predict")
         row |= _scores(estimator, split, predicted, protocol)
         row |= published_columns(estimator, split.y_train)
         row |= _verdict(row, protocol)
+    except Exception as error:
+        log.warning("a training failed: %s", estimator, exc_info=True)
+        row |= clock.lap("predict" if "fit_seconds" in row else "fit")
+        row |= {"status": "error", "message": describe_error(error), "score": None}
+    row["finished_at"] = datetime.now(UTC)
     return row
 
 
-def _seconds(marks: list[tuple[float, float]]) -> dict[str, float]:
-    """Turn the times before fit, after fit and after predict into seconds; a failed fit has no third."""
-    (wall, cpu), (fit_wall, fit_cpu), (predict_wall, predict_cpu) = marks[0], marks[1], marks[-1]
-    return {
-        "fit_seconds": fit_wall - wall,
-        "fit_cpu_seconds": fit_cpu - cpu,
-        "predict_seconds": predict_wall - fit_wall,
-        "predict_cpu_seconds": predict_cpu - fit_cpu,
-    }
+class _Clock:
+    """Measure wall and CPU seconds between laps."""
+
+    def __init__(self) -> None:
+        self._last = (time.perf_counter(), time.process_time())
+
+    def lap(self, name: str) -> dict[str, float]:
+        """Return the columns of the lap that ends now."""
+        wall, cpu = self._last
+        self._last = (time.perf_counter(), time.process_time())
+        return {f"{name}_seconds": self._last[0] - wall, f"{name}_cpu_seconds": self._last[1] - cpu}
 
 
 def _scores(estimator: Any, split: Split, predicted: np.ndarray, protocol: Protocol) -> dict[str, Any]:
@@ -211,15 +191,15 @@ def _scores(estimator: Any, split: Split, predicted: np.ndarray, protocol: Proto
 
 
 def _verdict(row: dict[str, Any], protocol: Protocol) -> dict[str, Any]:
-    """Mark trainings that ended by the time limit, or with a solution that is not a number."""
-    objective = row.get("objective")
-    if objective is not None and not np.isfinite(objective) or not np.isfinite(row["score"]):
+    """Give a finished training its status: ok, ended by the time limit, or not a number."""
+    objective = row.get("objective", 0.0)
+    if not (np.isfinite(objective) and np.isfinite(row["score"])):
         message = f"the objective is {objective}, the score {row['score']}"
         return {"status": "diverged", "message": message, "score": None}
     limit = protocol.max_seconds
-    if limit is not None and row["fit_seconds"] >= limit and row.get("converged") is False:
+    if limit is not None and row.get("converged") is False and row["fit_seconds"] >= limit:
         return {"status": "timeout", "message": f"stopped after {limit:g} s with its best model so far"}
-    return {}
+    return {"status": "ok", "message": ""}
 
 
 def describe_error(error: BaseException) -> str:

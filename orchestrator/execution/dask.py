@@ -207,7 +207,8 @@ def address_executor(address: str) -> Iterator[DaskExecutor]:
                 client.wait_for_workers(1, timeout=ANSWER_SECONDS)
             except TimeoutError as error:
                 raise ExecutionError(
-                    f"the scheduler at {address} has no workers; start some with `dask worker {address} --nthreads 1`"
+                    f"the scheduler at {address} has no workers; "
+                    f"start some with `dask worker {address} --nthreads 1`"
                 ) from error
             client.run_on_scheduler(_never_retry)
             executor = DaskExecutor(client, "address")

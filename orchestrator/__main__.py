@@ -1,0 +1,8 @@
+"""`python -m orchestrator …` is the same as `svmbench …`."""
+
+import sys
+
+from orchestrator.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

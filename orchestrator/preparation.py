@@ -1,0 +1,79 @@
+"""Make a checked study ready to run: load and fold its data, and give every dataset × arm its identity."""
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from orchestrator.config import ConfigError, Settings
+from orchestrator.datasets import Dataset, DatasetError
+from orchestrator.runner import Prepared
+from orchestrator.scheduling import Shape
+from orchestrator.sources import DataSource, prepare_source
+from orchestrator.study import DatasetSpec, Identity
+
+
+@dataclass(frozen=True)
+class PreparedStudy:
+    """A study that can run, and the facts about its datasets for the provenance."""
+
+    prepared: Prepared
+    datasets: list[dict[str, Any]]
+
+
+def prepare_study(settings: Settings) -> PreparedStudy:
+    """Load every dataset, leave it where workers can map it, and compute the study's identities.
+
+    Raises
+    ------
+    ConfigError
+        With the problem of each dataset that cannot be used.
+    """
+    study = settings.study
+    loaded: dict[str, tuple[DataSource, Dataset]] = {}
+    problems = []
+    for spec in study.datasets:
+        try:
+            loaded[spec.name] = prepare_source(spec, study.protocol, settings.paths.cache)
+        except (DatasetError, OSError) as error:
+            problems.append(str(error))
+    problems += _same_content(loaded)
+    if problems:
+        raise ConfigError(problems)
+    identities = {
+        (name, arm.name): Identity(name, source.fingerprint, source.split_hash, arm, study.protocol)
+        for (name, (source, _)), arm in itertools.product(loaded.items(), study.arms)
+    }
+    shapes = {name: Shape(*dataset.X.shape, len(dataset.classes)) for name, (_, dataset) in loaded.items()}
+    sources = {name: source for name, (source, _) in loaded.items()}
+    facts = [_facts(spec, loaded[spec.name][1]) for spec in study.datasets]
+    return PreparedStudy(Prepared(study, sources, shapes, identities), facts)
+
+
+def _same_content(loaded: dict[str, tuple[DataSource, Dataset]]) -> list[str]:
+    """Find datasets that are one and the same: they would count twice as evidence."""
+    return [
+        f"datasets {first} and {second} have the same content; keep one of them"
+        for first, second in itertools.combinations(loaded, 2)
+        if loaded[first][0].fingerprint == loaded[second][0].fingerprint
+    ]
+
+
+def _facts(spec: DatasetSpec, dataset: Dataset) -> dict[str, Any]:
+    n, d = dataset.X.shape
+    stored = dataset.X.nnz if scipy.sparse.issparse(dataset.X) else int(np.count_nonzero(dataset.X))
+    counts = np.bincount(dataset.codes, minlength=len(dataset.classes))
+    return {
+        "name": spec.name,
+        "n": n,
+        "d": d,
+        "classes": len(dataset.classes),
+        "class_counts": {
+            str(label): int(count) for label, count in zip(dataset.classes.tolist(), counts, strict=True)
+        },
+        "density": stored / (n * d),
+        "fingerprint": dataset.fingerprint,
+        "target": spec.target,
+    }

@@ -1,0 +1,122 @@
+"""One run of a study: claim its store, keep its provenance, drive it on the chosen cluster."""
+
+import os
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+from rich.console import Console
+
+from orchestrator.config import Settings
+from orchestrator.execution import Executor
+from orchestrator.execution.serial import SerialExecutor
+from orchestrator.machine import git_state, versions
+from orchestrator.preparation import PreparedStudy
+from orchestrator.progress import Progress
+from orchestrator.runner import Runner, RunSummary
+from orchestrator.store import Store
+from orchestrator.study import Study
+
+
+def run_session(
+    settings: Settings, prepared: PreparedStudy, console: Console, command: list[str]
+) -> RunSummary:
+    """Run a prepared study to its end, or as far as it gets; what finished is stored.
+
+    Raises
+    ------
+    StoreError, ExecutionError, StudyStopped, KeyboardInterrupt
+        See `Runner.run`.
+    """
+    store = Store(settings.paths.results / settings.study.name)
+    with store.lock(), _executor(settings) as executor:
+        facts = executor.facts()
+        if dashboard := facts.get("dashboard"):
+            console.print(f"Dask dashboard: {dashboard}", highlight=False)
+        run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
+        provenance = _provenance(run_id, settings, prepared, facts, command)
+        store.write_provenance(run_id, provenance)
+        study = prepared.prepared
+        planned = {pair: study.planned_trials(pair) for pair in study.identities}
+        with Progress(planned, console) as progress:
+            runner = Runner(
+                study,
+                store,
+                executor,
+                progress,
+                run_id,
+                fail_fast=settings.on_error == "fail_fast",
+                retry_failed=settings.retry == "failed",
+            )
+            try:
+                return runner.run()
+            finally:
+                provenance |= {
+                    "finished_at": _now(),
+                    "worker_share": runner.summary.worker_share,
+                    "summary": asdict(runner.summary),
+                }
+                store.write_provenance(run_id, provenance)
+
+
+@contextmanager
+def _executor(settings: Settings) -> Iterator[Executor]:
+    cluster = settings.cluster
+    if cluster.kind == "serial":
+        yield SerialExecutor()
+        return
+    # Dask takes a second to import, and a serial run needs none of it.
+    from orchestrator.execution.dask import address_executor, local_executor
+
+    if cluster.kind == "address":
+        assert cluster.address is not None
+        with address_executor(cluster.address) as executor:
+            yield executor
+    else:
+        workers = cluster.workers or psutil.cpu_count(logical=False) or os.cpu_count() or 1
+        with local_executor(workers, cluster.memory_gb) as executor:
+            yield executor
+
+
+def _provenance(
+    run_id: str, settings: Settings, prepared: PreparedStudy, cluster: dict[str, Any], command: list[str]
+) -> dict[str, Any]:
+    identities: dict[str, dict[str, str]] = {}
+    planned: dict[str, dict[str, int]] = {}
+    for (dataset, arm), identity in prepared.prepared.identities.items():
+        identities.setdefault(dataset, {})[arm] = identity.digest
+        planned.setdefault(dataset, {})[arm] = prepared.prepared.planned_trials((dataset, arm))
+    return {
+        "run_id": run_id,
+        "started_at": _now(),
+        "finished_at": None,
+        "command": command,
+        "study": _study_facts(settings.study, prepared),
+        "identities": identities,
+        "planned": planned,
+        "versions": versions(),
+        "hosts": cluster["hosts"],
+        "cluster": {key: value for key, value in cluster.items() if key != "hosts"},
+        "git": git_state(Path.cwd()),
+        "python": sys.executable,
+    }
+
+
+def _study_facts(study: Study, prepared: PreparedStudy) -> dict[str, Any]:
+    return {
+        "name": study.name,
+        "datasets": prepared.datasets,
+        "arms": [asdict(arm) for arm in study.arms],
+        "search": study.search,
+        "protocol": asdict(study.protocol),
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

@@ -1,0 +1,153 @@
+"""What the verbs do; the command line parses their arguments and turns errors into exit codes."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.table import Table
+
+from orchestrator import planning
+from orchestrator.config import (
+    ConfigError,
+    check_settings,
+    compose_settings,
+    folders,
+    known_names,
+    libsvm_names,
+    study_name,
+)
+from orchestrator.planning import PlanLine
+from orchestrator.preparation import prepare_study
+from orchestrator.progress import format_seconds
+from orchestrator.report import markdown_summary, write_report
+from orchestrator.resolve import did_you_mean
+from orchestrator.runner import RunSummary
+from orchestrator.session import run_session
+from orchestrator.store import Store, load_study
+
+_GROUP_OF = {"datasets": "dataset", "solvers": "solver", "experiments": "experiment", "searches": "search"}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line was told."""
+
+    overrides: Sequence[str]
+    config_dir: Path | None
+    command: list[str]
+
+    def compose(self) -> dict:
+        """Compose the configuration; a user's folder may hold their Python modules too."""
+        if self.config_dir is not None:
+            sys.path.insert(0, str(self.config_dir.resolve()))
+        return compose_settings(self.overrides, self.config_dir)
+
+
+def run(request: Request, console: Console) -> None:
+    """Run a study to its end and show its results."""
+    settings = check_settings(request.compose())
+    prepared = prepare_study(settings)
+    summary = run_session(settings, prepared, console, request.command)
+    _print_costs(summary, console)
+    name = settings.study.name
+    console.print(Markdown(markdown_summary(load_study(name, settings.paths.results))))
+    console.print(f"Report: svmbench report study={name}", highlight=False)
+
+
+def plan(request: Request, console: Console) -> None:
+    """Show what a run would do."""
+    settings = check_settings(request.compose())
+    prepared = prepare_study(settings).prepared
+    store = Store(settings.paths.results / settings.study.name)
+    seconds = planning.mean_seconds(store.trials())
+    lines = planning.plan(prepared, store.stored(), seconds)
+    _print_lines(f"Plan of {settings.study.name}", lines, console)
+    left = sum(line.seconds_left for line in lines)
+    most = "" if settings.study.search == "grid" else " at most"
+    console.print(
+        f"{sum(line.left for line in lines):,} trainings to run{most}, about {format_seconds(left)} of one core",
+        highlight=False,
+    )
+
+
+def status(request: Request, console: Console) -> None:
+    """Show how far a study is."""
+    config = request.compose()
+    results = load_study(study_name(config), folders(config).results)
+    if not results.provenance:
+        console.print(f"{results.name}: no run has begun")
+        return
+    lines = planning.remaining(results.trials, results.outer, results.provenance)
+    _print_lines(f"Study {results.name}", lines, console)
+    workers = max(1, int(results.provenance[-1]["cluster"].get("workers", 1)))
+    left = sum(line.seconds_left for line in lines)
+    ending = f"about {format_seconds(left / workers)} left on {workers} workers" if left else "complete"
+    done, planned = sum(line.stored for line in lines), sum(line.planned for line in lines)
+    failed = sum(line.failed for line in lines)
+    console.print(f"{done:,} of {planned:,} trials, {failed:,} failed, {ending}", highlight=False)
+
+
+def report(request: Request, console: Console) -> None:
+    """Write the report of a study."""
+    config = request.compose()
+    results = load_study(study_name(config), folders(config).results)
+    console.print(Markdown(markdown_summary(results)))
+    index = write_report(results, results.folder / "report")
+    console.print(f"Report: {index}", highlight=False, soft_wrap=True)
+
+
+def list(request: Request, console: Console) -> None:
+    """Show the names that datasets=, solvers=, experiment= and search= take."""
+    kinds = [text for text in request.overrides if "=" not in text]
+    overrides = [text for text in request.overrides if "=" in text]
+    unknown = [kind for kind in kinds if kind not in _GROUP_OF]
+    if unknown:
+        near = did_you_mean(unknown[0], _GROUP_OF)
+        raise ConfigError([f"cannot list {unknown[0]!r}{near}; known: {', '.join(_GROUP_OF)}"])
+    config = compose_settings(overrides, request.config_dir)
+    for kind in kinds or _GROUP_OF:
+        console.print(f"[bold]{kind}")
+        names = known_names(_GROUP_OF[kind], request.config_dir)
+        if kind == "datasets":
+            names = sorted({*names, *libsvm_names(folders(config).data)})
+        for name in names:
+            console.print(f"  {name}", highlight=False)
+
+
+def _print_lines(title: str, lines: Sequence[PlanLine], console: Console) -> None:
+    table = Table(title=title, title_justify="left")
+    for heading, justify in {
+        "dataset": "left",
+        "solver": "left",
+        "trials": "right",
+        "stored": "right",
+        "failed": "right",
+        "left": "right",
+        "core time left": "right",
+    }.items():
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    for line in lines:
+        counts = (line.planned, line.stored, line.failed, line.left)
+        time = format_seconds(line.seconds_left) if line.left else "–"
+        table.add_row(line.dataset, line.solver, *(f"{count:,}" for count in counts), time)
+    console.print(table)
+
+
+def _print_costs(summary: RunSummary, console: Console) -> None:
+    """Say what the run cost, and how much of it went into trainings."""
+    console.print(
+        f"{summary.trials_run:,} trials run and {summary.trials_stored_before:,} found stored "
+        f"in {format_seconds(summary.seconds)}; {summary.failures:,} failed.",
+        highlight=False,
+    )
+    if summary.worker_share is not None:
+        per_batch = 1000 * summary.client_cpu_seconds / summary.batches
+        console.print(
+            f"Workers spent {summary.worker_share:.0%} of their time inside fit and predict "
+            f"({summary.compile_seconds:.1f} s of compilation apart); orchestration took {per_batch:.1f} ms "
+            f"of client and scheduler CPU for each of {summary.batches:,} batches.",
+            highlight=False,
+        )
