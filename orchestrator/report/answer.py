@@ -38,8 +38,8 @@ def _standing(findings: Findings) -> str:
     over = f"over {words.plural(len(complete), 'dataset')}"
     if len(average) == 1:
         return (
-            f"{average.index[0]} reaches a {what} of {words.score(average.iloc[0], metric)}{unit} {over}; "
-            "a comparison needs a second arm."
+            f"{next(iter(average.index))} reaches a {what} of {words.score(average.iloc[0], metric)}{unit} "
+            f"{over}; a comparison needs a second arm."
         )
     if len(average) == 2:
         (first, a), (second, b) = average.items()
@@ -47,11 +47,10 @@ def _standing(findings: Findings) -> str:
             f"{first} reaches a {what} of {words.score(a, metric)}{unit} and {second} of "
             f"{words.score(b, metric)}{unit} {over}."
         )
-    best, worst = average.idxmax(), average.idxmin()
     return (
-        f"Of {len(average)} arms compared {over}, {best} has the highest {what} "
-        f"({words.score(average[best], metric)}{unit}) and {worst} the lowest "
-        f"({words.score(average[worst], metric)}{unit})."
+        f"Of {len(average)} arms compared {over}, {average.idxmax()} has the highest {what} "
+        f"({words.score(average.max(), metric)}{unit}) and {average.idxmin()} the lowest "
+        f"({words.score(average.min(), metric)}{unit})."
     )
 
 

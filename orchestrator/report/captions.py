@@ -104,10 +104,10 @@ def ranks(findings: Findings) -> str:
     if test is None:
         return flow(text)
     p = p_value(test.p)
+    p = p if p.startswith("<") else f"= {p}"
     return flow(f"""
         {text} Whether any arms differ at all: Friedman test in the form of Iman and Davenport, corrected for
-        ties, F({test.df[0]}, {test.df[1]}) = {test.statistic:.2f}, approximate p {p if p[0] == "<" else f"=
-        {p}"}.
+        ties, F({test.df[0]}, {test.df[1]}) = {test.statistic:.2f}, approximate p {p}.
     """)
 
 

@@ -1,0 +1,56 @@
+"""A study's report: one HTML page, its machine-readable twin, and the tables and figures for papers."""
+
+import os
+from pathlib import Path
+
+from orchestrator.analysis.findings import analyse
+from orchestrator.report import facts
+from orchestrator.report.document import document
+from orchestrator.report.figures import all_figures
+from orchestrator.report.html import html
+from orchestrator.report.latex import latex
+from orchestrator.report.markdown import markdown_summary
+from orchestrator.report.tables import all_tables
+from orchestrator.results import StudyResults
+
+__all__ = ["markdown_summary", "write_report"]
+
+
+def write_report(results: StudyResults, folder: Path) -> Path:
+    """Write `index.html`, `report.json`, `tables/*.csv|tex` and `figures/*.svg`, and return the page's path.
+
+    Each file is whole at any moment, and the page comes last; tables and figures of an earlier report that
+    this one no longer has are removed.
+    """
+    findings = analyse(results)
+    tables = all_tables(findings)
+    tables |= {
+        table.name: table for table in (facts.datasets(findings), facts.arms(findings), facts.runs(findings))
+    }
+    figures = all_figures(findings)
+    folder = Path(folder)
+    files = {folder / "figures" / f"{name}.svg": svg for name, svg in figures.items()}
+    for name, table in tables.items():
+        files[folder / "tables" / f"{name}.csv"] = table.data.to_csv(index=False)
+        files[folder / "tables" / f"{name}.tex"] = latex(table)
+    _remove_others(folder, set(files))
+    files[folder / "report.json"] = document(findings, tables)
+    index = folder / "index.html"
+    files[index] = html(findings, tables, figures)
+    for path, text in files.items():
+        _write(path, text)
+    return index
+
+
+def _remove_others(folder: Path, kept: set[Path]) -> None:
+    for pattern in ("tables/*.csv", "tables/*.tex", "figures/*.svg"):
+        for path in folder.glob(pattern):
+            if path not in kept:
+                path.unlink()
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)

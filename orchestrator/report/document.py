@@ -1,0 +1,49 @@
+"""The machine-readable twin of a report."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from orchestrator.analysis.findings import Findings
+from orchestrator.report.answer import answer
+from orchestrator.report.facts import protocol
+from orchestrator.report.printed import Table
+
+
+def document(findings: Findings, tables: Mapping[str, Table]) -> str:
+    """Return every number of the report, unrounded, as JSON; a number that does not exist is null."""
+    content = {
+        "study": findings.results.name,
+        "answer": answer(findings),
+        "complete": not findings.is_empty and findings.incomplete.empty,
+        "protocol": findings.design.protocol,
+        "protocol_in_words": dict(protocol(findings)),
+        "tables": {
+            name: {"title": table.title, "caption": table.caption, "rows": table.data.to_dict("records")}
+            for name, table in tables.items()
+        },
+        "friedman": None if findings.friedman is None else asdict(findings.friedman),
+        "provenance": findings.results.provenance,
+    }
+    return json.dumps(_plain(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, bool | int | str):
+        return value
+    return str(value)

@@ -1,0 +1,288 @@
+"""The figures of a report, each a function from findings to a matplotlib figure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, cliques
+from orchestrator.report import words
+from orchestrator.report.canvas import (
+    INK,
+    MUTED,
+    RULE,
+    colours,
+    new_figure,
+    plain_axis,
+    power_label,
+    spans_decades,
+    style,
+    to_svg,
+    wrapped,
+)
+from orchestrator.report.printed import records
+
+ROW = 0.19
+"""Height of one line of text in a chart, inches."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One column of a bar chart: a quantity, and perhaps its error.
+
+    A quantity that spans decades is drawn as dots on a logarithmic axis, where a bar would have no foot.
+    """
+
+    column: str
+    label: str
+    error: str | None = None
+    dots: bool = False
+    limits: tuple[float, float] | None = None
+
+
+def scores(findings: Findings) -> Figure:
+    """Bars of mean scores with standard errors, and beside them the same enlarged about a dataset's mean."""
+    metric = findings.design.metric
+    scale = 100.0 if words.is_percent(metric) else 1.0
+    frame = findings.scores.assign(
+        mean=lambda f: f["mean"] * scale,
+        se=lambda f: f["se"] * scale,
+        corrected_se=lambda f: f["corrected_se"] * scale,
+        centred=lambda f: f["mean"] - f.groupby("dataset", sort=False)["mean"].transform("mean"),
+    )
+    name = words.metric_words(metric)
+    unit = " (%)" if words.is_percent(metric) else ""
+    inside = frame["mean"].dropna().between(0, scale).all()
+    panels = [
+        Panel("mean", f"Mean {name}{unit}", "se", limits=(0, scale) if inside else None),
+        Panel(
+            "centred",
+            f"Enlarged: difference from the dataset's mean{unit.replace('%', 'points')}",
+            "se",
+            dots=True,
+        ),
+    ]
+    return _chart(findings, frame, panels)
+
+
+def timing(findings: Findings) -> Figure:
+    """Bars of training and prediction seconds."""
+    panels = [
+        Panel("fit_seconds", "Training (s)", "fit_se"),
+        Panel("predict_seconds", "Prediction (s)"),
+    ]
+    return _chart(findings, findings.timing, panels)
+
+
+def effort(findings: Findings) -> Figure:
+    """Bars of support-vector shares, iterations and kernel evaluations."""
+    frame = findings.effort.assign(sv_share=findings.effort["sv_share"] * 100)
+    panels = [
+        Panel("sv_share", "Support-vector share (%)"),
+        Panel("n_iter", "Iterations"),
+        Panel("n_kernel_evals", "Kernel evaluations"),
+    ]
+    return _chart(findings, frame, [panel for panel in panels if frame[panel.column].notna().any()])
+
+
+def _chart(findings: Findings, frame: pd.DataFrame, panels: Sequence[Panel]) -> Figure:
+    """Draw one line for every dataset × arm, grouped by dataset, and one column for every panel."""
+    colour = colours(list(findings.design.arms))
+    labels, rows, y = [], [], 0.0
+    for dataset, group in frame.groupby("dataset", sort=False):
+        labels.append((y, wrapped(str(dataset), 30), True))
+        y += 0.25 + 0.75 * labels[-1][1].count("\n") + 0.75
+        for row in records(group):
+            text = wrapped(row["solver"], 30)
+            extra = 0.75 * text.count("\n")
+            labels.append((y + extra / 2, text, False))
+            rows.append((y + extra / 2, row))
+            y += 1 + extra
+        y += 0.35
+    figure = new_figure(0.55 + ROW * y)
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for ax, panel in zip(axes, panels, strict=True):
+        _panel(ax, panel, rows, colour)
+    axes[0].set_ylim(y - 0.6, -0.7)
+    axes[0].set_yticks([at for at, _, _ in labels], [text for _, text, _ in labels])
+    for tick, (_, _, heading) in zip(axes[0].get_yticklabels(), labels, strict=True):
+        tick.set_fontweight("bold" if heading else "normal")
+    return figure
+
+
+def _panel(ax: Axes, panel: Panel, rows: Sequence[tuple[float, dict]], colour: dict[str, str]) -> None:
+    plain_axis(ax)
+    y = np.array([at for at, _ in rows])
+    x = np.array([row[panel.column] for _, row in rows], dtype=float)
+    error = np.array([row[panel.error] for _, row in rows], dtype=float) if panel.error else np.zeros_like(x)
+    error = np.where(np.isfinite(error), error, 0.0)
+    shades = [colour[row["solver"]] for _, row in rows]
+    log = not panel.dots and spans_decades(x)
+    if log:
+        ax.set_xscale("log")
+        x = np.where(x > 0, x, np.nan)
+        error = np.minimum(error, 0.9 * np.nan_to_num(x))
+    if log or panel.dots:
+        ax.hlines(y, x - error, x + error, colors=shades, linewidth=1.2, zorder=2)
+        ax.scatter(x, y, s=22, color=shades, linewidths=0, zorder=3)
+    else:
+        ax.barh(y, x, height=0.72, color=shades, zorder=2)
+        ax.errorbar(
+            x, y, xerr=error, fmt="none", ecolor=INK, elinewidth=0.9, capsize=2, capthick=0.9, zorder=3
+        )
+        ax.axvline(0, color=MUTED, linewidth=0.6)
+    if panel.dots:
+        ax.axvline(0, color=MUTED, linewidth=0.6, zorder=1)
+        reach = np.nanmax(np.abs(x) + error, initial=0) * 1.12 or 1.0
+        ax.set_xlim(-reach, reach)
+    if panel.limits:
+        ax.set_xlim(*panel.limits)
+    if not log:
+        ax.locator_params(axis="x", nbins=5)
+    ax.set_xlabel(panel.label + (", logarithmic" if log else ""))
+
+
+def mean_ranks(findings: Findings) -> Figure:
+    """Mean ranks, best on top, with lines joining arms that no test tells apart."""
+    frame = findings.ranks
+    order = list(frame["solver"])
+    colour = colours(list(findings.design.arms))
+    all_pairs = len(order) <= ALL_PAIRS_UP_TO
+    runs = cliques(order, findings.tests) if all_pairs else []
+    figure = new_figure(0.6 + 0.26 * len(order))
+    ax = figure.subplots()
+    plain_axis(ax)
+    y = np.arange(len(order))
+    ax.hlines(y, 1, len(order), color=RULE, linewidth=0.8, zorder=1)
+    ax.scatter(frame["mean_rank"], y, s=36, color=[colour[name] for name in order], zorder=3)
+    for rank, at in zip(frame["mean_rank"], y, strict=True):
+        ax.annotate(
+            f"{rank:.2f}",
+            (rank, at),
+            (0, 5),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=7,
+        )
+    for i, (first, last) in enumerate(runs):
+        x = len(order) + 0.18 + 0.12 * i
+        ax.plot([x, x], [first - 0.18, last + 0.18], color=INK, linewidth=2.4, solid_capstyle="round")
+    ax.set_xlim(0.9, len(order) + 0.15 + 0.12 * max(1, len(runs)) + 0.1)
+    ax.set_ylim(len(order) - 0.4, -0.75)
+    ax.set_xticks(range(1, len(order) + 1))
+    ax.set_yticks(y, [wrapped(name, 40) for name in order])
+    ax.set_xlabel("Mean rank (1 is best)")
+    return figure
+
+
+def choices(findings: Findings) -> Figure:
+    """How often each grid point won, one map for every arm."""
+    frame = findings.choices
+    arms = list(frame["solver"].unique())
+    n_columns = min(4, len(arms))
+    n_rows = -(-len(arms) // n_columns)
+    figure = new_figure(2.75 * n_rows)
+    grid = figure.subplots(n_rows, 4, squeeze=False)
+    for ax in grid.flat[len(arms) :]:
+        ax.set_visible(False)
+    for ax, arm in zip(grid.flat, arms, strict=False):
+        _choice_map(ax, frame[frame["solver"] == arm], findings.design.arms[arm]["space"], arm)
+    return figure
+
+
+def _choice_map(ax: Axes, counts: pd.DataFrame, space: dict, arm: str) -> None:
+    x_name, y_name = counts["x_name"].iloc[0], counts["y_name"].iloc[0]
+    xs, ys = (sorted(float(value) for value in space[name]) for name in (x_name, y_name))
+    matrix = np.zeros((len(ys), len(xs)))
+    for row in records(counts):
+        if row["x"] in xs and row["y"] in ys:
+            matrix[ys.index(row["y"]), xs.index(row["x"])] = row["count"]
+    ax.imshow(
+        matrix, cmap="Blues", vmin=0, vmax=max(1.0, matrix.max() * 1.15), origin="lower", aspect="equal"
+    )
+    for (i, j), value in np.ndenumerate(matrix):
+        if value:
+            shade = "white" if value > 0.6 * matrix.max() else INK
+            ax.text(j, i, f"{value:.0f}", ha="center", va="center", fontsize=7, color=shade)
+    for ticks, values, set_ticks in ((len(xs), xs, ax.set_xticks), (len(ys), ys, ax.set_yticks)):
+        step = -(-ticks // 8)
+        set_ticks(range(0, ticks, step), [power_label(value) for value in values[::step]])
+    ax.tick_params(length=0, labelsize=7)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(True)
+    ax.set_title(wrapped(arm, 26))
+    ax.set_xlabel(x_name)
+    ax.set_ylabel(y_name)
+
+
+def sweep(findings: Findings) -> Figure:
+    """Draw every sweep: paired differences and work ratios to the reference, a thin line for each dataset."""
+    metric = findings.design.metric
+    scale = 100.0 if words.is_percent(metric) else 1.0
+    frame = findings.sweep_differences.assign(difference=lambda f: f["difference"] * scale)
+    quantities = {
+        "difference": f"Difference in {words.metric_words(metric)}{' (points)' if scale > 1 else ''}",
+        "n_iter_ratio": "Iterations, ratio",
+        "n_kernel_evals_ratio": "Kernel evaluations, ratio",
+        "fit_seconds_ratio": "Training time, ratio",
+    }
+    shown = {name: label for name, label in quantities.items() if frame[name].notna().any()}
+    groups = list(frame.groupby(["sweep", "axis"], sort=False))
+    figure = new_figure(2.5 * len(groups))
+    grid = figure.subplots(len(groups), len(shown), squeeze=False)
+    for axes, ((title, axis), rows) in zip(grid, groups, strict=True):
+        for ax, (name, label) in zip(axes, shown.items(), strict=True):
+            _sweep_panel(ax, rows, name)
+            ax.set_ylabel(label)
+            ax.set_xlabel(f"{wrapped(str(title), 30)}: {axis}")
+    return figure
+
+
+def _sweep_panel(ax: Axes, rows: pd.DataFrame, name: str) -> None:
+    ratio = name.endswith("_ratio")
+    settings = list(dict.fromkeys(rows["setting"]))
+    wide = rows.pivot(index="dataset", columns="setting", values=name)[settings]
+    x = np.arange(len(settings))
+    ax.axhline(1 if ratio else 0, color=MUTED, linewidth=0.6)
+    for values in wide.to_numpy(dtype=float):
+        ax.plot(x, values, color="#b8c4d0", linewidth=0.8, zorder=2)
+    middle = np.exp(np.log(wide).mean()) if ratio else wide.median()
+    ax.plot(x, middle, color=colours(["first"])["first"], linewidth=1.8, marker="o", markersize=4, zorder=3)
+    ax.grid(axis="y")
+    ax.tick_params(length=0)
+    long = max(len(str(setting)) for setting in settings) * len(settings) > 28
+    ax.set_xticks(
+        x,
+        [str(setting) for setting in settings],
+        rotation=45 if long else 0,
+        ha="right" if long else "center",
+    )
+    ax.margins(x=0.06)
+
+
+def all_figures(findings: Findings) -> dict[str, str]:
+    """Return the figures that this study has data for, as SVG by name."""
+    compared = len(findings.means.columns) > 2 and len(findings.ranks) > 0 and findings.ranks["n"].iloc[0] > 1
+    build: list[tuple[str, bool, Callable[[Findings], Figure]]] = [
+        ("scores", not findings.is_empty, scores),
+        ("ranks", compared, mean_ranks),
+        ("timing", len(findings.timing) > 0, timing),
+        ("effort", _any(findings.effort, ("sv_share", "n_iter", "n_kernel_evals")), effort),
+        ("choices", len(findings.choices) > 0, choices),
+        ("sweep", _any(findings.sweep_differences, ("difference",)), sweep),
+    ]
+    figures = {}
+    for name, wanted, draw in build:
+        if wanted:
+            with style(name):
+                figures[name] = to_svg(draw(findings))
+    return figures
+
+
+def _any(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
+    return len(frame) > 0 and bool(frame[list(columns)].notna().any(axis=None))

@@ -1,0 +1,75 @@
+"""The report as one HTML page that needs nothing but itself."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
+from orchestrator.report import facts, words
+from orchestrator.report.answer import answer, incomplete_note
+from orchestrator.report.printed import Table
+
+
+def html(findings: Findings, tables: Mapping[str, Table], figures: Mapping[str, str]) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    findings : Findings
+    tables : mapping of str to Table
+    figures : mapping of str to str
+        SVG documents by name.
+    """
+    return _template().render(
+        findings=findings,
+        design=findings.design,
+        answer=answer(findings),
+        incomplete=incomplete_note(findings),
+        protocol=facts.protocol(findings),
+        software=facts.software(findings),
+        tables=tables,
+        figures={name: inline(svg, name) for name, svg in figures.items()},
+        metric=words.metric_words(findings.design.metric),
+        all_pairs=len(findings.means.columns) <= ALL_PAIRS_UP_TO,
+        latest=_latest(findings),
+    )
+
+
+def inline(svg: str, name: str) -> Markup:
+    """Return an SVG document as an element whose identifiers cannot meet those of another figure."""
+    element = svg[svg.index("<svg") :]
+    element = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', element)
+    element = re.sub(r'(href="|url\()#', rf"\1#{name}-", element)
+    # Size comes from the page; the view box keeps the proportions.
+    element = re.sub(r'(<svg[^>]*?) height="[\d.]+pt"', r"\1", element, count=1)
+    element = re.sub(r'(<svg[^>]*?) width="[\d.]+pt"', r"\1", element, count=1)
+    return Markup(element.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1))
+
+
+def _latest(findings: Findings) -> str:
+    if not findings.results.provenance:
+        return ""
+    run = findings.results.provenance[-1]
+    return str(run.get("finished_at") or run.get("started_at") or "")[:10]
+
+
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("orchestrator.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["breakable"] = breakable
+    return environment.get_template("report.html")
+
+
+def breakable(text: str) -> Markup:
+    """Allow a long name to break where a reader would break it."""
+    return Markup("<wbr>").join(re.split(r"(?<=[,_\]])|(?=\[)", text))
