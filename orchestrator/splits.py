@@ -75,9 +75,11 @@ class Folds:
         return _rows(train), _rows(test)
 
     def save(self, folder: Path) -> Path:
-        """Write the table to `splits-<hash>.npy` in a folder, unless it is there, and return that path."""
+        """Write the table to `splits-<hash>.npy` in a folder, unless it is there intact; return its path."""
         path = _table_path(folder, self.hash)
-        if not path.exists():
+        try:
+            Folds.load(folder, self.hash)
+        except ValueError:
             temporary = path.with_name(f".{path.name}.{uuid4().hex}")
             with open(temporary, "wb") as file:
                 np.save(file, self._table())
@@ -91,17 +93,18 @@ class Folds:
         Raises
         ------
         ValueError
-            If the file's content does not have that hash.
+            If there is no such file, or its content does not have that hash.
         """
         path = _table_path(folder, split_hash)
         try:
             table = np.load(path, allow_pickle=False)
             folds = cls(table[0], table[1:])
-            intact = folds.hash == split_hash
-        except (ValueError, EOFError, IndexError):
-            intact = False
-        if not intact:
-            raise ValueError(f"the folds in {path} are damaged; delete the file and run again")
+            if folds.hash != split_hash:
+                raise ValueError(f"its content has hash {folds.hash}")
+        except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
+            raise ValueError(
+                f"the folds in {path} are missing or damaged ({error}); run the command again"
+            ) from error
         return folds
 
     def _table(self) -> NDArray[np.int16]:

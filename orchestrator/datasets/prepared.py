@@ -21,22 +21,19 @@ def prepare(dataset: Dataset, cache_dir: str | Path) -> Path:
 
     The folder appears whole or not at all, whoever else prepares the same dataset at the time. Its content
     is read back against the fingerprint, so a damaged folder is replaced.
+
+    Raises
+    ------
+    DatasetError
+        If the cache cannot be written.
     """
-    cache_dir = Path(cache_dir)
-    cache_dir.mkdir(parents=True, exist_ok=True)
-    safe_name = re.sub(r"[^\w.-]", "_", dataset.name)
-    folder = cache_dir / f"{safe_name}-{dataset.fingerprint[:16]}"
-    with FileLock(cache_dir / f".{folder.name}.lock"):
-        if not _intact(folder, dataset.fingerprint):
-            temporary = cache_dir / f".{folder.name}.{uuid4().hex}"
-            temporary.mkdir()
-            try:
-                _write(dataset, temporary)
-                shutil.rmtree(folder, ignore_errors=True)
-                temporary.replace(folder)
-            finally:
-                shutil.rmtree(temporary, ignore_errors=True)
-    return folder
+    try:
+        return _prepare(dataset, Path(cache_dir))
+    except OSError as error:
+        raise DatasetError(
+            f"cannot prepare dataset {dataset.name!r} in {cache_dir}: {error}; "
+            "make room there, or set paths.cache to another folder"
+        ) from error
 
 
 def open_prepared(folder: str | Path) -> Dataset:
@@ -51,25 +48,45 @@ def open_prepared(folder: str | Path) -> Dataset:
     try:
         meta = json.loads((folder / META).read_text(encoding="utf-8"))
         X = _open_features(folder, tuple(meta["shape"]), meta["sparse"])
-        codes = _map(folder / "codes.npy")
+        codes = _map(folder, "codes")
         classes = np.array(meta["classes"])
         if len(codes) != X.shape[0]:
             raise ValueError(f"{len(codes)} labels for {X.shape[0]} rows")
         return Dataset(meta["name"], X, classes, codes, meta["fingerprint"])
-    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+    except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
         raise DatasetError(
             f"the prepared dataset in {folder} is missing or damaged ({error}); run the command again"
         ) from error
 
 
-def _intact(folder: Path, expected: str) -> bool:
-    if not folder.exists():
-        return False
+def _prepare(dataset: Dataset, cache_dir: Path) -> Path:
+    cache_dir.mkdir(parents=True, exist_ok=True)
+    safe_name = re.sub(r"[^\w.-]", "_", dataset.name)
+    folder = cache_dir / f"{safe_name}-{dataset.fingerprint[:16]}"
+    with FileLock(cache_dir / f".{folder.name}.lock"):
+        if not _holds(folder, dataset):
+            temporary = cache_dir / f".{folder.name}.{uuid4().hex}"
+            temporary.mkdir()
+            try:
+                _write(dataset, temporary)
+                shutil.rmtree(folder, ignore_errors=True)
+                temporary.replace(folder)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+    return folder
+
+
+def _holds(folder: Path, dataset: Dataset) -> bool:
     try:
         found = open_prepared(folder)
-        return expected == found.fingerprint == fingerprint(found.X, found.classes, found.codes)
-    except (DatasetError, IndexError):
+    except DatasetError:
         return False
+    content = fingerprint(found.X, found.classes, found.codes)
+    return (found.name, found.fingerprint, content) == (
+        dataset.name,
+        dataset.fingerprint,
+        dataset.fingerprint,
+    )
 
 
 def _write(dataset: Dataset, folder: Path) -> None:
@@ -89,14 +106,17 @@ def _write(dataset: Dataset, folder: Path) -> None:
 
 def _open_features(folder: Path, shape: tuple[int, ...], sparse: bool) -> Features:
     if sparse:
-        parts = tuple(_map(folder / f"{name}.npy") for name in ("data", "indices", "indptr"))
+        parts = _map(folder, "data", np.float64), _map(folder, "indices"), _map(folder, "indptr")
         return scipy.sparse.csr_matrix(parts, shape=shape, copy=False)
-    X = _map(folder / "X.npy")
+    X = _map(folder, "X", np.float64)
     if X.shape != shape:
         raise ValueError(f"expected features of shape {shape}, found {X.shape}")
     return X
 
 
-def _map(path: Path) -> Any:
+def _map(folder: Path, name: str, dtype: type = np.int32) -> Any:
+    array = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+    if array.dtype != dtype:
+        raise ValueError(f"expected {name} of type {np.dtype(dtype)}, found {array.dtype}")
     # A plain array over the map: slices of numpy's memmap class are slower and carry the class along.
-    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    return np.asarray(array)

@@ -1,0 +1,144 @@
+import multiprocessing
+import shutil
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from orchestrator.datasets import DatasetError, load, open_prepared, prepare
+from orchestrator.datasets.loading import Dataset
+from orchestrator.study import DatasetSpec
+
+CHECKERS = DatasetSpec("checkers", "orchestrator.datasets.checkers", {"n": 300})
+
+
+def libsvm_spec(folder):
+    X = scipy.sparse.random(60, 50, 0.05, format="csr", rng=0)
+    lines = (
+        " ".join([str(i % 3), *(f"{j + 1}:{float(X[i, j])}" for j in X[i].indices)])
+        for i in range(X.shape[0])
+    )
+    (folder / "sparse.libsvm").write_text("\n".join(lines))
+    params = {"name": "sparse", "folder": str(folder), "n_features": 50}
+    return DatasetSpec("sparse", "orchestrator.datasets.libsvm_file", params)
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def dataset(request, tmp_path):
+    return load(CHECKERS if request.param == "dense" else libsvm_spec(tmp_path))
+
+
+def assert_same(found: Dataset, expected: Dataset):
+    assert (found.name, found.fingerprint) == (expected.name, expected.fingerprint)
+    assert scipy.sparse.issparse(found.X) == scipy.sparse.issparse(expected.X)
+    dense = [X.toarray() if scipy.sparse.issparse(X) else X for X in (found.X, expected.X)]
+    assert np.array_equal(*dense)
+    assert np.array_equal(found.y, expected.y)
+    assert found.codes.dtype == np.int32
+
+
+def test_a_prepared_dataset_opens_as_read_only_views_of_its_files(dataset, tmp_path):
+    folder = prepare(dataset, tmp_path / "cache")
+    found = open_prepared(folder)
+    assert_same(found, dataset)
+    values = found.X.data if scipy.sparse.issparse(found.X) else found.X
+    assert type(values) is np.ndarray
+    assert not values.flags.owndata
+    assert not values.flags.writeable
+    rows = np.array([5, 3, 3])
+    assert not (found.X[rows] != dataset.X[rows]).sum()
+    if scipy.sparse.issparse(found.X):
+        assert found.X.indices.dtype == found.X.indptr.dtype == np.int32
+
+
+def test_preparing_again_writes_nothing(dataset, tmp_path):
+    folder = prepare(dataset, tmp_path)
+    times = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert prepare(dataset, tmp_path) == folder
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == times
+
+
+@pytest.mark.parametrize(
+    "labels", [[3, 1, 2], [0.5, 1.0, 2.5], [True, False, True], ["b", "a c", "ä/\n"]], ids=str
+)
+def test_labels_keep_their_type(labels, tmp_path):
+    base = load(CHECKERS)
+    classes = np.unique(labels)
+    dataset = Dataset("a/b c", base.X, classes, base.codes % len(classes), "f" * 64)
+    found = open_prepared(prepare(dataset, tmp_path))
+    assert found.classes.tolist() == classes.tolist()
+    assert found.classes.dtype.kind == classes.dtype.kind
+    assert found.name == "a/b c"
+
+
+def test_a_damaged_folder_is_rebuilt_whatever_was_damaged(dataset, tmp_path):
+    folder = prepare(dataset, tmp_path)
+    rng = np.random.default_rng(0)
+    for name in sorted(path.name for path in folder.iterdir()):
+        whole = (folder / name).read_bytes()
+        damages = [None, b"", whole[: len(whole) // 2], whole[:-1]]
+        for position in rng.integers(len(whole), size=20):
+            flipped = bytes([whole[position] ^ int(rng.integers(1, 256))])
+            damages.append(whole[:position] + flipped + whole[position + 1 :])
+        for damage in damages:
+            (folder / name).unlink()
+            if damage is not None:
+                (folder / name).write_bytes(damage)
+            assert prepare(dataset, tmp_path) == folder
+            assert_same(open_prepared(folder), dataset)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(f".{folder.name}.")] == [
+        f".{folder.name}.lock"
+    ]
+
+
+def test_a_missing_or_torn_folder_is_refused_by_readers(dataset, tmp_path):
+    folder = prepare(dataset, tmp_path)
+    (folder / "codes.npy").write_bytes((folder / "codes.npy").read_bytes()[:100])
+    for path in (folder, tmp_path / "nowhere"):
+        with pytest.raises(DatasetError, match=r"missing or damaged \(.*\); run the command again"):
+            open_prepared(path)
+
+
+def test_data_that_changed_on_disk_is_another_dataset(tmp_path):
+    spec = libsvm_spec(tmp_path)
+    before = prepare(load(spec), tmp_path / "cache")
+    path = tmp_path / "sparse.libsvm"
+    path.write_text(path.read_text().replace("0 ", "1 ", 1))
+    after = prepare(load(spec), tmp_path / "cache")
+    assert before != after
+    assert open_prepared(before).fingerprint != open_prepared(after).fingerprint
+
+
+def test_the_same_content_under_two_names_is_kept_under_both(tmp_path):
+    first, second = (load(DatasetSpec(name, CHECKERS.target, CHECKERS.params)) for name in ("one", "two"))
+    assert first.fingerprint == second.fingerprint
+    assert [open_prepared(prepare(item, tmp_path)).name for item in (first, second)] == ["one", "two"]
+
+
+def _prepare_many(cache):
+    for _ in range(5):
+        assert open_prepared(prepare(load(CHECKERS), cache)).X.shape == (300, 2)
+
+
+def test_writers_at_the_same_time_leave_one_whole_folder(tmp_path):
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        pool.map(_prepare_many, [tmp_path] * 4)
+    folders = [path for path in tmp_path.iterdir() if path.is_dir()]
+    assert len(folders) == 1
+    assert_same(open_prepared(folders[0]), load(CHECKERS))
+
+
+def test_open_maps_survive_the_removal_of_their_folder(tmp_path):
+    dataset = load(CHECKERS)
+    folder = prepare(dataset, tmp_path)
+    found = open_prepared(folder)
+    shutil.rmtree(folder)
+    assert_same(found, dataset)
+
+
+def test_a_cache_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        DatasetError, match=r"cannot prepare dataset 'checkers' in .*; make room there, or set paths\.cache"
+    ):
+        prepare(load(CHECKERS), tmp_path / "file")
