@@ -1,0 +1,49 @@
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from orchestrator.datasets import load
+from orchestrator.search import make_search
+from orchestrator.study import DatasetSpec
+
+CONF = Path(__file__).parents[3] / "conf"
+FILES = [path for path in sorted((CONF / "dataset").glob("*.yaml")) if "libsvm_file" in path.read_text()]
+
+
+def spec_of(path, data):
+    config = OmegaConf.create({"paths": {"data": str(data)}, "dataset": OmegaConf.load(path)})
+    node = OmegaConf.to_container(config.dataset, resolve=True)
+    return DatasetSpec(path.stem, node.pop("_target_"), node)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "n_classes"),
+    [
+        ("iris", (150, 4), 3),
+        ("wine", (178, 13), 3),
+        ("breast_cancer", (569, 30), 2),
+        ("digits", (1797, 64), 10),
+        ("checkers", (1000, 2), 2),
+    ],
+)
+def test_datasets_that_need_no_file_load(name, shape, n_classes, tmp_path):
+    dataset = load(spec_of(CONF / "dataset" / f"{name}.yaml", tmp_path))
+    assert dataset.X.shape == shape
+    assert len(dataset.classes) == n_classes
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_dataset_that_needs_a_file_finds_it_under_its_own_name(path, tmp_path):
+    spec = spec_of(path, tmp_path)
+    n_features = spec.params["n_features"]
+    (tmp_path / f"{path.stem}.libsvm").write_text(f"1 1:1\n2 {n_features}:1\n")
+    assert load(spec).X.shape == (2, n_features)
+
+
+@pytest.mark.parametrize("kind", ["grid", "pattern"])
+def test_searches_span_the_papers_grid(kind):
+    config = OmegaConf.to_container(OmegaConf.load(CONF / "search" / f"{kind}.yaml"))
+    assert config["kind"] == kind
+    assert config["space"] == {"C": [4.0**k for k in range(-2, 6)], "gamma": [4.0**k for k in range(-5, 3)]}
+    assert make_search(**config).space.shape == (8, 8)
