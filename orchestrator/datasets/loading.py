@@ -61,9 +61,9 @@ def _features(X: Any) -> Features:
         if np.iscomplexobj(X):
             raise TypeError("complex numbers have no order")
         X = _csr(X) if sparse else np.ascontiguousarray(_two_dimensional(X), dtype=np.float64)
+    except DatasetError:
+        raise
     except (TypeError, ValueError) as error:
-        if isinstance(error, DatasetError):
-            raise
         raise DatasetError(
             f"expected numbers as features{_first_text_column(X)}, but {error}; encode the others as numbers"
         ) from error
@@ -159,12 +159,12 @@ def _plain(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:
-    if all(isinstance(label, str) for label in labels):
-        return labels.astype(np.str_)
+    text = any(isinstance(label, str) for label in labels)
+    wanted = (str,) if text else (numbers.Real, np.bool_)
     for row, label in enumerate(labels):
-        if not isinstance(label, (numbers.Real, np.bool_)):
+        if not isinstance(label, wanted):
             raise DatasetError(
-                "expected labels that are all numbers or all strings, "
-                f"found {label!r} among others in row {row} (from 0); convert them, or drop the row"
+                f"expected {'strings' if text else 'numbers'} as labels, found {label!r} in row {row} (from 0); "
+                "convert it, or drop the row"
             )
-    return np.array(labels.tolist())
+    return labels.astype(np.str_) if text else np.array(labels.tolist())
