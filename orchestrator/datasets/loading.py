@@ -164,7 +164,7 @@ def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:
     for row, label in enumerate(labels):
         if not isinstance(label, wanted):
             raise DatasetError(
-                f"expected {'strings' if text else 'numbers'} as labels, found {label!r} in row {row} (from 0); "
-                "convert it, or drop the row"
+                f"expected {'strings' if text else 'numbers'} as labels, found {label!r} in row {row} "
+                "(from 0); convert it, or drop the row"
             )
     return labels.astype(np.str_) if text else np.array(labels.tolist())
