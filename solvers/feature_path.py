@@ -1,0 +1,162 @@
+"""An ascending path of C in a low-rank feature space that grows on demand, without a Gram matrix.
+
+Kernel columns are asked for one at a time, and every solution is certified against the exact kernel by the residual
+of the factorisation (`solvers.newton_lowrank`). Where the rank would grow too large, the path stops and says how far it came.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvers.block_path import LOWRANK_ROUNDS, promising
+from solvers.cholesky import NOISE_ROUNDINGS, append_pivot
+from solvers.newton_lowrank import newton_rounds_lowrank
+
+# The residual that certifies a gap `tol` is about this share of it times ||c||².
+TARGET_SHARE = 0.1
+RETRY_SHARE = 0.2
+RETRIES = 8
+
+
+@dataclass
+class FeaturePath:
+    """Solutions for the first Cs of a path.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_solved, m)
+        ``α / ||c||²``.
+    norm2s, gaps, rounds : ndarrays of shape (n_solved,)
+    ranks : ndarray of shape (n_solved,)
+    pivots : ndarray of shape (r,)
+    coefficients : ndarray of shape (n_solved, r)
+        On the pivots: ``f(x) = Σ_p coefficients_p h(x, x_p)``.
+    """
+
+    weights: np.ndarray
+    norm2s: np.ndarray
+    gaps: np.ndarray
+    rounds: np.ndarray
+    ranks: np.ndarray
+    pivots: np.ndarray
+    coefficients: np.ndarray
+
+
+class PivotedFactor:
+    """``H ≈ ZᵀZ`` that can be refined.
+
+    Parameters
+    ----------
+    column : callable
+        ``column(p)`` returns ``H[:, p]``.
+    diagonal : ndarray of shape (m,)
+    max_rank : int
+    """
+
+    def __init__(self, column, diagonal, max_rank):
+        self.column = column
+        self.residual = np.array(diagonal, dtype=np.float64)
+        self.noise = NOISE_ROUNDINGS * np.finfo(np.float64).eps * self.residual.max()
+        self.max_rank = min(max_rank, self.residual.size)
+        self.pivots: list[int] = []
+        self._rows = np.empty((min(64, self.max_rank), self.residual.size))
+
+    @property
+    def rank(self):
+        """Number of pivots."""
+        return len(self.pivots)
+
+    @property
+    def Z(self):
+        """The factor, of shape (rank, m)."""
+        return self._rows[: self.rank]
+
+    def extend(self, target, max_rank):
+        """Append pivots until the largest residual is at most `target`, and return it."""
+        while True:
+            pivot = int(self.residual.argmax())
+            left = self.residual[pivot]
+            if left <= max(target, self.noise) or self.rank >= min(max_rank, self.max_rank):
+                return left
+            if self.rank == self._rows.shape[0]:
+                self._rows = np.concatenate((self._rows, np.empty_like(self._rows)))
+            append_pivot(self._rows, self.rank, self.residual, pivot, self.column(pivot))
+            self.pivots.append(pivot)
+
+    def promises(self, target):
+        """Look whether about √m columns suggest that `target` is within reach."""
+        usual = int(np.sqrt(self.residual.size))
+        half_left = self.extend(target, usual // 2)
+        left = self.extend(target, usual)
+        return left <= target or promising(half_left, left, target)
+
+
+def feature_path(column, diagonal, unit_ridge, Cs, tol, max_rank):
+    """Train one machine for ascending C in feature space.
+
+    Parameters
+    ----------
+    column : callable
+        ``column(p)`` returns ``H[:, p]``, ``H_ij = (y_i·y_j)(k(x_i, x_j) + bias)``, as float64.
+    diagonal : ndarray of shape (m,)
+        Diagonal of ``H``.
+    unit_ridge : ndarray of shape (m,)
+        ``1 / sample_weight``.
+    Cs : ndarray of shape (n_C,)
+    tol : float
+    max_rank : int
+
+    Returns
+    -------
+    FeaturePath
+        With as many solutions as could be certified.
+    """
+    m = diagonal.size
+    factor = PivotedFactor(column, diagonal, max_rank)
+    f, alpha, g = np.zeros(m), np.empty(m), np.empty(m)
+    w, scatter, counted = np.zeros(0), np.zeros((0, 0)), np.zeros(m, dtype=bool)
+    solved = []
+    lowest_norm2 = 1.0 / (Cs[0] * (1.0 / unit_ridge).sum())
+    for k, C in enumerate(Cs):
+        target = TARGET_SHARE * tol * lowest_norm2
+        if k == 0 and not factor.promises(target):
+            break
+        total_rounds = 0
+        for _ in range(RETRIES):
+            factor.extend(target, max_rank)
+            grown = factor.rank - w.size
+            if grown:
+                w = np.concatenate((w, np.zeros(grown)))
+                scatter = np.zeros((factor.rank, factor.rank))
+                counted[:] = False
+            rounds, norm2, gap = newton_rounds_lowrank(
+                factor.Z, factor.residual, unit_ridge, C, f, w, scatter, counted, alpha, g, tol, LOWRANK_ROUNDS
+            )
+            total_rounds += rounds
+            if gap <= tol or factor.rank >= factor.max_rank:
+                break
+            target = min(RETRY_SHARE * target, TARGET_SHARE * tol * norm2)
+        if gap > tol:
+            break
+        weights = alpha / norm2
+        solved.append((weights, norm2, gap, total_rounds, factor.rank, factor.Z @ weights))
+        if k + 1 < len(Cs):
+            # ||c||² cannot fall faster than 1/C.
+            lowest_norm2 = norm2 * C / Cs[k + 1]
+    return _collect(solved, factor, m)
+
+
+def _collect(solved, factor, m):
+    upper = factor.Z[:, factor.pivots]
+    coefficients = np.zeros((len(solved), factor.rank))
+    for k, (*_, rank, w) in enumerate(solved):
+        coefficients[k, :rank] = np.linalg.solve(upper[:rank, :rank], w)
+    return FeaturePath(
+        weights=np.array([s[0] for s in solved]).reshape(-1, m),
+        norm2s=np.array([s[1] for s in solved]),
+        gaps=np.array([s[2] for s in solved]),
+        rounds=np.array([s[3] for s in solved], dtype=np.int64),
+        ranks=np.array([s[4] for s in solved], dtype=np.int64),
+        pivots=np.array(factor.pivots, dtype=np.int64),
+        coefficients=coefficients,
+    )

@@ -1,0 +1,129 @@
+"""Newton's method for the modified L2 SVM in a low-rank feature space.
+
+With ``H ≈ ZᵀZ`` the kernel machine is a linear L2-loss SVM in r dimensions, ``min ½|w|² + ½ Σ max(0, 1 - f_i)² / ridge_i``,
+``f = Zᵀw`` (Mangasarian 2002; Keerthi & DeCoste 2005). A Newton round costs ``s r²`` flops for s active rows instead of
+``s³/3``, and less when few rows changed since the last round.
+"""
+
+import numpy as np
+from numba import njit
+
+from solvers.newton_block import line_search, solve_cholesky
+
+# A certificate is worth its price once at most one active row in this many has changed.
+CHANGES_NEAR_THE_END = 64
+# The low-rank problem is solved well enough at this share of the tolerance: more would not show in the exact kernel.
+INNER_SHARE = 0.1
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def update_scatter(Z, unit_ridge, scatter, counted, f):
+    """Bring ``scatter = Σ z_i z_iᵀ / unit_ridge_i`` over ``{f < 1}`` up to date; return how many rows changed.
+
+    ``counted`` says which rows the scatter holds now.
+    """
+    rank = Z.shape[0]
+    changed = np.flatnonzero((f < 1.0) != counted)
+    n_active = np.sum(f < 1.0)
+    rebuild = changed.size > n_active
+    rows = np.flatnonzero(f < 1.0) if rebuild else changed
+    if rebuild:
+        scatter[:] = 0.0
+    part = np.empty((rank, rows.size))
+    signed = np.empty((rank, rows.size))
+    weight = np.empty(rows.size)
+    for k in range(rows.size):
+        i = rows[k]
+        weight[k] = (1.0 if f[i] < 1.0 else -1.0) / unit_ridge[i]
+    for a in range(rank):
+        z = Z[a]
+        for k in range(rows.size):
+            part[a, k] = z[rows[k]]
+            signed[a, k] = weight[k] * z[rows[k]]
+    scatter += np.dot(signed, part.T)
+    counted[:] = f < 1.0
+    return changed.size
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def dual_certificate(Z, residual, ridge, f, alpha, g):
+    """Fill the hull point of margins ``f`` and its ``g`` in the low-rank kernel; return (norm2, inner gap, gap).
+
+    The inner gap is that of the low-rank problem. The other one holds for the exact kernel: what the rank leaves out,
+    ``E``, enters by Cauchy-Schwarz, ``|(Eα)_i| <= sqrt(E_ii) q`` and ``0 <= αᵀEα <= q²`` with ``q = Σ sqrt(E_jj) α_j``.
+    """
+    total = 0.0
+    for i in range(f.size):
+        alpha[i] = max(0.0, 1.0 - f[i]) / ridge[i]
+        total += alpha[i]
+    q = 0.0
+    square = 0.0
+    for i in range(f.size):
+        alpha[i] /= total
+        q += np.sqrt(residual[i]) * alpha[i]
+        square += ridge[i] * alpha[i] * alpha[i]
+    w = np.dot(Z, alpha)
+    norm2 = np.dot(w, w) + square
+    g[:] = np.dot(w, Z)
+    inner, outer = np.inf, np.inf
+    for i in range(f.size):
+        g[i] += ridge[i] * alpha[i]
+        inner = min(inner, g[i])
+        outer = min(outer, g[i] - np.sqrt(residual[i]) * q)
+    inner = max(inner, 0.0) / norm2
+    outer = max(outer, 0.0) / (norm2 + q * q)
+    return norm2, 1.0 - inner * inner, 1.0 - outer * outer
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def newton_rounds_lowrank(Z, residual, unit_ridge, C, f, w, scatter, counted, alpha, g, tol, max_rounds):
+    """Newton rounds from ``w`` until the gap, or at least that of the low-rank problem, is small enough.
+
+    Parameters
+    ----------
+    Z : array (r, m), float64, C-contiguous
+    residual : array (m,)
+        Diagonal of ``H - ZᵀZ``.
+    unit_ridge : array (m,)
+        ``1 / sample_weight``; the ridge is this over ``C``.
+    C : float
+    f, w : arrays (m,), (r,)
+        Margins and weights, changed in place.
+    scatter, counted : arrays (r, r), (m,) of bool
+        Kept between calls, see `update_scatter`.
+    alpha, g : arrays (m,)
+        The hull point and its products, filled.
+    tol : float
+    max_rounds : int
+
+    Returns
+    -------
+    rounds : int
+    norm2 : float
+    gap : float
+        Certified against the exact kernel; above ``tol`` when the rank is too small for it (or rounds ran out).
+    """
+    ridge = unit_ridge / C
+    norm2, gap = 0.0, 1.0
+    for round_ in range(1, max_rounds + 1):
+        update_scatter(Z, unit_ridge, scatter, counted, f)
+        system = C * scatter
+        for a in range(w.size):
+            system[a, a] += 1.0
+        lower = np.ascontiguousarray(np.linalg.cholesky(system))
+        w_new = solve_cholesky(lower, np.dot(Z, counted / ridge))
+        f_new = np.dot(w_new, Z)
+        changed = np.sum((f_new < 1.0) != counted)
+        t = 1.0
+        if changed:
+            t = line_search(f, f_new, ridge, np.dot(w, w), np.dot(w, w_new), np.dot(w_new, w_new))
+        for a in range(w.size):
+            w[a] += t * (w_new[a] - w[a])
+        for i in range(f.size):
+            f[i] += t * (f_new[i] - f[i])
+        if CHANGES_NEAR_THE_END * changed <= np.sum(counted):
+            norm2, inner, gap = dual_certificate(Z, residual, ridge, f, alpha, g)
+            if changed == 0 or gap <= tol or inner <= INNER_SHARE * tol:
+                return round_, norm2, gap
+    norm2, inner, gap = dual_certificate(Z, residual, ridge, f, alpha, g)
+    return max_rounds, norm2, gap
