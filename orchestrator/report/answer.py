@@ -110,7 +110,8 @@ def _too_few(findings: Findings) -> list[str]:
     if n >= needed or n == 0:
         return []
     floor = smallest_p(n)
-    over = f"With {words.plural(n, 'dataset')} the smallest p this test can give is 2/2^{n} = {floor:g}"
+    datasets = words.plural(n, "dataset")
+    over = f"With {datasets} the smallest p this test can give is 2/2{words.superscript(n)} = {floor:g}"
     if family > 1:
         over += f", and Holm's adjustment over {family} pairs multiplies the smallest by {family}"
     return [

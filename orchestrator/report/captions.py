@@ -77,11 +77,20 @@ def tests(findings: Findings) -> str:
         exact two-sided Wilcoxon signed-rank test, ties included, on one number per dataset and arm, the
         mean over outer folds. Typical difference: the Hodges–Lehmann estimate{unit}, with a
         distribution-free interval at the confidence level it attains; fewer than 6 datasets allow no 95 %
-        interval. r: the rank-biserial correlation, from −1 (B ahead everywhere) to +1 (A ahead everywhere).
-        W⁺ and W⁻: the sums of the ranks of the differences in favour of A and of B. Smallest possible p:
+        interval. Smallest possible p:
         2/2ⁿ for n datasets that differ at all. Adjusted p: by Holm's method for the
         {plural(len(findings.tests), "test")} of the family; up to {ALPHA:g} it counts as evidence. “No
         evidence of a difference” does not mean that the arms are equal. {_excluded(findings)}
+    """)
+
+
+def details(metric: str) -> str:
+    """Caption of the rank sums and effect sizes."""
+    return flow(f"""
+        W⁺ and W⁻: the sums of the ranks of the differences in favour of A and of B, ties sharing their ranks
+        and datasets without a difference left out. r: the rank-biserial correlation (W⁺ − W⁻)/(W⁺ + W⁻),
+        from −1 (B ahead everywhere) to +1 (A ahead everywhere). Median difference: over all
+        datasets{_in_unit(metric)}.
     """)
 
 

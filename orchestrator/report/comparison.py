@@ -22,10 +22,7 @@ def tests(findings: Findings) -> Table:
             "Pair, A − B",
             "Datasets",
             "A higher / same / lower",
-            "Median difference",
             "Typical difference",
-            "r",
-            "W⁺ / W⁻",
             "p",
             "Smallest possible p",
             "Adjusted p",
@@ -47,18 +44,45 @@ def _test_row(row: dict[str, Any], metric: str) -> list[Cell]:
         interval = f"[{low}, {high}], {100 * row['confidence']:.1f} %"
     estimate = words.difference(row["estimate"], metric)
     return [
-        Cell(f"{row['first']} − {row['second']}"),
+        _pair(row),
         Cell(words.count(row["n"])),
         Cell(f"{row['wins']} / {row['n_zero']} / {row['losses']}"),
-        Cell(words.difference(row["median_difference"], metric)),
         Cell(f"{estimate} ({interval})" if row["n"] else interval),
-        Cell(f"{row['rank_biserial']:+.2f}".replace("-", "−") if row["n"] else words.MISSING),
-        Cell(f"{row['w_plus']:g} / {row['w_minus']:g}"),
         Cell(words.p_value(row["p"])),
         Cell(words.p_value(row["smallest_p"])),
         Cell(words.p_value(row["p_holm"]), strong=significant),
         Cell(verdict, strong=significant),
     ]
+
+
+def _pair(row: dict[str, Any]) -> Cell:
+    return Cell(f"{row['first']} − {row['second']}")
+
+
+def details(findings: Findings) -> Table:
+    """Rank sums and effect sizes behind the pairwise tests."""
+    metric = findings.design.metric
+    frame = findings.tests[
+        ["first", "second", "n", "n_zero", "w_plus", "w_minus", "rank_biserial", "median_difference"]
+    ]
+    return Table(
+        name="test_details",
+        title="Behind the tests",
+        caption=captions.details(metric),
+        header=["Pair, A − B", "Datasets that differ", "W⁺", "W⁻", "r", "Median difference"],
+        rows=[
+            [
+                _pair(row),
+                Cell(words.count(row["n"] - row["n_zero"])),
+                Cell(f"{row['w_plus']:g}"),
+                Cell(f"{row['w_minus']:g}"),
+                Cell(f"{row['rank_biserial']:+.2f}".replace("-", "−") if row["n"] else words.MISSING),
+                Cell(words.difference(row["median_difference"], metric)),
+            ]
+            for row in records(frame)
+        ],
+        data=frame,
+    )
 
 
 def sensitivity(findings: Findings) -> Table:
@@ -73,7 +97,7 @@ def sensitivity(findings: Findings) -> Table:
         header=["Pair, A − B", "Datasets", "p", "Lowest p", "Highest p", "Smallest possible p, one left out"],
         rows=[
             [
-                Cell(f"{row['first']} − {row['second']}"),
+                _pair(row),
                 Cell(words.count(row["n"])),
                 Cell(words.p_value(row["p"])),
                 Cell(words.p_value(row["loo_p_low"])),

@@ -19,7 +19,8 @@ _SCALING = {
 _PROFILES = {
     "timing": "timing: every training alone on a core, cold, sharing nothing with another, so that seconds "
     "can be compared",
-    "throughput": "throughput: trainings share kernel matrices and warm starts, so their seconds cannot be compared",
+    "throughput": "throughput: trainings share kernel matrices and warm starts, so their seconds cannot be "
+    "compared",
 }
 
 
@@ -33,15 +34,15 @@ def protocol(findings: Findings) -> list[tuple[str, str]]:
     also = [words.metric_words(name) for name in p.get("also", ())]
     entries = [
         (
-            "Question",
-            f"{words.plural(len(design.arms), 'arm')} on {words.plural(len(design.datasets), 'dataset')}; an arm "
-            "is a solver with its fixed settings",
+            "Compared",
+            f"{words.plural(len(design.arms), 'arm')} on {words.plural(len(design.datasets), 'dataset')}; an "
+            "arm is a solver with its fixed settings",
         ),
         (
             "Evaluation",
             f"nested cross-validation: {p.get('outer')} outer folds give the scores, {p.get('inner')} inner "
-            f"folds choose the hyper-parameters; stratified, shuffled with seed {p.get('seed')}; every arm sees "
-            "the same folds",
+            f"folds choose the hyper-parameters; stratified, shuffled with seed {p.get('seed')}; every arm "
+            "sees the same folds",
         ),
         ("Search", _search(findings)),
         ("Selected by", f"mean inner {metric}; ties go to the smaller value of the first hyper-parameter"),
@@ -78,7 +79,7 @@ def _trainings(findings: Findings) -> str:
 
 def datasets(findings: Findings) -> Table:
     """Describe the datasets, so that a reader can tell whether they are the ones they know."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, facts in findings.design.datasets.items():
         counts = facts.get("class_counts") or {}
         total = sum(counts.values())
@@ -99,9 +100,9 @@ def datasets(findings: Findings) -> Table:
     return Table(
         name="datasets",
         title="Datasets",
-        caption="Largest and smallest class: their parts of all rows, per cent; a classifier that always answers "
-        "the largest class is right that often. Not zero: part of the feature values that differ from zero, per "
-        "cent. Fingerprint: first digits of the hash of the content.",
+        caption="Largest and smallest class: their parts of all rows, per cent; a classifier that always "
+        "answers the largest class is right that often. Not zero: part of the feature values that differ from "
+        "zero, per cent. Fingerprint: first digits of the hash of the content.",
         header=[
             "Dataset",
             "Rows",

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, cliques
@@ -114,25 +116,39 @@ def _chart(findings: Findings, frame: pd.DataFrame, panels: Sequence[Panel]) -> 
     return figure
 
 
-def _panel(ax: Axes, panel: Panel, rows: Sequence[tuple[float, dict]], colour: dict[str, str]) -> None:
+def _panel(
+    ax: Axes, panel: Panel, rows: Sequence[tuple[float, dict[str, Any]]], colour: dict[str, str]
+) -> None:
     plain_axis(ax)
     y = np.array([at for at, _ in rows])
     x = np.array([row[panel.column] for _, row in rows], dtype=float)
     error = np.array([row[panel.error] for _, row in rows], dtype=float) if panel.error else np.zeros_like(x)
-    error = np.where(np.isfinite(error), error, 0.0)
+    error = np.nan_to_num(error)
     shades = [colour[row["solver"]] for _, row in rows]
     log = not panel.dots and spans_decades(x)
-    if log:
-        ax.set_xscale("log")
-        x = np.where(x > 0, x, np.nan)
-        error = np.minimum(error, 0.9 * np.nan_to_num(x))
+    for at in y[~np.isfinite(x)]:
+        ax.annotate("–", (0.01, at), xycoords=("axes fraction", "data"), va="center", color=MUTED)
     if log or panel.dots:
+        if log:
+            ax.set_xscale("log")
+            x = np.where(x > 0, x, np.nan)
+            # A lower end at or below zero has no place on this axis.
+            error = np.minimum(error, 0.9 * x)
         ax.hlines(y, x - error, x + error, colors=shades, linewidth=1.2, zorder=2)
         ax.scatter(x, y, s=22, color=shades, linewidths=0, zorder=3)
     else:
         ax.barh(y, x, height=0.72, color=shades, zorder=2)
+        whiskers = (error > 0) & np.isfinite(x)
         ax.errorbar(
-            x, y, xerr=error, fmt="none", ecolor=INK, elinewidth=0.9, capsize=2, capthick=0.9, zorder=3
+            x[whiskers],
+            y[whiskers],
+            xerr=error[whiskers],
+            fmt="none",
+            ecolor=INK,
+            elinewidth=0.9,
+            capsize=2,
+            capthick=0.9,
+            zorder=3,
         )
         ax.axvline(0, color=MUTED, linewidth=0.6)
     if panel.dots:
@@ -143,6 +159,8 @@ def _panel(ax: Axes, panel: Panel, rows: Sequence[tuple[float, dict]], colour: d
         ax.set_xlim(*panel.limits)
     if not log:
         ax.locator_params(axis="x", nbins=5)
+        if np.nanmax(x, initial=0) >= 10_000:
+            ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     ax.set_xlabel(panel.label + (", logarithmic" if log else ""))
 
 
@@ -186,7 +204,8 @@ def choices(findings: Findings) -> Figure:
     arms = list(frame["solver"].unique())
     n_columns = min(4, len(arms))
     n_rows = -(-len(arms) // n_columns)
-    figure = new_figure(2.75 * n_rows)
+    shape = max(frame.groupby("solver")["y"].nunique()) / max(frame.groupby("solver")["x"].nunique())
+    figure = new_figure((0.75 + 1.7 * min(1.5, shape)) * n_rows)
     grid = figure.subplots(n_rows, 4, squeeze=False)
     for ax in grid.flat[len(arms) :]:
         ax.set_visible(False)
@@ -195,7 +214,7 @@ def choices(findings: Findings) -> Figure:
     return figure
 
 
-def _choice_map(ax: Axes, counts: pd.DataFrame, space: dict, arm: str) -> None:
+def _choice_map(ax: Axes, counts: pd.DataFrame, space: dict[str, Any], arm: str) -> None:
     x_name, y_name = counts["x_name"].iloc[0], counts["y_name"].iloc[0]
     xs, ys = (sorted(float(value) for value in space[name]) for name in (x_name, y_name))
     matrix = np.zeros((len(ys), len(xs)))

@@ -13,6 +13,8 @@ from orchestrator.report import facts, words
 from orchestrator.report.answer import answer, incomplete_note
 from orchestrator.report.printed import Table
 
+_LONGEST_WORD = 28
+
 
 def html(findings: Findings, tables: Mapping[str, Table], figures: Mapping[str, str]) -> str:
     """Return the page.
@@ -34,6 +36,7 @@ def html(findings: Findings, tables: Mapping[str, Table], figures: Mapping[str, 
         tables=tables,
         figures={name: inline(svg, name) for name, svg in figures.items()},
         metric=words.metric_words(findings.design.metric),
+        percent=words.is_percent(findings.design.metric),
         all_pairs=len(findings.means.columns) <= ALL_PAIRS_UP_TO,
         latest=_latest(findings),
     )
@@ -66,10 +69,28 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["breakable"] = breakable
+    environment.filters |= {
+        "breakable": breakable,
+        "is_long": is_long,
+        "is_prose": lambda text: " " in text,
+        "is_tall": is_tall,
+    }
     return environment.get_template("report.html")
+
+
+def is_long(text: str) -> bool:
+    """Whether a text holds a word too long to be kept on one line."""
+    return max(map(len, text.split()), default=0) > _LONGEST_WORD
 
 
 def breakable(text: str) -> Markup:
     """Allow a long name to break where a reader would break it."""
+    if not is_long(text):
+        return Markup.escape(text)
     return Markup("<wbr>").join(re.split(r"(?<=[,_\]])|(?=\[)", text))
+
+
+def is_tall(svg: str) -> bool:
+    """Whether a figure is so much higher than wide that the page shows it in a box of its own."""
+    box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    return box is not None and float(box[2]) > 1.2 * float(box[1])

@@ -37,9 +37,9 @@ _ESCAPES = {
 
 
 def latex(table: Table) -> str:
-    """Return a table as a `tabular` in a `table`, with its caption and the label `tab:<name>`.
+    r"""Return a table as a `tabular` in a `table`, with its caption and the label `tab:<name>`.
 
-    The document needs `\\usepackage{booktabs}`, and a Unicode engine or `inputenc` for names beyond ASCII.
+    The document needs `\usepackage{booktabs}`, and a Unicode engine or `inputenc` for names beyond ASCII.
     """
     columns = "".join("l" if table.is_text(i) else "r" for i in range(len(table.header)))
     lines = [

@@ -271,6 +271,7 @@ def all_tables(findings: Findings) -> dict[str, Table]:
         (len(findings.coverage) > 0, coverage),
         (not findings.is_empty, scores),
         (not findings.is_empty and len(findings.tests) > 0, comparison.tests),
+        (not findings.is_empty and len(findings.tests) > 0, comparison.details),
         (not findings.is_empty and len(findings.tests) > 0, comparison.sensitivity),
         (len(findings.ranks) > 0 and len(findings.means.columns) > 2, comparison.ranks),
         (len(findings.timing) > 0, timing),

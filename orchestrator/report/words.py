@@ -85,6 +85,11 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def superscript(number: int) -> str:
+    """Print a number as an exponent."""
+    return str(number).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
 def listed(names: Sequence[str]) -> str:
     """Join names as a sentence does."""
     if len(names) < 2:

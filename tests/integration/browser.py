@@ -1,0 +1,113 @@
+"""A real page in headless Chromium, driven over its DevTools protocol."""
+
+import asyncio
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import urllib.request
+from contextlib import contextmanager
+
+from tornado.websocket import websocket_connect
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+_START = "DevTools listening on ws://"
+
+
+def executable():
+    """Return the path of an installed Chromium, or None."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+@contextmanager
+def chromium():
+    """Start a headless Chromium with an empty profile and yield the address of its DevTools."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        process = subprocess.Popen(
+            [
+                executable(),
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--remote-debugging-port=0",
+                f"--user-data-dir={profile}",
+                "about:blank",
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "HOME": profile},
+        )
+        try:
+            line = next(line for line in process.stderr if line.startswith(_START))
+            yield line.removeprefix(_START).split("/", 1)[0].strip()
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+            process.stderr.close()
+
+
+def visit(address, url, width, script, screenshot=None):
+    """Open a page at a width in CSS pixels and evaluate a script in it.
+
+    Returns
+    -------
+    value : object
+        What the script evaluates to.
+    requests : list of str
+        Every address the page asked for, itself included.
+    """
+    return asyncio.run(_visit(address, url, width, script, screenshot))
+
+
+async def _visit(address, url, width, script, screenshot):
+    request = urllib.request.Request(f"http://{address}/json/new?about:blank", method="PUT")
+    with urllib.request.urlopen(request, timeout=20) as reply:
+        target = json.load(reply)
+    socket = await websocket_connect(target["webSocketDebuggerUrl"], max_message_size=1 << 28)
+    requests, loaded = [], asyncio.Event()
+    replies = {}
+
+    async def listen():
+        while (message := await socket.read_message()) is not None:
+            message = json.loads(message)
+            if message.get("method") == "Network.requestWillBeSent":
+                requests.append(message["params"]["request"]["url"])
+            elif message.get("method") == "Page.loadEventFired":
+                loaded.set()
+            elif "id" in message:
+                replies[message["id"]].set_result(message)
+
+    async def call(method, **params):
+        number = len(replies) + 1
+        replies[number] = asyncio.get_running_loop().create_future()
+        await socket.write_message(json.dumps({"id": number, "method": method, "params": params}))
+        reply = await asyncio.wait_for(replies[number], 60)
+        assert "error" not in reply, reply
+        return reply["result"]
+
+    listener = asyncio.create_task(listen())
+    await call("Page.enable")
+    await call("Network.enable")
+    await call(
+        "Emulation.setDeviceMetricsOverride",
+        width=width,
+        height=900,
+        deviceScaleFactor=1,
+        mobile=width < 600,
+    )
+    await call("Page.navigate", url=url)
+    await asyncio.wait_for(loaded.wait(), 60)
+    result = await call("Runtime.evaluate", expression=script, returnByValue=True)
+    assert "exceptionDetails" not in result, result["exceptionDetails"]
+    if screenshot:
+        picture = await call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        screenshot.write_bytes(base64.b64decode(picture["data"]))
+    await call("Page.close")
+    socket.close()
+    listener.cancel()
+    return result["result"].get("value"), requests
