@@ -4,12 +4,13 @@ A solver is a subclass of `KernelSVC` with an `__init__` of its own and one meth
 
     def _solve(self, problem: Problem) -> Solution
 
-which trains one machine: two classes, or all of them where `multiclass="all_at_once"`. The samples of a problem are
-numbered 0 … n − 1 class by class (`class_start`), and sample i is row `rows[i]` of `X`. In a binary machine the first
-class has y = +1. `X` is C-contiguous float32/float64 or CSR; for a precomputed or callable kernel (`kernel.kind ==
-GRAM`) it is the full Gram matrix. A solution holds the weights such that d(x) = Σ α_i y_i k(x_i, x) + bias has margin
-1. `_solve` ends in order at `problem.deadline` (`time.monotonic`) with the best it has. Solvers with fewer parameters
-set the class attributes below (`bias`, `multiclass`).
+which trains one machine: two classes, or all of them where `multiclass="all_at_once"`. The samples of a
+problem are numbered 0 … n − 1 class by class (`class_start`), and sample i is row `rows[i]` of `X`. In a
+binary machine the first class has y = +1. `X` is C-contiguous float32/float64 or CSR; for a precomputed or
+callable kernel (`kernel.kind == GRAM`) it is the full Gram matrix. A solution holds the weights such that
+d(x) = Σ α_i y_i k(x_i, x) + bias has margin 1. `_solve` ends in order at `problem.deadline`
+(`time.monotonic`) with the best it has. Solvers with fewer parameters set the class attributes below (`bias`,
+`multiclass`).
 """
 
 import time
@@ -25,7 +26,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from solvers.kernels import GRAM, IMQ, KINDS, LINEAR, Kernel, kernel_block, kernel_diagonal
+from solvers.kernels import GRAM, KINDS, LINEAR, Kernel, kernel_block, kernel_diagonal
 from solvers.multiclass import (
     all_at_once_coefficients,
     pairs_of,
@@ -94,10 +95,12 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     objective_ : float
         Summed over the machines; for the geometric solvers, ‖c‖².
     gap_, duality_gap_ : float
-        The largest relative gap of a machine, over all of its samples; NaN if it would have cost more than training.
+        The largest relative gap of a machine, over all of its samples; NaN if it would have cost more than
+        training.
     converged_ : bool
     fit_status_ : int
-        0 converged, 1 `max_iter`, 2 `max_seconds`, 3 kernel not positive definite; the largest of the machines.
+        0 converged, 1 `max_iter`, 2 `max_seconds`, 3 kernel not positive definite; the largest of the
+        machines.
     """
 
     bias: str = "theoretic"
@@ -239,7 +242,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             gram = np.ascontiguousarray(self.kernel(X, X), dtype=np.float64)
             if gram.shape != (X.shape[0],) * 2:
                 raise ValueError(
-                    f"the kernel callable must return a matrix of shape {(X.shape[0],) * 2} for these samples; "
+                    f"the kernel callable must return a matrix of shape {(X.shape[0],) * 2} here; "
                     f"it returned {gram.shape}"
                 )
             return Kernel(GRAM), gram
@@ -267,7 +270,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         return float(self.gamma)
 
     def _normalisation(self, X, kernel):
-        """1/√k(x, x) of every sample where the method needs a constant diagonal and the kernel has none (2.47)."""
+        """Return 1/√k(x, x) where the method needs a constant diagonal and the kernel has none (2.47)."""
         self._normalised = False
         if not self.normalises or kernel.has_constant_diagonal:
             return np.empty(0)
@@ -276,7 +279,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             if not np.allclose(diagonal, diagonal[0], rtol=1e-6, atol=0.0):
                 raise ValueError(
                     f"{type(self).__name__} needs a kernel with constant k(x, x); this one lies between "
-                    f"{diagonal.min():g} and {diagonal.max():g}: normalise it, k(x, z) / √(k(x, x) k(z, z)), or use MNSVC"
+                    f"{diagonal.min():g} and {diagonal.max():g}: divide by √(k(x, x) k(z, z)), or use MNSVC"
                 )
             return np.empty(0)
         self._normalised = True
@@ -285,18 +288,18 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     def _inverse_root(self, diagonal):
         if not (diagonal > 0).all():
             raise ValueError(
-                f"{type(self).__name__} normalises the {self.kernel} kernel, which needs k(x, x) > 0 for every "
-                f"sample; the smallest is {diagonal.min():g}: use kernel='rbf', or MNSVC"
+                f"{type(self).__name__} normalises the {self.kernel} kernel, which needs k(x, x) > 0 for all "
+                f"samples; the smallest is {diagonal.min():g}: use kernel='rbf', or MNSVC"
             )
         return 1.0 / np.sqrt(diagonal)
 
     def _starts(self, rows, class_start, n_machines):
         """Solutions of the last fit if it was on the same samples and labels, else None for each machine."""
         last = getattr(self, "_last", None) if getattr(self, "warm_start", False) else None
-        if last is not None and len(last[2]) == n_machines:
-            if np.array_equal(last[0], rows) and np.array_equal(last[1], class_start):
-                return last[2]
-        return [None] * n_machines
+        if last is None or len(last[2]) != n_machines:
+            return [None] * n_machines
+        same = np.array_equal(last[0], rows) and np.array_equal(last[1], class_start)
+        return last[2] if same else [None] * n_machines
 
     def _publish(self, X, rows, class_start, scale, solutions, members, at_once):
         """Set the fitted attributes from the machines' solutions."""
@@ -384,13 +387,14 @@ def _without(rows, class_start, dropped, classes):
     sizes = np.add.reduceat(kept, class_start[:-1], dtype=np.int64)
     if not sizes.all():
         raise ValueError(
-            f"every class needs a sample whose sample_weight is not zero; class {classes[sizes == 0][0]!r} has none"
+            f"every class needs a sample whose sample_weight is not zero; "
+            f"class {classes[sizes == 0][0]!r} has none"
         )
     return rows[kept], np.concatenate(([0], np.cumsum(sizes)))
 
 
 def _seed(random_state):
-    """A whole number from what scikit-learn accepts as a random state."""
+    """Make a whole number of what scikit-learn accepts as a random state."""
     if isinstance(random_state, Integral):
         return int(random_state)
     if random_state is None:

@@ -20,8 +20,8 @@ def class_biases(rule, label, alpha, g, square_norm, n_classes):
 
     Notes
     -----
-    With g_i = Σ_j α_j (y_i·y_j) k(i, j) + (y_i·b) + α_i/C put into it, (5.28) says that the average bias is the
-    theoretic one plus the mean over S_t of ‖c‖² − g_i.
+    With g_i = Σ_j α_j (y_i·y_j) k(i, j) + (y_i·b) + α_i/C put into it, (5.28) says that the average bias is
+    the theoretic one plus the mean over S_t of ‖c‖² − g_i.
     """
     if rule == "none":
         return np.zeros(n_classes)

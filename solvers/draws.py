@@ -7,9 +7,9 @@ from solvers.cache import fill_row, track
 from solvers.hull import TRACKED
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def random_below(state, n):
-    """A whole number 0 … n − 1 by xorshift64* from `state`, which advances."""
+    """Draw a whole number 0 … n − 1 by xorshift64* from `state`, which advances."""
     x = state[0]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)
@@ -19,7 +19,7 @@ def random_below(state, n):
     return np.int64((high * np.uint64(n)) >> np.uint64(32))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def draw(state, class_start, fair):
     """Draw a sample: any of them, or (fair) any of a class that is drawn first."""
     if not fair:
@@ -28,43 +28,107 @@ def draw(state, class_start, fair):
     return class_start[t] + random_below(state, class_start[t + 1] - class_start[t])
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def find_violator(hull, threshold, draws, subset, fair):
     """Draw until a sample with g below the threshold turns up.
 
-    The candidates come in groups of `subset`; the lowest g of a group is the violator if it lies below the threshold
-    (5.1: subset 59 is the older scheme, 1 the paper's). After `draws` candidates without success the search ends. Where
-    `draws` is at least the number of samples, every sample is looked at once instead: the answer is then certain.
+    The candidates come in groups of `subset`; the lowest g of a group is the violator if it lies below the
+    threshold (5.1: subset 59 is the older scheme, 1 the paper's). After `draws` candidates without success
+    the search ends. Where `draws` is at least the number of samples, each of them is looked at once instead,
+    from a random one on: the answer is then certain.
 
     Returns
     -------
     v : int
         Number of the violator, which is tracked from now on; −1 if there is none.
     failed : int
-        How many candidates were looked at before.
+        How many candidates were looked at in vain.
     """
-    n = hull.rows.size
-    exhaustive = draws >= n
-    limit = n if exhaustive else draws
-    first = random_below(hull.state, n) if exhaustive else 0
+    if not hull.tracked_all:
+        return draw_untracked(hull, threshold, draws, subset, fair)
+    if draws < hull.g.size:
+        return draw_tracked(hull.g, threshold, draws, subset, fair, hull.state, hull.class_start)
+    return scan_tracked(hull.g, threshold, random_below(hull.state, hull.g.size), subset)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def draw_untracked(hull, threshold, draws, subset, fair):
+    """Find a violator by drawing, where g is kept for some samples only: compute that of the others."""
     looked = 0
-    while looked < limit:
+    while looked < draws:
         failed = looked
         worst, worst_g = -1, threshold
-        for _ in range(min(subset, limit - looked)):
-            i = (first + looked) % n if exhaustive else draw(hull.state, hull.class_start, fair)
-            looked += 1
+        for _ in range(min(subset, draws - looked)):
+            i = draw(hull.state, hull.class_start, fair)
             p = hull.position[i]
             g = hull.g[p] if p >= 0 else inner_product(hull, i)
             if g < worst_g:
                 worst, worst_g = i, g
+        looked += subset
         if worst >= 0:
             p = hull.position[worst]
-            return (p if p >= 0 else track(hull, worst, worst_g)), failed
-    return -1, looked
+            if p < 0:
+                p = hull.counts[TRACKED]
+                track(hull, worst, worst + 1)
+                hull.g[p] = worst_g
+            return p, failed
+    return -1, draws
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
+def draw_tracked(g, threshold, draws, subset, fair, state, class_start):
+    """Find a violator by drawing, where g of every sample is at hand."""
+    looked = 0
+    while looked < draws:
+        failed = looked
+        worst, worst_g = -1, threshold
+        for _ in range(min(subset, draws - looked)):
+            i = draw(state, class_start, fair)
+            if g[i] < worst_g:
+                worst, worst_g = i, g[i]
+        looked += subset
+        if worst >= 0:
+            return worst, failed
+    return -1, draws
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def scan_tracked(g, threshold, first, subset):
+    """Find a violator by looking at every sample once, from `first` on and around."""
+    n = g.size
+    if subset == 1:
+        v = first_below(g[first:], threshold)
+        if v >= 0:
+            return first + v, v
+        v = first_below(g[:first], threshold)
+        return (v, n - first + v) if v >= 0 else (v, n)
+    for looked in range(0, n, subset):
+        worst, worst_g = -1, threshold
+        for k in range(looked, min(looked + subset, n)):
+            i = first + k if first + k < n else first + k - n
+            if g[i] < worst_g:
+                worst, worst_g = i, g[i]
+        if worst >= 0:
+            return worst, looked
+    return -1, n
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def first_below(g, threshold):
+    """Return the first place where g is below the threshold, or −1; block by block, which vectorises."""
+    for start in range(0, g.size, 64):
+        block = g[start : start + 64]
+        below = 0
+        for q in range(block.size):
+            below += block[q] < threshold
+        if below > 0:
+            for q in range(block.size):
+                if block[q] < threshold:
+                    return start + q
+    return -1
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def inner_product(hull, i):
     """g_i = Σ α_p k̃(i, p) of a sample that is not tracked."""
     m = hull.counts[TRACKED]

@@ -1,4 +1,4 @@
-"""What the geometric solvers share above their numba loops: driving one machine, its certificate, its parameters."""
+"""What the geometric solvers share above their numba loops: parameters, driver and certificate."""
 
 import time
 
@@ -111,16 +111,15 @@ def relative_gap(square_norm, lowest):
     return float(1.0 - (max(lowest, 0.0) / square_norm) ** 2) if lowest < square_norm else 0.0
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def start_at_random(hull):
     """Line 1 of the algorithms: all the weight on one sample."""
     n = hull.rows.size
     first = random_below(hull.state, n)
-    if hull.sample.size >= n:
-        for i in range(n):
-            track(hull, i, 0.0)
+    if hull.tracked_all:
+        track(hull, 0, n)
     else:
-        track(hull, first, 0.0)
+        track(hull, first, first + 1)
     p = hull.position[first]
     hull.alpha[p] = 1.0
     enter(p, hull.support, hull.place, hull.counts)
@@ -129,15 +128,14 @@ def start_at_random(hull):
     hull.real[SQUARE_NORM] = square_norm_of(hull.alpha, hull.g, hull.support, hull.counts[SUPPORT])
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def start_from(hull, samples, weights):
     """Start from the weights of another solution instead."""
-    if hull.sample.size >= hull.rows.size:
-        for i in range(hull.rows.size):
-            track(hull, i, 0.0)
+    if hull.tracked_all:
+        track(hull, 0, hull.rows.size)
     else:
         for i in samples:
-            track(hull, i, 0.0)
+            track(hull, i, i + 1)
     total = weights.sum()
     for k in range(samples.size):
         p = hull.position[samples[k]]
@@ -160,7 +158,7 @@ def lowest_inner_product(hull, deadline):
     hull.g[:m] = hull.scratch[:m]
     lowest = hull.g[:m].min()
     n = hull.n_samples
-    if hull.tracks_all:
+    if hull.tracked_all:
         return lowest
     if n * m > max(SURE_CERTIFICATE, hull.counts[EVALUATIONS]):
         return np.nan
@@ -171,7 +169,7 @@ def lowest_inner_product(hull, deadline):
     return lowest
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def add_rows(hull, first, last):
     """Add α_p k̃(p, ·) of some support vectors to `hull.scratch`."""
     m = hull.counts[TRACKED]
@@ -183,7 +181,7 @@ def add_rows(hull, first, last):
             hull.scratch[q] += weight * values[q]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def lowest_of(hull, first, last):
     """Lowest g of the samples first ≤ i < last that are not tracked."""
     lowest = np.inf

@@ -1,9 +1,10 @@
 """The state that every geometric solver iterates on: a point c = Σ α_i x̃_i of the hull.
 
-`k̃(i, j) = (y_i·y_j)(k(x_i, x_j) + bias) + δ_ij / C_i` (Strack 2013, 2.114; 5.18 for more than two labels, where
-y_i·y_j = −1/(classes − 1) for different classes). A solver keeps g_i = x̃_i · c for the *tracked* samples:
-all of them when there are few, else those that ever had weight. Tracked samples are numbered 0 … n_tracked − 1 in
-the order of their arrival, and all the arrays of length `capacity` are indexed by that number.
+`k̃(i, j) = (y_i·y_j)(k(x_i, x_j) + bias) + δ_ij / C_i` (Strack 2013, 2.114; 5.18 for more than two labels,
+where y_i·y_j = −1/(classes − 1) for different classes). A solver keeps g_i = x̃_i · c for the *tracked*
+samples: all of them when there are few, else those that ever had weight. Tracked samples are numbered 0 …
+n_tracked − 1 in the order of their arrival, and all the arrays of length `capacity` are indexed by that
+number.
 """
 
 from typing import NamedTuple
@@ -27,7 +28,7 @@ FIRST_CAPACITY = 256
 
 
 class Hull(NamedTuple):
-    """Plain arrays for numba. Samples are numbered 0 … n − 1 class by class; row `rows[i]` of X is sample i."""
+    """Plain arrays for numba. Samples are numbered class by class; sample i is row `rows[i]` of X."""
 
     X: np.ndarray
     indptr: np.ndarray
@@ -46,6 +47,7 @@ class Hull(NamedTuple):
     degree: float
     bias: float
     opposite: float  # y_i·y_j of different classes
+    tracked_all: bool  # whether every sample is tracked: sample i is then number i
 
     features: np.ndarray  # (d, capacity): the tracked samples, one a column; (0, capacity) unless dense
     square: np.ndarray  # (capacity,) ‖x‖² (sparse features only)
@@ -74,11 +76,6 @@ class Hull(NamedTuple):
     def n_samples(self):
         """Samples of the machine, tracked or not."""
         return self.rows.size
-
-    @property
-    def tracks_all(self):
-        """Whether g is kept for every sample."""
-        return self.sample.size >= self.rows.size
 
 
 def new_hull(problem, cache_bytes, seed):
@@ -114,6 +111,7 @@ def new_hull(problem, cache_bytes, seed):
         degree=kernel.degree,
         bias=problem.bias,
         opposite=-1.0 / (problem.class_start.size - 2),
+        tracked_all=capacity >= n,
         features=np.empty((d if storage == DENSE else 0, capacity)),
         square=np.empty(capacity),
         sample=np.empty(capacity, np.int32),
@@ -138,7 +136,7 @@ def new_hull(problem, cache_bytes, seed):
 
 
 def grow(hull, cache_bytes):
-    """Return the state with room for twice as many tracked samples; cached rows are kept as far as they fit."""
+    """Return the state with room for twice as many tracked samples, and the cached rows that fit."""
     m = hull.sample.size
     capacity = min(2 * m, hull.n_samples)
     slots = _slots(capacity, cache_bytes)
@@ -180,7 +178,7 @@ def _slots(capacity, cache_bytes):
 
 
 def _storage(X, kernel):
-    """Split X into the arrays of `Hull`; those that do not apply are empty, so that the compiled type is one."""
+    """Split X into the arrays of `Hull`; those that do not apply are empty: one type, compiled once."""
     no_index = np.empty(0, np.int32)
     if sparse.issparse(X):
         indptr = X.indptr.astype(np.int64, copy=False)
@@ -191,9 +189,9 @@ def _storage(X, kernel):
 
 
 def _writeable(array):
-    """View a read-only array (a memory map, say) as writeable: numba would compile everything once more for it.
+    """View a read-only array (a memory map, say) as writeable.
 
-    Nothing in this package writes to it.
+    Numba would compile everything once more for it. Nothing in this package writes to it.
     """
     if array.flags.writeable:
         return array

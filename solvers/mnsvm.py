@@ -26,12 +26,12 @@ from solvers.weights import move_weight
 TINY = np.finfo(np.float64).tiny
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def minimal_norm_point(hull, epsilon, rule, draws, subset, fair, pair, exponent, eta, max_iter, budget):
     """Algorithm 4, with the draws of 5.1, the scales of Algorithm 5 and the over-relaxation of 5.3.
 
-    Line 1 (α_0 ← 1) has been done by the caller. The function returns now and then (`PAUSED`, `FULL`) to let the caller
-    look at the clock or make room, and goes on where it stopped when it is called again.
+    Line 1 (α_0 ← 1) has been done by the caller. The function returns now and then (`PAUSED`, `FULL`) to let
+    the caller look at the clock or make room, and goes on where it stopped when it is called again.
 
     Returns
     -------
@@ -76,6 +76,8 @@ def minimal_norm_point(hull, epsilon, rule, draws, subset, fair, pair, exponent,
             counts[ITERATIONS] += 1
             counts[WORK] += m + 4 * counts[SUPPORT]
             v = lowest_support(g, support, counts[SUPPORT], scratch)
+            if g[v] >= threshold:
+                break
     return LIMIT
 
 
@@ -111,7 +113,8 @@ class MNSVC(GeometricSVC):
     stopping : {"mn", "adjmn", "meb"}, default="mn"
         Stopping rule.
     bias : {"theoretic", "average", "none"}, default="theoretic"
-        Bias Σ α_i y_i (2.98), the mean of the optimality conditions (5.24), or a machine without one (chapter 6).
+        Bias Σ α_i y_i (2.98), the mean of the optimality conditions (5.24), or a machine without one (chapter
+        6).
     multiclass : {"pairwise", "all_at_once"}, default="pairwise"
         A machine for every pair of classes, or one for all (5.4).
     cache_size : float, default=200

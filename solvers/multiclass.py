@@ -1,6 +1,6 @@
 """From machines to classes: pairs of classes, votes, and scikit-learn's layout of their coefficients."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -24,8 +24,8 @@ def pairwise_coefficients(n_classes, class_of_support, machines):
     Returns
     -------
     dual_coef : ndarray of shape (n_classes − 1, n_SV)
-        A support vector of class t has its weight against class s in row s if s < t, else in row s − 1. Positive
-        for the first class of a pair; for the second one if there are two classes only.
+        A support vector of class t has its weight against class s in row s if s < t, else in row s − 1.
+        Positive for the first class of a pair; for the second one if there are two classes only.
     """
     dual_coef = np.zeros((n_classes - 1, class_of_support.size))
     for (i, j), (places, alpha) in zip(pairs_of(n_classes), machines, strict=True):
@@ -54,7 +54,7 @@ def pairwise_decisions(K, dual_coef, intercept, class_start):
     n_classes = class_start.size - 1
     if n_classes == 2:
         return K @ dual_coef.T + intercept
-    parts = [K[:, a:b] @ dual_coef[:, a:b].T for a, b in zip(class_start[:-1], class_start[1:], strict=True)]
+    parts = [K[:, a:b] @ dual_coef[:, a:b].T for a, b in pairwise(class_start)]
     decisions = np.empty((K.shape[0], intercept.size))
     for k, (i, j) in enumerate(pairs_of(n_classes)):
         decisions[:, k] = parts[i][:, j - 1] + parts[j][:, i] + intercept[k]
@@ -62,7 +62,7 @@ def pairwise_decisions(K, dual_coef, intercept, class_start):
 
 
 def votes(decisions, n_classes):
-    """Votes of the pair machines, ties broken by the summed evidence, which is squashed to less than half a vote.
+    """Count the votes of the pair machines; ties are broken by the summed evidence, squashed to half a vote.
 
     Returns
     -------

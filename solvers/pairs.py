@@ -1,8 +1,8 @@
 """Choice of the two samples of a step among the support vectors (Strack 2013, 4.4 and 5.6).
 
-A smallest or largest number is searched for in three loops, none of which has a branch: work out the keys, reduce them,
-find whose it was. LLVM vectorises them; the plain loop with `if better: best = …` it does not (four times slower).
-Keys are the bits of a float64 as an int64, which compare like the numbers themselves.
+A smallest or largest number is searched for in three loops, none of which has a branch: work out the keys,
+reduce them, find whose it was. LLVM vectorises them; the plain loop with `if better: best = …` it does not
+(four times slower). Keys are the bits of a float64 as an int64, which compare like the numbers themselves.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ _TINY = np.finfo(np.float64).tiny
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def choose_partner(pair, exponent, v, row_v, g, alpha, diagonal, support, n_support, scratch):
     """Return u among the support vectors with g_u > g_v, or −1 if there is none.
 
@@ -56,7 +56,7 @@ def choose_partner(pair, exponent, v, row_v, g, alpha, diagonal, support, n_supp
     return np.int64(support[_first(keys, n_support, best)])
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def lowest_support(g, support, n_support, scratch):
     """Return the support vector with the smallest g: the violator of a tuning step."""
     values, keys = scratch, scratch.view(np.int64)
@@ -70,7 +70,7 @@ def lowest_support(g, support, n_support, scratch):
     return np.int64(support[_first(keys, n_support, best)])
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _first(keys, n, key):
     """Return the first place of a key that is among the first n."""
     k = 0

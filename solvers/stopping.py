@@ -16,7 +16,7 @@ MN, ADJMN, MEB = range(3)
 RULES = {"mn": MN, "adjmn": ADJMN, "meb": MEB}
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def violation_threshold(rule, epsilon, square_norm, square_radius):
     """Value of g below which a sample violates the ε-approximation."""
     if rule == MN:

@@ -8,7 +8,7 @@ from numba import njit
 from solvers.hull import SQUARE_NORM, SUPPORT
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def move_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, support, place, counts, real):
     """Move weight β from u to v, c ← c + β (x̃_v − x̃_u), with all that follows from it."""
     square_distance = diagonal[v] + diagonal[u] - 2.0 * row_v[u]
@@ -25,7 +25,7 @@ def move_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, support, place,
         alpha[u] -= beta
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def enter(p, support, place, counts):
     """Append p to the support vectors."""
     place[p] = counts[SUPPORT]
@@ -33,7 +33,7 @@ def enter(p, support, place, counts):
     counts[SUPPORT] += 1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def leave(p, support, place, counts):
     """Take p from the support vectors; the last of the list moves to its place."""
     counts[SUPPORT] -= 1
@@ -43,7 +43,7 @@ def leave(p, support, place, counts):
     place[p] = -1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def square_norm_of(alpha, g, support, n_support):
     """‖c‖² = Σ α_i g_i."""
     total = 0.0
