@@ -16,7 +16,7 @@ ALL_PAIRS_UP_TO = 4
 HIGHER = "higher"
 LOWER = "lower"
 NO_EVIDENCE = "no evidence of a difference"
-UNREACHABLE = "no evidence of a difference; too few datasets to find any"
+UNREACHABLE = "no evidence of a difference (too few datasets)"
 NO_DATA = "no dataset in common yet"
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.signed_rank import DECIMALS
-from orchestrator.analysis.tables import geometric_mean_ratio
+from orchestrator.analysis.tables import geometric_mean, ratio
 
 
 def sweeps(design: Design) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -36,36 +36,22 @@ def sweep_differences(
     setting, reference, solver, dataset, difference (of dataset means), n_iter_ratio, n_kernel_evals_ratio,
     fit_seconds_ratio (setting / reference; NaN where unknown).
     """
-    work = {
-        "n_iter": _wide(effort, "n_iter"),
-        "n_kernel_evals": _wide(effort, "n_kernel_evals"),
-        "fit_seconds": _wide(timing, "fit_seconds"),
-    }
+    work = {"n_iter": effort, "n_kernel_evals": effort, "fit_seconds": timing}
     table = []
     for title, axis, arms in sweeps(design):
         reference = next(iter(arms))
-        both_known = means.reindex(columns=list(arms))
+        scores = means.reindex(columns=list(arms))
         for arm, setting in arms.items():
-            paired = (both_known[arm] - both_known[reference]).round(DECIMALS)
-            for dataset, difference in paired.items():
-                table.append(
-                    {
-                        "sweep": title,
-                        "axis": axis,
-                        "setting": setting,
-                        "reference": arms[reference],
-                        "solver": arm,
-                        "dataset": dataset,
-                        "difference": difference,
-                        **{
-                            f"{name}_ratio": geometric_mean_ratio(
-                                wide[wide.index == dataset], arm, reference
-                            )[0]
-                            for name, wide in work.items()
-                        },
-                    }
-                )
-    return pd.DataFrame(table)
+            columns = {"difference": (scores[arm] - scores[reference]).round(DECIMALS)}
+            columns |= {f"{name}_ratio": ratio(frame, name, arm, reference) for name, frame in work.items()}
+            rows = pd.DataFrame(columns, index=means.index).rename_axis("dataset").reset_index()
+            rows.insert(0, "sweep", title)
+            rows.insert(1, "axis", axis)
+            rows.insert(2, "setting", setting)
+            rows.insert(3, "reference", arms[reference])
+            rows.insert(4, "solver", arm)
+            table.append(rows)
+    return pd.concat(table, ignore_index=True) if table else pd.DataFrame()
 
 
 def sweep_summary(differences: pd.DataFrame) -> pd.DataFrame:
@@ -94,15 +80,9 @@ def sweep_summary(differences: pd.DataFrame) -> pd.DataFrame:
                 "lowest_difference": d.min(),
                 "highest_difference": d.max(),
                 **{
-                    name: geometric_mean_ratio(rows.assign(one=1.0), name, "one")[0]
+                    name: geometric_mean(rows[name])
                     for name in ("n_iter_ratio", "n_kernel_evals_ratio", "fit_seconds_ratio")
                 },
             }
         )
     return pd.DataFrame(table)
-
-
-def _wide(frame: pd.DataFrame, column: str) -> pd.DataFrame:
-    if frame.empty:
-        return pd.DataFrame()
-    return frame.pivot(index="dataset", columns="solver", values=column)

@@ -196,21 +196,27 @@ def ratios_to_first(frame: pd.DataFrame, design: Design, columns: Iterable[str])
     for arm in others:
         row: dict[str, Any] = {"solver": arm, "reference": reference}
         for column in columns:
-            wide = frame.pivot(index="dataset", columns="solver", values=column)
-            row[f"{column}_ratio"], row[f"{column}_n"] = geometric_mean_ratio(wide, arm, reference)
+            quotient = ratio(frame, column, arm, reference)
+            row[f"{column}_ratio"], row[f"{column}_n"] = geometric_mean(quotient), len(quotient)
         table.append(row)
     return pd.DataFrame(table)
 
 
-def geometric_mean_ratio(wide: pd.DataFrame, arm: str, reference: str) -> tuple[float, int]:
-    """Return the geometric mean of `arm / reference` over rows where both are positive, and their number."""
-    if arm not in wide or reference not in wide:
-        return float("nan"), 0
-    both = wide[[arm, reference]].dropna()
-    both = both[(both > 0).all(axis=1)]
-    if both.empty:
-        return float("nan"), 0
-    return float(np.exp(np.log(both[arm] / both[reference]).mean())), len(both)
+def ratio(frame: pd.DataFrame, column: str, arm: str, reference: str) -> pd.Series:
+    """Return `arm / reference` by dataset, where both have a positive value."""
+    if frame.empty:
+        return pd.Series(dtype=float)
+    positive = frame[frame[column] > 0].set_index("dataset")
+    quotient = positive.loc[positive["solver"] == arm, column].div(
+        positive.loc[positive["solver"] == reference, column]
+    )
+    return quotient.dropna()
+
+
+def geometric_mean(values: pd.Series) -> float:
+    """Return the geometric mean of the values that are there; NaN if none is."""
+    logs = np.log(_floats(values))
+    return float(np.exp(logs.mean())) if len(logs) else float("nan")
 
 
 def selections(results: StudyResults, design: Design) -> pd.DataFrame:

@@ -22,8 +22,6 @@ def answer(findings: Findings) -> str:
         sentences += _one_pair(findings)
     elif len(arms) > 2:
         sentences += _many_pairs(findings)
-    if note := incomplete_note(findings):
-        sentences.append(note)
     return " ".join(sentences)
 
 
@@ -126,11 +124,11 @@ def incomplete_note(findings: Findings) -> str:
     if missing.empty:
         return ""
     cells = [
-        f"{row.solver} on {row.dataset} ({row.n_folds} of {findings.design.n_outer} outer folds)"
+        f"{row.solver} on {row.dataset} ({row.n_folds} of {findings.design.n_outer} outer folds scored)"
         for row in missing.itertuples()
     ]
     shown = cells if len(cells) <= 4 else [*cells[:3], f"{len(cells) - 3} more"]
     return (
-        f"The study is not complete: {words.listed(shown)} scored so far. "
-        "Datasets that an arm has not completed are left out of its tests."
+        f"This study is not complete. Still lacking scores: {words.listed(shown)}. Datasets that an arm has "
+        "not completed are left out of its tests, and their means are over the folds that are there."
     )

@@ -114,11 +114,13 @@ def spans_decades(values: Iterable[float], factor: float = 30.0) -> bool:
     return bool(positive) and max(positive) > factor * min(positive)
 
 
-def power_label(value: float) -> str:
-    """Print a power of two or ten as a power, anything else with three digits."""
+def value_labels(values: Sequence[float]) -> list[str]:
+    """Print the values of an axis: as powers of 2 or 10 if all are such and some are unwieldy otherwise."""
+    plain = [f"{value:.3g}".replace("-", "−") for value in values]
+    if max(map(len, plain)) <= 3 or min(values) <= 0:
+        return plain
     for base in (2, 10):
-        if value > 0:
-            exponent = math.log(value, base)
-            if abs(exponent - round(exponent)) < 1e-9 and abs(round(exponent)) > 3:
-                return f"${base}^{{{round(exponent)}}}$"
-    return f"{value:.3g}".replace("-", "−")
+        exponents = [math.log(value, base) for value in values]
+        if all(abs(exponent - round(exponent)) < 1e-9 for exponent in exponents):
+            return [f"${base}^{{{round(exponent)}}}$" for exponent in exponents]
+    return plain

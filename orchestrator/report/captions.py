@@ -1,5 +1,7 @@
 """The captions of a report's tables: how each number in them is to be read."""
 
+from math import isfinite
+
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
@@ -72,15 +74,18 @@ def tests(findings: Findings) -> str:
         else f"every arm against the first, {arms[0]}; with more than {ALL_PAIRS_UP_TO} arms, testing all "
         "pairs would cost too much power"
     )
+    size = len(findings.tests)
+    adjusted = (
+        f"by Holm's method for the {size} tests of the family" if size > 1 else "p itself, for one test"
+    )
     return flow(f"""
         The family of tests follows from the study's declaration, not from its scores: {family}. Each is the
         exact two-sided Wilcoxon signed-rank test, ties included, on one number per dataset and arm, the
         mean over outer folds. Typical difference: the Hodges–Lehmann estimate{unit}, with a
         distribution-free interval at the confidence level it attains; fewer than 6 datasets allow no 95 %
-        interval. Smallest possible p:
-        2/2ⁿ for n datasets that differ at all. Adjusted p: by Holm's method for the
-        {plural(len(findings.tests), "test")} of the family; up to {ALPHA:g} it counts as evidence. “No
-        evidence of a difference” does not mean that the arms are equal. {_excluded(findings)}
+        interval. Smallest possible p: 2/2ⁿ for n datasets that differ at all. Adjusted p: {adjusted}; up to
+        {ALPHA:g} it counts as evidence. “No evidence of a difference” does not mean that the arms are equal.
+        {_excluded(findings)}
     """)
 
 
@@ -112,11 +117,14 @@ def ranks(findings: Findings) -> str:
     test = findings.friedman
     if test is None:
         return flow(text)
+    statistic = (
+        f"{test.statistic:.2f}" if isfinite(test.statistic) else "∞ (all datasets order the arms alike)"
+    )
     p = p_value(test.p)
     p = p if p.startswith("<") else f"= {p}"
     return flow(f"""
         {text} Whether any arms differ at all: Friedman test in the form of Iman and Davenport, corrected for
-        ties, F({test.df[0]}, {test.df[1]}) = {test.statistic:.2f}, approximate p {p}.
+        ties, F({test.df[0]}, {test.df[1]}) = {statistic}, approximate p {p}.
     """)
 
 

@@ -36,23 +36,27 @@ def tests(findings: Findings) -> Table:
 
 def _test_row(row: dict[str, Any], metric: str) -> list[Cell]:
     significant = row["verdict"] in (HIGHER, LOWER)
-    verdict = f"{row['first']} is {row['verdict']}" if significant else row["verdict"]
-    if row["low"] is None or pd.isna(row["low"]):
-        interval = "no interval" if row["n"] else words.MISSING
-    else:
-        low, high = words.difference(row["low"], metric), words.difference(row["high"], metric)
-        interval = f"[{low}, {high}], {100 * row['confidence']:.1f} %"
-    estimate = words.difference(row["estimate"], metric)
+    verdict = {HIGHER: "A is higher", LOWER: "B is higher"}.get(row["verdict"], row["verdict"])
     return [
         _pair(row),
         Cell(words.count(row["n"])),
         Cell(f"{row['wins']} / {row['n_zero']} / {row['losses']}"),
-        Cell(f"{estimate} ({interval})" if row["n"] else interval),
+        Cell(_estimate(row, metric)),
         Cell(words.p_value(row["p"])),
         Cell(words.p_value(row["smallest_p"])),
         Cell(words.p_value(row["p_holm"]), strong=significant),
         Cell(verdict, strong=significant),
     ]
+
+
+def _estimate(row: dict[str, Any], metric: str) -> str:
+    if not row["n"]:
+        return words.MISSING
+    estimate = words.difference(row["estimate"], metric)
+    if row["confidence"] is None or pd.isna(row["confidence"]):
+        return f"{estimate} (no interval)"
+    low, high = words.difference(row["low"], metric), words.difference(row["high"], metric)
+    return f"{estimate} [{low}, {high}] at {100 * row['confidence']:.1f} %"
 
 
 def _pair(row: dict[str, Any]) -> Cell:
@@ -76,7 +80,7 @@ def details(findings: Findings) -> Table:
                 Cell(words.count(row["n"] - row["n_zero"])),
                 Cell(f"{row['w_plus']:g}"),
                 Cell(f"{row['w_minus']:g}"),
-                Cell(f"{row['rank_biserial']:+.2f}".replace("-", "−") if row["n"] else words.MISSING),
+                Cell(words.correlation(row["rank_biserial"]) if row["n"] else words.MISSING),
                 Cell(words.difference(row["median_difference"], metric)),
             ]
             for row in records(frame)

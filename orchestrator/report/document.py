@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.report.answer import answer
+from orchestrator.report.answer import answer, incomplete_note
 from orchestrator.report.facts import protocol
 from orchestrator.report.printed import Table
 
@@ -20,6 +20,7 @@ def document(findings: Findings, tables: Mapping[str, Table]) -> str:
     content = {
         "study": findings.results.name,
         "answer": answer(findings),
+        "incomplete": incomplete_note(findings),
         "complete": not findings.is_empty and findings.incomplete.empty,
         "protocol": findings.design.protocol,
         "protocol_in_words": dict(protocol(findings)),

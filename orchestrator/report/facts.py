@@ -101,8 +101,8 @@ def datasets(findings: Findings) -> Table:
         name="datasets",
         title="Datasets",
         caption="Largest and smallest class: their parts of all rows, per cent; a classifier that always "
-        "answers the largest class is right that often. Not zero: part of the feature values that differ from "
-        "zero, per cent. Fingerprint: first digits of the hash of the content.",
+        "answers the largest class is right that often. Not zero: part of the feature values that differ "
+        "from zero, per cent. Fingerprint: first digits of the hash of the content.",
         header=[
             "Dataset",
             "Rows",
@@ -134,7 +134,7 @@ def arms(findings: Findings) -> Table:
             "solver": name,
             "class": facts.get("target", ""),
             "package": facts.get("identity", ""),
-            "fixed": _settings(facts.get("params", {})),
+            "fixed": _settings(facts.get("params", {})) or "the defaults of its class",
             "searched": "; ".join(
                 f"{param} ∈ {{{', '.join(_value(value) for value in values)}}}"
                 for param, values in facts.get("space", {}).items()
@@ -145,8 +145,8 @@ def arms(findings: Findings) -> Table:
     return Table(
         name="arms",
         title="Arms",
-        caption="The class that was trained, the settings all its trainings share, and the values the inner "
-        "search chose from.",
+        caption="The class that was trained, the settings that all its trainings share, and the values the "
+        "inner search chose from.",
         header=["Arm", "Class", "Fixed settings", "Searched"],
         rows=[
             [Cell(row[name] or words.MISSING) for name in ("solver", "class", "fixed", "searched")]
@@ -239,7 +239,7 @@ def _settings(params: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
 def _number(value: float | None) -> str:

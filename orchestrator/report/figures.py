@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import EngFormatter
 
 from orchestrator.analysis.findings import Findings
@@ -20,13 +22,14 @@ from orchestrator.report.canvas import (
     colours,
     new_figure,
     plain_axis,
-    power_label,
     spans_decades,
     style,
     to_svg,
+    value_labels,
     wrapped,
 )
 from orchestrator.report.printed import records
+from orchestrator.report.tables import time_unit
 
 ROW = 0.19
 """Height of one line of text in a chart, inches."""
@@ -72,12 +75,15 @@ def scores(findings: Findings) -> Figure:
 
 
 def timing(findings: Findings) -> Figure:
-    """Bars of training and prediction seconds."""
+    """Bars of training and prediction times."""
+    unit, scale = time_unit(findings.timing)
+    times = ["fit_seconds", "fit_se", "predict_seconds"]
+    frame = findings.timing.assign(**{name: findings.timing[name] * scale for name in times})
     panels = [
-        Panel("fit_seconds", "Training (s)", "fit_se"),
-        Panel("predict_seconds", "Prediction (s)"),
+        Panel("fit_seconds", f"Training ({unit})", "fit_se"),
+        Panel("predict_seconds", f"Prediction ({unit})"),
     ]
-    return _chart(findings, findings.timing, panels)
+    return _chart(findings, frame, panels)
 
 
 def effort(findings: Findings) -> Figure:
@@ -221,16 +227,19 @@ def _choice_map(ax: Axes, counts: pd.DataFrame, space: dict[str, Any], arm: str)
     for row in records(counts):
         if row["x"] in xs and row["y"] in ys:
             matrix[ys.index(row["y"]), xs.index(row["x"])] = row["count"]
-    ax.imshow(
-        matrix, cmap="Blues", vmin=0, vmax=max(1.0, matrix.max() * 1.15), origin="lower", aspect="equal"
-    )
+    # Rectangles rather than an image: a figure stays sharp, and the page holds no picture data.
     for (i, j), value in np.ndenumerate(matrix):
         if value:
-            shade = "white" if value > 0.6 * matrix.max() else INK
-            ax.text(j, i, f"{value:.0f}", ha="center", va="center", fontsize=7, color=shade)
-    for ticks, values, set_ticks in ((len(xs), xs, ax.set_xticks), (len(ys), ys, ax.set_yticks)):
-        step = -(-ticks // 8)
-        set_ticks(range(0, ticks, step), [power_label(value) for value in values[::step]])
+            strength = value / matrix.max()
+            ax.add_patch(Rectangle((j, i), 1, 1, facecolor=mpl.colormaps["Blues"](0.15 + 0.75 * strength)))
+            shade = "white" if strength > 0.6 else INK
+            ax.text(j + 0.5, i + 0.5, f"{value:.0f}", ha="center", va="center", fontsize=7, color=shade)
+    ax.hlines(range(1, len(ys)), 0, len(xs), color=RULE, linewidth=0.4, zorder=0)
+    ax.vlines(range(1, len(xs)), 0, len(ys), color=RULE, linewidth=0.4, zorder=0)
+    ax.set(xlim=(0, len(xs)), ylim=(0, len(ys)), aspect="equal")
+    for values, set_ticks in ((xs, ax.set_xticks), (ys, ax.set_yticks)):
+        step = -(-len(values) // 8)
+        set_ticks(np.arange(0, len(values), step) + 0.5, value_labels(values)[::step])
     ax.tick_params(length=0, labelsize=7)
     for side in ("top", "right"):
         ax.spines[side].set_visible(True)

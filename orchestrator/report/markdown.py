@@ -1,7 +1,7 @@
 """The short report for a terminal."""
 
 from orchestrator.analysis.findings import analyse
-from orchestrator.report.answer import answer
+from orchestrator.report.answer import answer, incomplete_note
 from orchestrator.report.printed import Table
 from orchestrator.report.tables import all_tables
 from orchestrator.results import StudyResults
@@ -25,6 +25,8 @@ def markdown_summary(results: StudyResults) -> str:
     findings = analyse(results)
     tables = all_tables(findings)
     parts = [f"# {results.name}", answer(findings)]
+    if not findings.is_empty and (note := incomplete_note(findings)):
+        parts.append(note)
     parts += [_table(tables[name]) for name in _SHOWN if name in tables]
     return "\n\n".join(parts) + "\n"
 

@@ -105,28 +105,29 @@ def effort(findings: Findings) -> Table:
 
 
 def timing(findings: Findings) -> Table:
-    """Seconds of the refits, from the profile `timing` alone."""
+    """Training and prediction time of the refits, from the profile `timing` alone."""
     frame = findings.timing
+    unit, scale = time_unit(frame)
     return Table(
         name="timing",
-        title="Training and prediction time, seconds",
+        title="Training and prediction time",
         caption=captions.TIMING,
         header=[
             "Dataset",
             "Arm",
-            "Training, wall clock",
-            "Training, processor",
-            "Prediction",
-            "Whole search",
+            f"Training, wall clock, {unit}",
+            f"Training, processor, {unit}",
+            f"Prediction, {unit}",
+            "Whole search, s",
             "Trainings",
         ],
         rows=[
             [
                 *_names(row, previous),
-                Cell(f"{words.seconds(row['fit_seconds'])} ± {words.seconds(row['fit_se'])}"),
-                Cell(words.seconds(row["fit_cpu_seconds"])),
-                Cell(words.seconds(row["predict_seconds"])),
-                Cell(words.seconds(row["study_seconds"])),
+                Cell(f"{words.time(scale * row['fit_seconds'])} ± {words.time(scale * row['fit_se'])}"),
+                Cell(words.time(scale * row["fit_cpu_seconds"])),
+                Cell(words.time(scale * row["predict_seconds"])),
+                Cell(words.time(row["study_seconds"])),
                 Cell(words.count(row["n_trainings"])),
             ]
             for row, previous in _with_previous(frame)
@@ -134,6 +135,12 @@ def timing(findings: Findings) -> Table:
         data=frame,
         text_columns=2,
     )
+
+
+def time_unit(frame: pd.DataFrame) -> tuple[str, float]:
+    """Return the unit in which the times of a table are read most easily, and how many make a second."""
+    slowest = frame[["fit_seconds", "predict_seconds"]].to_numpy(dtype=float).max()
+    return ("ms", 1e3) if slowest < 1 else ("s", 1.0)
 
 
 def time_ratios(findings: Findings) -> Table:
@@ -187,7 +194,8 @@ def selections(findings: Findings) -> Table:
                     f"{row['n_failed']:,} of {row['n_candidates']:,}",
                     tone="warn" if row["n_failed"] else "quiet",
                 ),
-                Cell(row["chosen"]),
+                # A line may break between choices, not within one.
+                Cell(row["chosen"].replace(" ", "\u00a0").replace(";\u00a0", "; ")),
             ]
             for row, previous in _with_previous(frame)
         ],

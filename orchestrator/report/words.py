@@ -30,9 +30,12 @@ def difference(value: float | None, metric: str) -> str:
     """Print a signed difference of scores without its unit."""
     if value is None or _missing(value):
         return MISSING
-    text = score(abs(value), metric)
-    sign = "" if float(text) == 0 else "+" if value > 0 else "−"
-    return sign + text
+    return _signed(value, score(abs(value), metric))
+
+
+def correlation(value: float) -> str:
+    """Print a number between −1 and 1 with its sign."""
+    return _signed(value, f"{abs(value):.2f}")
 
 
 def difference_unit(metric: str) -> str:
@@ -58,16 +61,16 @@ def count(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def seconds(value: float) -> str:
-    """Print seconds with three significant digits."""
+def time(value: float) -> str:
+    """Print a duration with three significant digits, without its unit."""
     if _missing(value):
         return MISSING
-    if value == 0:
+    if value <= 0:
         return "0"
     if value >= 1000:
         return f"{value:,.0f}"
-    digits = max(0, 2 - math.floor(math.log10(value)))
-    return f"{value:.{min(digits, 6)}f}"
+    digits = 2 - math.floor(math.log10(value))
+    return f"{value:.{min(max(digits, 0), 6)}f}"
 
 
 def ratio(value: float) -> str:
@@ -95,6 +98,12 @@ def listed(names: Sequence[str]) -> str:
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _signed(value: float, magnitude: str) -> str:
+    # What prints as zero has no sign.
+    sign = "" if not magnitude.strip("0.") else "+" if value > 0 else "−"
+    return sign + magnitude
 
 
 def _missing(value: float) -> bool:
