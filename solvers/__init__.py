@@ -1,5 +1,6 @@
 """Geometric support vector machines as scikit-learn estimators over numba kernels."""
 
 from solvers.mnsvm import MNSVC
+from solvers.newton import NewtonSVC
 
-__all__ = ["MNSVC"]
+__all__ = ["MNSVC", "NewtonSVC"]

@@ -8,27 +8,26 @@ The costs are counted in operations, not read from a clock, so the same input ta
 import numpy as np
 from numba import njit
 
-from solvers.cholesky import extend_from_block
+from solvers.lowrank_space import lowrank_point, lowrank_space
 from solvers.newton_block import block_product, newton_rounds
-from solvers.newton_lowrank import newton_rounds_lowrank
 from solvers.pair_steps import pair_steps
 
 # What a point was reached by; the bits of `method` add up over the blocks of one training.
 PAIR_STEPS, SUPPORT_NEWTON, LOW_RANK = 1, 2, 4
+METHOD_NAMES = {LOW_RANK: "low_rank", PAIR_STEPS: "pair_steps", SUPPORT_NEWTON: "support_newton"}
 
 STEPS_PER_CHUNK = 64
 NEWTON_ROUNDS = 30
 # Newton takes over when the steps have cost as much as this many rounds: what a warm-started Newton needs.
 PATIENCE = 3.0
-LOWRANK_ROUNDS = 60
-
+# Blocks smaller than this are solved by pair steps before a factorisation has paid.
 LOWRANK_ROWS = 300
-RANK_LIMIT = 3
+# A low-rank point with a larger gap than this is no better a start than the last solution.
 USEFUL_GAP = 0.5
-
-SHRINKINGS = 4
+# Rows outside this margin are left out at first, when that leaves less than this share of the block.
+MARGIN = 0.1
 SHRINK_BELOW = 0.6
-MARGIN = 0.02
+SHRINKINGS = 4
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -41,12 +40,6 @@ def step_cost(m):
 def newton_cost(s, m):
     """Cost of one Newton round with s active rows of m, in the same unit."""
     return 3e3 + s * (60.0 + 0.045 * m + s * (1.1 + s / 150.0))
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def lowrank_cost(rank, s):
-    """Cost of one low-rank Newton round, in the same unit."""
-    return 1e4 + rank * rank * (s / 15.0 + rank / 60.0)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -115,7 +108,7 @@ def solve_block(H, ridge, alpha, g, norm2, tol, max_steps):
     cost = 0.0
     newtons_left = 4
     gap = np.inf
-    while steps < max_steps:
+    while steps < max_steps and norm2 > 0.0:
         norm2, taken, converged = pair_steps(
             H, diag, ridge, alpha, g, norm2, eps, min(STEPS_PER_CHUNK, max_steps - steps)
         )
@@ -197,14 +190,8 @@ def change_ridge(old, new, alpha, g, norm2):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def promising(half_left, left, target):
-    """Whether a residual that fell from ``half_left`` to ``left`` in r/2 columns may reach ``target`` within 3r."""
-    return left * (left / half_left) ** 4 <= target
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
 def block_path(
-    H, unit_ridge, Cs, tol, max_steps, alpha, weights, norm2s, gaps, steps, rounds, costs, methods
+    H, unit_ridge, Cs, tol, max_steps, lowrank, alpha, weights, norm2s, gaps, steps, rounds, costs, methods
 ):
     """Solve one block for every C, each from the solution before it.
 
@@ -218,6 +205,8 @@ def block_path(
     tol : float
     max_steps : int
         For each C.
+    lowrank : bool
+        Whether low-rank Newton may find the points to start from; else they come from ``alpha``.
     alpha : array (m,)
         Weights to start from (all zero: none); holds the last solution at the end.
     weights : array (n_C, m), float64
@@ -228,62 +217,37 @@ def block_path(
     m = alpha.size
     g = np.empty(m)
     ridge = unit_ridge / Cs[0]
-    usual_rank = int(np.sqrt(m))
-    lowrank = m >= LOWRANK_ROWS
-    Z = np.empty((RANK_LIMIT * usual_rank if lowrank else 0, m))
-    pivots = np.empty(Z.shape[0], np.int64)
-    residual = np.empty(m)
-    for i in range(m):
-        residual[i] = H[i, i]
-    f = np.zeros(m)
-    w = np.zeros(0)
-    scatter = np.zeros((0, 0))
-    counted = np.zeros(m, np.bool_)
-    rank = 0
-    half_left = left = np.max(residual)
-    if not lowrank:
-        norm2 = start(H, ridge, alpha, g)
-    g_is_exact = not lowrank
+    lowrank = lowrank and m >= LOWRANK_ROWS
+    space = lowrank_space(H if lowrank else H[:1, :1])
+    norm2 = 0.0 if lowrank else start(H, ridge, alpha, g)
     for k in range(Cs.size):
-        C = Cs[k]
-        new_ridge = unit_ridge / C
-        costs[k] = 0.0
         steps[k] = rounds[k] = methods[k] = 0
-        accepted = False
+        costs[k] = 0.0
+        previous_ridge = ridge
+        ridge = unit_ridge / Cs[k]
         if lowrank:
-            target = 0.1 * tol * (1.0 / (C * m) if k == 0 else norm2 * Cs[k - 1] / C)
-            grown = rank
-            if rank == 0:
-                grown, half_left = extend_from_block(H, Z, 0, pivots, residual, target, usual_rank // 2)
-                grown, left = extend_from_block(H, Z, grown, pivots, residual, target, usual_rank)
-            if left > target and promising(half_left, left, target):
-                grown, left = extend_from_block(H, Z, grown, pivots, residual, target, Z.shape[0])
-            if grown > rank:
-                costs[k] += 0.2 * m * (grown * grown - rank * rank)
-                w = np.concatenate((w, np.zeros(grown - rank)))
-                scatter = np.zeros((grown, grown))
-                counted[:] = False
-                rank = grown
-            used, norm2, gaps[k] = newton_rounds_lowrank(
-                Z[:rank], residual, unit_ridge, C, f, w, scatter, counted, alpha, g, tol, LOWRANK_ROUNDS
+            # ||c||² cannot fall faster than 1/C, nor below what equal weights would give without a kernel.
+            least = norm2 * Cs[k - 1] / Cs[k] if k else 1.0 / np.sum(1.0 / ridge)
+            rounds[k], norm2, gaps[k], costs[k] = lowrank_point(
+                space, H, unit_ridge, Cs[k], least, tol, alpha, g
             )
-            rounds[k] += used
-            costs[k] += used * lowrank_cost(rank, m)
-            methods[k] += LOW_RANK
-            g_is_exact = False
-            accepted = gaps[k] <= tol
-            if not accepted:
-                norm2 = refresh(H, new_ridge, alpha, g)
-                g_is_exact = True
+            methods[k] = LOW_RANK
+            if gaps[k] > tol:
+                norm2 = refresh(H, ridge, alpha, g)
                 lowrank = certified_gap(norm2, g) < USEFUL_GAP
         else:
-            norm2 = change_ridge(ridge, new_ridge, alpha, g, norm2)
-        ridge = new_ridge
-        if not accepted:
-            norm2, gaps[k], steps[k], used, cost = solve_shrunk(H, ridge, alpha, g, norm2, tol, max_steps)
-            rounds[k] += used
+            norm2 = change_ridge(previous_ridge, ridge, alpha, g, norm2)
+        if methods[k] == 0 or gaps[k] > tol:
+            norm2, gaps[k], steps[k], newtons, cost = solve_shrunk(H, ridge, alpha, g, norm2, tol, max_steps)
+            rounds[k] += newtons
             costs[k] += cost
-            methods[k] += (PAIR_STEPS if steps[k] else 0) + (SUPPORT_NEWTON if used else 0)
+            methods[k] += (PAIR_STEPS if steps[k] else 0) + (SUPPORT_NEWTON if newtons else 0)
         norm2s[k] = norm2
+        scale = 1.0 / norm2 if norm2 > 0.0 else 1.0
         for i in range(m):
-            weights[k, i] = alpha[i] / norm2
+            weights[k, i] = alpha[i] * scale
+
+
+def method_names(methods):
+    """Spell out the bits of `methods`, as in ``"pair_steps+support_newton"``."""
+    return "+".join(name for bit, name in METHOD_NAMES.items() if methods & bit)

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.block_path import LOWRANK_ROUNDS, promising
 from solvers.cholesky import NOISE_ROUNDINGS, append_pivot
+from solvers.lowrank_space import LOWRANK_ROUNDS, TARGET_SHARE, promising
 from solvers.newton_lowrank import newton_rounds_lowrank
 
-# The residual that certifies a gap `tol` is about this share of it times ||c||².
-TARGET_SHARE = 0.1
+# A residual that did not certify is brought down to this share of what was aimed at.
 RETRY_SHARE = 0.2
 RETRIES = 8
 
@@ -130,7 +129,18 @@ def feature_path(column, diagonal, unit_ridge, Cs, tol, max_rank):
                 scatter = np.zeros((factor.rank, factor.rank))
                 counted[:] = False
             rounds, norm2, gap = newton_rounds_lowrank(
-                factor.Z, factor.residual, unit_ridge, C, f, w, scatter, counted, alpha, g, tol, LOWRANK_ROUNDS
+                factor.Z,
+                factor.residual,
+                unit_ridge,
+                C,
+                f,
+                w,
+                scatter,
+                counted,
+                alpha,
+                g,
+                tol,
+                LOWRANK_ROUNDS,
             )
             total_rounds += rounds
             if gap <= tol or factor.rank >= factor.max_rank:

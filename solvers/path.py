@@ -6,15 +6,14 @@ predictions of the whole path are one matrix product for each class.
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
 
-from solvers.block_path import LOW_RANK, PAIR_STEPS, SUPPORT_NEWTON, block_path
+from solvers.block_path import block_path
 from solvers.multiclass import pairs_of
 
-METHOD_NAMES = {LOW_RANK: "low_rank", PAIR_STEPS: "pair_steps", SUPPORT_NEWTON: "support_newton"}
 MAX_STEPS = np.iinfo(np.int64).max
 
 
@@ -34,12 +33,20 @@ class PathSolution:
         in row s if s < t, else in row s - 1.
     intercepts : ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
         Positive for the first class of a pair.
+    at_once : bool
+        Whether one machine separates all classes.
     norm2s, gaps : ndarrays of shape (n_C, n_machines)
         ``||c||²`` and its certified relative error.
-    steps, rounds, methods : int ndarrays of shape (n_C, n_machines)
-        Pair steps, Newton rounds, and the bits of `METHOD_NAMES`.
+    iterations, methods : int ndarrays of shape (n_C, n_machines)
+        Pair steps and Newton rounds, and the bits of `block_path.METHOD_NAMES`.
+    supports : int ndarray of shape (n_C, n_machines)
+        Support vectors of each machine.
+    n_support : int ndarray of shape (n_C,)
+        Support vectors of any machine.
+    evaluations : int ndarray of shape (n_C,)
+        Kernel values that training needed.
     seconds : ndarray of shape (n_C,)
-        Wall time of the call, shared out by counted work.
+        Wall time, shared out by counted work.
     """
 
     Cs: np.ndarray
@@ -48,17 +55,15 @@ class PathSolution:
     class_start: np.ndarray
     weights: np.ndarray
     intercepts: np.ndarray
+    at_once: bool
     norm2s: np.ndarray
     gaps: np.ndarray
-    steps: np.ndarray
-    rounds: np.ndarray
+    iterations: np.ndarray
     methods: np.ndarray
+    supports: np.ndarray
+    n_support: np.ndarray
+    evaluations: np.ndarray
     seconds: np.ndarray
-
-    @property
-    def at_once(self):
-        """Whether one machine separates all classes."""
-        return self.intercepts.shape[1] == self.classes.size and self.classes.size > 2 and self.norm2s.shape[1] == 1
 
     def predict_path(self, K):
         """Predict labels for every C.
@@ -72,7 +77,7 @@ class PathSolution:
         -------
         labels : ndarray of shape (n_C, n_test)
         """
-        n_C, depth, n = self.weights.shape
+        n_C, depth, _ = self.weights.shape
         if not is_sorted(self.rows):
             K = K[:, self.rows]
         parts = []
@@ -83,14 +88,23 @@ class PathSolution:
         elect = elect_all_at_once if self.at_once else elect_pairwise
         return self.classes[elect(stacked, self.intercepts)]
 
+    def on_used_rows(self):
+        """Leave out the rows that no machine uses; return the solution on the others, and their row numbers."""
+        kept = self.weights.any(axis=(0, 1))
+        sizes = np.add.reduceat(kept, self.class_start[:-1], dtype=np.int64)
+        solution = replace(
+            self,
+            rows=np.arange(sizes.sum(), dtype=np.int32),
+            class_start=np.concatenate(([0], np.cumsum(sizes))),
+            weights=np.ascontiguousarray(self.weights[:, :, kept]),
+        )
+        return solution, self.rows[kept]
+
 
 @njit(nogil=True, cache=True)
 def is_sorted(rows):
-    """Whether ``rows`` is 0, 1, 2, …"""
-    for i in range(rows.size):
-        if rows[i] != i:
-            return False
-    return True
+    """Whether ``rows`` counts up from 0."""
+    return np.all(rows == np.arange(rows.size))
 
 
 @njit(nogil=True, cache=True)
@@ -118,7 +132,11 @@ def elect_pairwise(parts, intercepts):
             machine = 0
             for i in range(n_classes):
                 for j in range(i + 1, n_classes):
-                    d = np.float64(parts[i, x, k, j - 1]) - np.float64(parts[j, x, k, i]) + intercepts[k, machine]
+                    d = (
+                        np.float64(parts[i, x, k, j - 1])
+                        - np.float64(parts[j, x, k, i])
+                        + intercepts[k, machine]
+                    )
                     machine += 1
                     votes[i if d > 0.0 or (d == 0.0 and n_classes == 2) else j] += 1.0
                     evidence[i] += d
@@ -207,7 +225,7 @@ def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol
     Returns
     -------
     norm2s, gaps, costs : arrays (n_C, n_machines)
-    steps, rounds, methods : int arrays (n_C, n_machines)
+    steps, rounds, methods, supports : int arrays (n_C, n_machines)
     """
     n_C, n_machines = Cs.size, groups.shape[0]
     norm2s = np.empty((n_machines, n_C))
@@ -216,6 +234,7 @@ def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol
     steps = np.empty((n_machines, n_C), np.int64)
     rounds = np.empty((n_machines, n_C), np.int64)
     methods = np.empty((n_machines, n_C), np.int64)
+    supports = np.empty((n_machines, n_C), np.int64)
     in_order = is_sorted(rows)
     largest = 0
     for group in groups:
@@ -242,6 +261,7 @@ def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol
             Cs,
             tol,
             max_steps,
+            not np.any(alpha > 0.0),
             alpha,
             solution,
             norm2s[k],
@@ -256,7 +276,9 @@ def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol
             low, high = class_start[p], class_start[p + 1]
             weights[:, layer(p, group, weights.shape[1]), low:high] = solution[:, a : a + high - low]
             a += high - low
-    return norm2s.T, gaps.T, costs.T, steps.T, rounds.T, methods.T
+        for j in range(n_C):
+            supports[k, j] = np.sum(solution[j] > 0.0)
+    return norm2s.T, gaps.T, costs.T, steps.T, rounds.T, methods.T, supports.T
 
 
 @njit(nogil=True, cache=True)
@@ -268,7 +290,20 @@ def layer(p, group, depth):
     return other if other < p else other - 1
 
 
-def fit_path(K, classes, rows, class_start, Cs, *, at_once, bias, tol, unit_ridge=None, max_steps=MAX_STEPS, starts=None):
+def fit_path(
+    K,
+    classes,
+    rows,
+    class_start,
+    Cs,
+    *,
+    at_once,
+    bias,
+    tol,
+    unit_ridge=None,
+    max_steps=MAX_STEPS,
+    starts=None,
+):
     """Train every machine of a training set for every C.
 
     Parameters
@@ -301,11 +336,12 @@ def fit_path(K, classes, rows, class_start, Cs, *, at_once, bias, tol, unit_ridg
     started = time.perf_counter()
     Cs = np.ascontiguousarray(Cs, dtype=np.float64)
     n_classes, n = classes.size, rows.size
+    sizes = np.diff(class_start)
     depth = 1 if at_once else n_classes - 1
-    groups = np.array([range(n_classes)] if at_once else pairs_of(n_classes), dtype=np.int64)
+    groups = groups_of(n_classes, at_once)
     opposite = -1.0 / (n_classes - 1) if at_once else -1.0
     weights = np.zeros((Cs.size, depth, n))
-    norm2s, gaps, costs, steps, rounds, methods = solve_path(
+    norm2s, gaps, costs, steps, rounds, methods, supports = solve_path(
         np.ascontiguousarray(K),
         rows,
         class_start,
@@ -326,22 +362,41 @@ def fit_path(K, classes, rows, class_start, Cs, *, at_once, bias, tol, unit_ridg
         rows=rows,
         class_start=class_start,
         weights=weights,
-        intercepts=intercepts(weights, class_start, groups, opposite, bias),
+        intercepts=intercepts(weights, class_start, bias, at_once),
+        at_once=at_once,
         norm2s=norm2s,
         gaps=gaps,
-        steps=steps,
-        rounds=rounds,
+        iterations=steps + rounds,
         methods=methods,
+        supports=supports,
+        n_support=np.count_nonzero(weights.any(axis=1), axis=1),
+        evaluations=np.full(Cs.size, (sizes[groups].sum(axis=1) ** 2).sum()),
         seconds=(time.perf_counter() - started) * work / work.sum(),
     )
 
 
-def intercepts(weights, class_start, groups, opposite, bias):
-    """Return the theoretic bias of every machine (Strack 2013, 2.98): Σ α_i (y_t·y_i), for class t or a pair's first."""
+def groups_of(n_classes, at_once):
+    """Return the classes of every machine: an int64 array of shape (n_machines, classes of a machine)."""
+    return np.array([range(n_classes)] if at_once else pairs_of(n_classes), dtype=np.int64)
+
+
+def intercepts(weights, class_start, bias, at_once):
+    """Return the theoretic bias Σ α_i (y_t·y_i) of every machine (Strack 2013, 2.98).
+
+    Parameters
+    ----------
+    weights, class_start, at_once
+        As in `PathSolution`.
+    bias : {0.0, 1.0}
+
+    Returns
+    -------
+    ndarray of shape (n_C, n_pairs), for the first class of the pair, or (n_C, n_classes)
+    """
     sums = np.add.reduceat(weights, class_start[:-1], axis=2) * bias
-    if len(groups) == 1 and groups.shape[1] > 1 and weights.shape[1] == 1:
+    n_classes = class_start.size - 1
+    if at_once:
         own = sums[:, 0, :]
-        values = own + opposite * (own.sum(axis=1, keepdims=True) - own)
-        return values if groups.shape[1] > 2 else values[:, :1]
-    first, second = groups.T
+        return own - (own.sum(axis=1, keepdims=True) - own) / (n_classes - 1)
+    first, second = np.array(pairs_of(n_classes)).T
     return sums[:, second - 1, first] - sums[:, first, second]
