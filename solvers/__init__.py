@@ -1,6 +1,8 @@
 """Geometric support vector machines as scikit-learn estimators over numba kernels."""
 
+from solvers.bvm import BallSVC
+from solvers.cvm import CoreSVC
 from solvers.mnsvm import MNSVC
-from solvers.newton import NewtonSVC
+from solvers.spheresvm import SphereSVC
 
-__all__ = ["MNSVC", "NewtonSVC"]
+__all__ = ["MNSVC", "BallSVC", "CoreSVC", "SphereSVC"]

@@ -10,6 +10,7 @@ number.
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from scipy import sparse
 
 from solvers.kernels import GRAM
@@ -17,7 +18,7 @@ from solvers.kernels import GRAM
 DENSE, CSR, VALUES = range(3)  # what X holds: features, sparse features, kernel values
 
 # What a solver says when it returns. The first three are also the `fit_status_` of an estimator.
-CONVERGED, LIMIT, TIMEOUT, NOT_POSITIVE, PAUSED, FULL = range(6)
+CONVERGED, LIMIT, TIMEOUT, NOT_POSITIVE, PAUSED, FULL, GO_ON = range(7)
 
 # Places in Hull.counts and Hull.real.
 TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK = range(7)
@@ -78,7 +79,7 @@ class Hull(NamedTuple):
         return self.rows.size
 
 
-def new_hull(problem, cache_bytes, seed):
+def new_hull(problem, cache_bytes, seed, epsilon):
     """Allocate the state for a problem: no weight anywhere, and nothing tracked yet.
 
     Parameters
@@ -88,6 +89,8 @@ def new_hull(problem, cache_bytes, seed):
         Room for kernel rows; never less than four rows.
     seed : int
         Start of the random state.
+    epsilon : float
+        First ε̂.
     """
     kernel, n, d = problem.kernel, problem.rows.size, problem.X.shape[1]
     capacity = n if n <= TRACK_ALL else FIRST_CAPACITY
@@ -130,9 +133,22 @@ def new_hull(problem, cache_bytes, seed):
         point=np.zeros(0 if storage == VALUES else d),
         scratch=np.empty(capacity),
         counts=np.zeros(7, np.int64),
-        real=np.array([0.0, 0.5]),
+        real=np.array([0.0, epsilon]),
         state=np.array([seed], np.uint64),
     )
+
+
+@njit(nogil=True, cache=True)
+def interruption(hull, budget):
+    """Whether the caller is needed before the next iteration, and for what."""
+    counts = hull.counts
+    if counts[TRACKED] == hull.g.size and not hull.tracked_all:
+        return FULL
+    if counts[WORK] > budget:
+        return PAUSED
+    if hull.real[SQUARE_NORM] <= 0.0:
+        return NOT_POSITIVE
+    return GO_ON
 
 
 def grow(hull, cache_bytes):

@@ -9,15 +9,14 @@ from solvers.geometric import GeometricSVC
 from solvers.hull import (
     CONVERGED,
     EPSILON,
-    FULL,
+    GO_ON,
     ITERATIONS,
     LIMIT,
-    NOT_POSITIVE,
-    PAUSED,
     SQUARE_NORM,
     SUPPORT,
     TRACKED,
     WORK,
+    interruption,
 )
 from solvers.pairs import PAIRS, choose_partner, lowest_support
 from solvers.stopping import RULES, violation_threshold
@@ -42,12 +41,9 @@ def minimal_norm_point(hull, epsilon, rule, draws, subset, fair, pair, exponent,
     real, counts, scratch = hull.real, hull.counts, hull.scratch
     counts[WORK] = 0
     while counts[ITERATIONS] < max_iter:
-        if counts[TRACKED] == alpha.size and alpha.size < hull.rows.size:
-            return FULL
-        if counts[WORK] > budget:
-            return PAUSED
-        if real[SQUARE_NORM] <= 0.0:
-            return NOT_POSITIVE
+        status = interruption(hull, budget)
+        if status != GO_ON:
+            return status
 
         # Lines 2–3: a violator x̃_v·c < (1 − ε̂)‖c‖² among the drawn samples, else among the support vectors.
         threshold = violation_threshold(rule, real[EPSILON], real[SQUARE_NORM], diagonal[0])
@@ -57,10 +53,10 @@ def minimal_norm_point(hull, epsilon, rule, draws, subset, fair, pair, exponent,
             if g[v] >= threshold:  # there is none: the ε̂-approximation is done
                 if real[EPSILON] <= epsilon:
                     return CONVERGED
-                real[EPSILON] = max(epsilon, 0.5 * real[EPSILON])
+                real[EPSILON] = max(epsilon, 0.5 * real[EPSILON])  # line 4 of Algorithm 5
                 continue
 
-        # Lines 4–8, first for this v, then 0.1 · (failed draws) times for the lowest of the support vectors.
+        # Lines 4–8, for this v, then up to 0.1 · (failed draws) times for support vectors that are violators.
         for _ in range(1 + failed // 10):
             row_v = row(hull, v)
             u = choose_partner(
