@@ -12,7 +12,8 @@ NEAR_BEST = "†"
 
 SENSITIVITY = flow("""
     The unadjusted p-value of each pair, and the lowest and the highest it takes when one dataset at a time
-    is left out. A conclusion that hangs on one dataset shows here as a wide range.
+    is left out. A conclusion that hangs on one dataset shows here as a wide range. Smallest possible p:
+    2/2ⁿ with one dataset less.
 """)
 
 EFFORT = flow(f"""

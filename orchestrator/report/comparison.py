@@ -98,7 +98,7 @@ def sensitivity(findings: Findings) -> Table:
         name="sensitivity",
         title="Sensitivity: leaving one dataset out",
         caption=captions.SENSITIVITY,
-        header=["Pair, A − B", "Datasets", "p", "Lowest p", "Highest p", "Smallest possible p, one left out"],
+        header=["Pair, A − B", "Datasets", "p", "Lowest p", "Highest p", "Smallest possible p"],
         rows=[
             [
                 _pair(row),

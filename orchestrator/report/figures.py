@@ -238,7 +238,7 @@ def _choice_map(ax: Axes, counts: pd.DataFrame, space: dict[str, Any], arm: str)
     ax.vlines(range(1, len(xs)), 0, len(ys), color=RULE, linewidth=0.4, zorder=0)
     ax.set(xlim=(0, len(xs)), ylim=(0, len(ys)), aspect="equal")
     for values, set_ticks in ((xs, ax.set_xticks), (ys, ax.set_yticks)):
-        step = -(-len(values) // 8)
+        step = -(-len(values) // 6)
         set_ticks(np.arange(0, len(values), step) + 0.5, value_labels(values)[::step])
     ax.tick_params(length=0, labelsize=7)
     for side in ("top", "right"):

@@ -93,4 +93,4 @@ def breakable(text: str) -> Markup:
 def is_tall(svg: str) -> bool:
     """Whether a figure is so much higher than wide that the page shows it in a box of its own."""
     box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
-    return box is not None and float(box[2]) > 1.2 * float(box[1])
+    return box is not None and float(box[2]) > 2 * float(box[1])
