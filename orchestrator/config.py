@@ -21,6 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 from sklearn.metrics import get_scorer_names
 
 from orchestrator.arms import build_arms
+from orchestrator.datasets import libsvm_names
 from orchestrator.resolve import ResolveError, did_you_mean, resolve
 from orchestrator.study import DatasetSpec, Protocol, Study
 
@@ -205,7 +206,8 @@ def _chosen_configs(lists: Any) -> tuple[dict[str, Any], list[str]]:
     folder = Path(str(lists.paths.data))
     found = libsvm_names(folder)
     files: dict[str, Any] = {}
-    chosen, problems = [], []
+    chosen: list[str] = []
+    problems: list[str] = []
     for group in ("dataset", "solver"):
         options = loader.get_group_options(group)
         for name in _names(lists, group, problems):
@@ -225,11 +227,6 @@ def _chosen_configs(lists: Any) -> tuple[dict[str, Any], list[str]]:
     if problems:
         raise ConfigError(problems)
     return files, chosen
-
-
-def libsvm_names(folder: Path) -> list[str]:
-    """Return the names of the LIBSVM files in a folder."""
-    return sorted({path.name.split(".libsvm")[0] for path in folder.glob("*.libsvm*")})
 
 
 def _names(lists: Any, group: str, problems: list[str]) -> list[str]:

@@ -103,4 +103,5 @@ def mean_seconds(trials: pd.DataFrame) -> dict[tuple[str, str], float]:
     if trials.empty:
         return {}
     seconds = trials["fit_seconds"].fillna(0.0) + trials["predict_seconds"].fillna(0.0)
-    return seconds.groupby([trials["dataset"], trials["solver"]]).mean().to_dict()
+    means = seconds.groupby([trials["dataset"], trials["solver"]]).mean()
+    return {(str(dataset), str(solver)): float(mean) for (dataset, solver), mean in means.items()}

@@ -46,7 +46,10 @@ def prepare_study(settings: Settings) -> PreparedStudy:
         (name, arm.name): Identity(name, source.fingerprint, source.split_hash, arm, study.protocol)
         for (name, (source, _)), arm in itertools.product(loaded.items(), study.arms)
     }
-    shapes = {name: Shape(*dataset.X.shape, len(dataset.classes)) for name, (_, dataset) in loaded.items()}
+    shapes = {
+        name: Shape(n=dataset.X.shape[0], d=dataset.X.shape[1], classes=len(dataset.classes))
+        for name, (_, dataset) in loaded.items()
+    }
     sources = {name: source for name, (source, _) in loaded.items()}
     facts = [_facts(spec, loaded[spec.name][1]) for spec in study.datasets]
     return PreparedStudy(Prepared(study, sources, shapes, identities), facts)

@@ -5,18 +5,19 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.execution import Executor, Outcome
 from orchestrator.fold_search import FoldSearch
 from orchestrator.progress import Progress
+from orchestrator.records import Records
 from orchestrator.scheduling import TARGET_SECONDS, CostModel, Shape, WorkQueue
 from orchestrator.search import make_search
 from orchestrator.sources import DataSource
 from orchestrator.store import Store, StoredTrial
 from orchestrator.study import REFIT, Candidate, Identity, Path, Study
-from orchestrator.worker import WorkOrder, lost_rows
+from orchestrator.worker import WorkOrder, lost_records
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,8 @@ class RunSummary:
     busy_seconds: float = 0.0
     training_seconds: float = 0.0
     compile_seconds: float = 0.0
-    client_cpu_seconds: float = 0.0
+    orchestration_cpu_seconds: float = 0.0
+    storing_cpu_seconds: float = 0.0
 
     @property
     def worker_share(self) -> float | None:
@@ -118,7 +120,7 @@ class Runner:
         self._unopened = deque(self._dearest_first())
         self._open: dict[tuple[str, str, int], FoldSearch] = {}
         self._in_flight = 0
-        self._buffer: list[dict[str, Any]] = []
+        self._buffer: list[Records] = []
         self._flushed_at = time.monotonic()
         self._parts = 0
         self._outer, self._selections = self._earlier_rows()
@@ -140,12 +142,14 @@ class Runner:
         try:
             self._loop()
         finally:
+            self.summary.orchestration_cpu_seconds = (
+                time.process_time() - cpu - self.summary.storing_cpu_seconds
+            )
             self._flush()
             self._store.write_outer(self._outer.values())
             self._store.write_selections(self._selections.values())
             self._store.compact()
             self.summary.seconds = time.perf_counter() - started
-            self.summary.client_cpu_seconds = time.process_time() - cpu
         return self.summary
 
     def _loop(self) -> None:
@@ -164,10 +168,11 @@ class Runner:
 
     def _dearest_first(self) -> Iterable[tuple[str, str]]:
         protocol = self._prepared.study.protocol
-        return sorted(
-            self._prepared.identities,
-            key=lambda pair: -self._costs.training_seconds(*pair, True, protocol.outer, protocol.inner),
-        )
+
+        def seconds(pair: tuple[str, str]) -> float:
+            return self._costs.training_seconds(pair[0], pair[1], True, protocol.outer, protocol.inner)
+
+        return sorted(self._prepared.identities, key=seconds, reverse=True)
 
     def _fill(self) -> None:
         """Keep every slot busy, opening searches only as the queue runs low."""
@@ -213,24 +218,18 @@ class Runner:
 
     def _tell_stored(self, search: FoldSearch, path: Path) -> Path | None:
         """Tell the search the stored trials of a path; return the path of those still to be run."""
-        missing = []
-        for index, (candidate, key) in enumerate(zip(path.candidates, path.keys, strict=True)):
-            trial = self._stored.get(key)
-            if trial is None:
-                missing.append(index)
+        missing = [index for index, key in enumerate(path.keys) if key not in self._stored]
+        if path.warm_starts and missing:
+            return path
+        for candidate, key in zip(path.candidates, path.keys, strict=True):
+            if (trial := self._stored.get(key)) is None:
                 continue
             search.tell(candidate, path.inner, trial.status, trial.score)
             if path.inner == REFIT:
                 self._outer[*search.pair, search.outer] = self._refits[key]
             self.summary.trials_stored_before += 1
             self._progress.stored(search.pair, trial.status)
-        if not missing:
-            return None
-        return replace(
-            path,
-            candidates=tuple(path.candidates[index] for index in missing),
-            keys=tuple(path.keys[index] for index in missing),
-        )
+        return path.only(missing) if missing else None
 
     # -- recording and telling -------------------------------------------------------------------
 
@@ -245,7 +244,7 @@ class Runner:
         self.summary.busy_seconds += result.busy_seconds
         self.summary.training_seconds += result.training_seconds
         self.summary.compile_seconds += result.compile_seconds
-        self._record(batch.paths, result.rows)
+        self._record(batch.paths, result.records)
 
     def _take_lost(self, outcome: Outcome) -> None:
         batch = outcome.order.batch
@@ -254,37 +253,38 @@ class Runner:
         given_up = self._queue.retry(batch)
         if given_up:
             message = f"{outcome.lost}, each of {batch.attempt} times that it ran this training alone"
-            self._record(tuple(given_up), lost_rows(outcome.order, message))
+            self._record(tuple(given_up), lost_records(outcome.order, message))
 
-    def _record(self, paths: tuple[Path, ...], rows: list[dict[str, Any]]) -> None:
+    def _record(self, paths: tuple[Path, ...], records: Records) -> None:
         """Keep the rows for the next flush, then let the searches go on."""
-        self._buffer += rows
-        remaining = iter(rows)
-        searches = []
-        for path in paths:
+        self._buffer.append(records)
+        trials = ((path, candidate) for path in paths for candidate in path.candidates)
+        for index, ((path, candidate), (status, score)) in enumerate(
+            zip(trials, records.outcomes(), strict=True)
+        ):
             search = self._open[path.dataset, path.solver, path.outer]
-            searches.append(search)
-            for candidate in path.candidates:
-                self._record_row(search, candidate, path.inner, next(remaining))
-        for search in dict.fromkeys(searches):
-            self._advance(search)
+            search.tell(candidate, path.inner, status, math.nan if score is None else score)
+            if path.inner == REFIT:
+                self._outer[*search.pair, search.outer] = records.row(index)
+            self._progress.finished(search.pair, status)
+            if score is None:
+                self._failed(search, candidate, records.row(index)["message"])
+        self.summary.trials_run += len(records)
+        for key in dict.fromkeys((path.dataset, path.solver, path.outer) for path in paths):
+            self._advance(self._open[key])
 
-    def _record_row(self, search: FoldSearch, candidate: Candidate, inner: int, row: dict[str, Any]) -> None:
-        score = row.get("score")
-        search.tell(candidate, inner, row["status"], math.nan if score is None else score)
-        if inner == REFIT:
-            self._outer[*search.pair, search.outer] = row
-        self.summary.trials_run += 1
-        self.summary.failures += score is None
-        self._progress.finished(search.pair, row["status"])
-        if score is None and self._fail_fast:
-            raise StudyStopped(f"{' × '.join(search.pair)}, {candidate}: {row['message']}")
+    def _failed(self, search: FoldSearch, candidate: Candidate, message: str) -> None:
+        self.summary.failures += 1
+        if self._fail_fast:
+            raise StudyStopped(f"{' × '.join(search.pair)}, {candidate}: {message}")
 
     def _flush(self) -> None:
         self._flushed_at = time.monotonic()
         if not self._buffer:
             return
+        cpu = time.thread_time()
         self._store.append(self._buffer)
+        self.summary.storing_cpu_seconds += time.thread_time() - cpu
         self._buffer = []
         self._parts += 1
         if self._parts % COMPACT_EVERY == 0:

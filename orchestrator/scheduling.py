@@ -17,6 +17,9 @@ TARGET_SECONDS = 2.0
 LEAST_SECONDS = 0.1
 """Expected work below which a batch is not split further, however near the end of the study is."""
 
+BATCHES_LEFT = 16
+"""How many batches a worker should still have before it, so that all workers finish together."""
+
 MAX_ATTEMPTS = 3
 """How many times a path may take its worker down, alone in its batch, before it is given up."""
 
@@ -147,7 +150,9 @@ class WorkQueue:
     def seconds(self) -> float:
         """Return the expected seconds of everything that waits."""
         lanes = sum(
-            len(lane) * self._costs.seconds(lane[0][2], *self._folds) for lane in self._lanes.values() if lane
+            len(lane) * self._costs.seconds(lane[-1][2], *self._folds)
+            for lane in self._lanes.values()
+            if lane
         )
         return lanes + sum(self._costs.seconds(path, *self._folds) for path, _ in self._retries)
 
@@ -163,14 +168,28 @@ class WorkQueue:
         if not lanes:
             return None
         lane = max(lanes, key=self._urgency)
-        target = min(TARGET_SECONDS, max(LEAST_SECONDS, self.seconds() / (4 * slots)))
-        paths, seconds = [], 0.0
-        while lane and (not paths or seconds + self._costs.seconds(lane[0][2], *self._folds) <= target):
-            path = heapq.heappop(lane)[2]
-            paths.append(path)
-            seconds += self._costs.seconds(path, *self._folds)
-        self._waiting -= len(paths)
+        share = self.seconds() / (BATCHES_LEFT * slots)
+        target = min(TARGET_SECONDS, max(LEAST_SECONDS, share))
+        paths: list[Path] = []
+        # A lane is one dataset × arm, and its refits come one by one: all it holds costs as much a training.
+        room = max(1, int(target / self._training_seconds(lane[0][2])))
+        while lane and (not paths or len(lane[0][2]) <= room):
+            paths.append(self._take(lane, room))
+            room -= len(paths[-1])
         return self._batch(paths, attempt=1)
+
+    def _training_seconds(self, path: Path) -> float:
+        return self._costs.seconds(path, *self._folds) / len(path)
+
+    def _take(self, lane: list[tuple[int, int, Path]], room: int) -> Path:
+        """Take the first path of a lane; of one with independent trials, no more than there is room for."""
+        rank, order, path = heapq.heappop(lane)
+        if len(path) <= room or path.warm_starts:
+            self._waiting -= 1
+            return path
+        # The dearest trainings, those with the largest C, go first.
+        heapq.heappush(lane, (rank, order, path.only(range(len(path) - room))))
+        return path.only(range(len(path) - room, len(path)))
 
     def _urgency(self, lane: list[tuple[int, int, Path]]) -> tuple[bool, float]:
         refit, _, path = lane[0]

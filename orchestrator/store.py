@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from orchestrator.records import Records
 from orchestrator.results import StudyResults
 from orchestrator.study import REFIT
 
@@ -169,12 +170,11 @@ class Store:
                 f"choose a writable one with paths.results=DIR"
             ) from None
 
-    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def append(self, batches: Iterable[Records]) -> None:
         """Write the rows of finished trials as one new part, whole or not at all."""
-        rows = list(rows)
-        if rows:
-            table = _with_order(pa.Table.from_pylist(rows, schema=_schema_for(TRIAL_SCHEMA, rows)))
-            self._write(table, self.trials_folder / _part_name())
+        tables = [_to_table(records) for records in batches]
+        if tables:
+            self._write(_unify(tables), self.trials_folder / _part_name())
 
     def write_outer(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace `outer.parquet`, one row per refit."""
@@ -385,6 +385,19 @@ def _read_part(path: Path, columns: list[str] | None = None) -> pa.Table | None:
                 f"upgrade svmbench, or choose another study name"
             )
         return file.read(columns=columns)
+
+
+def _to_table(records: Records) -> pa.Table:
+    columns = {name: [value] * len(records) for name, value in records.constants.items()} | records.columns
+    fixed = {field.name: field.type for field in TRIAL_SCHEMA}
+    names = [*fixed, *sorted(name for name in columns if name not in fixed)]
+    arrays = [
+        pa.array(columns[name], type=fixed.get(name) or _param_type(columns[name]))
+        if name in columns
+        else pa.nulls(len(records), fixed[name])
+        for name in names
+    ]
+    return pa.table(arrays, names=names)
 
 
 def _schema_for(fixed: pa.Schema, rows: list[Mapping[str, Any]]) -> pa.Schema:

@@ -6,8 +6,8 @@ key, and nothing else is: the key decides what a resumed run may skip.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ REFIT = -1
 """The `inner` index of the training on the whole outer training set."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
     """One point of the hyper-parameter space: `(name, value)` pairs, sorted by name."""
 
@@ -137,9 +137,13 @@ class Study:
         return tuple(dict.fromkeys(name for arm in self.arms for name in arm.space))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Path:
-    """Trials of one split that differ only in C: one unit of work, randomness and resume."""
+    """Trials of one split that differ only in C, in ascending order: one unit of randomness.
+
+    If `warm_starts`, each training starts from the one before; then it is one unit of work and of resume
+    too, stored whole or not at all, or a killed study would differ from an undisturbed one.
+    """
 
     dataset: str
     solver: str
@@ -148,9 +152,20 @@ class Path:
     candidates: tuple[Candidate, ...]
     keys: tuple[str, ...]
     seed: int
+    warm_starts: bool
 
     def __len__(self) -> int:
         return len(self.candidates)
+
+    def only(self, indices: Sequence[int]) -> "Path":
+        """Return the path of some of its trials."""
+        if len(indices) == len(self):
+            return self
+        return replace(
+            self,
+            candidates=tuple(self.candidates[index] for index in indices),
+            keys=tuple(self.keys[index] for index in indices),
+        )
 
 
 def canonical_json(value: Any) -> str:
@@ -221,14 +236,10 @@ class Identity:
         self._candidate_json: dict[Candidate, str] = {}
 
     def paths(self, outer: int, inner: int, candidates: Iterable[Candidate]) -> list[Path]:
-        """Group the candidates of one split into paths, each in ascending order of C.
-
-        Under the profile `timing` each training is its own path, so that nothing is shared.
-        """
+        """Group the candidates of one split into paths, each in ascending order of C."""
         groups: dict[Candidate, list[Candidate]] = {}
         for candidate in candidates:
-            alone = self.protocol.profile == "timing"
-            groups.setdefault(candidate if alone else candidate.without(PATH_PARAM), []).append(candidate)
+            groups.setdefault(candidate.without(PATH_PARAM), []).append(candidate)
         return [self._path(outer, inner, sorted(group, key=_path_position)) for group in groups.values()]
 
     def _path(self, outer: int, inner: int, candidates: list[Candidate]) -> Path:
@@ -240,7 +251,9 @@ class Identity:
             self._key(f"{outer}|{inner}|{self._json(candidate)}|{company}") for candidate in candidates
         )
         seed = self._seed(outer, inner, candidates[0].without(PATH_PARAM))
-        return Path(self.dataset, self.arm.name, outer, inner, tuple(candidates), keys, seed)
+        return Path(
+            self.dataset, self.arm.name, outer, inner, tuple(candidates), keys, seed, self.arm.warm_starts
+        )
 
     def _json(self, candidate: Candidate) -> str:
         text = self._candidate_json.get(candidate)

@@ -16,9 +16,9 @@ from orchestrator.config import (
     compose_settings,
     folders,
     known_names,
-    libsvm_names,
     study_name,
 )
+from orchestrator.datasets import libsvm_names
 from orchestrator.planning import PlanLine
 from orchestrator.preparation import prepare_study
 from orchestrator.progress import format_seconds
@@ -62,14 +62,13 @@ def plan(request: Request, console: Console) -> None:
     settings = check_settings(request.compose())
     prepared = prepare_study(settings).prepared
     store = Store(settings.paths.results / settings.study.name)
-    seconds = planning.mean_seconds(store.trials())
-    lines = planning.plan(prepared, store.stored(), seconds)
+    means = planning.mean_seconds(store.trials())
+    lines = planning.plan(prepared, store.stored(), means)
     _print_lines(f"Plan of {settings.study.name}", lines, console)
-    left = sum(line.seconds_left for line in lines)
+    number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
     most = "" if settings.study.search == "grid" else " at most"
     console.print(
-        f"{sum(line.left for line in lines):,} trainings to run{most}, about {format_seconds(left)} of one core",
-        highlight=False,
+        f"{number:,} trainings to run{most}, about {format_seconds(seconds)} of one core", highlight=False
     )
 
 
@@ -144,10 +143,11 @@ def _print_costs(summary: RunSummary, console: Console) -> None:
         highlight=False,
     )
     if summary.worker_share is not None:
-        per_batch = 1000 * summary.client_cpu_seconds / summary.batches
+        per_batch = 1000 * summary.orchestration_cpu_seconds / summary.batches
+        storing = 1000 * summary.storing_cpu_seconds / summary.batches
         console.print(
             f"Workers spent {summary.worker_share:.0%} of their time inside fit and predict "
-            f"({summary.compile_seconds:.1f} s of compilation apart); orchestration took {per_batch:.1f} ms "
-            f"of client and scheduler CPU for each of {summary.batches:,} batches.",
+            f"({summary.compile_seconds:.1f} s of compilation apart). "
+            f"Each of {summary.batches:,} batches took {per_batch:.1f} ms of client and scheduler CPU, and {storing:.1f} ms to store.",
             highlight=False,
         )

@@ -20,6 +20,7 @@ from sklearn.metrics import get_scorer
 from orchestrator.estimators import make_estimator
 from orchestrator.machine import host_name, versions_json
 from orchestrator.published import published_columns
+from orchestrator.records import Records
 from orchestrator.scheduling import Batch
 from orchestrator.sources import DataSource, Split, open_source, open_split
 from orchestrator.study import Arm, Path, Protocol
@@ -46,7 +47,7 @@ class WorkOrder:
 class BatchResult:
     """What comes back: the rows, and how the worker's time was spent (seconds)."""
 
-    rows: list[dict[str, Any]]
+    records: Records
     busy_seconds: float
     training_seconds: float
     compile_seconds: float
@@ -68,7 +69,6 @@ def run_batch(order: WorkOrder, worker: str = "client") -> BatchResult:
     """
     warnings.filterwarnings("ignore", category=ConvergenceWarning)  # the records say it: `converged`
     started = time.perf_counter()
-    common = _common_columns(order, worker)
     rows: list[dict[str, Any]] = []
     compile_seconds = 0.0
     for path in order.batch.paths:
@@ -76,23 +76,20 @@ def run_batch(order: WorkOrder, worker: str = "client") -> BatchResult:
         compiled = _compile(order.arm, order.protocol, path, split)
         compile_seconds += compiled
         for row in _run_path(order, path, split):
-            rows.append(common | row | {"compile_seconds": compiled})
+            row["compile_seconds"] = compiled
+            rows.append(row)
             compiled = 0.0
     training_seconds = sum(row["fit_seconds"] + row.get("predict_seconds", 0.0) for row in rows)
-    return BatchResult(rows, time.perf_counter() - started, training_seconds, compile_seconds)
+    records = Records.of(_common_columns(order, worker), rows)
+    return BatchResult(records, time.perf_counter() - started, training_seconds, compile_seconds)
 
 
-def lost_rows(order: WorkOrder, message: str) -> list[dict[str, Any]]:
-    """Return the rows of a batch whose worker died with it too often."""
-    common = _common_columns(order, worker="")
+def lost_records(order: WorkOrder, message: str) -> Records:
+    """Return the records of a batch whose worker died with it too often."""
     now = datetime.now(UTC)
-    return [
-        common
-        | _axes(path, index)
-        | {"status": "worker_lost", "message": message, "started_at": now, "finished_at": now}
-        for path in order.batch.paths
-        for index in range(len(path))
-    ]
+    fate = {"status": "worker_lost", "message": message, "score": None, "started_at": now, "finished_at": now}
+    rows = [_axes(path, index) | fate for path in order.batch.paths for index in range(len(path))]
+    return Records.of(_common_columns(order, worker=""), rows)
 
 
 def _common_columns(order: WorkOrder, worker: str) -> dict[str, Any]:
@@ -130,7 +127,7 @@ def _axes(path: Path, index: int) -> dict[str, Any]:
 
 def _run_path(order: WorkOrder, path: Path, split: Split) -> Iterator[dict[str, Any]]:
     """Train the candidates of a path in order, each from the last one's solution if the arm does that."""
-    estimator = None
+    estimator: Any = None
     for index, candidate in enumerate(path.candidates):
         warm = estimator is not None and order.arm.warm_starts
         if warm:

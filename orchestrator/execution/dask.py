@@ -7,6 +7,7 @@ order it was running with it and the blame is exact. Dask never retries by itsel
 import contextlib
 import logging
 import os
+import pickle
 import queue
 import time
 import uuid
@@ -37,13 +38,23 @@ _SETTINGS = {
     "distributed.worker.profile.enabled": False,
     "distributed.nanny.pre-spawn-environ": _THREAD_LIMITS,
     "distributed.comm.timeouts.connect": f"{ANSWER_SECONDS}s",
-    "distributed.admin.log-length": 100,
+    # One order a slot leaves nothing to steal and no managed memory; the rest only costs idle time.
+    "distributed.scheduler.work-stealing": False,
+    "distributed.scheduler.active-memory-manager.start": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.tick.limit": "30s",
+    "distributed.admin.system-monitor.interval": "2s",
+    "distributed.worker.memory.monitor-interval": "500ms",
 }
 
 
-def run_on_worker(order: WorkOrder) -> BatchResult:
-    """Run a batch inside a Dask task."""
-    return run_batch(order, worker=str(get_worker().name))
+def run_on_worker(order: bytes) -> BatchResult:
+    """Run a batch inside a Dask task.
+
+    The order travels as bytes, which the scheduler passes on; objects it would unpickle, and so need this
+    package and a millisecond for each.
+    """
+    return run_batch(pickle.loads(order), worker=str(get_worker().name))
 
 
 class DaskExecutor:
@@ -83,7 +94,9 @@ class DaskExecutor:
         """Send an order to the scheduler."""
         number = order.batch.number
         # A tuple as key keeps all batches in one task group; pure=False never returns a cached result.
-        future = self._client.submit(run_on_worker, order, key=(self._group, number), pure=False, retries=0)
+        future = self._client.submit(
+            run_on_worker, pickle.dumps(order), key=(self._group, number), pure=False
+        )
         self._in_flight[number] = future
         future.add_done_callback(lambda ended: self._ended.put((order, ended)))
 

@@ -44,12 +44,12 @@ def difference_unit(metric: str) -> str:
 
 
 def p_value(value: float) -> str:
-    """Print a p-value: three digits, more below 0.001, where a bound says enough."""
+    """Print a p-value to three decimals, to four where decisions are made, and then as a bound."""
     if _missing(value):
         return MISSING
     if value < 1e-4:
         return "< 0.0001"
-    return f"{value:.4f}" if value < 0.01 else f"{value:.3f}"
+    return f"{value:.4f}" if value < 0.1 else f"{value:.3f}"
 
 
 def count(value: float) -> str:

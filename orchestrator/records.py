@@ -1,0 +1,38 @@
+"""The rows that trials leave, held by columns: they travel and are stored by the hundred."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Records:
+    """Rows of one batch.
+
+    Attributes
+    ----------
+    constants : dict
+        Columns with the same value in every row.
+    columns : dict of str to list
+        The others; None where a row has no value.
+    """
+
+    constants: dict[str, Any]
+    columns: dict[str, list[Any]]
+
+    @classmethod
+    def of(cls, constants: dict[str, Any], rows: Sequence[Mapping[str, Any]]) -> "Records":
+        """Turn rows, which may lack columns, into columns."""
+        names = dict.fromkeys(name for row in rows for name in row)
+        return cls(constants, {name: [row.get(name) for row in rows] for name in names})
+
+    def __len__(self) -> int:
+        return len(self.columns["key"])
+
+    def outcomes(self) -> Iterator[tuple[str, float | None]]:
+        """Yield status and score of each row; the score of a failed trial is None."""
+        return zip(self.columns["status"], self.columns["score"], strict=True)
+
+    def row(self, index: int) -> dict[str, Any]:
+        """Return one row as a mapping."""
+        return self.constants | {name: values[index] for name, values in self.columns.items()}
