@@ -1,0 +1,278 @@
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from orchestrator.analysis.findings import analyse
+from orchestrator.report import markdown_summary, write_report
+from orchestrator.results import StudyResults
+from tests.report.frames import QUICKSTART, arm, drop, edit, empty, make_results, many
+
+ORDER = [
+    "protocol",
+    "coverage",
+    "scores",
+    "tests",
+    "time",
+    "effort",
+    "selections",
+    "failures",
+    "sensitivity",
+    "provenance",
+]
+
+
+class Page(HTMLParser):
+    """What a reader finds on the page: its text, its tables, its identifiers, and what it points to."""
+
+    VOID = frozenset({"meta", "link", "br", "wbr", "img", "hr", "input"})
+
+    def __init__(self, path):
+        super().__init__()
+        self.open, self.text, self.ids, self.targets, self.tables = [], "", [], [], {}
+        self.source = path.read_text(encoding="utf-8")
+        self.feed(self.source)
+        assert self.open == [], "every element is closed"
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.ids += [attributes["id"]] if "id" in attributes else []
+        self.targets += [attributes[name] for name in ("src", "href", "xlink:href") if name in attributes]
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.rows = self.tables[attributes["id"].removeprefix("table-")] = []
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" in self.open:
+            return
+        self.text += data
+        if self.open and self.open[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
+
+
+@pytest.fixture
+def quickstart(tmp_path):
+    return make_results(tmp_path, QUICKSTART, profile="timing", also=["balanced_accuracy"])
+
+
+def report(results, folder):
+    index = write_report(results, folder)
+    return Page(index), json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+
+def test_the_page_holds_everything_in_order_and_needs_nothing_else(quickstart, tmp_path):
+    page, _ = report(quickstart, tmp_path / "report")
+    assert [name for name in page.ids if name in ORDER] == ORDER
+    assert all(target.startswith("#") for target in page.targets)
+    assert "@import" not in page.source
+    assert len(set(page.ids)) == len(page.ids)
+    for name in ("scores", "timing", "effort", "choices"):
+        assert f"figure-{name}" in page.ids
+
+
+def test_the_files_beside_the_page(quickstart, tmp_path):
+    folder = tmp_path / "report"
+    write_report(quickstart, folder)
+    tables = {path.stem for path in (folder / "tables").glob("*.csv")}
+    assert tables == {path.stem for path in (folder / "tables").glob("*.tex")}
+    assert {"coverage", "scores", "tests", "timing", "effort", "selections", "sensitivity", "runs"} <= tables
+    assert {path.stem for path in (folder / "figures").glob("*.svg")} == {
+        "scores",
+        "timing",
+        "effort",
+        "choices",
+    }
+    assert not [path for path in folder.rglob("*") if path.name.endswith(".tmp")]
+
+
+def test_two_reports_of_one_study_are_equal_byte_for_byte(quickstart, tmp_path):
+    for folder in ("a", "b"):
+        write_report(quickstart, tmp_path / folder)
+    for path in (tmp_path / "a").rglob("*.*"):
+        assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
+
+
+def test_what_an_earlier_report_left_is_removed_if_it_no_longer_applies(quickstart, tmp_path):
+    folder = tmp_path / "report"
+    write_report(quickstart, folder)
+    own = folder / "tables" / "notes.txt"
+    own.write_text("mine")
+    write_report(make_results(tmp_path, QUICKSTART), folder)
+    assert not (folder / "tables" / "timing.csv").exists()
+    assert not (folder / "figures" / "timing.svg").exists()
+    assert own.exists()
+
+
+def test_printed_numbers_are_those_of_the_json(quickstart, tmp_path):
+    page, twin = report(quickstart, tmp_path / "report")
+    header, *rows = page.tables["scores"]
+    printed = {(row[0], arm): cell for row in rows for arm, cell in zip(header[1:], row[1:], strict=True)}
+    for record in twin["tables"]["scores"]["rows"]:
+        text = f"{100 * record['mean']:.2f} ± {100 * record['se']:.2f}"
+        assert printed[record["dataset"], record["solver"]].startswith(text)
+    (test,) = twin["tables"]["tests"]["rows"]
+    (row,) = page.tables["tests"][1:]
+    assert row[4:7] == [f"{test['p']:.3f}", f"{test['smallest_p']:.3f}", f"{test['p_holm']:.3f}"]
+    assert test["low"] is None
+    assert twin["tables"]["timing"]["rows"][0]["fit_seconds"] == pytest.approx(0.01)
+    assert twin["complete"] is True
+    assert twin["provenance"] == quickstart.provenance
+
+
+def test_csv_keeps_every_digit(quickstart, tmp_path):
+    write_report(quickstart, tmp_path / "report")
+    frame = pd.read_csv(tmp_path / "report" / "tables" / "scores.csv")
+    expected = analyse(quickstart).scores
+    assert frame["mean"].tolist() == expected["mean"].tolist()
+    assert frame["corrected_se"].tolist() == expected["corrected_se"].tolist()
+
+
+def test_latex_tables_are_well_formed(tmp_path):
+    means = {f"under_score & per%cent {i}": {"a_1": 0.9, "b#2": 0.8} for i in range(3)}
+    write_report(make_results(tmp_path, means), tmp_path / "report")
+    for path in (tmp_path / "report" / "tables").glob("*.tex"):
+        text = path.read_text(encoding="utf-8")
+        columns = len(re.search(r"@\{\}([lr]+)@\{\}", text)[1])
+        body = text.split(r"\toprule")[1].split(r"\bottomrule")[0]
+        lines = [line for line in body.splitlines() if line.endswith(r"\\")]
+        assert lines
+        for line in lines:
+            assert len(re.findall(r"(?<!\\)&", line)) == columns - 1
+        assert not re.search(r"(?<!\\)[%#]", text)
+        assert not re.search(r"(?<![\\{:a-z])_", body)
+    assert r"under\_score \& per\%cent 0" in (tmp_path / "report" / "tables" / "scores.tex").read_text()
+
+
+def test_three_datasets_are_told_why_they_cannot_show_a_difference(quickstart, tmp_path):
+    page, twin = report(quickstart, tmp_path / "report")
+    for text in (page.text, twin["answer"], markdown_summary(quickstart)):
+        assert "There is no evidence of a difference" in text
+        assert "2/2³ = 0.25" in text
+        assert "at least 6 datasets" in text
+    assert "equal" not in twin["answer"]
+
+
+def test_a_partial_study_says_so(quickstart, tmp_path):
+    results = drop(quickstart, lambda f: (f.dataset == "wine") & (f.outer > 1))
+    page, twin = report(results, tmp_path / "report")
+    assert "This study is not complete" in page.text
+    assert "mnsvm on wine (2 of 5 outer folds scored)" in page.text
+    assert "Left out, because one of the two arms has not completed every outer fold" in page.text
+    assert "39 not run yet" in page.text
+    assert twin["complete"] is False
+    assert "not complete" in markdown_summary(results)
+
+
+def test_a_single_fold_has_no_standard_error(quickstart, tmp_path):
+    page, twin = report(drop(quickstart, lambda f: f.outer > 0), tmp_path / "report")
+    assert "95.00 ± – (1 of 5 folds)" in page.text
+    assert twin["tables"]["scores"]["rows"][0]["se"] is None
+
+
+def test_an_empty_study_gets_one_clear_sentence(tmp_path):
+    page, twin = report(empty(tmp_path), tmp_path / "report")
+    assert "has no scored outer fold yet" in page.text
+    assert twin["complete"] is False
+    assert "tests" not in page.tables
+    assert "has no scored outer fold yet" in markdown_summary(empty(tmp_path))
+
+
+def test_a_study_of_which_nothing_is_known(tmp_path):
+    full = empty(tmp_path)
+    nothing = StudyResults("bare", tmp_path, full.trials, full.selections, full.outer, [])
+    page, _ = report(nothing, tmp_path / "report")
+    assert "has no scored outer fold yet" in page.text
+
+
+def test_rows_without_provenance_still_give_a_report(quickstart, tmp_path):
+    lost = StudyResults(
+        quickstart.name, tmp_path, quickstart.trials, quickstart.selections, quickstart.outer, []
+    )
+    page, _ = report(lost, tmp_path / "report")
+    assert "not recorded" in page.text
+    assert "96.00 ± 0.32" in page.text
+
+
+def test_one_arm_is_reported_without_a_test(tmp_path):
+    page, _ = report(make_results(tmp_path, {"iris": {"only": 0.9}}), tmp_path / "report")
+    assert "a comparison needs a second arm" in page.text
+    assert "tests" not in page.tables
+
+
+def test_a_study_where_every_refit_failed(quickstart, tmp_path):
+    results = edit(quickstart, lambda f: f.inner == -1, status="error", score=np.nan, message="no luck")
+    page, _ = report(results, tmp_path / "report")
+    assert "has no scored outer fold yet" in page.text
+    assert "no luck" in page.text
+
+
+def test_times_are_withheld_with_the_reason_unless_measured(tmp_path, quickstart):
+    assert "Training, wall clock, ms" in report(quickstart, tmp_path / "a")[0].text
+    page, _ = report(make_results(tmp_path, QUICKSTART), tmp_path / "b")
+    assert "No times are compared" in page.text
+    assert "protocol.profile=timing" in page.text
+
+
+def test_names_and_messages_cannot_break_the_page(tmp_path):
+    hostile = "<script>alert(1)</script>&amp;"
+    results = make_results(tmp_path, {hostile: {"$a_b$": 0.9, "c\\d": 0.8}, "e": {"$a_b$": 0.9, "c\\d": 0.8}})
+    results = edit(results, lambda f: f.outer == 0, status="diverged", message=hostile)
+    page, _ = report(results, tmp_path / "report")
+    assert "<script" not in page.source
+    assert hostile in page.text
+
+
+def test_scaling_on_the_whole_dataset_is_owned_up_to(quickstart, tmp_path):
+    quickstart.provenance[0]["study"]["protocol"]["scaling"] = "dataset"
+    page, _ = report(quickstart, tmp_path / "report")
+    assert "test rows included" in page.text
+
+
+def test_a_sweep_is_shown_against_its_first_setting_and_called_exploratory(tmp_path):
+    etas = (1.0, 1.3)
+    means = {
+        name: {f"m[eta={eta}]": base + eta / 100 for eta in etas} for name, base in (("a", 0.8), ("b", 0.9))
+    }
+    results = make_results(tmp_path, means, arms=[arm(f"m[eta={eta}]", "m", eta=eta) for eta in etas])
+    page, _ = report(results, tmp_path / "report")
+    (row,) = page.tables["sweep"][1:]
+    assert row[:6] == ["m: eta", "1.3", "1.0", "2", "2 / 0 / 0", "+0.30"]
+    assert "Exploratory" in page.text
+    assert "figure-sweep" in page.ids
+
+
+def test_other_metrics_are_not_read_as_per_cent(tmp_path):
+    results = make_results(tmp_path, QUICKSTART)
+    results.provenance[0]["study"]["protocol"]["metric"] = "roc_auc"
+    page, _ = report(results, tmp_path / "report")
+    assert page.tables["scores"][1][1] == "0.9600 ± 0.0032"
+    assert "mean area under the ROC curve of 0.9727" in page.text
+
+
+def test_many_arms_are_tested_against_the_first_and_ranked(tmp_path):
+    page, twin = report(make_results(tmp_path, many(9, 5)), tmp_path / "report")
+    assert "every arm against the first, solver0" in page.text
+    assert "figure-ranks" in page.ids
+    assert twin["friedman"]["k"] == 5
+    assert "Of the 4 declared pairs" in twin["answer"]
+
+
+def test_the_summary_for_the_terminal_is_aligned_markdown(quickstart):
+    lines = markdown_summary(quickstart).splitlines()
+    tables = [line for line in lines if line.startswith("|")]
+    assert "| iris          |     96.00 ± 0.32 | **96.70 ± 0.32** |" in tables
+    blocks = re.split(r"\n\n", markdown_summary(quickstart))
+    for block in blocks:
+        rows = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({len(row) for row in rows}) <= 1
