@@ -103,5 +103,5 @@ def mean_seconds(trials: pd.DataFrame) -> dict[tuple[str, str], float]:
     if trials.empty:
         return {}
     seconds = trials["fit_seconds"].fillna(0.0) + trials["predict_seconds"].fillna(0.0)
-    means = seconds.groupby([trials["dataset"], trials["solver"]]).mean()
-    return {(str(dataset), str(solver)): float(mean) for (dataset, solver), mean in means.items()}
+    means = seconds.groupby([trials["dataset"], trials["solver"]]).mean().reset_index(name="seconds")
+    return {(row.dataset, row.solver): float(row.seconds) for row in means.itertuples(index=False)}

@@ -142,12 +142,19 @@ def _print_costs(summary: RunSummary, console: Console) -> None:
         f"in {format_seconds(summary.seconds)}; {summary.failures:,} failed.",
         highlight=False,
     )
-    if summary.worker_share is not None:
-        per_batch = 1000 * summary.orchestration_cpu_seconds / summary.batches
-        storing = 1000 * summary.storing_cpu_seconds / summary.batches
-        console.print(
-            f"Workers spent {summary.worker_share:.0%} of their time inside fit and predict "
-            f"({summary.compile_seconds:.1f} s of compilation apart). "
-            f"Each of {summary.batches:,} batches took {per_batch:.1f} ms of client and scheduler CPU, and {storing:.1f} ms to store.",
-            highlight=False,
-        )
+    if summary.worker_share is None:
+        return
+    console.print(
+        f"Workers spent {summary.worker_share:.0%} of their time inside fit and predict "
+        f"({summary.compile_seconds:.1f} s of compilation apart).",
+        highlight=False,
+    )
+    orchestration, storing = (
+        1000 * seconds / summary.batches
+        for seconds in (summary.orchestration_cpu_seconds, summary.storing_cpu_seconds)
+    )
+    console.print(
+        f"Each of {summary.batches:,} batches took {orchestration:.1f} ms of client and scheduler CPU, "
+        f"and {storing:.1f} ms to store.",
+        highlight=False,
+    )
