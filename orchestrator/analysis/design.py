@@ -87,6 +87,10 @@ def consistent(results: StudyResults, design: Design) -> StudyResults:
         _without(frame, design.other_protocol)
         for frame in (results.trials, results.selections, results.outer)
     )
+    if len(trials):
+        # Trials are read as they stand; the other two may be of a run before the latest change of a solver.
+        current = trials["identity"].unique()
+        selections, outer = (frame[frame["identity"].isin(current)] for frame in (selections, outer))
     fold = [*_CELL, "outer"]
     refits = trials[trials["inner"] == REFIT]
     if "finished_at" in refits:

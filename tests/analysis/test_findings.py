@@ -133,6 +133,21 @@ def test_refits_of_a_running_study_come_from_its_trials(quickstart):
     pd.testing.assert_frame_equal(analyse(running).scores, analyse(quickstart).scores)
 
 
+def test_refits_of_an_earlier_version_of_a_solver_do_not_count(quickstart):
+    outdated = quickstart.outer.assign(
+        identity=quickstart.outer["identity"].replace("wine-mnsvm", "wine-mnsvm-before")
+    )
+    trials = quickstart.trials[
+        ~((quickstart.trials["identity"] == "wine-mnsvm") & (quickstart.trials["inner"] == -1))
+    ]
+    results = StudyResults(
+        quickstart.name, quickstart.folder, trials, quickstart.selections, outdated, quickstart.provenance
+    )
+    scores = analyse(results).scores
+    assert row(scores, dataset="wine", solver="mnsvm")["n_folds"] == 0
+    assert row(scores, dataset="wine", solver="libsvm_l1")["n_folds"] == 5
+
+
 def test_rows_under_another_protocol_are_set_aside_by_name(quickstart):
     latest = quickstart.provenance[0]
     study = latest["study"]
