@@ -124,7 +124,7 @@ def timing(findings: Findings) -> Table:
         rows=[
             [
                 *_names(row, previous),
-                Cell(f"{words.time(scale * row['fit_seconds'])} ± {words.time(scale * row['fit_se'])}"),
+                Cell(_with_error(scale * row["fit_seconds"], scale * row["fit_se"])),
                 Cell(words.time(scale * row["fit_cpu_seconds"])),
                 Cell(words.time(scale * row["predict_seconds"])),
                 Cell(words.time(row["study_seconds"])),
@@ -135,6 +135,10 @@ def timing(findings: Findings) -> Table:
         data=frame,
         text_columns=2,
     )
+
+
+def _with_error(mean: float, error: float) -> str:
+    return f"{words.time(mean)} ± {words.time(error, like=mean)}"
 
 
 def time_unit(frame: pd.DataFrame) -> tuple[str, float]:

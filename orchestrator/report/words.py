@@ -61,15 +61,17 @@ def count(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def time(value: float) -> str:
-    """Print a duration with three significant digits, without its unit."""
+def time(value: float, like: float | None = None) -> str:
+    """Print a duration with three significant digits, or as many decimals as another's, without its unit."""
     if _missing(value):
         return MISSING
+    if like is None:
+        like = value
     if value <= 0:
         return "0"
-    if value >= 1000:
+    if like <= 0 or like >= 1000:
         return f"{value:,.0f}"
-    digits = 2 - math.floor(math.log10(value))
+    digits = 2 - math.floor(math.log10(like))
     return f"{value:.{min(max(digits, 0), 6)}f}"
 
 

@@ -37,6 +37,11 @@ def test_times_have_three_significant_digits(value, text):
     assert words.time(value) == text
 
 
+def test_an_error_has_the_decimals_of_its_mean():
+    assert words.time(0.0646, like=0.806) == "0.065"
+    assert words.time(1.5, like=12345.0) == "2"
+
+
 def test_counts():
     assert [words.count(value) for value in (5, 52.4, 12345.6, math.nan)] == ["5", "52.4", "12,346", "–"]
 
