@@ -10,7 +10,6 @@ _SHOWN = ("coverage", "scores", "tests")
 _SHORT = {
     "tests": (
         "Pair, A − B",
-        "Datasets",
         "Typical difference",
         "p",
         "Smallest possible p",
