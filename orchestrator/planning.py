@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.fold_search import FoldSearch
+from orchestrator.records import StoredTrial
 from orchestrator.runner import Prepared
 from orchestrator.scheduling import CostModel
-from orchestrator.store import StoredTrial
 
 SCORED = ("ok", "timeout")
 """The statuses of trials that have a score."""
@@ -103,5 +103,4 @@ def mean_seconds(trials: pd.DataFrame) -> dict[tuple[str, str], float]:
     if trials.empty:
         return {}
     seconds = trials["fit_seconds"].fillna(0.0) + trials["predict_seconds"].fillna(0.0)
-    means = seconds.groupby([trials["dataset"], trials["solver"]]).mean().reset_index(name="seconds")
-    return {(row.dataset, row.solver): float(row.seconds) for row in means.itertuples(index=False)}
+    return seconds.groupby([trials["dataset"], trials["solver"]]).mean().to_dict()

@@ -36,3 +36,11 @@ class Records:
     def row(self, index: int) -> dict[str, Any]:
         """Return one row as a mapping."""
         return self.constants | {name: values[index] for name, values in self.columns.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTrial:
+    """What a resumed run has to know about a finished trial."""
+
+    status: str
+    score: float

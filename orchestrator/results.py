@@ -1,5 +1,6 @@
 """What the store hands to the analysis and the report: one study's frames and their provenance."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,3 +33,13 @@ class StudyResults:
     selections: pd.DataFrame
     outer: pd.DataFrame
     provenance: list[dict[str, Any]]
+
+
+def current_identities(provenance: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the identities in force: of each dataset × arm, the one its latest run declared."""
+    latest: dict[tuple[str, str], str] = {}
+    for run in provenance:
+        for dataset, arms in run.get("identities", {}).items():
+            for arm, identity in arms.items():
+                latest[dataset, arm] = identity
+    return set(latest.values())

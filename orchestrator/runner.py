@@ -11,11 +11,11 @@ from typing import Any
 from orchestrator.execution import Executor, Outcome
 from orchestrator.fold_search import FoldSearch
 from orchestrator.progress import Progress
-from orchestrator.records import Records
+from orchestrator.records import Records, StoredTrial
 from orchestrator.scheduling import TARGET_SECONDS, CostModel, Shape, WorkQueue
 from orchestrator.search import make_search
 from orchestrator.sources import DataSource
-from orchestrator.store import Store, StoredTrial
+from orchestrator.store import Store
 from orchestrator.study import REFIT, Candidate, Identity, Path, Study
 from orchestrator.worker import WorkOrder, lost_records
 

@@ -11,7 +11,6 @@ import uuid
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from orchestrator.records import Records
-from orchestrator.results import StudyResults
+from orchestrator.records import Records, StoredTrial
+from orchestrator.results import StudyResults, current_identities
 from orchestrator.study import REFIT
 
 SCHEMA_VERSION = 1
@@ -114,14 +113,6 @@ _SMALL_PART_BYTES = 16 << 20
 
 class StoreError(RuntimeError):
     """A study's folder cannot be read or written; the message says which and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredTrial:
-    """What a resumed run has to know about a finished trial."""
-
-    status: str
-    score: float
 
 
 class Store:
@@ -325,16 +316,6 @@ def load_study(name: str, results: str | Path = "results") -> StudyResults:
             f"no study {name!r} in {Path(results)}; {found}. Run one with: svmbench run study={name} …"
         )
     return Store(folder).results()
-
-
-def current_identities(provenance: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Return the identities in force: of each dataset × arm, the one its latest run declared."""
-    latest: dict[tuple[str, str], str] = {}
-    for run in provenance:
-        for dataset, arms in run.get("identities", {}).items():
-            for arm, identity in arms.items():
-                latest[dataset, arm] = identity
-    return set(latest.values())
 
 
 def _part_name() -> str:

@@ -213,7 +213,7 @@ _compiled: set[tuple[Any, ...]] = set()
 
 
 def _compile(arm: Arm, protocol: Protocol, path: Path, split: Split) -> float:
-    """Train once on a few rows, so that no record pays for just-in-time compilation.
+    """Train on a few rows, so that no record pays for just-in-time compilation.
 
     Returns
     -------
@@ -223,6 +223,8 @@ def _compile(arm: Arm, protocol: Protocol, path: Path, split: Split) -> float:
     signature = (
         arm.target,
         str(sorted(arm.params.items(), key=str)),
+        arm.warm_starts,
+        tuple(value for _, value in path.candidates[0].params if isinstance(value, (str, bool))),
         str(type(split.X_train)),
         split.X_train.dtype,
     )
@@ -233,7 +235,8 @@ def _compile(arm: Arm, protocol: Protocol, path: Path, split: Split) -> float:
     rows = _few_of_each_class(split.y_train)
     estimator = make_estimator(arm, protocol, path.candidates[0], path.seed)
     try:
-        estimator.fit(split.X_train[rows], split.y_train[rows]).predict(split.X_test[:2])
+        for _ in range(1 + arm.warm_starts):  # a warm start may run other code than a cold one
+            estimator.fit(split.X_train[rows], split.y_train[rows]).predict(split.X_test[:2])
     except Exception as error:  # the trial itself will tell
         log.info("the warm-up of %s failed: %s", arm.name, describe_error(error))
     return time.perf_counter() - started
