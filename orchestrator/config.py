@@ -59,7 +59,7 @@ class Cluster:
 
     kind: str = "local"
     workers: int | None = None
-    memory_gb: float | None = None
+    memory: float | None = None
     address: str | None = None
 
 
@@ -329,7 +329,7 @@ def _cluster(node: Mapping[str, Any], problems: list[str]) -> Cluster:
     _choice("cluster.kind", node["kind"], problems)
     if node["workers"] is not None:
         _whole("cluster.workers", node["workers"], 1, problems)
-    _positive("cluster.memory_gb", node["memory_gb"], problems)
+    _positive("cluster.memory", node["memory"], problems)
     if node["kind"] == "address" and not node["address"]:
         problems.append("cluster=address needs the scheduler's address: cluster.address=tcp://HOST:PORT")
     return Cluster(**node)

@@ -55,7 +55,9 @@ def refused_value(target: str, params: Mapping[str, Any]) -> str:
     return ""
 
 
-def make_estimator(arm: Arm, protocol: Protocol, candidate: Candidate, seed: int) -> Any:
+def make_estimator(
+    arm: Arm, protocol: Protocol, candidate: Candidate, seed: int, override: Mapping[str, Any] | None = None
+) -> Any:
     """Build the estimator of a trial: the arm's class with its fixed, chosen and derived parameters."""
     kind, accepted = estimator_class(arm.target)
     derived: dict[str, Any] = {"random_state": seed}
@@ -64,4 +66,28 @@ def make_estimator(arm: Arm, protocol: Protocol, candidate: Candidate, seed: int
     if arm.warm_starts:
         derived["warm_start"] = True
     derived = {name: value for name, value in derived.items() if name in accepted}
-    return kind(**{**derived, **arm.params, **candidate.as_dict()})
+    return kind(**{**derived, **arm.params, **candidate.as_dict(), **(override or {})})
+
+
+def takes_shared_gram(arm: Arm, n_samples: int, n_features: int) -> bool:
+    """Whether an arm's trainings can share the Gaussian Gram matrices of their split, and gain from it.
+
+    They can if the class takes `kernel="precomputed"`, the arm's kernel is "rbf" and its γ is a number. A
+    class may say by `prefers_gram(n_samples, n_features)` that it does better without.
+    """
+    kind, accepted = estimator_class(arm.target)
+    if not {"kernel", "gamma"} <= accepted or "kernel" in arm.space:
+        return False
+    estimator = kind(**arm.params)
+    numeric = "gamma" in arm.space or isinstance(arm.params.get("gamma"), (int, float))
+    if estimator.kernel != "rbf" or not numeric:
+        return False
+    if refused_value(arm.target, {**arm.params, "kernel": "precomputed"}):
+        return False
+    prefers = getattr(estimator, "prefers_gram", None)
+    return prefers is None or bool(prefers(n_samples, n_features))
+
+
+def gamma_of(arm: Arm, candidate: Candidate) -> float:
+    """Return γ of a trial: the candidate's, or the arm's own."""
+    return float({**arm.params, **candidate.as_dict()}["gamma"])

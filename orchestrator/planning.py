@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -103,4 +103,5 @@ def mean_seconds(trials: pd.DataFrame) -> dict[tuple[str, str], float]:
     if trials.empty:
         return {}
     seconds = trials["fit_seconds"].fillna(0.0) + trials["predict_seconds"].fillna(0.0)
-    return seconds.groupby([trials["dataset"], trials["solver"]]).mean().to_dict()
+    means = seconds.groupby([trials["dataset"], trials["solver"]]).mean()
+    return cast(dict[tuple[str, str], float], means.to_dict())

@@ -9,10 +9,15 @@ import scipy.sparse
 
 from orchestrator.config import ConfigError, Settings
 from orchestrator.datasets import Dataset, DatasetError
+from orchestrator.estimators import takes_shared_gram
+from orchestrator.gram import DEFAULT_GB, gram_bytes
 from orchestrator.runner import Prepared
 from orchestrator.scheduling import Shape
 from orchestrator.sources import DataSource, prepare_source
-from orchestrator.study import DatasetSpec, Identity
+from orchestrator.study import Arm, DatasetSpec, Identity, Protocol
+
+GRAM_SHARE = 0.5
+"""Share of a worker's memory that the matrices of a split may take."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +47,17 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     problems += _same_content(loaded)
     if problems:
         raise ConfigError(problems)
+    memory_gb = settings.cluster.memory or DEFAULT_GB
     identities = {
-        (name, arm.name): Identity(name, source.fingerprint, source.split_hash, arm, study.protocol)
-        for (name, (source, _)), arm in itertools.product(loaded.items(), study.arms)
+        (name, arm.name): Identity(
+            name,
+            source.fingerprint,
+            source.split_hash,
+            arm,
+            study.protocol,
+            shared_gram=_shares_gram(arm, dataset, study.protocol, memory_gb),
+        )
+        for (name, (source, dataset)), arm in itertools.product(loaded.items(), study.arms)
     }
     shapes = {
         name: Shape(n=dataset.X.shape[0], d=dataset.X.shape[1], classes=len(dataset.classes))
@@ -53,6 +66,13 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     sources = {name: source for name, (source, _) in loaded.items()}
     facts = [_facts(spec, loaded[spec.name][1]) for spec in study.datasets]
     return PreparedStudy(Prepared(study, sources, shapes, identities), facts)
+
+
+def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol, memory_gb: float) -> bool:
+    """Decide for all workers alike, so that numbers do not depend on the host that computes them."""
+    n, d = dataset.X.shape
+    fits = gram_bytes(n, protocol.outer) <= GRAM_SHARE * memory_gb * 2**30
+    return protocol.profile == "throughput" and fits and takes_shared_gram(arm, n, d)
 
 
 def _same_content(loaded: dict[str, tuple[DataSource, Dataset]]) -> list[str]:

@@ -37,6 +37,29 @@ def published_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     return {name: value for name, value in columns.items() if value is not None}
 
 
+def published_path_columns(fitted: Any, n: int) -> list[dict[str, Any]]:
+    """Read the same columns for each of the n trainings of a path that was fitted in one call.
+
+    Its attributes are those of a fitted estimator, each with one value a training, and `sv_share_`.
+    """
+    sources = {
+        "n_iter": ("n_iter_", int),
+        "n_kernel_evals": ("n_kernel_evals_", int),
+        "n_sv": ("n_support_", int),
+        "sv_share": ("sv_share_", float),
+        "gap": ("duality_gap_", float),
+        "objective": ("objective_", float),
+        "converged": ("converged_", bool),
+        "fit_status": ("fit_status_", str),
+    }
+    columns = {
+        name: [kind(value) for value in getattr(fitted, attribute)]
+        for name, (attribute, kind) in sources.items()
+        if hasattr(fitted, attribute)
+    }
+    return [{name: values[index] for name, values in columns.items()} for index in range(n)]
+
+
 def support_vector_share(estimator: Any, y_train: np.ndarray) -> float | None:
     """Return the mean over pair machines of support vectors ÷ training rows of the pair.
 

@@ -185,7 +185,14 @@ class Runner:
             study = self._prepared.study
             source = self._prepared.sources[batch.dataset]
             order = WorkOrder(
-                study.name, self._run_id, source, identity.arm, identity.digest, study.protocol, batch
+                study.name,
+                self._run_id,
+                source,
+                identity.arm,
+                identity.digest,
+                identity.shared_gram,
+                study.protocol,
+                batch,
             )
             self._executor.submit(order)
             self._in_flight += 1

@@ -80,7 +80,7 @@ def _executor(settings: Settings) -> Iterator[Executor]:
             yield executor
     else:
         workers = cluster.workers or psutil.cpu_count(logical=False) or os.cpu_count() or 1
-        with local_executor(workers, cluster.memory_gb) as executor:
+        with local_executor(workers, cluster.memory) as executor:
             yield executor
 
 

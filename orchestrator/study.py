@@ -214,12 +214,23 @@ class Identity:
         Hashes of the dataset's content and of its nested folds.
     arm : Arm
     protocol : Protocol
+    shared_gram : bool
+        Whether trainings share their split's Gram matrices, which are rounded.
     """
 
-    def __init__(self, dataset: str, fingerprint: str, split_hash: str, arm: Arm, protocol: Protocol):
+    def __init__(
+        self,
+        dataset: str,
+        fingerprint: str,
+        split_hash: str,
+        arm: Arm,
+        protocol: Protocol,
+        shared_gram: bool = False,
+    ):
         self.dataset = dataset
         self.arm = arm
         self.protocol = protocol
+        self.shared_gram = shared_gram
         common = {
             "dataset": fingerprint,
             "splits": split_hash,
@@ -227,6 +238,7 @@ class Identity:
             "params": arm.params,
             "package": arm.identity,
             "protocol": asdict(protocol),
+            "shared_gram": shared_gram,
         }
         self.digest = digest(common)
         self._hash = hashlib.sha256(canonical_json(common).encode())

@@ -1,33 +1,26 @@
-"""Run one batch: slice and scale a split, fit, predict, record. This is what runs on the workers.
+"""Run one batch: open its splits, share their Gram matrices, train, record. Workers run this."""
 
-Estimators are known by scikit-learn's protocol alone. A training that fails does not raise: its failure
-is a row like any other.
-"""
-
-import logging
 import time
-import traceback
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import get_scorer
+from threadpoolctl import threadpool_limits
 
-from orchestrator.estimators import make_estimator
+from orchestrator.estimators import gamma_of
+from orchestrator.gram import PRECOMPUTED, SplitGram, open_gram
 from orchestrator.machine import host_name, versions_json
-from orchestrator.published import published_columns
 from orchestrator.records import Records
 from orchestrator.scheduling import Batch
 from orchestrator.sources import DataSource, Split, open_source, open_split
 from orchestrator.study import Arm, Path, Protocol
-
-log = logging.getLogger(__name__)
-
-_MESSAGE_LENGTH = 500
+from orchestrator.training import Clock, train_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +32,7 @@ class WorkOrder:
     source: DataSource
     arm: Arm
     identity: str
+    shared_gram: bool
     protocol: Protocol
     batch: Batch
 
@@ -67,13 +61,13 @@ def run_batch(order: WorkOrder, worker: str = "client") -> BatchResult:
     DatasetError
         When this host cannot get the dataset, or gets another than the client has.
     """
-    warnings.filterwarnings("ignore", category=ConvergenceWarning)  # the records say it: `converged`
+    _settle_process()
     started = time.perf_counter()
     rows: list[dict[str, Any]] = []
     compile_seconds = 0.0
     for path in order.batch.paths:
         split = open_split(order.source, order.protocol, path.outer, path.inner)
-        compiled = _compile(order.arm, order.protocol, path, split)
+        compiled = _compile(order, path, split)
         compile_seconds += compiled
         for row in _run_path(order, path, split):
             row["compile_seconds"] = compiled
@@ -82,6 +76,25 @@ def run_batch(order: WorkOrder, worker: str = "client") -> BatchResult:
     training_seconds = sum(row["fit_seconds"] + row.get("predict_seconds", 0.0) for row in rows)
     records = Records.of(_common_columns(order, worker), rows)
     return BatchResult(records, time.perf_counter() - started, training_seconds, compile_seconds)
+
+
+@cache
+def _settle_process() -> None:
+    """Hold linear algebra to one thread, so that sums are the same everywhere; quiet what rows tell."""
+    threadpool_limits(limits=1)
+    warnings.filterwarnings("ignore", category=ConvergenceWarning)
+
+
+def _run_path(order: WorkOrder, path: Path, split: Split) -> Iterator[dict[str, Any]]:
+    kernel = None
+    clock = Clock()
+    if order.shared_gram:
+        gram = open_gram(order.source, order.protocol, path.outer, path.inner)
+        split, kernel = gram.split(gamma_of(order.arm, path.candidates[0])), PRECOMPUTED
+    gram_seconds = clock.lap("gram")["gram_seconds"] / len(path) if order.shared_gram else 0.0
+    trained = train_path(order.arm, order.protocol, path, split, kernel)
+    for index, row in enumerate(trained):
+        yield _axes(path, index) | row | {"shared_gram": order.shared_gram, "gram_seconds": gram_seconds}
 
 
 def lost_records(order: WorkOrder, message: str) -> Records:
@@ -122,109 +135,26 @@ def _axes(path: Path, index: int) -> dict[str, Any]:
     }
 
 
-# -- one path ------------------------------------------------------------------------------------
-
-
-def _run_path(order: WorkOrder, path: Path, split: Split) -> Iterator[dict[str, Any]]:
-    """Train the candidates of a path in order, each from the last one's solution if the arm does that."""
-    estimator: Any = None
-    for index, candidate in enumerate(path.candidates):
-        warm = estimator is not None and order.arm.warm_starts
-        if warm:
-            estimator.set_params(**candidate.as_dict())
-        else:
-            estimator = make_estimator(order.arm, order.protocol, candidate, path.seed)
-        row = _axes(path, index) | _train(estimator, split, order.protocol)
-        yield row | {"warm_started": warm, "shared_gram": False, "gram_seconds": 0.0}
-        if row["status"] == "error":
-            estimator = None
-
-
-def _train(estimator: Any, split: Split, protocol: Protocol) -> dict[str, Any]:
-    """Fit on the training rows, predict the test rows, and tell how it went and what it cost."""
-    row: dict[str, Any] = {
-        "n_train": len(split.y_train),
-        "n_test": len(split.y_test),
-        "started_at": datetime.now(UTC),
-    }
-    clock = _Clock()
-    try:
-        estimator.fit(split.X_train, split.y_train)
-        row |= clock.lap("fit")
-        predicted = estimator.predict(split.X_test)
-        row |= clock.lap("predict")
-        row |= _scores(estimator, split, predicted, protocol)
-        row |= published_columns(estimator, split.y_train)
-        row |= _verdict(row, protocol)
-    except Exception as error:
-        log.warning("a training failed: %s", estimator, exc_info=True)
-        row |= clock.lap("predict" if "fit_seconds" in row else "fit")
-        row |= {"status": "error", "message": describe_error(error), "score": None}
-    row["finished_at"] = datetime.now(UTC)
-    return row
-
-
-class _Clock:
-    """Measure wall and CPU seconds between laps."""
-
-    def __init__(self) -> None:
-        self._last = (time.perf_counter(), time.process_time())
-
-    def lap(self, name: str) -> dict[str, float]:
-        """Return the columns of the lap that ends now."""
-        wall, cpu = self._last
-        self._last = (time.perf_counter(), time.process_time())
-        return {f"{name}_seconds": self._last[0] - wall, f"{name}_cpu_seconds": self._last[1] - cpu}
-
-
-def _scores(estimator: Any, split: Split, predicted: np.ndarray, protocol: Protocol) -> dict[str, Any]:
-    n_correct = int(np.count_nonzero(predicted == split.y_test))
-    scores = {"n_correct": n_correct, "score": n_correct / len(split.y_test)}
-    if protocol.metric != "accuracy":
-        scores["score"] = float(get_scorer(protocol.metric)(estimator, split.X_test, split.y_test))
-    for name in protocol.also:
-        scores[f"score_{name}"] = float(get_scorer(name)(estimator, split.X_test, split.y_test))
-    return scores
-
-
-def _verdict(row: dict[str, Any], protocol: Protocol) -> dict[str, Any]:
-    """Give a finished training its status: ok, ended by the time limit, or not a number."""
-    objective = row.get("objective", 0.0)
-    if not (np.isfinite(objective) and np.isfinite(row["score"])):
-        message = f"the objective is {objective}, the score {row['score']}"
-        return {"status": "diverged", "message": message, "score": None}
-    limit = protocol.max_seconds
-    if limit is not None and row.get("converged") is False and row["fit_seconds"] >= limit:
-        return {"status": "timeout", "message": f"stopped after {limit:g} s with its best model so far"}
-    return {"status": "ok", "message": ""}
-
-
-def describe_error(error: BaseException) -> str:
-    """Say in one line what was raised and where."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno})" if frames else ""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:_MESSAGE_LENGTH]}{where}"
-
-
 # -- compilation ---------------------------------------------------------------------------------
 
 _compiled: set[tuple[Any, ...]] = set()
 
 
-def _compile(arm: Arm, protocol: Protocol, path: Path, split: Split) -> float:
-    """Train on a few rows, so that no record pays for just-in-time compilation.
+def _compile(order: WorkOrder, path: Path, split: Split) -> float:
+    """Train a path on a few rows, so that no record pays for just-in-time compilation.
 
     Returns
     -------
     float
         Seconds it took; 0 when this process has run the arm on such data before.
     """
+    arm = order.arm
+    params = str(sorted(arm.params.items(), key=str))
     signature = (
         arm.target,
-        str(sorted(arm.params.items(), key=str)),
+        params,
         arm.warm_starts,
-        tuple(value for _, value in path.candidates[0].params if isinstance(value, (str, bool))),
+        order.shared_gram,
         str(type(split.X_train)),
         split.X_train.dtype,
     )
@@ -233,12 +163,11 @@ def _compile(arm: Arm, protocol: Protocol, path: Path, split: Split) -> float:
     _compiled.add(signature)
     started = time.perf_counter()
     rows = _few_of_each_class(split.y_train)
-    estimator = make_estimator(arm, protocol, path.candidates[0], path.seed)
-    try:
-        for _ in range(1 + arm.warm_starts):  # a warm start may run other code than a cold one
-            estimator.fit(split.X_train[rows], split.y_train[rows]).predict(split.X_test[:2])
-    except Exception as error:  # the trial itself will tell
-        log.info("the warm-up of %s failed: %s", arm.name, describe_error(error))
+    few = Split(split.X_train[rows], split.y_train[rows], split.X_test[:2], split.y_test[:2])
+    if order.shared_gram:
+        deque(train_path(arm, order.protocol, path, SplitGram(few).split(1.0), PRECOMPUTED), maxlen=0)
+    else:
+        deque(train_path(arm, order.protocol, path, few), maxlen=0)
     return time.perf_counter() - started
 
 

@@ -19,7 +19,8 @@ from distributed import Client, Future, KilledWorker, LocalCluster, get_worker
 
 from orchestrator.execution import ExecutionError, Outcome
 from orchestrator.machine import host_facts, versions
-from orchestrator.worker import BatchResult, WorkOrder, describe_error, run_batch
+from orchestrator.training import describe_error
+from orchestrator.worker import BatchResult, WorkOrder, run_batch
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from orchestrator.execution import ExecutionError, Outcome
 from orchestrator.machine import host_facts
-from orchestrator.worker import WorkOrder, describe_error, run_batch
+from orchestrator.training import describe_error
+from orchestrator.worker import WorkOrder, run_batch
 
 
 class SerialExecutor:
