@@ -256,10 +256,11 @@ class Runner:
     def _take_lost(self, outcome: Outcome) -> None:
         batch = outcome.order.batch
         log.warning("batch %d of %s × %s: %s", batch.number, batch.dataset, batch.solver, outcome.lost)
-        self._progress.note(f"{batch.dataset} × {batch.solver}: {outcome.lost}; trying again")
         given_up = self._queue.retry(batch)
+        ending = f"given up after {batch.attempt} attempts" if given_up else "trying again"
+        self._progress.note(f"{batch.dataset} × {batch.solver}: {outcome.lost}; {ending}")
         if given_up:
-            message = f"{outcome.lost}, each of {batch.attempt} times that it ran this training alone"
+            message = f"{outcome.lost} in the last of {batch.attempt} attempts"
             self._record(tuple(given_up), lost_records(outcome.order, message))
 
     def _record(self, paths: tuple[Path, ...], records: Records) -> None:

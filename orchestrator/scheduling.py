@@ -21,7 +21,7 @@ BATCHES_LEFT = 16
 """How many batches a worker should still have before it, so that all workers finish together."""
 
 MAX_ATTEMPTS = 3
-"""How many times a path may take its worker down, alone in its batch, before it is given up."""
+"""How many workers a path may take down before it is given up; after the first it travels alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,190 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.scheduling import (
+    LEAST_SECONDS,
+    MAX_ATTEMPTS,
+    TARGET_SECONDS,
+    CostModel,
+    Shape,
+    WorkQueue,
+)
+from orchestrator.study import REFIT, Candidate, Path
+
+SHAPES = {"small": Shape(n=100, d=4, classes=2), "large": Shape(n=20_000, d=100, classes=2)}
+OUTER = INNER = 5
+
+
+def path(length=1, dataset="small", solver="svc", outer=0, inner=0, warm=False, name="p"):
+    candidates = tuple(Candidate.of({"C": 2**power, "name": name}) for power in range(length))
+    keys = tuple(f"{dataset}/{solver}/{outer}/{inner}/{name}/{index}" for index in range(length))
+    return Path(dataset, solver, outer, inner, candidates, keys, seed=0, warm_starts=warm)
+
+
+def work_queue(*paths):
+    queue = WorkQueue(CostModel(SHAPES), OUTER, INNER)
+    queue.add(paths)
+    return queue
+
+
+def batches(queue, slots=2):
+    while batch := queue.next_batch(slots):
+        yield batch
+
+
+def keys_of(batch):
+    return [key for path in batch.paths for key in path.keys]
+
+
+@st.composite
+def many_paths(draw):
+    axes = st.tuples(
+        st.integers(1, 40), st.sampled_from(list(SHAPES)), st.sampled_from(["a", "b"]), st.booleans()
+    )
+    folds = st.tuples(st.integers(0, 2), st.integers(-1, 2))
+    drawn = draw(st.lists(st.tuples(axes, folds), max_size=30))
+    return [
+        path(length, dataset, solver, outer, inner, warm and solver == "a", name=str(number))
+        for number, ((length, dataset, solver, warm), (outer, inner)) in enumerate(drawn)
+    ]
+
+
+@given(many_paths(), st.integers(1, 64), st.data())
+@settings(deadline=None)
+def test_every_trial_is_handed_out_exactly_once(paths, slots, data):
+    costs = CostModel(SHAPES)
+    queue = WorkQueue(costs, OUTER, INNER)
+    late = data.draw(st.integers(0, len(paths)))
+    queue.add(paths[late:])
+    handed_out = []
+    for number, batch in enumerate(batches(queue, slots)):
+        handed_out.append(batch)
+        costs.observe(batch.dataset, batch.solver, batch.expected_seconds, data.draw(st.floats(1e-6, 1e3)))
+        if number == 0:
+            queue.add(paths[:late])
+    queue.add(paths[:late] if not handed_out else [])
+    handed_out += batches(queue, slots)
+    assert sorted(key for batch in handed_out for key in keys_of(batch)) == sorted(
+        key for path in paths for key in path.keys
+    )
+    assert len(queue) == 0
+    assert queue.seconds() == 0
+    assert len({batch.number for batch in handed_out}) == len(handed_out)
+    whole = {path.keys for path in paths if path.warm_starts}
+    for batch in handed_out:
+        assert {(path.dataset, path.solver) for path in batch.paths} == {(batch.dataset, batch.solver)}
+        assert all(path.keys in whole for path in batch.paths if path.warm_starts)
+
+
+def test_cheap_trials_travel_together_for_about_the_target_and_no_longer():
+    queue = work_queue(*(path(8, name=str(number)) for number in range(20_000)))
+    sizes = [next(batches(queue, slots=1)).expected_seconds for _ in range(5)]
+    assert sizes == pytest.approx([TARGET_SECONDS] * 5, rel=0.05)
+
+
+def test_batches_shrink_towards_the_end_but_not_to_crumbs():
+    sizes = [
+        batch.expected_seconds for batch in batches(work_queue(*(path(8) for _ in range(2_000))), slots=2)
+    ]
+    assert sizes[0] > 1.5 * sizes[-2]
+    assert min(sizes[:-1]) > 0.9 * LEAST_SECONDS
+
+
+def test_a_training_dearer_than_the_target_travels_alone():
+    queue = work_queue(path(3, "large"))
+    assert [len(keys_of(batch)) for batch in batches(queue)] == [1, 1, 1]
+
+
+def test_a_cold_path_is_divided_and_its_dearest_trainings_go_first():
+    largest = [batch.paths[0].candidates[0].as_dict()["C"] for batch in batches(work_queue(path(3, "large")))]
+    assert largest == [4, 2, 1]
+
+
+def test_a_warm_path_is_never_divided():
+    (batch,) = batches(work_queue(path(50, "large", warm=True)))
+    assert batch.n_trials == 50
+
+
+def test_the_dearest_dataset_goes_first_and_a_refit_before_all():
+    queue = work_queue(path(), path(dataset="large"), path(solver="other", inner=REFIT))
+    order = [(batch.dataset, batch.paths[0].inner) for batch in batches(queue)]
+    assert order == [("small", REFIT), ("large", 0), ("small", 0)]
+
+
+def test_paths_of_a_split_follow_one_another():
+    queue = work_queue(*(path(outer=outer, inner=inner) for outer in range(3) for inner in range(3)))
+    splits = [(path.outer, path.inner) for batch in batches(queue) for path in batch.paths]
+    assert splits == sorted(splits)
+
+
+# -- lost workers --------------------------------------------------------------------------------
+
+
+def lose(queue, poisonous):
+    """Run the queue with workers that die of the poisonous paths; return survivors and those given up."""
+    done, given_up, attempts = [], [], {}
+    for batch in batches(queue):
+        for lost in batch.paths:
+            attempts[lost] = attempts.get(lost, 0) + 1
+        if poisonous & set(batch.paths):
+            given_up += queue.retry(batch)
+        else:
+            done += batch.paths
+    return done, given_up, attempts
+
+
+def test_only_the_guilty_path_is_given_up():
+    paths = [path(4, name=str(number)) for number in range(10)]
+    done, given_up, attempts = lose(work_queue(*paths), {paths[3]})
+    assert given_up == [paths[3]]
+    assert sorted(done, key=str) == sorted((p for p in paths if p is not paths[3]), key=str)
+    assert attempts[paths[3]] == MAX_ATTEMPTS
+    assert {attempts[p] for p in done} == {2}
+
+
+def test_a_lost_batch_is_tried_again_path_by_path():
+    queue = work_queue(path(2, name="a"), path(2, name="b"))
+    first = queue.next_batch(1)
+    assert (len(first.paths), first.attempt) == (2, 1)
+    assert queue.retry(first) == []
+    assert len(queue) == 2
+    assert [(len(batch.paths), batch.attempt) for batch in batches(queue)] == [(1, 2), (1, 2)]
+
+
+# -- costs ---------------------------------------------------------------------------------------
+
+
+def seconds(costs, dataset="small", solver="svc", refit=False):
+    return costs.training_seconds(dataset, solver, refit, OUTER, INNER)
+
+
+def test_costs_follow_size_folds_and_length():
+    costs = CostModel(SHAPES)
+    assert seconds(costs, "large") > 100 * seconds(costs, "small")
+    assert seconds(costs, refit=True) > seconds(costs)
+    assert costs.seconds(path(7), OUTER, INNER) == pytest.approx(7 * seconds(costs))
+
+
+@pytest.mark.parametrize("truth", [0.01, 1.0, 300.0])
+def test_costs_are_learnt_from_what_finished(truth):
+    costs = CostModel(SHAPES)
+    first = seconds(costs)
+    for _ in range(200):
+        costs.observe("small", "svc", seconds(costs), truth * first)
+    assert seconds(costs) == pytest.approx(truth * first, rel=0.01)
+
+
+def test_a_solver_is_taken_to_be_as_slow_as_on_other_datasets():
+    costs = CostModel(SHAPES)
+    first = {solver: seconds(costs, "large", solver) for solver in ("svc", "other")}
+    costs.observe("small", "svc", 1.0, 10.0)
+    assert seconds(costs, "large", "svc") == pytest.approx(10 * first["svc"])
+    assert seconds(costs, "large", "other") == first["other"]
+
+
+def test_batches_without_a_duration_teach_nothing():
+    costs = CostModel(SHAPES)
+    first = seconds(costs)
+    costs.observe("small", "svc", 1.0, 0.0)
+    assert seconds(costs) == first
