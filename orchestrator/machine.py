@@ -105,7 +105,7 @@ def _source_hash(spec: Any) -> str:
         (path.relative_to(folder).as_posix(), path)
         for folder in folders
         for path in folder.rglob("*.py")
-        if "tests" not in path.parts
+        if "tests" not in path.relative_to(folder).parts
     ]
     if not folders and spec.origin and Path(spec.origin).suffix == ".py":
         files = [(Path(spec.origin).name, Path(spec.origin))]

@@ -256,9 +256,7 @@ class Identity:
 
     def _path(self, outer: int, inner: int, candidates: list[Candidate]) -> Path:
         # A warm-started training depends on those before it: keyed together, a path is one unit of resume.
-        company = (
-            ";".join(map(self._json, candidates)) if self.arm.warm_starts and len(candidates) > 1 else ""
-        )
+        company = ";".join(map(self._json, candidates)) if self.arm.warm_starts else ""
         keys = tuple(
             self._key(f"{outer}|{inner}|{self._json(candidate)}|{company}") for candidate in candidates
         )

@@ -44,7 +44,7 @@ def train_path(
     override = {} if kernel is None else {"kernel": kernel}
     estimator = make_estimator(arm, protocol, path.candidates[0], path.seed, override)
     if _takes_whole_paths(estimator, arm, protocol):
-        yield from _train_whole(estimator, path, split)
+        yield from _train_whole(estimator, path, split, protocol)
         return
     fresh = True
     for candidate in path.candidates:
@@ -135,7 +135,7 @@ def describe_error(error: BaseException) -> str:
 # -- a whole path in one call --------------------------------------------------------------------
 
 
-def _train_whole(estimator: Any, path: Path, split: Split) -> Iterator[Row]:
+def _train_whole(estimator: Any, path: Path, split: Split, protocol: Protocol) -> Iterator[Row]:
     """Train by `fit_path(X, y, Cs)`, predict by `predict_path(X)`, and share the costs out among the rows."""
     values = [candidate.as_dict()[PATH_PARAM] for candidate in path.candidates]
     shared = _sizes(split) | {"started_at": datetime.now(UTC)}
@@ -160,7 +160,7 @@ def _train_whole(estimator: Any, path: Path, split: Split) -> Iterator[Row]:
     for index in range(len(values)):
         row = shared | {name: seconds * share[index] for name, seconds in fit.items()}
         row |= _accuracy(split, predicted[index]) | published[index]
-        yield row | {"status": "ok", "message": "", "warm_started": index > 0}
+        yield row | _verdict(row, protocol) | {"warm_started": index > 0}
 
 
 class Clock:

@@ -153,7 +153,8 @@ def _compile(order: WorkOrder, path: Path, split: Split) -> float:
     signature = (
         arm.target,
         params,
-        arm.warm_starts,
+        tuple(value for _, value in path.candidates[0].params if isinstance(value, (str, bool))),
+        arm.warm_starts and len(path) > 1,
         order.shared_gram,
         str(type(split.X_train)),
         split.X_train.dtype,

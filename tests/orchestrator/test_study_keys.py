@@ -172,6 +172,15 @@ def test_a_warm_training_is_keyed_by_those_it_may_start_from():
     assert not set(short.keys) & set(long.keys)
 
 
+def test_a_training_alone_on_its_path_is_keyed_by_how_paths_are_trained():
+    assert key(arm=replace(ARM, warm_starts=True)) != key()
+
+
+def test_rounded_kernel_values_have_keys_of_their_own():
+    exact, rounded = (Identity("iris", "f", "s", ARM, Protocol(), shared) for shared in (False, True))
+    assert exact.paths(0, 0, [POINT])[0].keys != rounded.paths(0, 0, [POINT])[0].keys
+
+
 def test_a_path_needs_numbers_to_be_ordered():
     with pytest.raises(TypeError, match="C must be a number to order a path, found 'big'"):
         Identity("iris", "f", "s", ARM, Protocol()).paths(0, 0, [Candidate.of({"C": "big"})])
