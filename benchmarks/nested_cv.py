@@ -1,0 +1,161 @@
+"""Nested cross-validation on one core: a study of ours beside scikit-learn's GridSearchCV, in one process.
+
+    python benchmarks/nested_cv.py [--solvers newton,mnsvm] [--data DIR] [--outer-folds N] DATASET…
+
+Both train on the same outer and inner folds, scale to [0, 1] on training rows, search the same 8 × 8 grid
+by mean inner accuracy, refit and score. CPU seconds; compilation apart; ours include scheduling, storing
+and everything else between a configuration and its tables. Datasets beside scikit-learn's own are read from
+--data as NAME.libsvm.xz. `letter` runs one outer fold unless --outer-folds says otherwise.
+"""
+
+import argparse
+import math
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+for library in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
+    os.environ[f"{library}_NUM_THREADS"] = "1"  # before numpy is imported
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.svm import SVC
+
+from orchestrator.config import check_settings, compose_settings
+from orchestrator.datasets import open_prepared
+from orchestrator.execution.serial import SerialExecutor
+from orchestrator.preparation import prepare_study
+from orchestrator.progress import Progress
+from orchestrator.runner import Prepared, Runner
+from orchestrator.splits import Folds
+from orchestrator.store import Store
+
+DEFAULT_DATASETS = ["iris", "wine", "breast_cancer", "digits", "banana", "satimage", "letter"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """CPU seconds and outer accuracies of one nested cross-validation."""
+
+    seconds: float
+    scores: list[float]
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.scores))
+
+    @property
+    def se(self) -> float:
+        return float(np.std(self.scores) / math.sqrt(len(self.scores)))
+
+
+class FirstFolds(Prepared):
+    """A prepared study cut down to its first outer folds."""
+
+    n_outer: int = 5
+
+    def open_searches(self, pair):
+        searches = list(super().open_searches(pair))
+        return searches[: self.n_outer]
+
+
+def measure_ours(dataset: str, solver: str, overrides: list[str], n_outer: int) -> tuple[Measured, Prepared]:
+    """Run a study in this process; a first run on one outer fold's smallest part compiles everything."""
+    with tempfile.TemporaryDirectory() as folder:
+        said = [
+            *overrides,
+            f"study={solver}",
+            f"datasets=[{dataset}]",
+            f"solvers=[{solver}]",
+            f"paths.results={folder}",
+        ]
+        settings = check_settings(compose_settings(said))
+        prepared = prepare_study(settings).prepared
+        cut = FirstFolds(prepared.study, prepared.sources, prepared.shapes, prepared.identities)
+        object.__setattr__(cut, "n_outer", n_outer)
+        store = Store(Path(folder) / solver)
+        with store.lock():
+            planned = {pair: prepared.planned_trials(pair) for pair in prepared.identities}
+            runner = Runner(cut, store, SerialExecutor(), Progress(planned, Console(quiet=True)), "benchmark")
+            cpu = time.process_time()
+            summary = runner.run()
+            seconds = time.process_time() - cpu - summary.compile_seconds
+        outer = store.results().outer
+        return Measured(seconds, outer["score"].tolist()), prepared
+
+
+def measure_sklearn(prepared: Prepared, dataset: str, n_outer: int) -> Measured:
+    """Run scikit-learn's nested loop over the very same folds."""
+    source = prepared.sources[dataset]
+    data, folds = open_prepared(source.folder), Folds.load(Path(source.folder), source.split_hash)
+    space = next(iter(prepared.identities.values())).arm.space
+    grid = {f"svc__{name}": list(values) for name, values in space.items()}
+    X, y = np.asarray(data.X), data.y
+    scores = []
+    cpu = time.process_time()
+    for outer in range(n_outer):
+        train, test = folds.train_test(outer)
+        place = np.full(len(y), -1)
+        place[train] = np.arange(len(train))
+        inner = [
+            tuple(place[rows] for rows in folds.train_test(outer, inner)) for inner in range(folds.n_inner)
+        ]
+        search = GridSearchCV(make_pipeline(MinMaxScaler(), SVC()), grid, cv=inner)
+        search.fit(X[train], y[train])
+        scores.append(search.score(X[test], y[test]))
+    return Measured(time.process_time() - cpu, scores)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("datasets", nargs="*", default=DEFAULT_DATASETS)
+    parser.add_argument("--solvers", default="newton,mnsvm")
+    parser.add_argument("--data", default="data", help="folder of NAME.libsvm.xz files")
+    parser.add_argument("--outer-folds", type=int, help="run only so many of the five outer folds")
+    parser.add_argument("--without-sklearn", action="store_true")
+    options = parser.parse_args()
+    table = Table(
+        "dataset",
+        "solver",
+        "outer folds",
+        "ours, CPU s",
+        "scikit-learn, CPU s",
+        "ratio",
+        "accuracy ours",
+        "scikit-learn",
+    )
+    ratios: dict[str, list[float]] = {}
+    for dataset in options.datasets:
+        n_outer = options.outer_folds or (1 if dataset == "letter" else 5)
+        peer = None
+        for solver in options.solvers.split(","):
+            overrides = [f"paths.data={options.data}", "protocol.profile=throughput"]
+            measure_ours("iris", solver, overrides, 1)  # compile
+            ours, prepared = measure_ours(dataset, solver, overrides, n_outer)
+            if peer is None and not options.without_sklearn:
+                peer = measure_sklearn(prepared, dataset, n_outer)
+            row = [dataset, solver, str(n_outer), f"{ours.seconds:.2f}"]
+            accuracy = f"{100 * ours.mean:.2f} ± {100 * ours.se:.2f}"
+            if peer is None:
+                row += ["", "", accuracy, ""]
+            else:
+                ratios.setdefault(solver, []).append(ours.seconds / peer.seconds)
+                row += [f"{peer.seconds:.1f}", f"1/{peer.seconds / ours.seconds:.1f}", accuracy]
+                row += [f"{100 * peer.mean:.2f} ± {100 * peer.se:.2f}"]
+            table.add_row(*row)
+            print("  ".join(row), flush=True)
+    Console(width=140).print(table)
+    for solver, values in ratios.items():
+        print(f"{solver}: geometric mean 1/{math.exp(-np.mean(np.log(values))):.1f}")
+
+
+if __name__ == "__main__":
+    main()
