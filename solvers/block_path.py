@@ -18,6 +18,10 @@ METHOD_NAMES = {LOW_RANK: "low_rank", PAIR_STEPS: "pair_steps", SUPPORT_NEWTON: 
 
 STEPS_PER_CHUNK = 64
 NEWTON_ROUNDS = 30
+# A second Newton refines what rounding left over from the first.
+NEWTONS = 4
+# Share of ||c||² that a chunk of steps must take off; less is rounding.
+NO_PROGRESS = 1e-15
 # Newton takes over when the steps have cost as much as this many rounds: what a warm-started Newton needs.
 PATIENCE = 3.0
 # Blocks smaller than this are solved by pair steps before a factorisation has paid.
@@ -106,25 +110,23 @@ def solve_block(H, ridge, alpha, g, norm2, tol, max_steps):
         largest = max(largest, diag[i])
     steps, rounds, since_refresh = 0, 0, 0
     cost = 0.0
-    newtons_left = 4
-    gap = np.inf
+    newtons_left = NEWTONS
     while steps < max_steps and norm2 > 0.0:
-        norm2, taken, converged = pair_steps(
+        before = norm2
+        norm2, taken, at_rest = pair_steps(
             H, diag, ridge, alpha, g, norm2, eps, min(STEPS_PER_CHUNK, max_steps - steps)
         )
         steps += taken
         since_refresh += taken
         cost += taken * step_cost(m)
-        at_rest = converged or taken == 0
-        if at_rest:
+        if at_rest or before - norm2 <= NO_PROGRESS * norm2:
             # A step adds at most three roundings of the largest entry to g.
             if since_refresh * 3.4e-16 * largest > 0.005 * eps * norm2:
                 norm2 = refresh(H, ridge, alpha, g)
                 since_refresh = 0
-                continue
-            gap = certified_gap(norm2, g)
-            if gap <= tol or newtons_left == 0:
+            if newtons_left == 0 or certified_gap(norm2, g) <= tol:
                 break
+            at_rest = True
         active = np.sum(g - ridge * alpha < norm2)
         if newtons_left > 0 and (at_rest or cost > PATIENCE * newton_cost(active, m)):
             norm2, used, solved = support_newton(H, ridge, alpha, g, norm2, 0.5 * eps)
