@@ -63,7 +63,6 @@ def open_gram(source: DataSource, protocol: Protocol, outer: int, inner: int) ->
     wanted = (source, protocol, outer, inner)
     held, gram = getattr(_local, "gram", (None, None))
     if gram is None or held != wanted:
-        _local.gram = (None, None)
         gram = SplitGram(open_split(source, protocol, outer, inner))
         _local.gram = (wanted, gram)
     return gram
@@ -103,7 +102,8 @@ _local = threading.local()
 
 
 def _matrices(shapes: Sequence[tuple[int, int]]) -> list[NDArray[np.float32]]:
-    """Return matrices in this thread's one buffer, which grows if need be."""
+    """Return matrices in this thread's one buffer, which grows if need be; who held it before loses it."""
+    _local.gram = (None, None)
     ends = np.cumsum([rows * columns for rows, columns in shapes])
     buffer = getattr(_local, "buffer", None)
     if buffer is None or len(buffer) < ends[-1]:

@@ -83,7 +83,7 @@ def _train(estimator: Any, split: Split, protocol: Protocol) -> Row:
         row |= published_columns(estimator, split.y_train)
         row |= _verdict(row, protocol)
     except Exception as error:
-        log.warning("a training failed: %s", estimator, exc_info=True)
+        log.info("a training failed: %s", estimator, exc_info=True)
         row |= clock.lap("predict" if "fit_seconds" in row else "fit")
         row |= _failure(error)
     row["finished_at"] = datetime.now(UTC)
@@ -147,7 +147,7 @@ def _train_whole(estimator: Any, path: Path, split: Split, protocol: Protocol) -
         predict = clock.lap("predict")
         published = published_path_columns(fitted, len(values))
     except Exception as error:
-        log.warning("the trainings of a path failed: %s", estimator, exc_info=True)
+        log.info("the trainings of a path failed: %s", estimator, exc_info=True)
         end = {"finished_at": datetime.now(UTC)} | _failure(error)
         each = {name: seconds / len(values) for name, seconds in clock.lap("fit").items()}
         for index in range(len(values)):
