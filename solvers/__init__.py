@@ -4,6 +4,7 @@ from solvers.bvm import BallSVC
 from solvers.cvm import CoreSVC
 from solvers.mnsvm import MNSVC
 from solvers.newton import NewtonSVC
+from solvers.smo import SMOSVC
 from solvers.spheresvm import SphereSVC
 
 __all__ = ["MNSVC", "BallSVC", "CoreSVC", "NewtonSVC", "SphereSVC"]

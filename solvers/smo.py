@@ -1,0 +1,219 @@
+"""SMO for the L1 and the L2 support vector machine with a bias constraint: the baselines, as LIBSVM solves them."""
+
+import time
+
+import numpy as np
+
+from solvers.base import KernelSVC, Solution, check_choice, check_count, check_number
+from solvers.kernels import GRAM, kernel_diagonal
+from solvers.smo_rows import rows_of
+from solvers.smo_steps import OPTIMAL, ROW_MISSING, STALLED, smo_steps
+
+STEPS_BEFORE_SHRINKING = 1000
+# Leaving samples out pays when at least this share of the active ones goes.
+WORTH_SHRINKING = 0.3
+# Near the solution all samples are looked at once more before the last steps, as LIBSVM does.
+UNSHRINK_AT = 10.0
+
+
+class SMOSVC(KernelSVC):
+    """Support vector machine by sequential minimal optimisation.
+
+    The dual with its constraint Σ α_i y_i = 0 (the bias is not penalised), second-order working-set selection (Fan, Chen &
+    Lin 2005), shrinking (Joachims 1999) and LIBSVM's stopping rule.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Penalty of the slacks.
+    loss : {"l1", "l2"}, default="l1"
+        "l1": C Σ ξ_i, so 0 ≤ α_i ≤ C, as in `sklearn.svm.SVC`. "l2": ½ C Σ ξ_i², so α_i ≥ 0 on the kernel k + δ_ij / C. This is
+        the modified L2 SVM of `NewtonSVC` but for the bias: there it is part of the kernel and penalised.
+    kernel : {"rbf", "linear", "poly", "sigmoid", "imq", "precomputed"} or callable, default="rbf"
+        See `solvers.kernels`. A callable gets two arrays of samples and returns their kernel matrix.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width γ of the kernel, as in `sklearn.svm.SVC`.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1.0
+        Constant of the poly, sigmoid and imq kernels.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of the margin.
+    shrinking : bool, default=True
+        Leave out samples whose weights are at a bound and look like staying there.
+    cache_size : float, default=200
+        Megabytes for kernel rows.
+    max_iter : int, default=-1
+        Limit of the steps of a machine; −1 for none.
+    max_seconds : float, optional
+        Limit of the wall time of `fit`.
+
+    Attributes
+    ----------
+    objective_ : float
+        Dual objective ½ αᵀQα − Σ α_i, summed over the machines: the number that LIBSVM prints as "obj".
+    gap_, duality_gap_ : float
+        Primal minus dual objective as a share of the primal one; the largest of the machines.
+
+    See `solvers.base.KernelSVC` for the others.
+    """
+
+    def __init__(
+        self,
+        C=1.0,
+        *,
+        loss="l1",
+        kernel="rbf",
+        gamma="scale",
+        degree=3,
+        coef0=1.0,
+        tol=1e-3,
+        shrinking=True,
+        cache_size=200,
+        max_iter=-1,
+        max_seconds=None,
+    ):
+        self.C = C
+        self.loss = loss
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+
+    def _validate_params(self):
+        super()._validate_params()
+        check_choice("loss", self.loss, ("l1", "l2"))
+        check_number("tol", self.tol, "a number > 0", lambda v: 0 < v < np.inf)
+        check_number("cache_size", self.cache_size, "a number of megabytes > 0", lambda v: v > 0)
+        if self.max_iter != -1:
+            check_count("max_iter", self.max_iter)
+
+    def _solve(self, problem):
+        state = _State(problem, self.loss, 1e6 * self.cache_size)
+        max_iter = np.inf if self.max_iter == -1 else self.max_iter
+        status = _minimise(state, float(self.tol), self.shrinking, max_iter, problem.deadline)
+        return state.solution(status)
+
+
+class _State:
+    """Weights β_i = y_i α_i of all samples, and which of them are active."""
+
+    def __init__(self, problem, loss, cache_bytes):
+        n = problem.rows.size
+        self.y = np.where(np.arange(n) < problem.class_start[1], 1.0, -1.0)
+        C = np.broadcast_to(problem.C, (n,))
+        limit = C if loss == "l1" else np.full(n, np.inf)
+        self.C, self.loss = C, loss
+        self.low = np.where(self.y > 0, 0.0, -limit)
+        self.high = np.where(self.y > 0, limit, 0.0)
+        self.ridge = np.zeros(n) if loss == "l1" else 1.0 / C
+        self.store = rows_of(problem, cache_bytes)
+        if problem.kernel.kind == GRAM:
+            diagonal = kernel_diagonal(problem.X, problem.kernel)[problem.rows]
+        else:
+            diagonal = kernel_diagonal(problem.X[problem.rows], problem.kernel)
+        self.diag = diagonal + self.ridge
+        self.beta = np.zeros(n)
+        self.F = -self.y
+        self.active = np.arange(n)
+        self.steps = 0
+
+    def advance(self, tol, max_steps):
+        """Take steps with the active samples; return the status of `smo_steps`."""
+        a = self.active
+        F, beta = self.F[a], self.beta[a]
+        fixed = (self.low[a], self.high[a], self.diag[a], self.ridge[a])
+        while True:
+            store = self.store
+            status, steps, wanted = smo_steps(
+                store.rows, store.slot, store.clock, F, beta, *fixed, tol, max_steps
+            )
+            self.steps += steps
+            max_steps -= steps
+            if status != ROW_MISSING:
+                break
+            store.fetch(wanted)
+        self.F[a], self.beta[a] = F, beta
+        return status
+
+    def violation(self):
+        """Return min F over weights that can grow and max F over those that can shrink, among the active."""
+        a = self.active
+        F, beta = self.F[a], self.beta[a]
+        can_grow, can_shrink = beta < self.high[a], beta > self.low[a]
+        return F[can_grow].min(initial=np.inf), F[can_shrink].max(initial=-np.inf)
+
+    def shrink(self):
+        """Leave out active samples at a bound that want to move beyond it (Fan, Chen & Lin 2005, section 4)."""
+        a = self.active
+        lowest, highest = self.violation()
+        F, beta = self.F[a], self.beta[a]
+        rests = ((beta <= self.low[a]) & (F > highest)) | ((beta >= self.high[a]) & (F < lowest))
+        if np.count_nonzero(rests) >= WORTH_SHRINKING * a.size:
+            self.active = a[~rests]
+            self.store.activate(self.active)
+
+    def unshrink(self):
+        """Make all samples active and bring the gradient of the others up to date."""
+        others = np.setdiff1d(np.arange(self.beta.size), self.active)
+        support = np.flatnonzero(self.beta)
+        product = self.store.product(others, support, self.beta[support])
+        self.F[others] = product + self.ridge[others] * self.beta[others] - self.y[others]
+        self.active = np.arange(self.beta.size)
+        self.store.activate(self.active)
+
+    def solution(self, status):
+        """Describe the machine: bias from the free weights, and the gap between primal and dual."""
+        self.active = np.arange(self.beta.size)
+        free = (self.beta > self.low) & (self.beta < self.high)
+        bias = -self.F[free].mean() if free.any() else -0.5 * sum(self.violation())
+        alpha = np.abs(self.beta)
+        # β·F = βᵀQβ - Σα
+        quadratic = float(self.beta @ self.F + alpha.sum())
+        dual = alpha.sum() - 0.5 * quadratic
+        # f(x_i) is F_i + y_i without the ridge's share.
+        slack = np.maximum(0.0, -self.y * (self.F - self.ridge * self.beta + bias))
+        norm2 = quadratic - float(self.ridge @ self.beta**2)
+        loss = self.C @ slack if self.loss == "l1" else 0.5 * self.C @ slack**2
+        primal = 0.5 * norm2 + loss
+        support = np.flatnonzero(self.beta)
+        return Solution(
+            support=support,
+            alpha=alpha[support],
+            bias=np.array([bias]),
+            objective=-float(dual),
+            gap=float(max(0.0, primal - dual) / primal) if primal > 0 else 0.0,
+            n_iter=self.steps,
+            n_kernel_evals=int(self.store.evaluations),
+            status=status,
+        )
+
+
+def _minimise(state, tol, shrinking, max_iter, deadline):
+    """Take steps and shrink until all samples together are optimal; return the status of the fit."""
+    n = state.beta.size
+    interval = min(n, STEPS_BEFORE_SHRINKING) if shrinking else STEPS_BEFORE_SHRINKING
+    looked_again = False
+    while True:
+        status = state.advance(tol, int(min(interval, max_iter - state.steps)))
+        whole = state.active.size == n
+        ended = 1 if state.steps >= max_iter else 2 if time.monotonic() > deadline else None
+        if status == OPTIMAL and whole:
+            return 0
+        if ended is not None or (status == STALLED and whole):
+            if not whole:
+                state.unshrink()
+            return 3 if ended is None else ended
+        if status in (OPTIMAL, STALLED):
+            state.unshrink()
+        elif shrinking:
+            lowest, highest = state.violation()
+            if not whole and not looked_again and highest - lowest <= UNSHRINK_AT * tol:
+                looked_again = True
+                state.unshrink()
+            state.shrink()

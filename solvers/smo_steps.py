@@ -1,0 +1,107 @@
+"""Sequential minimal optimisation with second-order working-set selection (Fan, Chen & Lin 2005).
+
+In the signed weights ``β_i = y_i α_i`` the dual of a support vector machine is ``min ½ βᵀ(K + diag(ridge))β - yᵀβ`` over
+``low <= β <= high``, ``Σ β = 0``. The L1 loss has a box and no ridge; the L2 loss has half-lines and ``ridge = 1 / C``. With the
+gradient ``F`` the solution is optimal to ``tol`` when ``max F over {β > low} - min F over {β < high} <= tol``: LIBSVM's rule.
+
+The loops carry an index in the lowest bits of an integer that sorts like the value (see `solvers.pair_steps`).
+"""
+
+import numpy as np
+from numba import njit
+
+from solvers.pair_steps import (
+    INDEX_BITS,
+    LARGEST,
+    SMALLEST_DISTANCE2,
+    VALUE_BITS,
+    float_bits,
+    ordered_key,
+)
+
+OPTIMAL, PAUSED, ROW_MISSING, STALLED = range(4)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def lowest_and_highest(F, can_grow, can_shrink):
+    """Index of the smallest F among the weights that can grow, and of the largest among those that can shrink."""
+    best = LARGEST
+    worst = LARGEST
+    for i in range(F.size):
+        key = ordered_key(F[i], np.int64(i))
+        best = min(best, key if can_grow[i] else LARGEST)
+        key = ordered_key(-F[i], np.int64(i))
+        worst = min(worst, key if can_shrink[i] else LARGEST)
+    return best & INDEX_BITS, worst & INDEX_BITS
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def second_order_choice(F, can_shrink, row, diag, F_i, diag_i):
+    """Index j that can shrink, with ``F_j > F_i`` and the largest ``(F_j - F_i)² / D_ij``; -1 when there is none."""
+    best = np.int64(0)
+    for j in range(F.size):
+        difference = F[j] - F_i
+        distance2 = diag[j] + diag_i - 2.0 * row[j]
+        distance2 = distance2 if distance2 > SMALLEST_DISTANCE2 else SMALLEST_DISTANCE2
+        score = difference * difference / distance2
+        score = score if difference > 0.0 else 0.0
+        score = score if can_shrink[j] else 0.0
+        best = max(best, (float_bits(score) & VALUE_BITS) | np.int64(j))
+    return best & INDEX_BITS if best > INDEX_BITS else np.int64(-1)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def smo_steps(rows, slot, clock, F, beta, low, high, diag, ridge, tol, max_steps):
+    """Take steps until optimal, out of steps, or in want of a kernel row.
+
+    Parameters
+    ----------
+    rows : array (n_slots, n)
+        Kernel rows at hand; that of sample i is ``rows[slot[i]]``, missing where ``slot[i] < 0``.
+    slot : int64 array (n,)
+    clock : int64 array (n_slots + 1,)
+        When each row was last used; the last entry is the time.
+    F, beta : arrays (n,), changed in place
+    low, high, diag, ridge : arrays (n,)
+        Bounds; ``k(x, x) + ridge``; ridge.
+    tol : float
+    max_steps : int
+
+    Returns
+    -------
+    status : int
+    steps : int
+    wanted : int
+        The sample whose row is missing, or -1.
+    """
+    n = F.size
+    can_grow = beta < high
+    can_shrink = beta > low
+    for step in range(max_steps):
+        i, worst = lowest_and_highest(F, can_grow, can_shrink)
+        if F[worst] - F[i] <= tol:
+            return OPTIMAL, step, -1
+        if slot[i] < 0:
+            return ROW_MISSING, step, i
+        clock[-1] += 1
+        clock[slot[i]] = clock[-1]
+        row_i = rows[slot[i]]
+        j = second_order_choice(F, can_shrink, row_i, diag, F[i], diag[i])
+        if j < 0:
+            return STALLED, step, -1
+        if slot[j] < 0:
+            return ROW_MISSING, step, j
+        clock[slot[j]] = clock[-1]
+        row_j = rows[slot[j]]
+        distance2 = max(diag[i] + diag[j] - 2.0 * row_i[j], SMALLEST_DISTANCE2)
+        room_i, room_j = high[i] - beta[i], beta[j] - low[j]
+        delta = min((F[j] - F[i]) / distance2, room_i, room_j)
+        beta[i] = high[i] if delta == room_i else beta[i] + delta
+        beta[j] = low[j] if delta == room_j else beta[j] - delta
+        can_grow[i], can_shrink[i] = beta[i] < high[i], beta[i] > low[i]
+        can_grow[j], can_shrink[j] = beta[j] < high[j], beta[j] > low[j]
+        for t in range(n):
+            F[t] += delta * (row_i[t] - row_j[t])
+        F[i] += delta * ridge[i]
+        F[j] -= delta * ridge[j]
+    return PAUSED, max_steps, -1
