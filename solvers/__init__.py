@@ -7,4 +7,4 @@ from solvers.newton import NewtonSVC
 from solvers.smo import SMOSVC
 from solvers.spheresvm import SphereSVC
 
-__all__ = ["MNSVC", "BallSVC", "CoreSVC", "NewtonSVC", "SphereSVC"]
+__all__ = ["MNSVC", "SMOSVC", "BallSVC", "CoreSVC", "NewtonSVC", "SphereSVC"]
