@@ -34,6 +34,7 @@ from solvers.multiclass import (
     pairwise_decisions,
     votes,
 )
+from solvers.platt import PlattMixin
 
 BLOCK_VALUES = 1 << 20  # kernel values of a block of predictions (8 MB)
 
@@ -75,7 +76,7 @@ REASONS = {
 }
 
 
-class KernelSVC(ClassifierMixin, BaseEstimator):
+class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
     """Base of the support vector classifiers.
 
     Attributes
@@ -161,6 +162,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             )
             members.append(member)
         self._publish(X, rows, class_start, scale, solutions, members, at_once)
+        if getattr(self, "probability", False):
+            self._fit_probability(X, y, sample_weight)
         return self
 
     def decision_function(self, X):

@@ -65,6 +65,8 @@ class NewtonSVC(KernelSVC):
         Limit of the wall time of `fit`.
     warm_start : bool, default=False
         Start a `fit` on the same samples and labels from the weights of the last one.
+    probability : bool, default=False
+        Provide `predict_proba`, at the cost of five more trainings (Platt 1999).
 
     Attributes
     ----------
@@ -90,6 +92,7 @@ class NewtonSVC(KernelSVC):
         max_iter=-1,
         max_seconds=None,
         warm_start=False,
+        probability=False,
     ):
         self.C = C
         self.kernel = kernel
@@ -104,6 +107,7 @@ class NewtonSVC(KernelSVC):
         self.max_iter = max_iter
         self.max_seconds = max_seconds
         self.warm_start = warm_start
+        self.probability = probability
 
     def _validate_params(self):
         super()._validate_params()

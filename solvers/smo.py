@@ -47,6 +47,8 @@ class SMOSVC(KernelSVC):
         Limit of the steps of a machine; −1 for none.
     max_seconds : float, optional
         Limit of the wall time of `fit`.
+    probability : bool, default=False
+        Provide `predict_proba`, at the cost of five more trainings (Platt 1999).
 
     Attributes
     ----------
@@ -72,6 +74,7 @@ class SMOSVC(KernelSVC):
         cache_size=200,
         max_iter=-1,
         max_seconds=None,
+        probability=False,
     ):
         self.C = C
         self.loss = loss
@@ -84,6 +87,7 @@ class SMOSVC(KernelSVC):
         self.cache_size = cache_size
         self.max_iter = max_iter
         self.max_seconds = max_seconds
+        self.probability = probability
 
     def _validate_params(self):
         super()._validate_params()
