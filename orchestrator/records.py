@@ -27,7 +27,7 @@ class Records:
         return cls(constants, {name: [row.get(name) for row in rows] for name in names})
 
     def __len__(self) -> int:
-        return len(self.columns["key"])
+        return len(next(iter(self.columns.values()), ()))
 
     def outcomes(self) -> Iterator[tuple[str, float | None]]:
         """Yield status and score of each row; the score of a failed trial is None."""

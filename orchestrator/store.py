@@ -163,24 +163,18 @@ class Store:
 
     def append(self, batches: Iterable[Records]) -> None:
         """Write the rows of finished trials as one new part, whole or not at all."""
-        tables = [_to_table(records) for records in batches]
+        tables = [_to_table(records, TRIAL_SCHEMA) for records in batches]
         if tables:
             self._write(_unify(tables), self.trials_folder / _part_name())
 
     def write_outer(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace `outer.parquet`, one row per refit."""
-        rows = list(rows)
-        self._write(
-            pa.Table.from_pylist(rows, schema=_schema_for(TRIAL_SCHEMA, rows)), self.folder / "outer.parquet"
-        )
+        self._write(_to_table(Records.of({}, list(rows)), TRIAL_SCHEMA), self.folder / "outer.parquet")
 
     def write_selections(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace `selections.parquet`, one row per dataset × arm × outer fold."""
-        rows = list(rows)
-        self._write(
-            pa.Table.from_pylist(rows, schema=_schema_for(SELECTION_SCHEMA, rows)),
-            self.folder / "selections.parquet",
-        )
+        table = _to_table(Records.of({}, list(rows)), SELECTION_SCHEMA)
+        self._write(table, self.folder / "selections.parquet")
 
     def write_provenance(self, run_id: str, facts: Mapping[str, Any]) -> None:
         """Replace `provenance/<run_id>.json`."""
@@ -224,7 +218,8 @@ class Store:
                 tables = [table for part in self._parts() if (table := _read_part(part, columns)) is not None]
             except FileNotFoundError:
                 continue  # a running study merged a part between our listing and our reading
-            return _unique(_unify(tables or [TRIAL_SCHEMA.empty_table()]))
+            empty = TRIAL_SCHEMA.empty_table()
+            return _unique(_unify([empty if columns is None else empty.select(columns), *tables]))
 
     def stored(self) -> dict[str, StoredTrial]:
         """Map the key of every stored trial to its status and score."""
@@ -352,46 +347,49 @@ def _sync_folder(folder: Path) -> None:
 def _read_part(path: Path, columns: list[str] | None = None) -> pa.Table | None:
     """Read one file, or warn and return None when it is damaged: its trials will run again."""
     try:
-        file = pq.ParquetFile(path)
+        with pq.ParquetFile(path) as file:
+            version = int((file.schema_arrow.metadata or {}).get(_VERSION_KEY, b"1"))
+            if version > SCHEMA_VERSION:
+                raise StoreError(
+                    f"{path} has schema version {version}, this svmbench reads up to {SCHEMA_VERSION}; "
+                    f"upgrade svmbench, or choose another study name"
+                )
+            return file.read(columns=columns)
     except FileNotFoundError:
         raise
-    except (pa.ArrowInvalid, OSError) as error:
-        warnings.warn(f"{path} is damaged and left out ({error}); its trials will run again", stacklevel=3)
+    except (pa.ArrowException, OSError) as error:
+        reason = " ".join(str(error).split())
+        warnings.warn(f"{path} is damaged and left out ({reason}); its trials will run again", stacklevel=2)
         return None
-    with file:
-        version = int((file.schema_arrow.metadata or {}).get(_VERSION_KEY, b"1"))
-        if version > SCHEMA_VERSION:
-            raise StoreError(
-                f"{path} has schema version {version}, this svmbench reads up to {SCHEMA_VERSION}; "
-                f"upgrade svmbench, or choose another study name"
-            )
-        return file.read(columns=columns)
 
 
-def _to_table(records: Records) -> pa.Table:
+def _to_table(records: Records, schema: pa.Schema) -> pa.Table:
+    """Return rows as a table with the fixed columns and the `param_*` and `score_*` that the rows bring."""
     columns = {name: [value] * len(records) for name, value in records.constants.items()} | records.columns
-    fixed = {field.name: field.type for field in TRIAL_SCHEMA}
-    names = [*fixed, *sorted(name for name in columns if name not in fixed)]
-    arrays = [
-        pa.array(columns[name], type=fixed.get(name) or _param_type(columns[name]))
-        if name in columns
-        else pa.nulls(len(records), fixed[name])
-        for name in names
-    ]
-    return pa.table(arrays, names=names)
+    fixed = {field.name: field.type for field in schema}
+    arrays = {
+        name: pa.array(columns[name], type=kind) if name in columns else pa.nulls(len(records), kind)
+        for name, kind in fixed.items()
+    }
+    arrays |= {name: _param_array(columns[name]) for name in sorted(columns.keys() - fixed.keys())}
+    return pa.table(arrays)
 
 
-def _schema_for(fixed: pa.Schema, rows: list[Mapping[str, Any]]) -> pa.Schema:
-    """Return the fixed schema with the `param_*` and `score_*` columns that the rows bring."""
-    known = set(fixed.names)
-    names = sorted({name for row in rows for name in row if name not in known})
-    return pa.schema([*fixed, *((name, _param_type(row.get(name) for row in rows)) for name in names)])
+def _param_array(values: Iterable[Any]) -> pa.Array:
+    """Hold numbers as numbers, and anything else as words."""
+    values = list(values)
+    if all(value is None or _is_number(value) for value in values):
+        return pa.array(values, pa.float64())
+    return pa.array([value if value is None else _word(value) for value in values], pa.string())
 
 
-def _param_type(values: Iterable[Any]) -> pa.DataType:
-    present = [value for value in values if value is not None]
-    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in present)
-    return pa.float64() if numbers else pa.string()
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _word(value: Any) -> str:
+    """Spell a value as `_as_words` spells a column of them."""
+    return pa.scalar(float(value)).cast(pa.string()).as_py() if _is_number(value) else str(value)
 
 
 def _unify(tables: list[pa.Table]) -> pa.Table:

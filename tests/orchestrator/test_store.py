@@ -1,0 +1,423 @@
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from orchestrator import load_study
+from orchestrator.records import Records
+from orchestrator.results import current_identities
+from orchestrator.store import SCHEMA_VERSION, TRIAL_SCHEMA, Store, StoreError
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def trial(key, status="ok", score=0.5, minute=0, inner=0, **columns):
+    return {
+        "key": key,
+        "identity": "i",
+        "dataset": "iris",
+        "solver": "svc",
+        "outer": 0,
+        "inner": inner,
+        "status": status,
+        "message": "",
+        "score": score,
+        "finished_at": START + timedelta(minutes=minute),
+        **columns,
+    }
+
+
+def records(*rows):
+    return Records.of({"study": "s"}, rows)
+
+
+def keys(store):
+    return sorted(store.trials()["key"])
+
+
+def parts(store):
+    return sorted(store.trials_folder.glob("part-*.parquet"))
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(tmp_path / "results" / "s")
+    store.lock().release()  # makes the folders
+    return store
+
+
+# -- appending and reading -----------------------------------------------------------------------
+
+
+def test_what_is_appended_is_read_back(store):
+    started = datetime(2026, 1, 1, 12, 30, tzinfo=UTC)
+    store.append([records(trial("a", n_sv=7, started_at=started, converged=True, param_C=4.0), trial("b"))])
+    row = store.trials().iloc[0]
+    assert (row["key"], row["n_sv"], row["converged"], row["study"]) == ("a", 7, True, "s")
+    assert row["started_at"] == started
+    assert row["param_C"] == 4.0
+    assert pd.isna(store.trials().iloc[1]["n_sv"])
+
+
+def test_every_column_of_the_schema_is_there_from_the_first_row(store):
+    store.append([records(trial("a", param_gamma=1.0, param_C=1.0, score_f1=0.1))])
+    names = list(store.trials())
+    assert set(TRIAL_SCHEMA.names) <= set(names)
+    assert names[names.index("inner") + 1 :][:2] == ["param_C", "param_gamma"]
+    assert names[names.index("score") + 1] == "score_f1"
+
+
+def test_rows_come_back_in_canonical_order_whatever_the_order_of_arrival(store):
+    rows = [
+        trial(f"{dataset}{outer}{inner}{C}", dataset=dataset, outer=outer, inner=inner, param_C=C)
+        for dataset in ("b", "a")
+        for outer in (1, 0)
+        for inner in (0, -1)
+        for C in (16.0, 4.0)
+    ]
+    for row in rows:
+        store.append([records(row)])
+    axes = ["dataset", "outer", "inner", "param_C"]
+    found = list(store.trials()[axes].itertuples(index=False, name=None))
+    assert found == sorted(tuple(row[name] for name in axes) for row in rows)
+
+
+def test_nothing_appended_is_no_part(store):
+    store.append([])
+    assert not parts(store)
+    assert store.trials().empty
+    assert store.stored() == {}
+    assert store.outer_rows() == store.selection_rows() == []
+
+
+def test_an_append_is_one_whole_file_under_its_final_name(store):
+    store.append([records(trial("a")), records(trial("b"), trial("c"))])
+    assert [path.name for path in store.trials_folder.iterdir()] == [path.name for path in parts(store)]
+    assert len(parts(store)) == 1
+
+
+def test_temporary_files_are_ignored(store):
+    store.append([records(trial("a"))])
+    (store.trials_folder / ".part-x.parquet.1234.tmp").write_bytes(b"half a row")
+    assert keys(store) == ["a"]
+    store.compact()
+    assert keys(store) == ["a"]
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 and then nothing", None], ids=["empty", "garbage", "half"])
+def test_a_damaged_part_is_named_and_left_out(store, content):
+    store.append([records(trial("a"))])
+    store.append([records(trial("b"))])
+    damaged = next(path for path in parts(store) if pq.read_table(path)["key"][0].as_py() == "b")
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[: len(whole) // 2] if content is None else content)
+    with pytest.warns(UserWarning, match=f"{damaged.name} is damaged and left out"):
+        assert store.stored().keys() == {"a"}
+    with pytest.warns(UserWarning, match="its trials will run again"):
+        store.compact()
+    assert damaged.exists()  # it may hold what somebody can rescue
+
+
+def test_a_part_whose_pages_are_damaged_is_left_out_too(store):
+    store.append([records(*(trial(f"{number:032d}") for number in range(200)))])
+    (part,) = parts(store)
+    content = bytearray(part.read_bytes())
+    content[10:400] = os.urandom(390)
+    part.write_bytes(content)
+    with pytest.warns(UserWarning, match="is damaged and left out"):
+        assert store.stored() == {}
+
+
+def test_a_derived_table_that_is_damaged_is_as_good_as_none(store):
+    store.write_selections([{"dataset": "iris", "outer": 0}])
+    (store.folder / "selections.parquet").write_bytes(b"nothing")
+    with pytest.warns(UserWarning, match=r"selections.parquet is damaged"):
+        assert store.selection_rows() == []
+
+
+# -- repeated keys -------------------------------------------------------------------------------
+
+
+def test_a_repeated_key_counts_once_ok_before_failed_then_the_latest(store):
+    store.append([records(trial("a", score=0.1, minute=1), trial("b", "error", None, minute=9))])
+    store.append([records(trial("a", score=0.2, minute=2), trial("b", score=0.7, minute=3))])
+    store.append([records(trial("a", "worker_lost", None, minute=5))])
+    found = {key: (stored.status, stored.score) for key, stored in store.stored().items()}
+    assert found == {"a": ("ok", 0.2), "b": ("ok", 0.7)}
+
+
+def test_a_failed_trial_has_no_score(store):
+    store.append([records(trial("a", "error", None), trial("b", "timeout", 0.25))])
+    assert pd.isna(store.stored()["a"].score)
+    assert store.stored()["b"].score == 0.25
+
+
+def test_refits_are_found_by_key(store):
+    store.append([records(trial("a"), trial("r", inner=-1, n_sv=3))])
+    assert store.refits().keys() == {"r"}
+    assert store.refits()["r"]["n_sv"] == 3
+
+
+# -- compaction ----------------------------------------------------------------------------------
+
+
+def test_compaction_leaves_one_part_with_every_key_once(store):
+    for number in range(6):
+        store.append([records(trial(f"k{number % 4}", minute=number), trial(f"only{number}"))])
+    before = store.trials()
+    store.compact()
+    assert len(parts(store)) == 1
+    pd.testing.assert_frame_equal(store.trials(), before)
+    assert pq.read_metadata(parts(store)[0]).num_rows == len(before)
+
+
+def test_a_compaction_killed_half_way_loses_nothing_and_doubles_nothing(store, monkeypatch):
+    for number in range(5):
+        store.append([records(trial(f"k{number}"))])
+    before = store.trials()
+    killed_at = parts(store)[2]
+    unlink = type(killed_at).unlink
+
+    def die(path, *arguments, **options):
+        if path == killed_at:
+            raise SystemExit("killed")
+        unlink(path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(killed_at), "unlink", die)
+        with pytest.raises(SystemExit):
+            store.compact()
+    assert len(parts(store)) == 4
+    pd.testing.assert_frame_equal(store.trials(), before)
+    store.compact()
+    assert len(parts(store)) == 1
+    pd.testing.assert_frame_equal(store.trials(), before)
+
+
+def test_a_running_study_merges_its_small_parts_only(store, monkeypatch):
+    monkeypatch.setattr("orchestrator.store._SMALL_PART_BYTES", 20_000)
+    store.append([records(*(trial(os.urandom(16).hex()) for _ in range(2_000)))])
+    (large,) = parts(store)
+    for number in range(3):
+        store.append([records(trial(f"k{number}"))])
+    store.compact(everything=False)
+    assert large in parts(store)
+    assert len(parts(store)) == 2
+    assert len(keys(store)) == 2_003
+
+
+COMPACT = """
+import sys
+from pathlib import Path
+from orchestrator.store import Store
+store = Store(Path(sys.argv[1]))
+for round in range(30):
+    table = store._trials()
+    for start in range(0, 8, 2):
+        store._write(table.slice(start, 2), store.trials_folder / f"part-{round}-{start}.parquet")
+    store.compact()
+"""
+
+
+def test_a_reader_sees_whole_tables_while_a_writer_compacts(store):
+    store.append([records(*(trial(f"k{number}") for number in range(8)))])
+    with subprocess.Popen([sys.executable, "-c", COMPACT, store.folder]) as writer:
+        reads = [len(store.stored())]
+        while writer.poll() is None:
+            reads.append(len(store.stored()))
+    assert writer.returncode == 0
+    assert set(reads) == {8}
+    assert len(reads) > 5
+
+
+# -- columns that come, go and change ------------------------------------------------------------
+
+
+def test_numbers_and_words_in_one_parameter_become_words(store):
+    store.append([records(trial("a", param_degree=3), trial("b", param_degree=None))])
+    store.append([records(trial("c", param_degree="auto"), trial("d", param_degree=3.0))])
+    for _ in range(2):
+        found = store.trials().set_index("key")["param_degree"]
+        assert found[["a", "c", "d"]].to_list() == ["3", "auto", "3"]
+        assert pd.isna(found["b"])
+        store.compact()
+
+
+def test_truth_and_other_values_are_words(store):
+    store.append([records(trial("a", param_flag=True, param_x=[1, 2]), trial("b", param_flag=False))])
+    found = store.trials().set_index("key")
+    assert found["param_flag"].to_dict() == {"a": "True", "b": "False"}
+    assert found["param_x"]["a"] == "[1, 2]"
+
+
+def test_derived_tables_hold_parameters_of_any_kind(store):
+    store.write_outer([trial("a", param_gamma="scale"), trial("b", param_gamma=0.5)])
+    store.write_selections([{"outer": 0, "param_flag": True}, {"outer": 1, "param_C": 1}])
+    assert [row["param_gamma"] for row in store.outer_rows()] == ["scale", "0.5"]
+    assert [(row["param_flag"], row["param_C"]) for row in store.selection_rows()] == [
+        ("True", None),
+        (None, 1),
+    ]
+    store.write_selections([])
+    assert store.selection_rows() == []
+
+
+def test_arms_with_other_parameters_leave_theirs_empty(store):
+    store.append([records(trial("a", param_C=1))])
+    store.append([records(trial("b", param_nu=0.5))])
+    frame = store.trials().set_index("key")
+    assert frame["param_nu"]["b"] == 0.5
+    assert pd.isna(frame["param_nu"]["a"])
+
+
+def test_a_part_of_an_older_schema_lacks_columns_and_is_read(store):
+    table = pa.table({"key": ["old"], "status": ["ok"], "score": [0.5], "outer": pa.array([0], pa.int64())})
+    pq.write_table(table, store.trials_folder / "part-0.parquet")  # without a version: the first
+    assert store.stored().keys() == {"old"}
+    store.append([records(trial("new"))])
+    assert store.stored().keys() == {"old", "new"}
+    assert keys(store) == ["new", "old"]
+    store.compact()
+    assert keys(store) == ["new", "old"]
+
+
+def test_a_newer_schema_is_refused_in_one_sentence(store):
+    store.append([records(trial("a"))])
+    (part,) = parts(store)
+    table = pq.read_table(part)
+    newer = {b"svmbench_schema_version": str(SCHEMA_VERSION + 1).encode()}
+    pq.write_table(table.replace_schema_metadata(newer), part)
+    for read in (store.stored, store.trials, store.compact, store.results):
+        with pytest.raises(StoreError) as refusal:
+            read()
+        sentence = str(refusal.value)
+        assert str(part) in sentence
+        assert (
+            f"has schema version {SCHEMA_VERSION + 1}, this svmbench reads up to {SCHEMA_VERSION}" in sentence
+        )
+        assert "upgrade svmbench, or choose another study name" in sentence
+        assert "\n" not in sentence
+
+
+# -- one writer ----------------------------------------------------------------------------------
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from orchestrator.store import Store
+with Store(Path(sys.argv[1])).lock():
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(store):
+    with subprocess.Popen([sys.executable, "-c", HOLD, store.folder], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == b"held\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_second_writer_is_told_who_the_first_is_and_gets_in_when_it_is_killed(store, holder):
+    with pytest.raises(StoreError, match=f"study 's' is being run by process {holder.pid} on .*study=NAME"):
+        store.lock()
+    holder.kill()
+    holder.wait()
+    store.lock().release()
+
+
+def test_readers_need_no_lock(store, holder):
+    assert store.trials().empty
+
+
+# -- disks that fail -----------------------------------------------------------------------------
+
+
+def test_a_results_folder_that_is_a_file_is_named(tmp_path):
+    (tmp_path / "results").write_text("")
+    with pytest.raises(
+        StoreError, match=r"cannot write to the results folder .*results/s: .*paths.results=DIR"
+    ):
+        Store(tmp_path / "results" / "s").lock()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes to read-only folders")
+def test_a_read_only_results_folder_is_named(tmp_path):
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(
+            StoreError, match=r"Permission denied; choose a writable one with paths.results=DIR"
+        ):
+            Store(tmp_path / "s").lock()
+    finally:
+        tmp_path.chmod(0o700)
+
+
+@pytest.fixture
+def full_disk(tmp_path):
+    """A file system of 256 kB with nothing free but what a test makes."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("mounting a small file system takes root")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_full_disk_is_told_and_costs_nothing_that_was_stored(full_disk):
+    store = Store(full_disk / "s")
+    store.lock().release()
+    store.append([records(trial("a"))])
+    many = records(*(trial(os.urandom(512).hex()) for _ in range(1_000)))
+    with pytest.raises(
+        StoreError, match=r"cannot write .*No space left on device; make room or mend the folder"
+    ):
+        store.append([many])
+    assert not list(store.trials_folder.glob(".*"))
+    assert keys(store) == ["a"]
+
+
+# -- studies -------------------------------------------------------------------------------------
+
+
+def test_rows_of_an_earlier_definition_are_kept_but_not_reported(store):
+    store.append([records(trial("old", identity="before"), trial("new", identity="now"))])
+    store.write_provenance("1", {"started_at": "2026-01-01", "identities": {"iris": {"svc": "before"}}})
+    store.write_provenance("2", {"started_at": "2026-01-02", "identities": {"iris": {"svc": "now"}}})
+    assert list(load_study("s", store.folder.parent).trials["key"]) == ["new"]
+    assert keys(store) == ["new", "old"]
+
+
+def test_the_identity_in_force_is_the_last_declared_of_each_dataset_and_arm():
+    runs = [
+        {"identities": {"iris": {"svc": "a", "mnsvm": "b"}, "wine": {"svc": "c"}}},
+        {"identities": {"iris": {"svc": "d"}}},
+        {},
+    ]
+    assert current_identities(runs) == {"b", "c", "d"}
+
+
+def test_provenance_is_told_oldest_first_and_half_a_file_of_it_is_skipped(store):
+    for number in (2, 1, 3):
+        store.write_provenance(f"run{number}", {"started_at": f"2026-01-0{number}"})
+    (store.folder / "provenance" / "broken.json").write_text('{"started')
+    assert [run["started_at"][-1] for run in store.provenance()] == ["1", "2", "3"]
+
+
+def test_a_study_that_is_not_there_is_told_with_those_that_are(store):
+    results = store.folder.parent
+    with pytest.raises(
+        StoreError, match=r"no study 'x' in .*; it holds s. Run one with: svmbench run study=x"
+    ):
+        load_study("x", results)
+    with pytest.raises(StoreError, match="it holds no study yet"):
+        load_study("x", results / "empty")
