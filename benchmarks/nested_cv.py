@@ -60,9 +60,8 @@ class FirstFolds(Prepared):
 
     n_outer: int = 5
 
-    def open_searches(self, pair):
-        searches = list(super().open_searches(pair))
-        return searches[: self.n_outer]
+    def outer_folds(self):
+        return range(self.n_outer)
 
 
 def measure_ours(dataset: str, solver: str, overrides: list[str], n_outer: int) -> tuple[Measured, Prepared]:

@@ -53,7 +53,11 @@ def plan(
     protocol = prepared.study.protocol
     lines = []
     for pair in prepared.identities:
-        found = [trial for search in prepared.open_searches(pair) for trial in _stored_trials(search, stored)]
+        found = [
+            trial
+            for outer in prepared.outer_folds()
+            for trial in _stored_trials(prepared.open_search(pair, outer), stored)
+        ]
         planned = prepared.planned_trials(pair)
         cost = seconds.get(pair, costs.training_seconds(*pair, False, protocol.outer, protocol.inner))
         failed = sum(math.isnan(trial.score) for trial in found)

@@ -1,10 +1,11 @@
 """The one loop: ask, schedule, submit, record, tell. It holds a bounded part of the study at a time."""
 
+import itertools
 import logging
 import math
 import time
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,11 +73,14 @@ class Prepared:
         points = math.prod(len(values) for values in self.identities[pair].arm.space.values())
         return protocol.outer * (protocol.inner * points + 1)
 
-    def open_searches(self, pair: tuple[str, str]) -> Iterable[FoldSearch]:
-        """Make the fresh searches of one dataset × arm, one for each outer fold."""
+    def outer_folds(self) -> range:
+        """Return the outer folds that are run: all of them."""
+        return range(self.study.protocol.outer)
+
+    def open_search(self, pair: tuple[str, str], outer: int) -> FoldSearch:
+        """Make the fresh search of one dataset × arm × outer fold."""
         identity = self.identities[pair]
-        for outer in range(self.study.protocol.outer):
-            yield FoldSearch(identity, outer, make_search(self.study.search, identity.arm.space))
+        return FoldSearch(identity, outer, make_search(self.study.search, identity.arm.space))
 
 
 class Runner:
@@ -118,6 +122,7 @@ class Runner:
         self._stored = _final(store.stored(), retry_failed)
         self._refits = store.refits() if self._stored else {}
         self._unopened = deque(self._dearest_first())
+        self._folds_left = Counter(pair for pair, _ in self._unopened)
         self._open: dict[tuple[str, str, int], FoldSearch] = {}
         self._in_flight = 0
         self._buffer: list[Records] = []
@@ -166,20 +171,24 @@ class Runner:
 
     # -- asking and scheduling -------------------------------------------------------------------
 
-    def _dearest_first(self) -> Iterable[tuple[str, str]]:
+    def _dearest_first(self) -> list[tuple[tuple[str, str], int]]:
+        """Return the searches still to be opened: dataset × arm, and outer fold."""
         protocol = self._prepared.study.protocol
 
         def seconds(pair: tuple[str, str]) -> float:
             return self._costs.training_seconds(pair[0], pair[1], True, protocol.outer, protocol.inner)
 
-        return sorted(self._prepared.identities, key=seconds, reverse=True)
+        pairs = sorted(self._prepared.identities, key=seconds, reverse=True)
+        return list(itertools.product(pairs, self._prepared.outer_folds()))
 
     def _fill(self) -> None:
         """Keep every slot busy, opening searches only as the queue runs low."""
         slots = max(1, self._executor.slots)
         enough = 4 * slots * TARGET_SECONDS
         while self._unopened and self._queue.seconds() < enough:
-            self._open_pair(self._unopened.popleft())
+            pair, outer = self._unopened.popleft()
+            search = self._open[*pair, outer] = self._prepared.open_search(pair, outer)
+            self._advance(search)
         while self._in_flight < slots and (batch := self._queue.next_batch(slots)):
             identity = self._prepared.identities[batch.dataset, batch.solver]
             study = self._prepared.study
@@ -203,11 +212,6 @@ class Runner:
         seconds = self._costs.training_seconds(*pair, False, protocol.outer, protocol.inner)
         return trials * seconds / max(1, self._executor.slots)
 
-    def _open_pair(self, pair: tuple[str, str]) -> None:
-        for search in self._prepared.open_searches(pair):
-            self._open[*pair, search.outer] = search
-            self._advance(search)
-
     def _advance(self, search: FoldSearch) -> None:
         """Queue what a search asks for, telling it at once what the store knows already."""
         while paths := search.ask():
@@ -219,8 +223,9 @@ class Runner:
             row["study"] = self._prepared.study.name
             self._selections[*search.pair, search.outer] = row
         if search.done:
-            self._open.pop((*search.pair, search.outer), None)
-            if not any(key[:2] == search.pair for key in self._open):
+            del self._open[*search.pair, search.outer]
+            self._folds_left[search.pair] -= 1
+            if not self._folds_left[search.pair]:
                 self._progress.complete(search.pair)
 
     def _tell_stored(self, search: FoldSearch, path: Path) -> Path | None:
