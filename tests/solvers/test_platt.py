@@ -6,7 +6,7 @@ from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import minmax_scale
 
-from solvers import NewtonSVC, SMOSVC
+from solvers import SMOSVC, NewtonSVC
 from solvers.platt import couple_pairs, fit_sigmoid, machine_decisions
 
 
