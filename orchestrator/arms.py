@@ -43,7 +43,6 @@ def build_arms(
     """
     arms: list[Arm] = []
     problems: list[str] = []
-    swept: set[str] = set()
     for name, config in solvers.items():
         try:
             _, accepted = estimator_class(str(config.get("_target_")))
@@ -52,25 +51,24 @@ def build_arms(
             continue
         space = _space(config.get("space") or default_space)
         axes = {param: values for param, values in sweep.items() if param in accepted}
-        swept |= axes.keys()
         for values in itertools.product(*axes.values()):
             arm = _arm(name, config, space, dict(zip(axes, values, strict=True)), accepted, profile)
             problems += _problems(arm, accepted, search)
             arms.append(arm)
-    problems += [
-        f"sweep.{param}: no chosen solver has a parameter {param!r}"
-        for param in sweep
-        if param not in swept and solvers
-    ]
     problems += list(_same_computations(arms))
     return arms, list(dict.fromkeys(problems))
 
 
 def _space(config: Mapping[str, Any]) -> Space:
     return {
-        name: tuple(values) if isinstance(values, (list, tuple)) else values
+        name: tuple(_frozen(value) for value in values) if isinstance(values, (list, tuple)) else values
         for name, values in config.items()
     }
+
+
+def _frozen(value: Any) -> Any:
+    """Turn lists into tuples, which have a hash as candidates need it, and which classes take as well."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def _arm(
@@ -117,6 +115,9 @@ def _problems(arm: Arm, accepted: frozenset[str], search: str) -> Iterator[str]:
         elif param in arm.params:
             where = f"sweep.{param}" if param in arm.sweep else f"the configuration of solver {arm.solver}"
             yield f"{where} fixes {param!r}, which the search varies too; leave it out of one of them"
+    if unusable := list(_unusable_values(arm.space)):
+        yield from unusable
+        return
     try:
         make_search(search, arm.space)
     except ValueError as error:
@@ -124,6 +125,15 @@ def _problems(arm: Arm, accepted: frozenset[str], search: str) -> Iterator[str]:
         return
     if accepted.issuperset(arm.params) and accepted.issuperset(arm.space):
         yield from _refused_values(arm)
+
+
+def _unusable_values(space: Space) -> Iterator[str]:
+    for param, values in space.items():
+        for value in values if isinstance(values, tuple) else ():
+            if isinstance(value, Mapping):
+                yield f"search.space.{param} holds {value!r}; expected numbers, words, truths or lists"
+            elif param == PATH_PARAM and (isinstance(value, bool) or not isinstance(value, (int, float))):
+                yield f"search.space.{param} holds {value!r}; expected numbers, from small to large penalties"
 
 
 def _refused_values(arm: Arm) -> Iterator[str]:

@@ -43,9 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
     # Imported here, so that --help and --version answer at once.
     from orchestrator import verbs
-    from orchestrator.config import ConfigError
     from orchestrator.execution import ExecutionError
     from orchestrator.runner import StudyStopped
+    from orchestrator.settings import ConfigError
     from orchestrator.store import StoreError
 
     request = verbs.Request(options.overrides, options.config_dir, ["svmbench", *arguments])

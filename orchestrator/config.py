@@ -1,7 +1,6 @@
-"""From what a user says to a `Study`: Hydra composes, this module checks and converts.
+"""From what a user says to a configuration: Hydra composes, and what it does not know is found here.
 
-Every problem is collected before anything is refused, so that a user mends a configuration once. No
-other module but the command line knows Hydra or omegaconf.
+No other module but the command line knows Hydra or omegaconf.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import platformdirs
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -18,12 +16,11 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from sklearn.metrics import get_scorer_names
+from yaml import YAMLError  # type: ignore[import-untyped]
 
-from orchestrator.arms import build_arms
 from orchestrator.datasets import libsvm_names
-from orchestrator.resolve import ResolveError, did_you_mean, resolve
-from orchestrator.study import DatasetSpec, Protocol, Study
+from orchestrator.resolve import did_you_mean
+from orchestrator.settings import ConfigError, check_settings
 
 CONF_FOLDER = next(
     folder
@@ -33,57 +30,8 @@ CONF_FOLDER = next(
 """Inside the package when installed from a wheel, beside it in a checkout."""
 
 _GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
-_OPEN_PREFIXES = ("sweep.", "search.space.")
-"""Under these keys a user names parameters of solvers, which no schema lists."""
-
-_CHOICES = {
-    "protocol.scaling": ("train", "dataset", "none"),
-    "protocol.profile": ("throughput", "timing"),
-    "cluster.kind": ("serial", "local", "address"),
-    "on_error": ("continue", "fail_fast"),
-    "retry": ("none", "failed"),
-}
-
-
-class ConfigError(ValueError):
-    """A configuration that cannot be run, with all its problems, one sentence each."""
-
-    def __init__(self, problems: Sequence[str]):
-        super().__init__("\n".join(problems))
-        self.problems = list(problems)
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Where to run: kind of cluster, and what that kind needs."""
-
-    kind: str = "local"
-    workers: int | None = None
-    memory: float | None = None
-    address: str | None = None
-
-
-@dataclass(frozen=True)
-class Paths:
-    """The folders of studies, of datasets as files, and of prepared datasets."""
-
-    results: Path
-    data: Path
-    cache: Path
-
-
-@dataclass(frozen=True)
-class Settings:
-    """A checked configuration."""
-
-    study: Study
-    cluster: Cluster
-    paths: Paths
-    on_error: str
-    retry: str
-
-
-# -- composing -----------------------------------------------------------------------------------
+_OPEN = ("sweep", "search.space", "dataset", "solver")
+"""Under these keys a user names parameters of solvers and datasets, which no schema lists."""
 
 
 @contextmanager
@@ -120,256 +68,200 @@ def compose_settings(overrides: Sequence[str], config_dir: Path | None = None) -
     """
     with _hydra(config_dir) as base:
         base += [text for text in overrides if text.startswith("hydra.searchpath=")]
-        said, problems = _checked_overrides(overrides, base)
-        if problems:
-            raise ConfigError(problems)
+        problems: list[str] = []
         try:
-            lists = compose("config", overrides=[*base, *said])
-            files, chosen = _chosen_configs(lists)
-            config = OmegaConf.to_container(
-                compose("config", overrides=[*base, *said, *chosen]), resolve=True
-            )
-        except (HydraException, OmegaConfBaseException) as error:
-            raise ConfigError([" ".join(str(error).split())]) from error
-    assert isinstance(config, dict)
-    return {
-        **{str(key): value for key, value in config.items()},
-        "dataset": {**(config.get("dataset") or {}), **files},
-        "solver": config.get("solver") or {},
-    }
+            known = _composed(base)
+            said = _checked_overrides(overrides, known, base, problems)
+            lists = _composed([*base, *said])
+            problems += _strangers(lists, known)
+            if any(isinstance(known[key], Mapping) and not isinstance(lists[key], Mapping) for key in known):
+                raise ConfigError(problems)
+            choices = {group: _choices(group, lists, base, problems) for group in ("dataset", "solver")}
+            loads = [load for choice in choices.values() for load in choice.loads]
+            config = _composed([*base, *said, *loads])
+        except (HydraException, OmegaConfBaseException, YAMLError) as error:
+            raise ConfigError([*problems, " ".join(str(error).split())]) from error
+    for group, choice in choices.items():
+        config[f"{group}s"] = choice.names
+        config[group] = choice.filled(config.get(group) or {}, problems)
+    if problems:
+        raise ConfigError([*problems, *_further_problems(config)])
+    return config
 
 
-def known_names(group: str, config_dir: Path | None = None) -> list[str]:
+def _composed(overrides: list[str]) -> dict[str, Any]:
+    config = OmegaConf.to_container(compose("config", overrides=overrides), resolve=True)
+    return {str(key): value for key, value in config.items()}  # type: ignore[union-attr]
+
+
+def _further_problems(config: Mapping[str, Any]) -> list[str]:
+    """Check what could be composed, so that a user hears of everything at once."""
+    try:
+        check_settings(config)
+    except ConfigError as error:
+        return error.problems
+    return []
+
+
+def known_names(group: str, overrides: Sequence[str] = (), config_dir: Path | None = None) -> list[str]:
     """Return the names a group offers, a user's own included."""
     with _hydra(config_dir) as base:
-        return _options(group, base)
+        return _options(group, [*base, *(text for text in overrides if text.startswith("hydra.searchpath="))])
 
 
 def _options(group: str, base: Sequence[str]) -> list[str]:
-    compose("config", overrides=list(base))  # so that the loader knows the user's folder
-    return list(GlobalHydra.instance().config_loader().get_group_options(group))
+    loader = GlobalHydra.instance().config_loader()
+    return list(loader.get_group_options(group, config_name="config", overrides=list(base)))
 
 
-def _checked_overrides(overrides: Sequence[str], base: list[str]) -> tuple[list[str], list[str]]:
-    """Return the overrides as Hydra wants them, and what is wrong with them.
+# -- overrides -----------------------------------------------------------------------------------
 
-    A user need not know that new keys take a `+`: names under the open prefixes get it here.
-    """
-    known = OmegaConf.to_container(compose("config", overrides=base))
+
+def _checked_overrides(
+    overrides: Sequence[str], known: Mapping[str, Any], base: list[str], problems: list[str]
+) -> list[str]:
+    """Return the overrides as Hydra wants them; tell what is wrong with the others."""
     parser = OverridesParser.create()
-    accepted, problems = [], []
+    accepted: list[str] = []
     for text in overrides:
         try:
             override = parser.parse_override(text)
         except HydraException:
             problems.append(f"cannot read the override {text!r}; expected key=value or key=[value,value]")
             continue
-        key = override.key_or_group
-        if key.startswith(_OPEN_PREFIXES) and not override.is_delete():
-            accepted.append("++" + text.lstrip("+"))
-        elif key == "hydra.searchpath":
+        if override.key_or_group == "hydra.searchpath":
             continue  # in `base` already
-        elif key.startswith("hydra.") or override.is_add() or override.is_force_add():
-            accepted.append(text)
-        elif problem := _unknown_key(override, known, base):
+        if problem := _problem_of(override, known, base):
             problems.append(problem)
         else:
-            accepted.append(text)
-    return accepted, problems
+            accepted += _for_hydra(override, text)
+    return accepted
 
 
-def _unknown_key(override: Override, known: Any, base: list[str]) -> str:
-    key = override.key_or_group
-    if key in _GROUPS:
-        value = override.value()
-        options = _options(key, base)
-        if key not in ("dataset", "solver") and value is not None and str(value) not in options:
-            near = did_you_mean(str(value), options)
-            return f"unknown {key} {str(value)!r}{near}; known: {', '.join(options)}"
-        if key in ("dataset", "solver"):
-            return f"unknown key {key!r}; did you mean '{key}s=[{value}]'?"
+def _problem_of(override: Override, known: Mapping[str, Any], base: list[str]) -> str:
+    key, value = override.key_or_group, override.value()
+    if key.startswith("hydra."):
         return ""
-    paths = list(_key_paths(known)) + list(_GROUPS)
-    return "" if key in paths else f"unknown key {key!r}{did_you_mean(key, paths)}"
+    if override.is_sweep_override():
+        return f"{key} was given several values; write a list, {key}=[a,b], or quote the value"
+    if key in ("dataset", "solver"):
+        return f"unknown key {key!r}; did you mean '{key}s=[{value}]'?"
+    if key in _GROUPS:
+        options = _options(key, base)
+        if str(value) in options or (key == "experiment" and value is None):
+            return ""
+        return f"unknown {key} {str(value)!r}; known: {', '.join(options)}{did_you_mean(str(value), options)}"
+    if _is_open(key) and key not in known:
+        return ""
+    sections = dict(_walk(known))
+    if key not in sections:
+        return f"unknown key {key!r}{did_you_mean(key, [*sections, *_GROUPS])}"
+    if override.is_delete():
+        return f"{key!r} cannot be left out; give it another value"
+    if isinstance(sections[key], list) and isinstance(value, Mapping):
+        return f"{key} must be a list such as {key}=[a,b], found {value!r}"
+    return _not_a_section(key, value, sections[key])
 
 
-def _key_paths(node: Any, prefix: str = "") -> Iterator[str]:
+def _for_hydra(override: Override, text: str) -> list[str]:
+    """Spell an override so that a user need not know which keys are new, nor how to replace a section."""
+    key, plain = override.key_or_group, text.lstrip("+")
+    if override.is_delete() or key.startswith("hydra."):
+        return [text]
+    if not _is_open(key):
+        return [plain]
+    return [f"~{key}", f"+{plain}"] if key in _OPEN else [f"++{plain}"]
+
+
+def _is_open(key: str) -> bool:
+    return any(key == prefix or key.startswith(f"{prefix}.") for prefix in _OPEN)
+
+
+def _walk(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the dotted key and the value of every node below one."""
     if isinstance(node, Mapping):
         for key, value in node.items():
-            yield f"{prefix}{key}"
-            yield from _key_paths(value, f"{prefix}{key}.")
+            yield f"{prefix}{key}", value
+            yield from _walk(value, f"{prefix}{key}.")
 
 
-def _chosen_configs(lists: Any) -> tuple[dict[str, Any], list[str]]:
-    """Check the lists of names; return datasets that are bare files, and overrides that load the rest."""
-    loader = GlobalHydra.instance().config_loader()
-    folder = Path(str(lists.paths.data))
-    found = libsvm_names(folder)
-    files: dict[str, Any] = {}
-    chosen: list[str] = []
-    problems: list[str] = []
-    for group in ("dataset", "solver"):
-        options = loader.get_group_options(group)
-        for name in _names(lists, group, problems):
-            if name in options:
-                chosen.append(f"+{group}@{group}.{name}={name}")
-            elif group == "dataset" and name in found:
-                files[name] = {
-                    "_target_": "orchestrator.datasets.libsvm_file",
-                    "name": name,
-                    "folder": str(folder),
-                }
-            else:
-                offered = [*options, *found] if group == "dataset" else options
+def _not_a_section(key: str, value: Any, known: Any) -> str:
+    if not isinstance(known, Mapping) or isinstance(value, Mapping):
+        return ""
+    choose = f"; choose a file of conf/{key}/ on the command line or in `defaults`" if key in _GROUPS else ""
+    inside = next(iter(known), "NAME")
+    return f"{key} holds settings of its own, such as {key}.{inside}; found {value!r}{choose}"
+
+
+def _strangers(config: Any, known: Mapping[str, Any]) -> Iterator[str]:
+    """Find what files brought in (a user's experiment or protocol) that nothing here reads."""
+    expected = dict(_walk(known))
+    for key, value in _walk(config):
+        parent = key.rpartition(".")[0]
+        if key in expected:
+            if problem := _not_a_section(key, value, expected[key]):
+                yield problem
+        elif not _is_open(key) and (not parent or parent in expected):
+            yield f"unknown key {key!r} in a configuration file{did_you_mean(key, expected)}"
+
+
+# -- datasets and solvers by name ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The datasets or solvers a user chose.
+
+    Attributes
+    ----------
+    group : str
+    names : list of str
+        As the user listed them.
+    loads : list of str
+        Overrides that load those with a file in `conf/`.
+    files : dict
+        Configurations of datasets that are bare files.
+    """
+
+    group: str
+    names: list[str]
+    loads: list[str]
+    files: dict[str, dict[str, Any]]
+
+    def filled(self, given: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
+        """Return the configurations of the names that exist, with the parameters a user gave beside."""
+        for name in given:
+            if name not in self.names:
                 problems.append(
-                    f"unknown {group} {name!r}{did_you_mean(name, offered)} (see: svmbench list {group}s)"
+                    f"{self.group}.{name} is given parameters, but {self.group}s=[…] does not name it"
                 )
-    if problems:
-        raise ConfigError(problems)
-    return files, chosen
+        loaded = {load.rpartition("=")[2] for load in self.loads}
+        return {
+            name: {**self.files.get(name, {}), **given.get(name, {})}
+            for name in self.names
+            if name in loaded or name in self.files
+        }
 
 
-def _names(lists: Any, group: str, problems: list[str]) -> list[str]:
-    value = OmegaConf.to_container(lists)[f"{group}s"]  # type: ignore[index, call-overload]
-    if isinstance(value, str):
-        value = [value]
+def _choices(group: str, lists: Mapping[str, Any], base: list[str], problems: list[str]) -> _Choice:
+    options = _options(group, base)
+    folder = Path(str(lists["paths"]["data"]))
+    found = libsvm_names(folder) if group == "dataset" else []
+    choice = _Choice(group, _names(lists, group), [], {})
+    for name in choice.names:
+        if name in options:
+            choice.loads.append(f"+{group}@{group}.{name}={name}")
+        elif name in found:
+            target = "orchestrator.datasets.libsvm_file"
+            choice.files[name] = {"_target_": target, "name": name, "folder": str(folder)}
+        else:
+            near = did_you_mean(name, [*options, *found])
+            problems.append(f"unknown {group} {name!r}{near} (see: svmbench list {group}s)")
+    return choice
+
+
+def _names(lists: Mapping[str, Any], group: str) -> list[str]:
+    value = lists[f"{group}s"]
     if not isinstance(value, list):
-        problems.append(f"{group}s must be a list of names such as {group}s=[a,b], found {value!r}")
-        return []
+        value = [] if value is None else [value]
     return list(dict.fromkeys(str(name) for name in value))
-
-
-# -- checking ------------------------------------------------------------------------------------
-
-
-def check_settings(config: Mapping[str, Any]) -> Settings:
-    """Turn a composed configuration into settings that can be run.
-
-    Raises
-    ------
-    ConfigError
-        With every problem found.
-    """
-    problems: list[str] = []
-    name = _study_name(config, problems)
-    for key in ("dataset", "solver"):
-        if not config[key]:
-            problems.append(
-                f"no {key}s; choose some with {key}s=[NAME,…] (see: svmbench list {key}s), or an experiment"
-            )
-    protocol = _protocol(config["protocol"], problems)
-    cluster = _cluster(config["cluster"], problems)
-    for key in ("on_error", "retry"):
-        _choice(key, config[key], problems)
-    datasets = [_dataset(key, node, problems) for key, node in config["dataset"].items()]
-    search = config["search"] or {}
-    arms, found = build_arms(
-        config["solver"],
-        _sweep(config["sweep"], problems),
-        str(search.get("kind")),
-        search.get("space") or {},
-        protocol.profile,
-    )
-    problems += found
-    if problems:
-        raise ConfigError(list(dict.fromkeys(problems)))
-    study = Study(name, tuple(datasets), tuple(arms), str(search["kind"]), protocol)
-    return Settings(study, cluster, folders(config), config["on_error"], config["retry"])
-
-
-def folders(config: Mapping[str, Any]) -> Paths:
-    """Return the folders a configuration names."""
-    paths = config["paths"]
-    cache = paths["cache"] or platformdirs.user_cache_dir("svmbench")
-    return Paths(*(Path(str(path)).expanduser() for path in (paths["results"], paths["data"], cache)))
-
-
-def study_name(config: Mapping[str, Any]) -> str:
-    """Return the name of the study a configuration speaks of.
-
-    Raises
-    ------
-    ConfigError
-        If it has none, or one that is no file name.
-    """
-    problems: list[str] = []
-    name = _study_name(config, problems)
-    if problems:
-        raise ConfigError(problems)
-    return name
-
-
-def _study_name(config: Mapping[str, Any], problems: list[str]) -> str:
-    name = str(config["study"] or "")
-    if not name:
-        problems.append("the study has no name; give it one with study=NAME, or choose an experiment")
-    elif not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or name.startswith("."):
-        problems.append(f"study={name!r}: expected letters, digits, '-', '_' and '.', for it names a folder")
-    return name
-
-
-def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
-    for key in ("outer", "inner"):
-        _whole(f"protocol.{key}", node[key], 2, problems)
-    _whole("protocol.seed", node["seed"], 0, problems)
-    for key in ("scaling", "profile"):
-        _choice(f"protocol.{key}", node[key], problems)
-    _positive("protocol.max_seconds", node["max_seconds"], problems)
-    also = node["also"] if isinstance(node["also"], list) else [node["also"]]
-    scorers = get_scorer_names()
-    for key, metric in [("metric", node["metric"]), *(("also", metric) for metric in also)]:
-        if metric not in scorers:
-            problems.append(
-                f"protocol.{key}: scikit-learn has no scorer {metric!r}{did_you_mean(str(metric), scorers)}"
-            )
-    return Protocol(**{**node, "also": tuple(map(str, also))})
-
-
-def _cluster(node: Mapping[str, Any], problems: list[str]) -> Cluster:
-    _choice("cluster.kind", node["kind"], problems)
-    if node["workers"] is not None:
-        _whole("cluster.workers", node["workers"], 1, problems)
-    _positive("cluster.memory", node["memory"], problems)
-    if node["kind"] == "address" and not node["address"]:
-        problems.append("cluster=address needs the scheduler's address: cluster.address=tcp://HOST:PORT")
-    return Cluster(**node)
-
-
-def _dataset(name: str, node: Mapping[str, Any], problems: list[str]) -> DatasetSpec:
-    target = str(node.get("_target_"))
-    try:
-        if not callable(resolve(target)):
-            problems.append(f"dataset {name}: {target} is not a function that returns (X, y)")
-    except ResolveError as error:
-        problems.append(f"dataset {name}: {error}")
-    return DatasetSpec(name, target, {key: value for key, value in node.items() if key != "_target_"})
-
-
-def _sweep(node: Any, problems: list[str]) -> dict[str, list[Any]]:
-    axes = {}
-    for param, values in (node or {}).items():
-        values = values if isinstance(values, list) else [values]
-        if not values:
-            problems.append(f"sweep.{param} is empty; expected at least one value")
-        axes[str(param)] = values
-    return axes
-
-
-def _whole(key: str, value: Any, least: int, problems: list[str]) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        problems.append(f"{key} must be a whole number of at least {least}, found {value!r}")
-
-
-def _positive(key: str, value: Any, problems: list[str]) -> None:
-    if value is not None and (
-        isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0
-    ):
-        problems.append(f"{key} must be a number above 0, or null, found {value!r}")
-
-
-def _choice(key: str, value: Any, problems: list[str]) -> None:
-    choices = _CHOICES[key]
-    if value not in choices:
-        problems.append(
-            f"{key} must be one of {', '.join(choices)}, found {value!r}{did_you_mean(str(value), choices)}"
-        )

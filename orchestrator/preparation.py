@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from orchestrator.config import ConfigError, Settings
 from orchestrator.datasets import Dataset, DatasetError
 from orchestrator.estimators import takes_shared_gram
 from orchestrator.gram import DEFAULT_GB, gram_bytes
 from orchestrator.runner import Prepared
 from orchestrator.scheduling import Shape
+from orchestrator.settings import ConfigError, Settings
 from orchestrator.sources import DataSource, prepare_source
 from orchestrator.study import Arm, DatasetSpec, Identity, Protocol
 

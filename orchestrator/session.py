@@ -13,13 +13,13 @@ from typing import Any
 import psutil
 from rich.console import Console
 
-from orchestrator.config import Settings
 from orchestrator.execution import Executor
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.machine import git_state, versions
 from orchestrator.preparation import PreparedStudy
 from orchestrator.progress import Progress
 from orchestrator.runner import Runner, RunSummary
+from orchestrator.settings import Settings
 from orchestrator.store import Store
 from orchestrator.study import Study
 

@@ -10,14 +10,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 
 from orchestrator import planning
-from orchestrator.config import (
-    ConfigError,
-    check_settings,
-    compose_settings,
-    folders,
-    known_names,
-    study_name,
-)
+from orchestrator.config import compose_settings, known_names
 from orchestrator.datasets import libsvm_names
 from orchestrator.planning import PlanLine
 from orchestrator.preparation import prepare_study
@@ -26,6 +19,7 @@ from orchestrator.report import markdown_summary, write_report
 from orchestrator.resolve import did_you_mean
 from orchestrator.runner import RunSummary
 from orchestrator.session import run_session
+from orchestrator.settings import ConfigError, check_settings, folders, study_name
 from orchestrator.store import Store, load_study
 
 _GROUP_OF = {"datasets": "dataset", "solvers": "solver", "experiments": "experiment", "searches": "search"}
@@ -109,7 +103,7 @@ def list(request: Request, console: Console) -> None:
     config = compose_settings(overrides, request.config_dir)
     for kind in kinds or _GROUP_OF:
         console.print(f"[bold]{kind}")
-        names = known_names(_GROUP_OF[kind], request.config_dir)
+        names = known_names(_GROUP_OF[kind], overrides, request.config_dir)
         if kind == "datasets":
             names = sorted({*names, *libsvm_names(folders(config).data)})
         for name in names:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config import check_settings, compose_settings
+from orchestrator.config import compose_settings
+from orchestrator.settings import check_settings
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted([*ROOT.glob("orchestrator/**/*.py"), *ROOT.glob("solvers/**/*.py")])

@@ -1,0 +1,211 @@
+"""From a composed configuration, in plain containers, to a `Study`; all its problems are told at once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from sklearn.metrics import get_scorer_names
+
+from orchestrator.arms import build_arms
+from orchestrator.resolve import ResolveError, did_you_mean, resolve
+from orchestrator.study import Arm, DatasetSpec, Protocol, Study
+
+_CHOICES = {
+    "protocol.scaling": ("train", "dataset", "none"),
+    "protocol.profile": ("throughput", "timing"),
+    "cluster.kind": ("serial", "local", "address"),
+    "on_error": ("continue", "fail_fast"),
+    "retry": ("none", "failed"),
+}
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be run, with all its problems, one sentence each."""
+
+    def __init__(self, problems: Sequence[str]):
+        super().__init__("\n".join(problems))
+        self.problems = list(problems)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where to run: kind of cluster, and what that kind needs."""
+
+    kind: str = "local"
+    workers: int | None = None
+    memory: float | None = None
+    address: str | None = None
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The folders of studies, of datasets as files, and of prepared datasets."""
+
+    results: Path
+    data: Path
+    cache: Path
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A checked configuration."""
+
+    study: Study
+    cluster: Cluster
+    paths: Paths
+    on_error: str
+    retry: str
+
+
+def check_settings(config: Mapping[str, Any]) -> Settings:
+    """Turn a composed configuration into settings that can be run.
+
+    Raises
+    ------
+    ConfigError
+        With every problem found.
+    """
+    problems: list[str] = []
+    name = _study_name(config, problems)
+    for key in ("dataset", "solver"):
+        if not config[f"{key}s"]:
+            problems.append(
+                f"no {key}s; choose some with {key}s=[NAME,…] (see: svmbench list {key}s), or an experiment"
+            )
+    protocol = _protocol(config["protocol"], problems)
+    cluster = _cluster(config["cluster"], problems)
+    for key in ("on_error", "retry"):
+        _choice(key, config[key], problems)
+    for key in ("results", "data"):
+        if not isinstance(config["paths"][key], str):
+            problems.append(f"paths.{key} must name a folder, found {config['paths'][key]!r}")
+    nodes = {group: _with_target(group, config[group], problems) for group in ("dataset", "solver")}
+    datasets = [_dataset(key, node, problems) for key, node in nodes["dataset"].items()]
+    search = config["search"] or {}
+    sweep = _sweep(config["sweep"], problems)
+    arms, found = build_arms(
+        nodes["solver"], sweep, str(search.get("kind")), search.get("space") or {}, protocol.profile
+    )
+    problems += found
+    if {arm.solver for arm in arms} == set(config["solvers"]):
+        problems += _unused_axes(sweep, arms)
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+    study = Study(name, tuple(datasets), tuple(arms), str(search["kind"]), protocol)
+    return Settings(study, cluster, folders(config), config["on_error"], config["retry"])
+
+
+def folders(config: Mapping[str, Any]) -> Paths:
+    """Return the folders a configuration names."""
+    paths = config["paths"]
+    cache = paths["cache"] or platformdirs.user_cache_dir("svmbench")
+    return Paths(*(Path(str(path)).expanduser() for path in (paths["results"], paths["data"], cache)))
+
+
+def study_name(config: Mapping[str, Any]) -> str:
+    """Return the name of the study a configuration speaks of.
+
+    Raises
+    ------
+    ConfigError
+        If it has none, or one that is no file name.
+    """
+    problems: list[str] = []
+    name = _study_name(config, problems)
+    if problems:
+        raise ConfigError(problems)
+    return name
+
+
+def _study_name(config: Mapping[str, Any], problems: list[str]) -> str:
+    name = str(config["study"] or "")
+    if not name:
+        problems.append("the study has no name; give it one with study=NAME, or choose an experiment")
+    elif not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or name.startswith("."):
+        problems.append(f"study={name!r}: expected letters, digits, '-', '_' and '.', for it names a folder")
+    return name
+
+
+def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
+    node = {**asdict(Protocol()), **node}
+    for key in ("outer", "inner"):
+        _whole(f"protocol.{key}", node[key], 2, problems)
+    _whole("protocol.seed", node["seed"], 0, problems)
+    for key in ("scaling", "profile"):
+        _choice(f"protocol.{key}", node[key], problems)
+    _positive("protocol.max_seconds", node["max_seconds"], problems)
+    also = node["also"] or ()
+    also = [also] if isinstance(also, str) else also
+    scorers = get_scorer_names()
+    for key, metric in [("metric", node["metric"]), *(("also", metric) for metric in also)]:
+        if metric not in scorers:
+            problems.append(
+                f"protocol.{key}: scikit-learn has no scorer {metric!r}{did_you_mean(str(metric), scorers)}"
+            )
+    known = {name: node[name] for name in asdict(Protocol())}
+    return Protocol(**{**known, "also": tuple(map(str, also))})
+
+
+def _cluster(node: Mapping[str, Any], problems: list[str]) -> Cluster:
+    _choice("cluster.kind", node["kind"], problems)
+    if node["workers"] is not None:
+        _whole("cluster.workers", node["workers"], 1, problems)
+    _positive("cluster.memory", node["memory"], problems)
+    if node["kind"] == "address" and not isinstance(node["address"], str):
+        problems.append("cluster=address needs the scheduler's address: cluster.address=tcp://HOST:PORT")
+    return Cluster(**{name: node[name] for name in asdict(Cluster())})
+
+
+def _with_target(group: str, nodes: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
+    """Return the configurations that say what to call."""
+    lacking = [name for name, node in nodes.items() if not isinstance(node.get("_target_"), str)]
+    problems += [f"{group} {name}: its configuration has no _target_ to say what to call" for name in lacking]
+    return {name: node for name, node in nodes.items() if name not in lacking}
+
+
+def _dataset(name: str, node: Mapping[str, Any], problems: list[str]) -> DatasetSpec:
+    target = str(node.get("_target_"))
+    try:
+        if not callable(resolve(target)):
+            problems.append(f"dataset {name}: {target} is not a function that returns (X, y)")
+    except ResolveError as error:
+        problems.append(f"dataset {name}: {error}")
+    return DatasetSpec(name, target, {key: value for key, value in node.items() if key != "_target_"})
+
+
+def _sweep(node: Any, problems: list[str]) -> dict[str, list[Any]]:
+    axes = {}
+    for param, values in (node or {}).items():
+        values = values if isinstance(values, list) else [values]
+        if not values:
+            problems.append(f"sweep.{param} is empty; expected at least one value")
+        axes[str(param)] = values
+    return axes
+
+
+def _unused_axes(sweep: Mapping[str, Any], arms: Sequence[Arm]) -> Iterator[str]:
+    for param in sweep:
+        if arms and not any(param in arm.sweep for arm in arms):
+            yield f"sweep.{param}: no chosen solver has a parameter {param!r}"
+
+
+def _whole(key: str, value: Any, least: int, problems: list[str]) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        problems.append(f"{key} must be a whole number of at least {least}, found {value!r}")
+
+
+def _positive(key: str, value: Any, problems: list[str]) -> None:
+    if value is not None and (
+        isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0
+    ):
+        problems.append(f"{key} must be a number above 0, or null, found {value!r}")
+
+
+def _choice(key: str, value: Any, problems: list[str]) -> None:
+    choices = _CHOICES[key]
+    if value not in choices:
+        problems.append(
+            f"{key} must be one of {', '.join(choices)}, found {value!r}{did_you_mean(str(value), choices)}"
+        )
