@@ -5,21 +5,24 @@ only. A killed study leaves nothing behind but what it finished. Rows are never 
 key is resolved on reading, and `compact` merges the parts into one.
 """
 
+import itertools
 import json
 import os
 import uuid
 import warnings
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import filelock
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from orchestrator.records import Records, StoredTrial
 from orchestrator.results import StudyResults, current_identities
@@ -108,6 +111,7 @@ RUN_COLUMNS = frozenset(
 """The columns in which two runs of the same study may differ; all others are identical bit for bit."""
 
 _ORDER = ["dataset", "solver", "outer", "inner"]
+_KEY_COLUMNS = ["key", "status", "finished_at"]
 _SMALL_PART_BYTES = 16 << 20
 
 
@@ -180,10 +184,11 @@ class Store:
         """Replace `provenance/<run_id>.json`."""
         folder = self.folder / "provenance"
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder / f"{run_id}.json", json.dumps(facts, indent=2, default=str).encode())
+        with _replacing(folder / f"{run_id}.json") as file:
+            file.write(json.dumps(facts, indent=2, default=str).encode())
 
     def compact(self, everything: bool = True) -> None:
-        """Merge the parts into one, sorted and without repeated keys.
+        """Merge the parts into one without repeated keys, holding one part in memory at a time.
 
         Killed half-way, it leaves rows twice but loses none; the next reading or compaction mends that.
 
@@ -193,19 +198,23 @@ class Store:
             Merge large parts too. A running study merges its small ones only.
         """
         parts = [part for part in self._parts() if everything or part.stat().st_size < _SMALL_PART_BYTES]
-        tables = {part: table for part in parts if (table := _read_part(part)) is not None}
-        if not tables or (len(tables) == 1 and not everything):
+        keys = {part: table for part in parts if (table := _read_part(part, _KEY_COLUMNS)) is not None}
+        if len(keys) < 2:
             return
-        table = _unique(_unify(list(tables.values())))
-        self._write(table, self.trials_folder / _part_name())
-        for part in tables:
+        kept = _unique_rows(_unify(list(keys.values())))
+        schema = _unified_schema([pq.read_schema(part) for part in keys])
+        with _replacing(self.trials_folder / _part_name()) as file, _writer(file, schema) as writer:
+            start = 0
+            for part, table in keys.items():
+                rows = kept[(kept >= start) & (kept < start + table.num_rows)] - start
+                start += table.num_rows
+                writer.write_table(_as_schema(pq.read_table(part).take(rows), schema))
+        for part in keys:
             part.unlink()
 
     def _write(self, table: pa.Table, target: Path) -> None:
-        metadata = {**(table.schema.metadata or {}), _VERSION_KEY: str(SCHEMA_VERSION).encode()}
-        sink = pa.BufferOutputStream()
-        pq.write_table(table.replace_schema_metadata(metadata), sink, compression="zstd")
-        _replace(target, sink.getvalue())
+        with _replacing(target) as file, _writer(file, table.schema) as writer:
+            writer.write_table(table)
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -223,7 +232,7 @@ class Store:
 
     def stored(self) -> dict[str, StoredTrial]:
         """Map the key of every stored trial to its status and score."""
-        table = self._trials(["key", "status", "score", "finished_at"])
+        table = self._trials([*_KEY_COLUMNS, "score"])
         nan = float("nan")
         return {
             key: StoredTrial(status, nan if score is None else score)
@@ -283,46 +292,17 @@ class Store:
         )
 
 
-def load_study(name: str, results: str | Path = "results") -> StudyResults:
-    """Read a study's tables.
-
-    Parameters
-    ----------
-    name : str
-        The study's name.
-    results : path
-        The folder of studies, `paths.results`.
-
-    Returns
-    -------
-    StudyResults
-        With the frames `trials`, `selections` and `outer`, and the runs' `provenance`.
-
-    Raises
-    ------
-    StoreError
-        When there is no such study, or a newer version of svmbench wrote it.
-    """
-    folder = Path(results) / name
-    if not (folder / "trials").is_dir():
-        known = sorted(path.parent.name for path in Path(results).glob("*/trials"))
-        found = f"it holds {', '.join(known)}" if known else "it holds no study yet"
-        raise StoreError(
-            f"no study {name!r} in {Path(results)}; {found}. Run one with: svmbench run study={name} …"
-        )
-    return Store(folder).results()
-
-
 def _part_name() -> str:
     return f"part-{datetime.now():%Y%m%d%H%M%S%f}-{uuid.uuid4().hex[:8]}.parquet"
 
 
-def _replace(target: Path, content: Any) -> None:
-    """Put a whole file in place of another, or leave everything as it was."""
+@contextmanager
+def _replacing(target: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes its name when it is whole, or leaves everything as it was."""
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
         with temporary.open("wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
@@ -334,6 +314,11 @@ def _replace(target: Path, content: Any) -> None:
             f"cannot write {target}: {error.strerror}; "
             f"make room or mend the folder, then run the same command to resume"
         ) from None
+
+
+def _writer(file: BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
+    metadata = {_VERSION_KEY: str(SCHEMA_VERSION).encode()}
+    return pq.ParquetWriter(file, schema.with_metadata(metadata), compression="zstd")
 
 
 def _sync_folder(folder: Path) -> None:
@@ -393,34 +378,44 @@ def _word(value: Any) -> str:
 
 
 def _unify(tables: list[pa.Table]) -> pa.Table:
-    """Concatenate tables whose `param_*` columns may differ; a column of numbers and words becomes words."""
-    words = {
-        field.name
-        for table in tables
-        for field in table.schema
-        if field.name.startswith("param_") and field.type == pa.string()
-    }
-    return pa.concat_tables(
-        [_as_words(table.replace_schema_metadata(None), words) for table in tables],
-        promote_options="permissive",
-    )
+    """Concatenate tables whose `param_*` and `score_*` columns may differ."""
+    schema = _unified_schema([table.schema for table in tables])
+    return pa.concat_tables([_as_schema(table, schema) for table in tables])
 
 
-def _as_words(table: pa.Table, names: set[str]) -> pa.Table:
-    for index, field in enumerate(table.schema):
-        if field.name in names and field.type != pa.string():
-            table = table.set_column(index, field.name, table[field.name].cast(pa.string()))
-    return table
+def _unified_schema(schemas: list[pa.Schema]) -> pa.Schema:
+    """Return a schema with all columns; a parameter of numbers here and words there becomes words."""
+    fixed = {field.name: field.type for field in TRIAL_SCHEMA}
+    types: dict[str, pa.DataType] = {}
+    for field in itertools.chain.from_iterable(schemas):
+        kind = fixed.get(field.name, field.type)
+        if types.setdefault(field.name, kind) != kind:
+            types[field.name] = pa.string()
+    return pa.schema(list(types.items()))
+
+
+def _as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [
+        table[field.name].cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
 
 
 def _unique(table: pa.Table) -> pa.Table:
-    """Keep one row a key: a scored one before a failed one, then the latest."""
-    if table.num_rows == 0:
-        return table
-    frame = table.select(["key", "status", "finished_at"]).to_pandas()
+    """Keep one row a key."""
+    rows = _unique_rows(table.select(_KEY_COLUMNS))
+    return table if len(rows) == table.num_rows else table.take(rows)
+
+
+def _unique_rows(table: pa.Table) -> NDArray[np.int64]:
+    """Return, ascending, the rows to keep of each key: a scored one before a failed one, then the latest."""
+    frame = table.to_pandas()
     frame["ok"] = frame["status"] == "ok"
     last = frame.sort_values(["ok", "finished_at"], kind="stable").drop_duplicates("key", keep="last")
-    return table if len(last) == table.num_rows else table.take(sorted(last.index))
+    return np.sort(last.index.to_numpy())
 
 
 def _with_order(table: pa.Table) -> pa.Table:

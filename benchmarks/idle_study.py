@@ -1,0 +1,22 @@
+"""Studies whose trainings cost nothing, or a known time."""
+
+import math
+from pathlib import Path
+
+from orchestrator.settings import Cluster, Paths, Settings
+from orchestrator.study import Arm, DatasetSpec, Protocol, Study
+
+
+def idle_settings(folder: Path, trials: int, workers: int, seconds: float = 0.0) -> Settings:
+    """Declare a study of about so many trainings of so many seconds: 5 × 5 folds over a square grid."""
+    side = max(2, math.isqrt(trials // 25))
+    values = tuple(float(value) for value in range(1, side + 1))
+    study = Study(
+        name="idle",
+        datasets=(DatasetSpec("iris", "sklearn.datasets.load_iris", {"return_X_y": True}),),
+        arms=(Arm("idle", "classifiers.IdleClassifier", {"seconds": seconds}, {"C": values, "a": values}),),
+        search="grid",
+        protocol=Protocol(profile="timing"),
+    )
+    paths = Paths(results=folder / "results", data=folder, cache=folder / "cache")
+    return Settings(study, Cluster("local", workers), paths, on_error="continue", retry="none")
