@@ -20,7 +20,8 @@ from orchestrator.resolve import did_you_mean
 from orchestrator.runner import RunSummary
 from orchestrator.session import run_session
 from orchestrator.settings import ConfigError, check_settings, folders, study_name
-from orchestrator.store import Store, load_study
+from orchestrator.store import Store
+from orchestrator.studies import load_study
 
 _GROUP_OF = {"datasets": "dataset", "solvers": "solver", "experiments": "experiment", "searches": "search"}
 
