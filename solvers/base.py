@@ -23,7 +23,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvers.kernels import GRAM, KINDS, LINEAR, Kernel, kernel_block, kernel_diagonal
@@ -129,6 +128,9 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         weights = self._check_weights(sample_weight, X.shape[0])
         if weights is not None and not weights.all():
             rows, class_start = _without(rows, class_start, weights == 0.0, self.classes_)
+        C = np.array([float(self.C)])
+        if weights is not None:
+            C = self._penalties(weights[rows])
         kernel, X_or_gram = self._resolve_kernel(X)
         scale = self._normalisation(X_or_gram, kernel)
 
@@ -150,7 +152,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
                         X=X_or_gram,
                         rows=member,
                         class_start=np.cumsum([0, *(p.size for p in part)]),
-                        C=np.array([float(self.C)]) if weights is None else self.C * weights[member],
+                        C=C if C.size == 1 else self.C * weights[member],
                         kernel=kernel,
                         bias=0.0 if self.bias == "none" else 1.0,
                         scale=scale if scale.size == 0 else scale[member],
@@ -238,6 +240,17 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
                 "sample_weight must be finite and ≥ 0; drop the samples or mend the weights that are not"
             )
         return None if (weights == 1.0).all() else weights
+
+    def _penalties(self, weights):
+        """C_i of the samples; a single number where all are the same."""
+        if (weights == weights[0]).all():
+            return self.C * weights[:1]
+        if self.normalises:
+            raise ValueError(
+                f"{type(self).__name__} needs the same C for all samples, which must lie on a sphere; "
+                "sample_weight has different weights: use MNSVC, or weights that are all equal (or zero)"
+            )
+        return self.C * weights
 
     def _resolve_kernel(self, X):
         """Return the kernel with its numbers, and what it is evaluated on: X, or a Gram matrix."""
@@ -374,12 +387,20 @@ def check_count(name, value, least=1):
 
 def sort_by_class(y):
     """Return the classes, the rows sorted by class (int32), and where each class starts among them."""
-    check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
+    classes = np.unique(y)
+    if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
+        raise ValueError(
+            "Unknown label type: continuous. A classifier needs class labels, y holds fractions: "
+            "use a regressor, or bin y into classes"
+        )
     if classes.size < 2:
         raise ValueError(
             f"a classifier needs samples of at least 2 classes; y has only one class: {classes[0]!r}"
         )
+    if classes.size <= 64:  # a pass for each class needs less memory than sorting, and is faster
+        rows = [np.flatnonzero(y == t).astype(np.int32) for t in classes]
+        return classes, np.concatenate(rows), np.cumsum([0, *(r.size for r in rows)])
+    codes = np.searchsorted(classes, y)
     rows = np.argsort(codes, kind="stable").astype(np.int32)
     return classes, rows, np.concatenate(([0], np.cumsum(np.bincount(codes))))
 

@@ -1,4 +1,4 @@
-"""Ball Vector Machine (Tsang, Kocsor and Kwok 2007; Strack 2013, 2.3.3.2): the centre follows the violators."""
+"""Ball Vector Machine (Tsang, Kocsor, Kwok 2007; Strack 2013, 2.3.3.2): the centre follows the violators."""
 
 import numpy as np
 from numba import njit
@@ -66,8 +66,7 @@ def ball_towards_violators(hull, epsilon, draws, subset, fair, max_iter, budget)
 
 
 class BallSVC(GeometricSVC):
-    """Ball Vector Machine: an L2-loss support vector machine found by moving a ball's centre to its
-    violators.
+    """Ball Vector Machine: an L2-loss support vector machine whose centre moves to the violators of a ball.
 
     The kernel is normalised to constant k(x, x) where it is not (2.47).
 

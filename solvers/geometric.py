@@ -19,7 +19,7 @@ from solvers.hull import (
     SUPPORT,
     TIMEOUT,
     TRACKED,
-    grow,
+    make_room,
     new_hull,
 )
 from solvers.pairs import PAIRS
@@ -65,10 +65,11 @@ class GeometricSVC(KernelSVC):
 
     def _solve(self, problem):
         cache_bytes = self.cache_size * 1e6
-        hull = new_hull(problem, cache_bytes, problem.seed, self.first_epsilon)
         if problem.start is None:
+            hull = new_hull(problem, cache_bytes, self.first_epsilon, self.first_samples)
             start_at_random(hull, self.first_samples)
         else:
+            hull = new_hull(problem, cache_bytes, self.first_epsilon, problem.start.support.size)
             start_from(hull, problem.start.support, problem.start.alpha)
         rule = RULES[self.stopping]
         epsilon = self.tol
@@ -79,7 +80,7 @@ class GeometricSVC(KernelSVC):
             while True:
                 status = self._advance(hull, float(epsilon), max_iter, WORK_BEFORE_PAUSE)
                 if status == FULL:
-                    hull = grow(hull, cache_bytes)
+                    hull = make_room(hull, cache_bytes)
                 elif status != PAUSED:
                     break
                 if time.monotonic() > problem.deadline:
@@ -118,7 +119,7 @@ def relative_gap(square_norm, lowest):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def start_at_random(hull, count):
-    """Line 1 of the algorithms: all the weight on a random sample, or equal weights on some of every class."""
+    """Line 1 of the algorithms: all weight on a random sample, or equal weights on some of every class."""
     classes = hull.class_start.size - 1
     samples = np.empty(count, np.int64)
     for k in range(count):
@@ -179,7 +180,7 @@ def refresh(hull, deadline):
 
 
 def lowest_inner_product(hull, deadline):
-    """Return the lowest g of all samples, or NaN where that would cost more than training did, or too long."""
+    """Return the lowest g of all samples, or NaN where that would take more than training did."""
     m, n = hull.counts[TRACKED], hull.n_samples
     lowest = hull.g[:m].min()
     if hull.tracked_all:

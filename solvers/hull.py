@@ -79,7 +79,7 @@ class Hull(NamedTuple):
         return self.rows.size
 
 
-def new_hull(problem, cache_bytes, seed, epsilon):
+def new_hull(problem, cache_bytes, epsilon, first_samples):
     """Allocate the state for a problem: no weight anywhere, and nothing tracked yet.
 
     Parameters
@@ -87,15 +87,13 @@ def new_hull(problem, cache_bytes, seed, epsilon):
     problem : solvers.base.Problem
     cache_bytes : float
         Room for kernel rows; never less than four rows.
-    seed : int
-        Start of the random state.
     epsilon : float
         First ε̂.
+    first_samples : int
+        How many samples, at most, get weight before the first iteration.
     """
     kernel, n, d = problem.kernel, problem.rows.size, problem.X.shape[1]
-    capacity = n if n <= TRACK_ALL else FIRST_CAPACITY
-    if problem.start is not None:
-        capacity = max(capacity, problem.start.support.size)
+    capacity = n if n <= TRACK_ALL else min(n, max(FIRST_CAPACITY, first_samples))
     storage, X, indptr, indices, data = _storage(problem.X, kernel)
     slots = _slots(capacity, cache_bytes)
     return Hull(
@@ -134,7 +132,7 @@ def new_hull(problem, cache_bytes, seed, epsilon):
         scratch=np.empty(capacity),
         counts=np.zeros(7, np.int64),
         real=np.array([0.0, epsilon]),
-        state=np.array([seed], np.uint64),
+        state=np.array([problem.seed], np.uint64),
     )
 
 
@@ -151,42 +149,53 @@ def interruption(hull, budget):
     return GO_ON
 
 
-def grow(hull, cache_bytes):
-    """Return the state with room for twice as many tracked samples, and the cached rows that fit."""
-    m = hull.sample.size
+def make_room(hull, cache_bytes):
+    """Return the state with room for more tracked samples, and the cached rows that fit.
+
+    Those without weight are forgotten if they have piled up to half of all; else the room is doubled.
+    """
+    old, m = hull.sample.size, hull.counts[TRACKED]
+    kept = np.arange(m)
+    if 2 * hull.counts[SUPPORT] <= m:
+        kept = np.sort(hull.support[: hull.counts[SUPPORT]]).astype(np.intp)
+    m = kept.size
     capacity = min(2 * m, hull.n_samples)
     slots = _slots(capacity, cache_bytes)
-    kept = np.argsort(hull.used[: hull.counts[SLOTS]])[::-1][:slots]
-    wider = {}
-    for name in (
-        "square",
-        "sample",
-        "label",
-        "diagonal",
-        "alpha",
-        "g",
-        "support",
-        "place",
-        "slot",
-        "scratch",
-    ):
-        old = getattr(hull, name)
-        wider[name] = np.concatenate((old, np.zeros(capacity - m, old.dtype)))
-    wider["place"][m:] = -1
-    wider["slot"][:] = -1
-    features = np.empty((hull.features.shape[0], capacity))
-    features[:, :m] = hull.features
+    renumbered = np.full(old, -1, np.int32)
+    renumbered[kept] = np.arange(m)
+
+    recent = np.argsort(-hull.used[: hull.counts[SLOTS]], kind="stable")
+    recent = recent[renumbered[hull.owner[recent]] >= 0][:slots]
     cache = np.empty(slots * capacity)
-    cache.reshape(slots, capacity)[: kept.size, :m] = hull.cache.reshape(-1, m)[kept]
-    owner, used, length = np.empty(slots, np.int32), np.zeros(slots, np.int64), np.zeros(slots, np.int32)
-    owner[: kept.size], used[: kept.size], length[: kept.size] = (
-        hull.owner[kept],
-        hull.used[kept],
-        hull.length[kept],
+    cache.reshape(slots, capacity)[: recent.size, :m] = hull.cache.reshape(-1, old)[np.ix_(recent, kept)]
+    owner, used, length = np.zeros(slots, np.int32), np.zeros(slots, np.int64), np.zeros(slots, np.int32)
+    owner[: recent.size] = renumbered[hull.owner[recent]]
+    used[: recent.size] = hull.used[recent]
+    length[: recent.size] = np.searchsorted(kept, hull.length[recent])
+
+    resized = {}
+    for name in ("square", "sample", "label", "diagonal", "alpha", "g", "scratch", "place"):
+        array = getattr(hull, name)
+        resized[name] = np.concatenate((array[kept], np.zeros(capacity - m, array.dtype)))
+    resized["place"][m:] = -1
+    support = np.empty(capacity, np.uint32)
+    support[: hull.counts[SUPPORT]] = renumbered[hull.support[: hull.counts[SUPPORT]]]
+    slot = np.full(capacity, -1, np.int32)
+    slot[owner[: recent.size]] = np.arange(recent.size)
+    features = np.empty((hull.features.shape[0], capacity))
+    features[:, :m] = hull.features[:, kept]
+    hull.position[hull.sample[: hull.counts[TRACKED]]] = renumbered[: hull.counts[TRACKED]]
+    hull.counts[TRACKED], hull.counts[SLOTS] = m, recent.size
+    return hull._replace(
+        features=features,
+        cache=cache,
+        owner=owner,
+        used=used,
+        length=length,
+        slot=slot,
+        support=support,
+        **resized,
     )
-    wider["slot"][owner[: kept.size]] = np.arange(kept.size)
-    hull.counts[SLOTS] = kept.size
-    return hull._replace(features=features, cache=cache, owner=owner, used=used, length=length, **wider)
 
 
 def _slots(capacity, cache_bytes):

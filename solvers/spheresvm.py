@@ -1,4 +1,4 @@
-"""Sphere SVM (Strack 2013, chapter 3): the centre of the minimal enclosing ball, moved by pairs of samples."""
+"""Sphere SVM (Strack 2013, chapter 3): the centre of the smallest ball, moved by pairs of samples."""
 
 import numpy as np
 from numba import njit
