@@ -151,8 +151,8 @@ class Runner:
                 time.process_time() - cpu - self.summary.storing_cpu_seconds
             )
             self._flush()
-            self._store.write_outer(self._outer.values())
-            self._store.write_selections(self._selections.values())
+            self._store.write_outer(_in_order(self._outer))
+            self._store.write_selections(_in_order(self._selections))
             self._store.compact()
             self.summary.seconds = time.perf_counter() - started
         return self.summary
@@ -316,6 +316,11 @@ class Runner:
                 }
             )
         return kept[0], kept[1]
+
+
+def _in_order(rows: Mapping[tuple[str, str, int], dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows by dataset, arm and outer fold, whichever was finished first."""
+    return [rows[key] for key in sorted(rows)]
 
 
 def _final(stored: dict[str, StoredTrial], retry_failed: bool) -> dict[str, StoredTrial]:

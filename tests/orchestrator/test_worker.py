@@ -7,11 +7,8 @@ from sklearn.metrics import balanced_accuracy_score, f1_score
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC
 
-from orchestrator.datasets import DatasetError
-from orchestrator.datasets.loading import load
-from orchestrator.sources import open_source, prepare_source
 from orchestrator.splits import nested_folds
-from orchestrator.study import DatasetSpec, Protocol
+from orchestrator.study import DatasetSpec
 from orchestrator.worker import lost_records, run_batch
 from tests.orchestrator.classifiers import Warm, WholePath, here, order_for, rows_of, train
 
@@ -258,24 +255,3 @@ def test_scaling_is_fitted_on_the_training_rows_alone(inner, tmp_path):
     assert rows["none"] == [(t.min(), t.max()) for t in trained]
     assert np.array(rows["dataset"]) == pytest.approx(np.array(rows["none"]) / 100)
     assert any(low > 0 or high < 100 for low, high in rows["none"])
-
-
-# -- sources -------------------------------------------------------------------------------------
-
-
-IRIS = DatasetSpec("iris", "sklearn.datasets.load_iris", {"return_X_y": True})
-
-
-def test_a_host_without_the_folder_prepares_its_own(tmp_path):
-    source, _ = prepare_source(IRIS, Protocol(), tmp_path / "client")
-    elsewhere = replace(source, folder=str(tmp_path / "not here"), cache=str(tmp_path / "worker"))
-    dataset, folds = open_source(elsewhere, Protocol())
-    assert dataset.fingerprint == load(IRIS).fingerprint
-    assert folds.hash == source.split_hash
-
-
-def test_a_host_with_other_data_says_so(tmp_path):
-    source, _ = prepare_source(IRIS, Protocol(), tmp_path / "client")
-    other = replace(source, fingerprint="f" * 64, folder=str(tmp_path / "no"), cache=str(tmp_path / "worker"))
-    with pytest.raises(DatasetError, match=r"'iris' on this host differs from the client's .*paths.cache"):
-        open_source(other, Protocol())

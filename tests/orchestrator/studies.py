@@ -1,0 +1,61 @@
+"""Small studies, run through everything but the command line."""
+
+import io
+
+from rich.console import Console
+
+from orchestrator.config import compose_settings
+from orchestrator.execution.serial import SerialExecutor
+from orchestrator.preparation import prepare_study
+from orchestrator.progress import Progress
+from orchestrator.runner import Runner
+from orchestrator.settings import check_settings
+from orchestrator.store import Store
+
+SMALL = (
+    "study=small",
+    "datasets=[iris,wine]",
+    "solvers=[mnsvm,libsvm_l1]",
+    "protocol.outer=3",
+    "protocol.inner=3",
+    "search.space.C=[0.25,4,64]",
+    "search.space.gamma=[0.0625,0.5]",
+)
+
+
+class StudyRun:
+    """A prepared study over its store, to be run once.
+
+    Parameters
+    ----------
+    folder : Path
+        Where results and prepared datasets go.
+    overrides : sequence of str
+        Besides those of `SMALL`.
+    executor : Executor
+    options : dict
+        Of the `Runner`.
+    """
+
+    def __init__(self, folder, *overrides, executor=None, run_id="run", config_dir=None, **options):
+        paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
+        settings = check_settings(compose_settings([*SMALL, *paths, *overrides], config_dir))
+        self.prepared = prepare_study(settings).prepared
+        self.store = Store(settings.paths.results / settings.study.name)
+        self.store.lock().release()
+        planned = {pair: self.prepared.planned_trials(pair) for pair in self.prepared.identities}
+        self.output = io.StringIO()
+        self.progress = Progress(planned, Console(file=self.output, width=200))
+        self.executor = executor or SerialExecutor()
+        self.runner = Runner(self.prepared, self.store, self.executor, self.progress, run_id, **options)
+
+    def go(self):
+        """Run to the end; return the summary."""
+        return self.runner.run()
+
+
+def run_study(folder, *overrides, **options):
+    """Run a small study; return its frames and the run's summary."""
+    run = StudyRun(folder, *overrides, **options)
+    summary = run.go()
+    return run.store.results(), summary
