@@ -13,7 +13,7 @@ from orchestrator.execution import Executor, Outcome
 from orchestrator.fold_search import FoldSearch
 from orchestrator.progress import Progress
 from orchestrator.records import Records, StoredTrial
-from orchestrator.scheduling import TARGET_SECONDS, CostModel, Shape, WorkQueue
+from orchestrator.scheduling import BATCHES_LEFT, TARGET_SECONDS, CostModel, Shape, WorkQueue
 from orchestrator.search import make_search
 from orchestrator.sources import DataSource
 from orchestrator.store import Store
@@ -45,6 +45,7 @@ class RunSummary:
     failures: int = 0
     batches: int = 0
     seconds: float = 0.0
+    slot_seconds: float = 0.0
     busy_seconds: float = 0.0
     training_seconds: float = 0.0
     compile_seconds: float = 0.0
@@ -56,6 +57,11 @@ class RunSummary:
         """Share of the workers' time inside fit and predict, compilation apart."""
         working = self.busy_seconds - self.compile_seconds
         return self.training_seconds / working if working > 0 else None
+
+    @property
+    def efficiency(self) -> float | None:
+        """Share of the time of all worker slots that batches took: Σ busy ÷ (slots × makespan)."""
+        return self.busy_seconds / self.slot_seconds if self.slot_seconds > 0 else None
 
 
 @dataclass(frozen=True)
@@ -158,6 +164,7 @@ class Runner:
         return self.summary
 
     def _loop(self) -> None:
+        looked = time.perf_counter()
         while True:
             self._fill()
             if not self._in_flight:
@@ -167,6 +174,9 @@ class Runner:
                 self._take(outcome)
             if time.monotonic() - self._flushed_at >= FLUSH_SECONDS:
                 self._flush()
+            now = time.perf_counter()
+            self.summary.slot_seconds += self._executor.slots * (now - looked)
+            looked = now
             self._progress.tick(self._seconds_left)
 
     # -- asking and scheduling -------------------------------------------------------------------
@@ -184,7 +194,7 @@ class Runner:
     def _fill(self) -> None:
         """Keep every slot busy, opening searches only as the queue runs low."""
         slots = max(1, self._executor.slots)
-        enough = 4 * slots * TARGET_SECONDS
+        enough = BATCHES_LEFT * slots * TARGET_SECONDS
         while self._unopened and self._queue.seconds() < enough:
             pair, outer = self._unopened.popleft()
             search = self._open[*pair, outer] = self._prepared.open_search(pair, outer)

@@ -14,10 +14,10 @@ from orchestrator.study import REFIT, Path
 TARGET_SECONDS = 2.0
 """Expected work of a full batch."""
 
-LEAST_SECONDS = 0.1
+LEAST_SECONDS = 0.2
 """Expected work below which a batch is not split further, however near the end of the study is."""
 
-BATCHES_LEFT = 16
+BATCHES_LEFT = 8
 """How many batches a worker should still have before it, so that all workers finish together."""
 
 MAX_ATTEMPTS = 3

@@ -1,0 +1,61 @@
+"""The share of the workers' time that goes into batches: Σ busy / (workers × makespan).
+
+    python benchmarks/efficiency.py [processes|threads]
+
+`processes`: two worker processes, trainings of 50 ms. `threads`: 32 workers in this process, 100,000
+trainings of 20 ms. Trainings sleep, so that cores are not what is measured.
+"""
+
+import argparse
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+from distributed import Client, LocalCluster
+from idle_study import idle_settings
+from rich.console import Console
+
+from orchestrator.execution.dask import DaskExecutor, local_executor
+from orchestrator.preparation import prepare_study
+from orchestrator.progress import Progress
+from orchestrator.runner import Runner
+from orchestrator.store import Store
+
+CASES = {"processes": (2, 1_000, 0.05), "threads": (32, 100_000, 0.02)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("cases", nargs="*", default=list(CASES))
+    for case in parser.parse_args().cases:
+        workers, trials, seconds = CASES[case]
+        with tempfile.TemporaryDirectory() as folder:
+            settings = idle_settings(Path(folder), trials, workers, seconds)
+            study = prepare_study(settings).prepared
+            store = Store(settings.paths.results / settings.study.name)
+            planned = {pair: study.planned_trials(pair) for pair in study.identities}
+            cluster = local_executor(workers) if case == "processes" else threads(workers)
+            with store.lock(), cluster as executor:
+                progress = Progress(planned, Console(quiet=True))
+                summary = Runner(study, store, executor, progress, "efficiency").run()
+        print(
+            f"{case}: {workers} workers, {summary.trials_run:,} trainings of {seconds * 1000:.0f} ms in "
+            f"{summary.seconds:.1f} s and {summary.batches:,} batches; efficiency {summary.efficiency:.3f}, "
+            f"of it {summary.worker_share:.3f} inside fit and predict",
+            flush=True,
+        )
+
+
+@contextmanager
+def threads(workers: int):
+    cluster = LocalCluster(n_workers=workers, threads_per_worker=1, processes=False, dashboard_address=None)
+    with cluster, Client(cluster) as client:
+        executor = DaskExecutor(client, "local")
+        yield executor
+        executor.close()
+
+
+if __name__ == "__main__":
+    main()
