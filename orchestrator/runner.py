@@ -161,6 +161,7 @@ class Runner:
             self._store.write_selections(_in_order(self._selections))
             self._store.compact()
             self.summary.seconds = time.perf_counter() - started
+            self._progress.show(self._seconds_left)
         return self.summary
 
     def _loop(self) -> None:
