@@ -1,8 +1,9 @@
 """One dense block of the hull problem, solved for one C or for an ascending path of C.
 
-Three methods share the work and hand over their point exactly: low-rank Newton while the block's numerical rank is
-small, pair steps, and Newton on the support block as soon as the steps taken cost more than its rounds would.
-The costs are counted in operations, not read from a clock, so the same input takes the same course everywhere.
+Three methods share the work and hand over their point exactly: low-rank Newton while the block's numerical
+rank is small, pair steps, and Newton on the support block as soon as the steps taken cost more than its
+rounds would. The costs are counted in operations, not read from a clock, so the same input takes the same
+course everywhere.
 """
 
 import numpy as np
@@ -139,7 +140,7 @@ def solve_block(H, ridge, alpha, g, norm2, tol, max_steps):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def solve_shrunk(H, ridge, alpha, g, norm2, tol, max_steps):
-    """`solve_block`, first on the rows with weight or next to the margin if they are few, then checked on all rows."""
+    """`solve_block`, first on the rows with weight or next to the margin if they are few, then on all."""
     m = g.size
     steps, rounds = 0, 0
     cost = 0.0
@@ -172,12 +173,12 @@ def solve_shrunk(H, ridge, alpha, g, norm2, tol, max_steps):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def start(H, ridge, alpha, g):
-    """Make a hull point of any weights (the first sample when they are all zero) and fill ``g``; return ``||c||²``."""
+    """Make a hull point of any weights (of equal ones if all are zero) and fill ``g``; return ``||c||²``."""
     total = np.sum(alpha)
     if total > 0.0:
         alpha /= total
     else:
-        alpha[0] = 1.0
+        alpha[:] = 1.0 / alpha.size
     return refresh(H, ridge, alpha, g)
 
 

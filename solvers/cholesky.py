@@ -1,8 +1,9 @@
 """Pivoted Cholesky: ``H ≈ ZᵀZ`` with ``Z (r, m)``, from r columns of ``H``.
 
-Pivots are the rows of largest residual diagonal (Fine & Scheinberg 2001; Harbrecht, Peters & Schneider 2012). The factors
-are nested: more columns refine the same ``Z``. The residual ``E = H - ZᵀZ`` is positive semidefinite, hence
-``|E_ij| <= sqrt(E_ii E_jj)``, and its diagonal, known exactly, bounds everything that was left out.
+Pivots are the rows of largest residual diagonal (Fine & Scheinberg 2001; Harbrecht, Peters & Schneider 2012).
+The factors are nested: more columns refine the same ``Z``. The residual ``E = H - ZᵀZ`` is positive
+semidefinite, hence ``|E_ij| <= sqrt(E_ii E_jj)``, and its diagonal, known exactly, bounds everything that was
+left out.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 """An ascending path of C in a low-rank feature space that grows on demand, without a Gram matrix.
 
-Kernel columns are asked for one at a time, and every solution is certified against the exact kernel by the residual
-of the factorisation (`solvers.newton_lowrank`). Where the rank would grow too large, the path stops and says how far it came.
+Kernel columns are asked for one at a time, and every solution is certified against the exact kernel by the
+residual of the factorisation (`solvers.newton_lowrank`). Where the rank would grow too large, the path stops
+and says how far it came.
 """
 
 from dataclasses import dataclass

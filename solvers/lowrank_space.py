@@ -38,7 +38,7 @@ def lowrank_cost(rank, s):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def promising(half_left, left, target):
-    """Whether a residual that fell from ``half_left`` to ``left`` in r/2 columns may reach ``target`` within 3r."""
+    """Whether a residual that fell from ``half_left`` to ``left`` in r/2 columns may reach a target in 3r."""
     return left * (left / half_left) ** 4 <= target
 
 

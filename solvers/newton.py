@@ -29,18 +29,18 @@ class NewtonSolution(Solution):
 class NewtonSVC(KernelSVC):
     """Modified L2 SVM, solved exactly.
 
-    Minimises ``||c||²`` over the hull of the training samples (Strack 2013, 2.114), as `MNSVC` does, until its
-    relative error is certified to be at most `tol`. Per machine the cheapest exact method is taken: Newton's method in a
-    low-rank feature space (pivoted Cholesky; Fine & Scheinberg 2001), second-order pair steps on the Gram block (Fan,
-    Chen & Lin 2005), or Newton's method on the support block (Chapelle 2007).
+    Minimises ``||c||²`` over the hull of the training samples (Strack 2013, 2.114), as `MNSVC` does, until
+    its relative error is certified to be at most `tol`. Per machine the cheapest exact method is taken:
+    Newton's method in a low-rank feature space (pivoted Cholesky; Fine & Scheinberg 2001), second-order pair
+    steps on the Gram block (Fan, Chen & Lin 2005), or Newton's method on the support block (Chapelle 2007).
 
     Parameters
     ----------
     C : float, default=1.0
         Penalty of the squared slacks.
     kernel : {"rbf", "linear", "poly", "sigmoid", "imq", "precomputed"} or callable, default="rbf"
-        See `solvers.kernels`. A callable gets two arrays of samples and returns their kernel matrix. A precomputed
-        float32 Gram matrix is used as it is, with sums in float64.
+        See `solvers.kernels`. A callable gets two arrays of samples and returns their kernel matrix. A
+        precomputed float32 Gram matrix is used as it is, with sums in float64.
     gamma : {"scale", "auto"} or float, default="scale"
         Width γ of the kernel, as in `sklearn.svm.SVC`.
     degree : float, default=3
@@ -48,16 +48,19 @@ class NewtonSVC(KernelSVC):
     coef0 : float, default=1.0
         Constant of the poly, sigmoid and imq kernels.
     tol : float, default=1e-3
-        Bound on ``1 - (max(g_min, 0) / ||c||²)²`` over all samples, hence on the relative error of the objective.
+        Bound on ``1 - (max(g_min, 0) / ||c||²)²`` over all samples, hence on the relative error of the
+        objective.
     bias : {"theoretic", "none"}, default="theoretic"
-        Bias Σ α_i y_i (2.98), or a machine without one. (At the exact solution the average bias is the theoretic one.)
+        Bias Σ α_i y_i (2.98), or a machine without one. (At the exact solution the average bias is the
+        theoretic one.)
     multiclass : {"pairwise", "all_at_once"}, default="pairwise"
         A machine for every pair of classes, or one for all (5.4).
     compact : bool, default=False
-        Where a machine was solved in an r-dimensional feature space, publish it on its r pivots (`dual_coef_` may then be
-        negative) instead of on all of its support vectors.
+        Where a machine was solved in an r-dimensional feature space, publish it on its r pivots (`dual_coef_`
+        may then be negative) instead of on all of its support vectors.
     cache_size : float, default=1000
-        Megabytes that the Gram block of a machine may take. A larger machine is solved on a growing working set.
+        Megabytes that the Gram block of a machine may take. A larger machine is solved on a growing working
+        set.
     max_iter : int, default=-1
         Limit of the pair steps of a machine; −1 for none.
     max_seconds : float, optional
@@ -177,21 +180,23 @@ class NewtonSVC(KernelSVC):
     def prefers_gram(self, n_samples, n_features):
         """Whether `fit_path` gains from a Gram matrix that the caller shares between calls.
 
-        Low-dimensional data is solved faster from its features: its kernels have small rank, and only a few of their
-        columns are ever evaluated.
+        Low-dimensional data is solved faster from its features: its kernels have small rank, and only a few
+        of their columns are ever evaluated.
         """
         return n_features > FEW_FEATURES or n_samples < FEATURE_ROWS
 
     def fit_path(self, X, y, Cs):
         """Train for every C of an ascending path, each from the solution before it.
 
-        The same machines as `fit` with ``warm_start=True`` and one C after the other gives, to within `tol`, in a fraction
-        of the time. The estimator itself is not fitted. Values of a precomputed Gram matrix are not checked for NaN.
+        The same machines as `fit` with ``warm_start=True`` and one C after the other gives, to within `tol`,
+        in a fraction of the time. The estimator itself is not fitted. Values of a precomputed Gram matrix are
+        not checked for NaN.
 
         Parameters
         ----------
         X : {array-like, CSR} of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
-            A precomputed Gram matrix is read fastest when it is C-contiguous float32 and its rows are sorted by class.
+            A precomputed Gram matrix is read fastest when it is C-contiguous float32 and its rows are sorted
+            by class.
         y : array-like of shape (n_samples,)
         Cs : array-like of shape (n_C,)
             Ascending.
@@ -234,9 +239,9 @@ class NewtonSVC(KernelSVC):
 
 
 def _sort_by_class(y):
-    """`solvers.base.sort_by_class` without its look at the values of labels whose type says that they are classes.
+    """`solvers.base.sort_by_class`, trusting labels whose type says that they are classes.
 
-    That look takes longer than a training of a small path.
+    Its look at their values takes longer than a small training.
     """
     if y.dtype.kind not in "biuUS":
         return sort_by_class(y)

@@ -1,8 +1,9 @@
 """Newton's method on the support block of the modified L2 SVM.
 
-With ``β = α / ||c||²`` the problem is ``min ½ βᵀHβ + ½ Σ max(0, 1 - f_i)² / ridge_i``, ``f = Hβ`` (Chapelle 2007,
-eq. 10-12, bias inside the kernel). On the active rows ``I = {f < 1}`` its Newton point solves
-``(H_II + diag(ridge_I)) β_I = 1``; a round costs ``s³/3`` flops for s active rows and one product ``H[:, I] β_I``.
+With ``β = α / ||c||²`` the problem is ``min ½ βᵀHβ + ½ Σ max(0, 1 - f_i)² / ridge_i``, ``f = Hβ`` (Chapelle
+2007, eq. 10-12, bias inside the kernel). On the active rows ``I = {f < 1}`` its Newton point solves
+``(H_II + diag(ridge_I)) β_I = 1``; a round costs ``s³/3`` flops for s active rows and one product ``H[:, I]
+β_I``.
 """
 
 import numpy as np
@@ -33,7 +34,7 @@ def block_product(H, rows, weights, out):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def solve_ones(H, ridge, active):
-    """Solve ``(H_II + diag(ridge_I)) x = 1`` by Cholesky; an empty answer says that the block is not positive definite."""
+    """Solve ``(H_II + diag(ridge_I)) x = 1``; the answer is empty if the block is not positive definite."""
     s = active.size
     block = np.empty((s, s))
     for i in range(s):
@@ -68,8 +69,8 @@ def solve_cholesky(lower, b):
 def line_search(f, f_new, ridge, start, mixed, end):
     """Exact minimiser over ``t`` in (0, 1] of the primal objective between two points.
 
-    Along the segment the objective's derivative is piecewise linear and increasing, so safeguarded Newton steps on it
-    end at the root after finitely many breakpoints.
+    Along the segment the objective's derivative is piecewise linear and increasing, so safeguarded Newton
+    steps on it end at the root after finitely many breakpoints.
 
     Parameters
     ----------

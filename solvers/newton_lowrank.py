@@ -1,8 +1,8 @@
 """Newton's method for the modified L2 SVM in a low-rank feature space.
 
-With ``H ≈ ZᵀZ`` the kernel machine is a linear L2-loss SVM in r dimensions, ``min ½|w|² + ½ Σ max(0, 1 - f_i)² / ridge_i``,
-``f = Zᵀw`` (Mangasarian 2002; Keerthi & DeCoste 2005). A Newton round costs ``s r²`` flops for s active rows instead of
-``s³/3``, and less when few rows changed since the last round.
+With ``H ≈ ZᵀZ`` the kernel machine is a linear L2-loss SVM in r dimensions, ``min ½|w|² + ½ Σ max(0, 1 -
+f_i)² / ridge_i``, ``f = Zᵀw`` (Mangasarian 2002; Keerthi & DeCoste 2005). A Newton round costs ``s r²`` flops
+for s active rows instead of ``s³/3``, and less when few rows changed since the last round.
 """
 
 import numpy as np
@@ -12,13 +12,14 @@ from solvers.newton_block import line_search, solve_cholesky
 
 # A certificate is worth its price once at most one active row in this many has changed.
 CHANGES_NEAR_THE_END = 64
-# The low-rank problem is solved well enough at this share of the tolerance: more would not show in the exact kernel.
+# The low-rank problem is solved well enough at this share of the tolerance: more would not show in the exact
+# kernel.
 INNER_SHARE = 0.1
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def update_scatter(Z, unit_ridge, scatter, counted, f):
-    """Bring ``scatter = Σ z_i z_iᵀ / unit_ridge_i`` over ``{f < 1}`` up to date; return how many rows changed.
+    """Bring ``scatter = Σ z_i z_iᵀ / unit_ridge_i`` over ``{f < 1}`` up to date.
 
     ``counted`` says which rows the scatter holds now.
     """
@@ -42,15 +43,15 @@ def update_scatter(Z, unit_ridge, scatter, counted, f):
             signed[a, k] = weight[k] * z[rows[k]]
     scatter += np.dot(signed, part.T)
     counted[:] = f < 1.0
-    return changed.size
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def dual_certificate(Z, residual, ridge, f, alpha, g):
-    """Fill the hull point of margins ``f`` and its ``g`` in the low-rank kernel; return (norm2, inner gap, gap).
+    """Fill the hull point of margins ``f`` and its low-rank ``g``; return (norm2, inner gap, gap).
 
-    The inner gap is that of the low-rank problem. The other one holds for the exact kernel: what the rank leaves out,
-    ``E``, enters by Cauchy-Schwarz, ``|(Eα)_i| <= sqrt(E_ii) q`` and ``0 <= αᵀEα <= q²`` with ``q = Σ sqrt(E_jj) α_j``.
+    The inner gap is that of the low-rank problem. The other one holds for the exact kernel: what the rank
+    leaves out, ``E``, enters by Cauchy-Schwarz, ``|(Eα)_i| <= sqrt(E_ii) q`` and ``0 <= αᵀEα <= q²`` with ``q
+    = Σ sqrt(E_jj) α_j``.
     """
     total = 0.0
     for i in range(f.size):
@@ -101,7 +102,8 @@ def newton_rounds_lowrank(Z, residual, unit_ridge, C, f, w, scatter, counted, al
     rounds : int
     norm2 : float
     gap : float
-        Certified against the exact kernel; above ``tol`` when the rank is too small for it (or rounds ran out).
+        Certified against the exact kernel; above ``tol`` when the rank is too small for it (or rounds ran
+        out).
     """
     ridge = unit_ridge / C
     norm2, gap = 0.0, 1.0

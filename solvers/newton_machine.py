@@ -1,7 +1,7 @@
 """One machine for an ascending path of C: which of the exact methods takes it, and what came out.
 
-In feature space without a Gram matrix where the rank stays small; on the machine's Gram block where that fits the
-memory allowed; else on a working set that grows by the worst violators.
+In feature space without a Gram matrix where the rank stays small; on the machine's Gram block where that fits
+the memory allowed; else on a working set that grows by the worst violators.
 """
 
 import time
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvers.blas import one_blas_thread
 from solvers.block_path import LOW_RANK, block_path, certified_gap
 from solvers.feature_path import feature_path
 from solvers.kernels import GRAM, kernel_block, kernel_diagonal
@@ -53,7 +54,7 @@ class MachinePath:
 
 
 class Machine:
-    """The kernel of one machine, ``H_ij = (y_i·y_j)(k(x_i, x_j) + bias)``, in whichever portions are asked for.
+    """The kernel of one machine in portions, ``H_ij = (y_i·y_j)(k(x_i, x_j) + bias)``.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ class Machine:
         return (values[self.rows] if self.kernel.kind == GRAM else values) + self.bias
 
     def block(self):
-        """The whole of ``H``, float64, or in the dtype of a Gram matrix that was given."""
+        """Evaluate the whole of ``H``: float64, or in the dtype of a Gram matrix that was given."""
         m = self.size
         self.evaluations += m * m
         group = np.arange(self.n_classes)
@@ -165,7 +166,8 @@ def _empty_path(n_C, m):
 
 def _in_feature_space(machine, unit_ridge, Cs, tol, max_rank, outcome):
     """Fill in what can be solved without a Gram matrix; return for how many C."""
-    path = feature_path(machine.column, machine.diagonal(), unit_ridge, Cs, tol, max_rank)
+    with one_blas_thread():
+        path = feature_path(machine.column, machine.diagonal(), unit_ridge, Cs, tol, max_rank)
     solved = len(path.gaps)
     outcome.weights[:solved] = path.weights
     outcome.norm2s[:solved] = path.norm2s
@@ -177,61 +179,74 @@ def _in_feature_space(machine, unit_ridge, Cs, tol, max_rank, outcome):
     return solved
 
 
-def _solve_on(H, unit_ridge, C, tol, max_steps, lowrank, alpha, deadline):
-    """Solve a block for one C, looking at the clock now and then; return (norm2, gap, iterations, methods).
+def _solve_on(H, unit_ridge, Cs, tol, max_steps, alpha):
+    """Call `block_path` from `alpha`, which is changed in place.
 
-    `alpha` is changed in place.
+    Returns
+    -------
+    weights : ndarray of shape (n_C, m)
+    norm2s, gaps : ndarrays of shape (n_C,)
+    steps, rounds, methods : int ndarrays of shape (n_C,)
     """
-    m = alpha.size
-    weights = np.empty((1, m))
-    norm2, gap, cost = np.empty(1), np.empty(1), np.empty(1)
-    steps, rounds, method = (np.empty(1, dtype=np.int64) for _ in range(3))
-    chunk = MAX_STEPS if deadline == np.inf else max(1000, int(STEPS_BETWEEN_LOOKS / m))
-    taken, iterations, methods = 0, 0, 0
-    while True:
+    n_C = Cs.size
+    weights = np.empty((n_C, alpha.size))
+    norm2s, gaps, costs = (np.empty(n_C) for _ in range(3))
+    steps, rounds, methods = (np.empty(n_C, dtype=np.int64) for _ in range(3))
+    lowrank = not alpha.any()
+    with one_blas_thread():
         block_path(
             H,
             unit_ridge,
-            np.array([C]),
+            Cs,
             tol,
-            min(chunk, max_steps - taken),
+            max_steps,
             lowrank,
             alpha,
             weights,
-            norm2,
-            gap,
+            norm2s,
+            gaps,
             steps,
             rounds,
-            cost,
-            method,
+            costs,
+            methods,
         )
-        taken += int(steps[0])
-        iterations += int(steps[0] + rounds[0])
-        methods |= int(method[0])
-        lowrank = False
-        if gap[0] <= tol or taken >= max_steps or steps[0] < chunk or time.monotonic() > deadline:
-            return norm2[0], gap[0], iterations, methods
+    return weights, norm2s, gaps, steps, rounds, methods
 
 
 def _on_block(machine, unit_ridge, Cs, tol, max_steps, memory, start, deadline, outcome, which):
+    """Solve on the Gram block; with a deadline, look at the clock between C and now and then."""
     H = machine.block()
     alpha = np.zeros(machine.size) if start is None else start / start.sum()
-    for k in range(Cs.size)[which]:
-        norm2, gap, iterations, methods = _solve_on(
-            H, unit_ridge, Cs[k], tol, max_steps, not alpha.any(), alpha, deadline
+    if deadline == np.inf:
+        weights, norm2s, gaps, steps, rounds, methods = _solve_on(
+            H, unit_ridge, Cs[which], tol, max_steps, alpha
         )
-        _record(outcome, k, alpha, norm2, gap, iterations, methods)
+        outcome.weights[which], outcome.norm2s[which], outcome.gaps[which] = weights, norm2s, gaps
+        outcome.iterations[which], outcome.methods[which] = steps + rounds, methods
+        return
+    chunk = max(1000, int(STEPS_BETWEEN_LOOKS / machine.size))
+    for k in range(Cs.size)[which]:
+        taken = 0
+        while True:
+            allowed = min(chunk, max_steps - taken)
+            weights, norm2, gap, steps, rounds, methods = _solve_on(
+                H, unit_ridge, Cs[k : k + 1], tol, allowed, alpha
+            )
+            _record(outcome, k, weights[0], norm2[0], gap[0], steps[0] + rounds[0], methods[0])
+            taken += int(steps[0])
+            if gap[0] <= tol or steps[0] < chunk or taken >= max_steps or time.monotonic() > deadline:
+                break
 
 
-def _record(outcome, k, alpha, norm2, gap, iterations, methods):
-    outcome.weights[k] = alpha / norm2 if norm2 > 0.0 else alpha
+def _record(outcome, k, weights, norm2, gap, iterations, methods):
+    outcome.weights[k] = weights
     outcome.norm2s[k], outcome.gaps[k] = norm2, gap
     outcome.iterations[k] += iterations
     outcome.methods[k] |= methods
 
 
 def _on_working_set(machine, unit_ridge, Cs, tol, max_steps, memory, start, deadline, outcome, which):
-    """Solve the support vectors and the worst violators exactly, find new violators among all rows, and again."""
+    """Solve for the support vectors and the worst violators, look for new ones among all rows, repeat."""
     m = machine.size
     largest = int(np.sqrt(memory / 8.0))
     alpha = np.zeros(m) if start is None else start / start.sum()
@@ -244,23 +259,26 @@ def _on_working_set(machine, unit_ridge, Cs, tol, max_steps, memory, start, dead
             rows = np.union1d(np.flatnonzero(alpha), violators)
             if rows.size > largest:
                 raise MemoryError(
-                    f"a machine of {m} samples needs a Gram block of {rows.size} support vectors and violators, "
-                    f"more than cache_size allows ({largest}): raise cache_size, or use MNSVC"
+                    f"a machine of {m} samples needs a Gram block of {rows.size} rows, and "
+                    f"cache_size allows {largest}: raise cache_size, or use MNSVC"
                 )
             part = alpha[rows]
-            _, _, iterations, methods = _solve_on(
-                machine.part(rows, rows), unit_ridge[rows], Cs[k], 0.5 * tol, max_steps, False, part, deadline
+            *_, steps, rounds, methods = _solve_on(
+                machine.part(rows, rows), unit_ridge[rows], Cs[k : k + 1], 0.5 * tol, max_steps, part
             )
             alpha[rows] = part
             g = _products(machine, alpha) + ridge * alpha
             norm2 = float(alpha @ g)
             gap = certified_gap(norm2, g) if norm2 > 0.0 else np.inf
-            _record(outcome, k, alpha, norm2, gap, iterations, methods)
+            weights = alpha / norm2 if norm2 > 0.0 else alpha
+            _record(outcome, k, weights, norm2, gap, steps[0] + rounds[0], methods[0])
             if gap <= tol or time.monotonic() > deadline or outcome.iterations[k] >= max_steps:
                 break
             count = max(FIRST_WORKING_SET, np.count_nonzero(alpha) // 2)
             violators = np.argsort(g)[:count]
             violators = violators[g[violators] < norm2]
+            if not np.setdiff1d(violators, rows).size:
+                break
 
 
 def _products(machine, alpha):

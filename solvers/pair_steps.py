@@ -18,7 +18,8 @@ MAX_BLOCK = 1 << 20
 INDEX_BITS = np.int64(MAX_BLOCK - 1)
 VALUE_BITS = np.int64(~(MAX_BLOCK - 1))
 LARGEST = np.int64(0x7FFFFFFFFFFFFFFF)
-# Keeps a step finite on an indefinite kernel (sigmoid) or a rounded Gram; a positive definite one never sees it.
+# Keeps a step finite on an indefinite kernel (sigmoid) or a rounded Gram; a positive definite one never sees
+# it.
 SMALLEST_DISTANCE2 = 1e-12
 
 
@@ -51,7 +52,7 @@ def argmin(g):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def second_order_partner(g, alpha, h_v, diag, g_v, diag_v):
-    """Index u with ``alpha_u > 0``, ``g_u > g_v`` and the largest ``(g_u - g_v)² / D_uv``; -1 when there is none."""
+    """Index u with ``alpha_u > 0``, ``g_u > g_v`` and the largest ``(g_u - g_v)² / D_uv``, or -1."""
     best = np.int64(0)
     for i in range(g.size):
         difference = g[i] - g_v

@@ -1,7 +1,7 @@
 """All machines of one training set, for an ascending path of C, from one Gram matrix.
 
-This is what a model selection spends its time on, so it is one numba call: every machine's block is cut out of the
-Gram matrix once and solved for every C, each from the solution before it (`solvers.block_path`). The
+This is what a model selection spends its time on, so it is one numba call: every machine's block is cut out
+of the Gram matrix once and solved for every C, each from the solution before it (`solvers.block_path`). The
 predictions of the whole path are one matrix product for each class.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numba import njit
 
+from solvers.blas import one_blas_thread
 from solvers.block_path import block_path
 from solvers.multiclass import pairs_of
 
@@ -29,8 +30,8 @@ class PathSolution:
         Training rows sorted by class.
     class_start : ndarray of shape (n_classes + 1,)
     weights : ndarray of shape (n_C, n_classes - 1, n), or (n_C, 1, n) for all at once
-        Weights ≥ 0, in the layout of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight against class s
-        in row s if s < t, else in row s - 1.
+        Weights ≥ 0, in the layout of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight against
+        class s in row s if s < t, else in row s - 1.
     intercepts : ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
         Positive for the first class of a pair.
     at_once : bool
@@ -89,7 +90,7 @@ class PathSolution:
         return self.classes[elect(stacked, self.intercepts)]
 
     def on_used_rows(self):
-        """Leave out the rows that no machine uses; return the solution on the others, and their row numbers."""
+        """Leave out the rows that no machine uses; return the rest, and its row numbers."""
         kept = self.weights.any(axis=(0, 1))
         sizes = np.add.reduceat(kept, self.class_start[:-1], dtype=np.int64)
         solution = replace(
@@ -109,7 +110,7 @@ def is_sorted(rows):
 
 @njit(nogil=True, cache=True)
 def elect_pairwise(parts, intercepts):
-    """Class with most votes of the pair machines, ties broken by the summed evidence (`solvers.multiclass.votes`).
+    """Elect the class with most votes of the pair machines, as `solvers.multiclass.votes` counts them.
 
     Parameters
     ----------
@@ -174,8 +175,8 @@ def elect_all_at_once(parts, intercepts):
 def cut_block(K, rows, in_order, class_start, group, opposite, bias, H):
     """Fill ``H = (y_i·y_j)(K + bias)`` for the samples of the classes in ``group``.
 
-    ``y_i·y_j`` is 1 within a class and ``opposite`` between classes. With ``in_order`` the rows of K are sorted by class
-    already and its segments are read in one go.
+    ``y_i·y_j`` is 1 within a class and ``opposite`` between classes. With ``in_order`` the rows of K are
+    sorted by class already and its segments are read in one go.
     """
     a = 0
     for p in group:
@@ -341,20 +342,21 @@ def fit_path(
     groups = groups_of(n_classes, at_once)
     opposite = -1.0 / (n_classes - 1) if at_once else -1.0
     weights = np.zeros((Cs.size, depth, n))
-    norm2s, gaps, costs, steps, rounds, methods, supports = solve_path(
-        np.ascontiguousarray(K),
-        rows,
-        class_start,
-        groups,
-        opposite,
-        bias,
-        np.ones(n) if unit_ridge is None else unit_ridge,
-        Cs,
-        tol,
-        max_steps,
-        np.zeros((depth, n)) if starts is None else starts,
-        weights,
-    )
+    with one_blas_thread():
+        norm2s, gaps, costs, steps, rounds, methods, supports = solve_path(
+            np.ascontiguousarray(K),
+            rows,
+            class_start,
+            groups,
+            opposite,
+            bias,
+            np.ones(n) if unit_ridge is None else unit_ridge,
+            Cs,
+            tol,
+            max_steps,
+            np.zeros((depth, n)) if starts is None else starts,
+            weights,
+        )
     work = costs.sum(axis=1)
     return PathSolution(
         Cs=Cs,

@@ -1,8 +1,10 @@
 """Class probabilities by Platt's method: a sigmoid of the decision, fitted to decisions on samples held out.
 
-Platt (1999) with the numerically safe Newton method of Lin, Lin & Weng (2007); the sigmoids of pair machines are coupled
-by the second method of Wu, Lin & Weng (2004), as in LIBSVM.
+Platt (1999) with the numerically safe Newton method of Lin, Lin & Weng (2007); the sigmoids of pair machines
+are coupled by the second method of Wu, Lin & Weng (2004), as in LIBSVM.
 """
+
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -101,7 +103,7 @@ def couple_pairs(probabilities, n_classes):
 def _gives_probabilities(estimator):
     if not getattr(estimator, "probability", False):
         raise AttributeError(
-            f"predict_proba needs probability=True, set before fit; this {type(estimator).__name__} has it False"
+            f"predict_proba needs {type(estimator).__name__}(probability=True); set it before fit"
         )
     return True
 
@@ -112,8 +114,15 @@ class PlattMixin:
     Attributes
     ----------
     sigmoids_ : ndarray of shape (n_machines, 2), or (n_classes, 2) for all at once
-        A and B of every machine, whose decision is positive for its first class; for its own class for all at once.
+        A and B of every machine, whose decision is positive for its first class; for its own class for all at
+        once.
     """
+
+    classes_: np.ndarray
+    intercept_: np.ndarray
+    kernel: Any
+    multiclass: str
+    _gamma: float
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X):
@@ -160,7 +169,7 @@ class PlattMixin:
         weights = None if sample_weight is None else np.broadcast_to(sample_weight, y.shape)
         known = np.ones(y.size, dtype=bool) if weights is None else weights > 0
         kept = np.flatnonzero(known)
-        smallest = np.unique(y[kept], return_counts=True)[1].min()
+        smallest = int(np.unique_counts(y[kept]).counts.min())
         if smallest < 2:
             raise ValueError(
                 "probability=True holds samples out, which needs at least 2 of every class; "
@@ -170,7 +179,7 @@ class PlattMixin:
         if model.kernel not in ("linear", "precomputed") and not callable(model.kernel):
             model.set_params(gamma=self._gamma)
         decisions = np.zeros((y.size, self.intercept_.size))
-        folds = StratifiedKFold(min(FOLDS, int(smallest)), shuffle=True, random_state=0)
+        folds = StratifiedKFold(min(FOLDS, smallest), shuffle=True, random_state=0)
         for train, test in folds.split(kept, y[kept]):
             train, test = kept[train], kept[test]
             pairwise = self.kernel == "precomputed"

@@ -1,4 +1,4 @@
-"""SMO for the L1 and the L2 support vector machine with a bias constraint: the baselines, as LIBSVM solves them."""
+"""SMO for the L1 and the L2 support vector machine with a bias constraint: LIBSVM's problems."""
 
 import time
 
@@ -19,16 +19,17 @@ UNSHRINK_AT = 10.0
 class SMOSVC(KernelSVC):
     """Support vector machine by sequential minimal optimisation.
 
-    The dual with its constraint Σ α_i y_i = 0 (the bias is not penalised), second-order working-set selection (Fan, Chen &
-    Lin 2005), shrinking (Joachims 1999) and LIBSVM's stopping rule.
+    The dual with its constraint Σ α_i y_i = 0 (the bias is not penalised), second-order working-set selection
+    (Fan, Chen & Lin 2005), shrinking (Joachims 1999) and LIBSVM's stopping rule.
 
     Parameters
     ----------
     C : float, default=1.0
         Penalty of the slacks.
     loss : {"l1", "l2"}, default="l1"
-        "l1": C Σ ξ_i, so 0 ≤ α_i ≤ C, as in `sklearn.svm.SVC`. "l2": ½ C Σ ξ_i², so α_i ≥ 0 on the kernel k + δ_ij / C. This is
-        the modified L2 SVM of `NewtonSVC` but for the bias: there it is part of the kernel and penalised.
+        "l1": C Σ ξ_i, so 0 ≤ α_i ≤ C, as in `sklearn.svm.SVC`. "l2": ½ C Σ ξ_i², so α_i ≥ 0 on the kernel k +
+        δ_ij / C. This is the modified L2 SVM of `NewtonSVC` but for the bias: there it is part of the kernel
+        and penalised.
     kernel : {"rbf", "linear", "poly", "sigmoid", "imq", "precomputed"} or callable, default="rbf"
         See `solvers.kernels`. A callable gets two arrays of samples and returns their kernel matrix.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -153,11 +154,11 @@ class _State:
         return F[can_grow].min(initial=np.inf), F[can_shrink].max(initial=-np.inf)
 
     def shrink(self):
-        """Leave out active samples at a bound that want to move beyond it (Fan, Chen & Lin 2005, section 4)."""
+        """Leave out samples at a bound that want to move beyond it (Fan, Chen & Lin 2005, section 4)."""
         a = self.active
         lowest, highest = self.violation()
         F, beta = self.F[a], self.beta[a]
-        rests = ((beta <= self.low[a]) & (F > highest)) | ((beta >= self.high[a]) & (F < lowest))
+        rests = ((beta <= self.low[a]) & (highest < F)) | ((beta >= self.high[a]) & (lowest > F))
         if np.count_nonzero(rests) >= WORTH_SHRINKING * a.size:
             self.active = a[~rests]
             self.store.activate(self.active)

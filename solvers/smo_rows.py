@@ -1,4 +1,4 @@
-"""Kernel rows for `solvers.smo_steps`: the whole Gram matrix of a small machine, or the rows that were wanted lately."""
+"""Kernel rows for `solvers.smo_steps`: the whole Gram matrix of a small machine, or a cache of rows."""
 
 import numpy as np
 

@@ -1,10 +1,12 @@
 """Sequential minimal optimisation with second-order working-set selection (Fan, Chen & Lin 2005).
 
-In the signed weights ``β_i = y_i α_i`` the dual of a support vector machine is ``min ½ βᵀ(K + diag(ridge))β - yᵀβ`` over
-``low <= β <= high``, ``Σ β = 0``. The L1 loss has a box and no ridge; the L2 loss has half-lines and ``ridge = 1 / C``. With the
-gradient ``F`` the solution is optimal to ``tol`` when ``max F over {β > low} - min F over {β < high} <= tol``: LIBSVM's rule.
+In the signed weights ``β_i = y_i α_i`` the dual of a support vector machine is ``min ½ βᵀ(K + diag(ridge))β -
+yᵀβ`` over ``low <= β <= high``, ``Σ β = 0``. The L1 loss has a box and no ridge; the L2 loss has half-lines
+and ``ridge = 1 / C``. With the gradient ``F`` the solution is optimal to ``tol`` when ``max F over {β > low}
+- min F over {β < high} <= tol``: LIBSVM's rule.
 
-The loops carry an index in the lowest bits of an integer that sorts like the value (see `solvers.pair_steps`).
+The loops carry an index in the lowest bits of an integer that sorts like the value (see
+`solvers.pair_steps`).
 """
 
 import numpy as np
@@ -24,7 +26,7 @@ OPTIMAL, PAUSED, ROW_MISSING, STALLED = range(4)
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def lowest_and_highest(F, can_grow, can_shrink):
-    """Index of the smallest F among the weights that can grow, and of the largest among those that can shrink."""
+    """Index of the smallest F of the weights that can grow, and of the largest of those that can shrink."""
     best = LARGEST
     worst = LARGEST
     for i in range(F.size):
@@ -37,7 +39,7 @@ def lowest_and_highest(F, can_grow, can_shrink):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def second_order_choice(F, can_shrink, row, diag, F_i, diag_i):
-    """Index j that can shrink, with ``F_j > F_i`` and the largest ``(F_j - F_i)² / D_ij``; -1 when there is none."""
+    """Index j that can shrink with ``F_j > F_i`` and the largest ``(F_j - F_i)² / D_ij``, or -1."""
     best = np.int64(0)
     for j in range(F.size):
         difference = F[j] - F_i
