@@ -4,6 +4,7 @@ import argparse
 import logging
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     options = _parse(arguments)
-    logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
+    _speak_plainly(options.verbose)
     # Imported here, so that --help and --version answer at once.
     from orchestrator import verbs
     from orchestrator.execution import ExecutionError
@@ -64,6 +65,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"Go on with: {shlex.join(request.command)}", file=sys.stderr)
         return EXIT_INTERRUPTED
     return EXIT_BAD
+
+
+def _speak_plainly(verbose: bool) -> None:
+    """Show warnings as one line, and the log of this program and of Dask only when asked for."""
+    level = logging.INFO if verbose else logging.ERROR
+    handler = logging.StreamHandler()
+    handler.setLevel(level)  # libraries set the levels of their own loggers, and a handler has the last word
+    logging.basicConfig(level=level, handlers=[handler], format="%(levelname)s %(name)s: %(message)s")
+    warnings.showwarning = lambda message, *_, **__: print(f"svmbench: {message}", file=sys.stderr)
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
@@ -107,4 +117,5 @@ def _parser() -> argparse.ArgumentParser:
             metavar="DIR",
             help="a folder with further configurations, laid out like conf/",
         )
+        verb.add_argument("--verbose", action="store_true", help="show the log, that of Dask too")
     return parser
