@@ -9,11 +9,14 @@ import platform
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import platformdirs
 import psutil
 
 _PACKAGES = (
@@ -53,6 +56,26 @@ def versions_json() -> str:
 def host_name() -> str:
     """Return this host's name."""
     return socket.gethostname()
+
+
+def cache_folder() -> Path:
+    """Return where this host keeps prepared datasets: SVMBENCH_CACHE, or the user's cache folder."""
+    return Path(os.environ.get("SVMBENCH_CACHE") or platformdirs.user_cache_dir("svmbench")).expanduser()
+
+
+def cache_token(folder: Path) -> str:
+    """Return a token that all processes who see this very folder find in it, and no others."""
+    path = folder / "cache-id"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f".cache-id.{uuid4().hex}"
+        draft.write_text(uuid4().hex)
+        with suppress(FileExistsError):
+            os.link(draft, path)  # only the first succeeds, and nobody sees a half-written file
+        draft.unlink()
+        return path.read_text()
+    except OSError:
+        return f"{host_name()} without a cache"
 
 
 @lru_cache(maxsize=1)

@@ -1,5 +1,6 @@
 """How a process gets at the rows of a split: prepared once, memory-mapped, sliced and scaled on demand."""
 
+import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -8,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from orchestrator.datasets import Dataset, DatasetError, load, open_prepared, prepare
+from orchestrator.datasets.prepared import META
 from orchestrator.datasets.scaling import fit_scaling
+from orchestrator.machine import cache_folder
 from orchestrator.splits import Folds, nested_folds
 from orchestrator.study import DatasetSpec, Protocol
 
@@ -20,23 +23,25 @@ class DataSource:
     Attributes
     ----------
     spec : DatasetSpec
-        For hosts that do not see `folder`: they load the dataset themselves.
+        Its name and, for hosts that nothing else can reach, its origin.
     fingerprint, split_hash : str
         What the dataset and its folds must hash to, wherever they come from.
     folder : str
-        The prepared dataset on the client's host or on a shared file system.
-    cache : str
-        Where a host without that folder prepares its own.
+        The prepared dataset on the client's host or on a shared file system; in the cache of a host that
+        does not see it, the folder has the same name.
     """
 
     spec: DatasetSpec
     fingerprint: str
     split_hash: str
     folder: str
-    cache: str
 
     def __hash__(self) -> int:
         return hash((self.fingerprint, self.split_hash))
+
+
+class DataNotHere(LookupError):
+    """The host neither sees the client's prepared dataset nor holds a copy of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +69,50 @@ def prepare_source(spec: DatasetSpec, protocol: Protocol, cache: Path) -> tuple[
         raise DatasetError(f"dataset {spec.name!r}: {error}") from error
     folder = prepare(dataset, cache)
     folds.save(folder)
-    return DataSource(spec, dataset.fingerprint, folds.hash, str(folder), str(cache)), dataset
+    return DataSource(spec, dataset.fingerprint, folds.hash, str(folder)), dataset
 
 
 @lru_cache(maxsize=4)
 def open_source(source: DataSource, protocol: Protocol) -> tuple[Dataset, Folds]:
-    """Open a dataset and its folds as memory maps, or fetch the dataset from its origin.
+    """Open a dataset and its folds as memory maps, from the client's folder or from this host's cache.
+
+    Raises
+    ------
+    DataNotHere
+        When this host has neither.
+    """
+    client = Path(source.folder)
+    for folder in (client, cache_folder() / client.name):
+        if holds(folder, source):
+            return open_prepared(folder), Folds.load(folder, source.split_hash)
+    raise DataNotHere(source.spec.name)
+
+
+def holds(folder: Path, source: DataSource, folds: bool = True) -> bool:
+    """Return whether a folder holds a dataset and, if `folds`, its table of folds."""
+    try:
+        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    same = meta.get("fingerprint") == source.fingerprint
+    return same and (not folds or (folder / f"splits-{source.split_hash}.npy").is_file())
+
+
+def load_from_origin(source: DataSource, protocol: Protocol) -> None:
+    """Prepare a dataset in this host's own cache, from where the client had it from.
 
     Raises
     ------
     DatasetError
-        When this host can do neither, or its dataset or folds differ from the client's.
+        If this host cannot, or it or its folds come out different from the client's.
     """
-    folder = Path(source.folder)
-    if not folder.is_dir():
-        own, _ = prepare_source(source.spec, protocol, Path(source.cache))
-        if (own.fingerprint, own.split_hash) != (source.fingerprint, source.split_hash):
-            raise DatasetError(
-                f"dataset {source.spec.name!r} on this host differs from the client's "
-                f"(fingerprint {own.fingerprint[:12]}, expected {source.fingerprint[:12]}); "
-                f"share the folder paths.cache between the hosts, or install the same versions on both"
-            )
-        folder = Path(own.folder)
-    return open_prepared(folder), Folds.load(folder, source.split_hash)
+    own, _ = prepare_source(source.spec, protocol, cache_folder())
+    if (own.fingerprint, own.split_hash) != (source.fingerprint, source.split_hash):
+        raise DatasetError(
+            f"dataset {source.spec.name!r} on this host differs from the client's "
+            f"(fingerprint {own.fingerprint[:12]}, expected {source.fingerprint[:12]}); "
+            f"share the folder paths.cache between the hosts, or install the same versions on both"
+        )
 
 
 @lru_cache(maxsize=2)

@@ -1,64 +1,135 @@
-"""Run batches on Dask workers: a local cluster of processes, or a scheduler that is already there.
+"""Dask as the link to workers: a local cluster of processes, a scheduler that is there, or one to be started.
 
-The runner keeps one order per worker thread in flight, so that a worker that dies takes exactly the
-order it was running with it and the blame is exact. Dask never retries by itself: the runner decides.
+Dask carries messages and watches processes. What runs where, `ClusterExecutor` decides.
 """
 
 import contextlib
 import logging
-import os
-import pickle
-import queue
-import time
+import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import dask
-from distributed import Client, Future, KilledWorker, LocalCluster, get_worker
+from distributed import Client, Future, KilledWorker, LocalCluster, performance_report
 
-from orchestrator.execution import ExecutionError, Outcome
-from orchestrator.machine import host_facts, versions
-from orchestrator.training import describe_error
-from orchestrator.worker import BatchResult, WorkOrder, run_batch
+from orchestrator.execution import ExecutionError
+from orchestrator.execution.cluster import ClusterExecutor
+from orchestrator.execution.dask_settings import CONNECT_SECONDS, dask_settings
+from orchestrator.execution.link import Answer, Fate
+from orchestrator.execution.roster import Terms
+from orchestrator.execution.tls import Tls, why_refused
 
-log = logging.getLogger(__name__)
+ANSWER_SECONDS = 30.0
+"""How long a scheduler may take to answer, and the first worker to join one that is already there."""
 
-ANSWER_SECONDS = 30
-"""How long a scheduler or its first worker may take to answer."""
-
-_THREAD_LIMITS = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
-"""One thread a worker: Dask sets the first three, numba would take every core."""
-
-_SETTINGS = {
-    "distributed.scheduler.allowed-failures": 0,
-    "distributed.scheduler.worker-saturation": 1.0,
-    "distributed.scheduler.worker-ttl": "30 minutes",
-    "distributed.worker.memory.target": False,
-    "distributed.worker.memory.spill": False,
-    "distributed.worker.profile.enabled": False,
-    "distributed.nanny.pre-spawn-environ": _THREAD_LIMITS,
-    "distributed.comm.timeouts.connect": f"{ANSWER_SECONDS}s",
-    # One order a slot leaves nothing to steal and no managed memory; the rest only costs idle time.
-    "distributed.scheduler.work-stealing": False,
-    "distributed.scheduler.active-memory-manager.start": False,
-    "distributed.admin.tick.interval": "1s",
-    "distributed.admin.tick.limit": "30s",
-    "distributed.admin.system-monitor.interval": "2s",
-    "distributed.worker.memory.monitor-interval": "500ms",
-}
+DEFAULT_TTL = 300.0
+"""Seconds without a sign of life after which a worker is given up."""
 
 
-def run_on_worker(order: bytes) -> BatchResult:
-    """Run a batch inside a Dask task.
+class DaskLink:
+    """A link over a Dask client.
 
-    The order travels as bytes, which the scheduler passes on; objects it would unpickle, and so need this
-    package and a millisecond for each.
+    Parameters
+    ----------
+    client : distributed.Client
     """
-    return run_batch(pickle.loads(order), worker=str(get_worker().name))
+
+    def __init__(self, client: Client):
+        self._client = client
+        self._group = f"batch-{uuid.uuid4().hex[:8]}"
+        self._number = 0
+        self._names: dict[str, str] = {}
+
+    @property
+    def scheduler(self) -> str:
+        """Address of the scheduler."""
+        return str(self._client.scheduler.address)
+
+    @property
+    def dashboard(self) -> str:
+        """Address of the dashboard, or an empty string."""
+        return str(self._client.dashboard_link or "")
+
+    @property
+    def alive(self) -> bool:
+        """Whether the client is connected."""
+        return bool(self._client.status == "running")
+
+    def workers(self) -> dict[str, tuple[str, int]] | None:
+        """Return name and number of threads of each worker by address; None if the scheduler is gone."""
+        scheduler = self._client.scheduler
+        try:
+            threads = self._client.sync(scheduler.ncores, callback_timeout=ANSWER_SECONDS)
+            if not self._names.keys() >= threads.keys():
+                identity = self._client.sync(
+                    scheduler.identity, n_workers=-1, callback_timeout=ANSWER_SECONDS
+                )
+                self._names = {
+                    address: str(worker["name"]) for address, worker in identity["workers"].items()
+                }
+        except (OSError, TimeoutError):
+            return None
+        return {address: (self._names.get(address, address), number) for address, number in threads.items()}
+
+    def start(
+        self,
+        address: str,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        then: Callable[[Answer], None],
+    ) -> Future:
+        """Submit a task to one worker."""
+        self._number += 1
+        # A tuple as key keeps all tasks in one group; pure=False never returns a cached result.
+        future = self._client.submit(
+            function,
+            *arguments,
+            key=(self._group, self._number),
+            workers=[address],
+            allow_other_workers=False,
+            pure=False,
+        )
+        future.add_done_callback(lambda ended: then(self._answer(ended)))
+        return future
+
+    def _answer(self, future: Future) -> Answer:
+        try:
+            return Answer(future, Fate.RETURNED, future.result(timeout=ANSWER_SECONDS))
+        except KilledWorker:
+            return Answer(future, Fate.DIED)
+        except Exception as error:
+            if not self.alive or future.status in ("cancelled", "lost"):
+                return Answer(future, Fate.DISCONNECTED)
+            if future.status == "pending":
+                return Answer(future, Fate.VANISHED)
+            return Answer(future, Fate.RAISED, error=error)
+        finally:
+            future.release()
+
+    def restart(self, address: str) -> None:
+        """Have the worker's nanny kill and restart it; a worker without one is told to go."""
+
+        def restart() -> None:
+            with contextlib.suppress(Exception):  # the executor has given the worker up already
+                self._client.sync(
+                    self._client.scheduler.restart_workers,
+                    workers=[address],
+                    timeout=ANSWER_SECONDS,
+                    wait_for_workers=False,
+                    on_error="return",
+                    stimulus_id=f"overtime-{uuid.uuid4().hex}",
+                )
+
+        threading.Thread(target=restart, daemon=True).start()
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._client.close(timeout=5)
 
 
-class DaskExecutor:
+class DaskExecutor(ClusterExecutor):
     """An executor over a Dask client.
 
     Parameters
@@ -66,111 +137,22 @@ class DaskExecutor:
     client : distributed.Client
     kind : str
         The configured kind of cluster, for the provenance.
+    terms : Terms, optional
     """
 
-    def __init__(self, client: Client, kind: str):
-        self._client = client
-        self._kind = kind
-        self._ended: queue.SimpleQueue[tuple[WorkOrder, Future]] = queue.SimpleQueue()
-        self._group = f"batch-{uuid.uuid4().hex[:8]}"
-        self._in_flight: dict[int, Future] = {}
-        self._slots = 0
-        self._counted_at = float("-inf")
-        self._facts = self._ask_workers()
-
-    @property
-    def slots(self) -> int:
-        """The number of worker threads, counted anew every second."""
-        if time.monotonic() - self._counted_at > 1:
-            self._counted_at = time.monotonic()
-            self._slots = sum(self._client.nthreads().values())
-        return self._slots
-
-    @property
-    def dashboard(self) -> str:
-        """Address of the Dask dashboard, or an empty string."""
-        return str(self._client.dashboard_link or "")
-
-    def submit(self, order: WorkOrder) -> None:
-        """Send an order to the scheduler."""
-        number = order.batch.number
-        # A tuple as key keeps all batches in one task group; pure=False never returns a cached result.
-        future = self._client.submit(
-            run_on_worker, pickle.dumps(order), key=(self._group, number), pure=False
-        )
-        self._in_flight[number] = future
-        future.add_done_callback(lambda ended: self._ended.put((order, ended)))
-
-    def wait(self, seconds: float) -> list[Outcome]:
-        """Collect the orders that have ended, waiting for the first."""
-        outcomes = []
-        with contextlib.suppress(queue.Empty):
-            outcomes.append(self._outcome(*self._ended.get(timeout=seconds)))
-            while True:
-                outcomes.append(self._outcome(*self._ended.get_nowait()))
-        return outcomes
-
-    def _outcome(self, order: WorkOrder, future: Future) -> Outcome:
-        self._in_flight.pop(order.batch.number, None)
-        try:
-            return Outcome(order, future.result(timeout=ANSWER_SECONDS))
-        except KilledWorker as error:
-            return Outcome(order, None, lost=f"its worker {error.last_worker.address} died")
-        except Exception as error:
-            if future.status in ("cancelled", "lost"):
-                raise ExecutionError(
-                    "the connection to the Dask scheduler was lost; run the same command to resume"
-                ) from error
-            raise ExecutionError(
-                f"a batch of {order.batch.dataset} × {order.batch.solver} could not run on a worker: "
-                f"{describe_error(error)}"
-            ) from error
-        finally:
-            future.release()
-
-    def facts(self) -> dict[str, Any]:
-        """Describe the workers and their hosts as they were at the start."""
-        return self._facts
-
-    def _ask_workers(self) -> dict[str, Any]:
-        answers = self._client.run(_worker_facts)
-        _refuse_other_versions(answers)
-        hosts = {answer["host"]["host"]: answer["host"] for answer in answers.values()}
-        return {
-            "kind": self._kind,
-            "workers": len(answers),
-            "dashboard": self.dashboard,
-            "scheduler": self._client.scheduler.address,
-            "hosts": list(hosts.values()),
-        }
-
-    def close(self) -> None:
-        """Cancel what runs and disconnect."""
-        with contextlib.suppress(Exception):
-            self._client.cancel(list(self._in_flight.values()), force=True)
-        self._client.close(timeout=5)
-
-
-def _worker_facts() -> dict[str, Any]:
-    return {
-        "host": host_facts(),
-        "versions": versions(),
-        "numba_threads": os.environ.get("NUMBA_NUM_THREADS"),
-    }
-
-
-def _refuse_other_versions(answers: Mapping[str, dict[str, Any]]) -> None:
-    mine = versions()
-    for address, answer in answers.items():
-        theirs = answer["versions"]
-        differing = [name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name)]
-        if differing:
-            details = ", ".join(f"{name} {theirs.get(name)} (here {mine.get(name)})" for name in differing)
-            raise ExecutionError(f"worker {address} has other versions: {details}; install the same on both")
+    def __init__(self, client: Client, kind: str, terms: Terms | None = None):
+        super().__init__(DaskLink(client), kind, terms)
 
 
 @contextlib.contextmanager
-def local_executor(workers: int, memory_gb: float | None = None) -> Iterator[DaskExecutor]:
+def local_executor(
+    workers: int,
+    memory_gb: float | None = None,
+    terms: Terms | None = None,
+    worker_ttl: float = DEFAULT_TTL,
+    tls: Tls | None = None,
+    report: Path | None = None,
+) -> Iterator[DaskExecutor]:
     """Start a cluster of single-threaded processes on this host, reachable from this host only.
 
     Parameters
@@ -179,57 +161,96 @@ def local_executor(workers: int, memory_gb: float | None = None) -> Iterator[Das
         Number of processes.
     memory_gb : float or None
         Memory a worker may use before it is restarted; None shares the host's memory equally.
+    terms : Terms, optional
+    worker_ttl : float
+        Seconds without a sign of life after which a worker is given up.
+    tls : Tls or None
+        Encrypt every link.
+    report : Path or None
+        Where to leave Dask's performance report.
     """
     # Threads are limited through the environment, which the workers' processes inherit.
-    with dask.config.set(_SETTINGS):
+    with dask.config.set(dask_settings(worker_ttl, tls)):
         cluster = LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
+            protocol="tls://" if tls else "tcp://",
             dashboard_address="127.0.0.1:0",
             memory_limit="auto" if memory_gb is None else f"{memory_gb}GiB",
             silence_logs=logging.ERROR,
         )
-        with cluster, Client(cluster, timeout=ANSWER_SECONDS) as client:
-            executor = DaskExecutor(client, "local")
-            try:
-                yield executor
-            finally:
-                executor.close()
+        with (
+            cluster,
+            Client(cluster, timeout=ANSWER_SECONDS) as client,
+            _executor(client, "local", terms, report) as executor,
+        ):
+            yield executor
 
 
 @contextlib.contextmanager
-def address_executor(address: str) -> Iterator[DaskExecutor]:
+def address_executor(
+    address: str,
+    terms: Terms | None = None,
+    worker_ttl: float = DEFAULT_TTL,
+    tls: Tls | None = None,
+    report: Path | None = None,
+) -> Iterator[DaskExecutor]:
     """Connect to a scheduler that is already there.
+
+    Parameters
+    ----------
+    address : str
+    terms, worker_ttl, tls, report
+        See `local_executor`.
 
     Raises
     ------
     ExecutionError
-        When it does not answer, or no worker joins it, within `ANSWER_SECONDS`.
+        When it does not answer or refuses this client, or no worker joins it within `ANSWER_SECONDS`.
     """
-    with dask.config.set(_SETTINGS):
+    with dask.config.set(dask_settings(worker_ttl, tls)), _connect(address, tls) as client:
         try:
-            client = Client(address, timeout=ANSWER_SECONDS)
-        except (OSError, ValueError) as error:
+            client.wait_for_workers(1, timeout=ANSWER_SECONDS)
+        except TimeoutError as error:
             raise ExecutionError(
-                f"no Dask scheduler answered at {address} within {ANSWER_SECONDS} s ({error}); "
-                f"start one with `dask scheduler`, or correct cluster.address"
+                f"the scheduler at {address} has no workers; "
+                f"start some with `svmbench cluster worker {address}`"
             ) from error
-        with client:
-            try:
-                client.wait_for_workers(1, timeout=ANSWER_SECONDS)
-            except TimeoutError as error:
-                raise ExecutionError(
-                    f"the scheduler at {address} has no workers; "
-                    f"start some with `dask worker {address} --nthreads 1`"
-                ) from error
-            client.run_on_scheduler(_never_retry)
-            executor = DaskExecutor(client, "address")
-            try:
-                yield executor
-            finally:
-                executor.close()
+        with _executor(client, "address", terms, report) as executor:
+            yield executor
+
+
+def _connect(address: str, tls: Tls | None) -> Client:
+    with _quiet("distributed"):
+        try:
+            return Client(address, timeout=CONNECT_SECONDS)
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            raise ExecutionError(why_refused(address, tls)) from error
+
+
+@contextlib.contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Keep a logger's words from the user, who is told the same in one sentence."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextlib.contextmanager
+def _executor(client: Client, kind: str, terms: Terms | None, report: Path | None) -> Iterator[DaskExecutor]:
+    client.run_on_scheduler(_never_retry)
+    with contextlib.ExitStack() as stack:
+        executor = DaskExecutor(client, kind, terms)
+        stack.callback(executor.close)
+        if report is not None:  # written while the client is still there
+            stack.enter_context(performance_report(str(report)))
+        yield executor
 
 
 def _never_retry(dask_scheduler: Any) -> None:

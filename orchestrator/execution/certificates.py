@@ -1,0 +1,157 @@
+"""Make the certificates of a cluster: an authority of its own, and a pair for each role it signs."""
+
+import ipaddress
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from orchestrator.execution import ExecutionError
+from orchestrator.execution.tls import ROLES, certificate_of, key_of
+
+AUTHORITY_DAYS = 3650
+PAIR_DAYS = 825
+"""The longest that common verifiers accept for a certificate that identifies a server."""
+
+CLOCK_SKEW = timedelta(hours=1)
+"""Hosts whose clocks differ by less accept a certificate at once."""
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def make_certificates(folder: Path, hosts: Sequence[str] = ()) -> list[Path]:
+    """Make an authority and the pairs of scheduler, worker and client that it vouches for.
+
+    Whoever holds one of the pairs may join the cluster and run code on it. The authority's key can make
+    more of them: keep it off the hosts.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there.
+    hosts : sequence of str
+        Names and addresses of the cluster's hosts, for verifiers that look at them; Dask's do not.
+
+    Returns
+    -------
+    list of Path
+        The files, keys among them readable by their owner only.
+
+    Raises
+    ------
+    ExecutionError
+        If one of the files is there already, or cannot be written.
+    """
+    pairs = {"ca": (folder / "ca.pem", folder / "ca.key")}
+    pairs |= {role: (certificate_of(folder, role), key_of(folder, role)) for role in ROLES}
+    paths = [path for pair in pairs.values() for path in pair]
+    if found := [path for path in paths if path.exists()]:
+        raise ExecutionError(
+            f"{found[0]} is there already, and a cluster may be using it; "
+            "name another folder, or remove the old certificates first"
+        )
+    authority_key = ec.generate_private_key(ec.SECP256R1())
+    authority = _authority(authority_key)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _write(*pairs["ca"], authority, authority_key)
+        for role in ROLES:
+            key = ec.generate_private_key(ec.SECP256R1())
+            _write(*pairs[role], _pair(role, key, hosts, authority, authority_key), key)
+    except OSError as error:
+        raise ExecutionError(f"cannot write certificates to {folder}: {error}") from error
+    return paths
+
+
+def _authority(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+    name = _name("authority")
+    usage = _key_usage(signs_certificates=True)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    return (
+        _builder(name, name, key, AUTHORITY_DAYS)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(identifier, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+
+
+def _pair(
+    role: str,
+    key: ec.EllipticCurvePrivateKey,
+    hosts: Sequence[str],
+    authority: x509.Certificate,
+    authority_key: ec.EllipticCurvePrivateKey,
+) -> x509.Certificate:
+    uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
+    if role != "client":  # a client's certificate cannot pass for a scheduler's or a worker's
+        uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
+    names = [_alternative_name(host) for host in dict.fromkeys([*_LOOPBACK, *hosts])]
+    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
+    return (
+        _builder(_name(role), authority.subject, key, PAIR_DAYS)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(signer, critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: int
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(now + timedelta(days=days))
+    )
+
+
+def _name(role: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"svmbench {role}")])
+
+
+def _alternative_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _key_usage(signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _write(
+    certificate_path: Path, key_path: Path, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
+) -> None:
+    content = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    # Created with its final mode: at no moment can others read a key.
+    with os.fdopen(os.open(key_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+    with open(certificate_path, "xb") as file:
+        file.write(certificate.public_bytes(serialization.Encoding.PEM))

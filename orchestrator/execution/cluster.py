@@ -1,0 +1,345 @@
+"""Run batches on the workers of a cluster, whatever carries the messages.
+
+Which worker gets which order is decided here. So an order lies with exactly one worker, one that dies takes
+its own orders with it and no others, and a worker gets none before its software is found to be the client's
+and its host to hold the data.
+"""
+
+import contextlib
+import logging
+import pickle
+import queue
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from orchestrator.execution import ExecutionError, Outcome
+from orchestrator.execution.affinity import pin
+from orchestrator.execution.data_sender import DataSender
+from orchestrator.execution.installation import Requirements, describe
+from orchestrator.execution.link import Answer, Fate, Handle, Link
+from orchestrator.execution.roster import Roster, Seat, Terms
+from orchestrator.sources import DataNotHere
+from orchestrator.training import describe_error
+from orchestrator.worker import BatchResult, WorkOrder, run_batch
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+"""How often to look who is there, and who works for longer than it may."""
+
+ANSWER_SECONDS = 30.0
+"""How long the first workers may take to say what they are."""
+
+GRACE_SECONDS = 60.0
+"""What an order may take beyond twice its trainings' time limits: compilation, data, matrices."""
+
+LOST_SCHEDULER = (
+    "the connection to the Dask scheduler was lost; what had finished is stored, "
+    "run the same command to resume"
+)
+
+Event = Callable[[], list[Outcome]]
+
+
+def run_on_worker(order: bytes, worker: str, core: int | None) -> BatchResult | None:
+    """Run a batch on a worker; None if its host does not have the data.
+
+    The order travels as bytes, which the scheduler passes on; objects it would unpickle, and so need this
+    package and a millisecond for each.
+    """
+    pin(core)
+    try:
+        return run_batch(pickle.loads(order), worker)
+    except DataNotHere:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Running:
+    order: WorkOrder
+    seat: Seat
+    handle: Handle
+    deadline: float
+
+
+class ClusterExecutor:
+    """An executor over a link to a cluster.
+
+    Parameters
+    ----------
+    link : Link
+    kind : str
+        The configured kind of cluster, for the provenance.
+    terms : Terms, optional
+
+    Raises
+    ------
+    ExecutionError
+        When a worker has other software than this client, or none can be used.
+    """
+
+    def __init__(self, link: Link, kind: str, terms: Terms | None = None):
+        self._link = link
+        self._kind = kind
+        self._terms = terms or Terms()
+        self._requirements = Requirements.here(self._terms.packages, self._terms.timing)
+        self._roster = Roster()
+        self._sender = DataSender(link, self._roster)
+        self._waiting: deque[WorkOrder] = deque()
+        self._running: dict[int, _Running] = {}
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._asked: set[str] = set()  # workers that are there and were asked what they are
+        self._refused: dict[str, str] = {}
+        self._left_at: dict[str, float] = {}
+        self._compiled: set[tuple[str, str]] = set()
+        self._looked_at = float("-inf")
+        self._deserted_at: float | None = None
+        self._warned = False
+        self._gather_workers()
+
+    # -- the interface of the runner -------------------------------------------------------------
+
+    @property
+    def slots(self) -> int:
+        """The number of threads of the workers in use, or those the cluster may grow to."""
+        return max(self._roster.capacity, self._terms.most)
+
+    @property
+    def demand(self) -> int:
+        """The number of orders that run or wait: so many workers have something to do."""
+        return len(self._running) + len(self._waiting)
+
+    def submit(self, order: WorkOrder) -> None:
+        """Give an order to a free worker, or keep it until there is one."""
+        self._waiting.append(order)
+        self._hand_out()
+
+    def wait(self, seconds: float) -> list[Outcome]:
+        """Collect the orders that have ended, waiting for the first."""
+        until = time.monotonic() + seconds
+        outcomes: list[Outcome] = []
+        while not outcomes:
+            self._look()
+            left = until - time.monotonic()
+            try:
+                outcomes += self._events.get(timeout=max(0.0, min(left, LOOK_SECONDS)))()
+            except queue.Empty:
+                if left <= 0:
+                    break
+            self._hand_out()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                outcomes += self._events.get_nowait()()
+        self._hand_out()
+        return outcomes
+
+    def facts(self) -> dict[str, Any]:
+        """Describe the workers in use and their hosts."""
+        hosts = {seat.facts["host"]["host"]: seat.facts["host"] for seat in self._roster}
+        return {
+            "kind": self._kind,
+            "workers": self._roster.capacity,
+            "dashboard": self._link.dashboard,
+            "scheduler": self._link.scheduler,
+            "cores": sorted(seat.core for seat in self._roster if seat.core is not None),
+            "hosts": list(hosts.values()),
+        }
+
+    def close(self) -> None:
+        """Cancel what runs and disconnect."""
+        self._sender.close()
+        with contextlib.suppress(Exception):
+            for running in self._running.values():
+                running.handle.cancel()
+        self._link.close()
+
+    # -- orders ----------------------------------------------------------------------------------
+
+    def _hand_out(self) -> None:
+        for _ in range(len(self._waiting)):
+            order = self._waiting.popleft()
+            seat = self._roster.choose(partial(self._suits, order))
+            if seat is None:
+                self._waiting.append(order)
+            else:
+                self._start(order, seat)
+
+    def _suits(self, order: WorkOrder, seat: Seat) -> bool:
+        """Whether a worker's host has the data, as far as is known, and nobody compiles the arm there."""
+        if not self._sender.may_have(seat, order.source):
+            return False
+        if not self._terms.timing or (seat.cache, order.arm.name) in self._compiled:
+            return True
+        return not any(
+            running.seat.cache == seat.cache and running.order.arm.name == order.arm.name
+            for running in self._running.values()
+        )
+
+    def _start(self, order: WorkOrder, seat: Seat) -> None:
+        number = order.batch.number
+        handle = self._link.start(
+            seat.address,
+            run_on_worker,
+            (pickle.dumps(order), seat.name, seat.core),
+            lambda answer: self._events.put(partial(self._ended, number, answer)),
+        )
+        self._running[number] = _Running(order, seat, handle, time.monotonic() + time_limit(order))
+        seat.orders.add(number)
+
+    def _ended(self, number: int, answer: Answer) -> list[Outcome]:
+        running = self._running.get(number)
+        if running is None or running.handle is not answer.handle:
+            return []  # given up before
+        order, seat = running.order, running.seat
+        if answer.fate is Fate.DISCONNECTED:
+            raise ExecutionError(LOST_SCHEDULER)
+        if answer.error is not None:
+            raise ExecutionError(
+                f"a batch of {order.batch.dataset} × {order.batch.solver} could not run on worker "
+                f"{seat.address}: {describe_error(answer.error)}"
+            )
+        if answer.fate is Fate.VANISHED:
+            self._give_back(number)
+            return []
+        self._drop(number)
+        if answer.fate is Fate.DIED:
+            self._forget(seat.address)
+            return [Outcome(order, None, lost=f"its worker {seat.address} died")]
+        if answer.value is None:
+            self._waiting.appendleft(order)
+            self._sender.send(order, seat, self._events.put)
+            return []
+        self._compiled.add((seat.cache, order.arm.name))
+        return [Outcome(order, answer.value)]
+
+    def _drop(self, number: int) -> WorkOrder:
+        running = self._running.pop(number)
+        running.seat.orders.discard(number)
+        return running.order
+
+    def _give_back(self, number: int) -> None:
+        """Let another worker have an order whose worker went away without being to blame."""
+        self._running[number].handle.cancel()
+        self._waiting.appendleft(self._drop(number))
+
+    # -- workers ---------------------------------------------------------------------------------
+
+    def _gather_workers(self) -> None:
+        """Take stock at the start, when somebody is there to be told what is wrong."""
+        deadline = time.monotonic() + ANSWER_SECONDS
+        self._look()
+        while len(self._roster) + len(self._refused) < len(self._asked) and time.monotonic() < deadline:
+            with contextlib.suppress(queue.Empty):
+                self._events.get(timeout=LOOK_SECONDS)()
+            self._look()
+        if self._refused:
+            raise ExecutionError(next(iter(self._refused.values())))
+        if not self._roster:
+            raise ExecutionError(
+                f"the scheduler at {self._link.scheduler} has no worker that answers; "
+                f"start some with `svmbench cluster worker {self._link.scheduler}`"
+            )
+
+    def _look(self) -> None:
+        """See who has come, who has left, and who works for longer than it may."""
+        now = time.monotonic()
+        if not self._link.alive:
+            raise ExecutionError(LOST_SCHEDULER)
+        if now - self._looked_at < LOOK_SECONDS:
+            return
+        self._looked_at = now
+        present = self._link.workers()
+        if present is None:
+            raise ExecutionError(LOST_SCHEDULER)
+        for address in present.keys() - self._asked:
+            self._ask(address, *present[address])
+        for address in self._asked - present.keys():
+            self._forget(address)
+        for number, running in list(self._running.items()):
+            # A death is told at once; whoever is still not told to have died has left in peace.
+            if now - self._left_at.get(running.seat.address, now) > 2 * LOOK_SECONDS:
+                self._give_back(number)
+            elif now > running.deadline:
+                self._stop(number)
+        self._mind_desertion(now)
+
+    def _forget(self, address: str) -> None:
+        self._asked.discard(address)
+        self._refused.pop(address, None)
+        if self._roster.dismiss(address):
+            self._left_at[address] = time.monotonic()
+
+    def _mind_desertion(self, now: float) -> None:
+        if self._roster:
+            self._deserted_at, self._warned = None, False
+            return
+        if self._deserted_at is None:
+            self._deserted_at = now
+        patience = self._terms.no_workers_seconds
+        if now - self._deserted_at > patience:
+            raise ExecutionError(
+                f"there has been no worker for {patience:g} s (cluster.no_workers_timeout); "
+                "start some, and run the same command to resume"
+            )
+        if not self._warned and now - self._deserted_at > 3 * LOOK_SECONDS:
+            self._warned = True
+            log.warning("no worker is left; waiting up to %g s for others to come", patience)
+
+    def _ask(self, address: str, name: str, threads: int) -> None:
+        """Ask a worker what it is, before it gets an order."""
+        self._asked.add(address)
+        self._left_at.pop(address, None)
+        self._link.start(
+            address,
+            describe,
+            (self._terms.packages,),
+            lambda answer: self._events.put(partial(self._answered, address, name, threads, answer)),
+        )
+
+    def _answered(self, address: str, name: str, threads: int, answer: Answer) -> list[Outcome]:
+        if address not in self._asked:
+            return []
+        if answer.fate in (Fate.DIED, Fate.VANISHED, Fate.DISCONNECTED):
+            self._asked.discard(address)  # the next look asks again whoever is there then
+            return []
+        core = None
+        if answer.error is not None:  # most likely it has no such module or function
+            problem = (
+                f"cannot run this svmbench ({describe_error(answer.error)}); install the same one on both"
+            )
+        else:
+            problem = self._requirements.objection(answer.value, threads)
+        if not problem and self._terms.timing and answer.value["cores"]:
+            core = self._roster.free_core(answer.value)
+            if core is None:
+                problem = "finds every core of its host taken, and timings take one each; start fewer workers"
+        if problem:
+            self._refused[address] = f"worker {address} {problem}"
+            log.warning("worker %s is not used: it %s", address, problem)
+            return []
+        self._roster.admit(Seat(address, name, threads, answer.value, core))
+        log.info("worker %s of host %s joined", address, answer.value["host"]["host"])
+        return []
+
+    def _stop(self, number: int) -> None:
+        """Restart a worker that neither finishes nor dies."""
+        running = self._running[number]
+        address = running.seat.address
+        running.handle.cancel()
+        order = self._drop(number)
+        self._roster.dismiss(address)  # and not asked again as long as it is there
+        self._left_at[address] = time.monotonic()
+        self._link.restart(address)
+        lost = f"it ran longer than its limit of {time_limit(order):g} s"
+        self._events.put(lambda: [Outcome(order, None, lost=lost)])
+
+
+def time_limit(order: WorkOrder) -> float:
+    """Return after how many seconds an order counts as hanging: never, unless trainings have a limit."""
+    if order.protocol.max_seconds is None:
+        return float("inf")
+    return 2 * order.protocol.max_seconds * order.batch.n_trials + GRACE_SECONDS

@@ -1,0 +1,73 @@
+"""How Dask has to be set for our kind of work, whoever starts its processes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from orchestrator.execution.installation import THREAD_LIMITS
+from orchestrator.execution.tls import Tls
+
+ANSWER_SECONDS = 30
+"""How long a scheduler or its first worker may take to answer."""
+
+CONNECT_SECONDS = 10
+"""How long a connection may take, before the reason is looked for."""
+
+
+def dask_settings(worker_ttl: float, tls: Tls | None = None) -> dict[str, Any]:
+    """Return Dask's settings by dotted name.
+
+    Parameters
+    ----------
+    worker_ttl : float
+        Seconds without a sign of life after which a worker is given up.
+    tls : Tls or None
+        Encrypt every link, and accept nobody whose certificate another authority signed.
+    """
+    settings = {
+        # The runner retries, and wants to know each worker that died.
+        "distributed.scheduler.allowed-failures": 0,
+        "distributed.scheduler.worker-saturation": 1.0,
+        "distributed.scheduler.worker-ttl": f"{worker_ttl}s",
+        # Workers hold no results: there is nothing to spill, and whoever needs too much is restarted.
+        "distributed.worker.memory.target": False,
+        "distributed.worker.memory.spill": False,
+        "distributed.worker.profile.enabled": False,
+        "distributed.nanny.pre-spawn-environ": THREAD_LIMITS,
+        "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s",
+        # One order a slot leaves nothing to steal and no managed memory; the rest only costs idle time.
+        "distributed.scheduler.work-stealing": False,
+        "distributed.scheduler.active-memory-manager.start": False,
+        "distributed.admin.tick.interval": "1s",
+        "distributed.admin.tick.limit": "30s",
+        "distributed.admin.system-monitor.interval": "2s",
+        "distributed.worker.memory.monitor-interval": "500ms",
+    }
+    return settings | (_tls_settings(tls) if tls else {})
+
+
+def _tls_settings(tls: Tls) -> dict[str, Any]:
+    # Absolute, since workers run in folders of their own.
+    pair = {"cert": _absolute(tls.cert), "key": _absolute(tls.key)}
+    sides = {
+        f"distributed.comm.tls.{side}.{name}": path
+        for side in ("scheduler", "worker", "client")
+        for name, path in pair.items()
+    }
+    return {
+        "distributed.comm.require-encryption": True,
+        "distributed.comm.tls.ca-file": _absolute(tls.ca),
+        **sides,
+    }
+
+
+def _absolute(path: Path) -> str:
+    return str(path.resolve())
+
+
+def as_environment(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return settings as the environment variables from which a Dask process reads them."""
+    return {
+        "DASK_" + name.replace("-", "_").replace(".", "__").upper(): str(value)
+        for name, value in settings.items()
+    }

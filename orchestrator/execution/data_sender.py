@@ -1,0 +1,112 @@
+"""Bring datasets to the hosts that lack them, once for all workers of a host."""
+
+import logging
+import queue
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from orchestrator.execution import ExecutionError, Outcome
+from orchestrator.execution.link import Answer, Fate, Link
+from orchestrator.execution.roster import Roster, Seat
+from orchestrator.execution.transfer import finish, pieces, take_piece
+from orchestrator.sources import DataSource, load_from_origin
+from orchestrator.training import describe_error
+from orchestrator.worker import WorkOrder
+
+log = logging.getLogger(__name__)
+
+ANSWER_SECONDS = 120.0
+"""How long a worker may take to store a piece of a dataset or to check the whole, behind its trainings."""
+
+Event = Callable[[], list[Outcome]]
+
+Place = tuple[str, DataSource]
+"""A host, by its cache, and a dataset."""
+
+
+class DataSender:
+    """Datasets on their way to hosts, and those that could not be brought there.
+
+    Parameters
+    ----------
+    link : Link
+    roster : Roster
+        The workers in use.
+    """
+
+    def __init__(self, link: Link, roster: Roster):
+        self._link = link
+        self._roster = roster
+        self._under_way: set[Place] = set()
+        self._failed: dict[Place, str] = {}
+        self._threads = ThreadPoolExecutor(4, "send-data")
+
+    def may_have(self, seat: Seat, source: DataSource) -> bool:
+        """Whether a worker may be tried: its host has the dataset, or has not been found to lack it."""
+        place = (seat.cache, source)
+        return place not in self._under_way and place not in self._failed
+
+    def send(self, order: WorkOrder, seat: Seat, report: Callable[[Event], None]) -> None:
+        """Start to bring an order's dataset to a worker's host; `report` gets what to do at the end."""
+        place = (seat.cache, order.source)
+        if not self.may_have(seat, order.source):
+            return
+        self._under_way.add(place)
+
+        def work() -> None:
+            report(partial(self._arrived, place, seat, self._bring(order, seat)))
+
+        self._threads.submit(work)
+
+    def close(self) -> None:
+        """Start nothing more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _bring(self, order: WorkOrder, seat: Seat) -> str:
+        """Send a dataset, or have the host load it from its origin; return what went wrong."""
+        token, host = uuid.uuid4().hex, seat.facts["host"]["host"]
+        started, n_bytes = time.perf_counter(), 0
+        try:
+            for name, piece in pieces(order.source):
+                self._ask(seat, take_piece, token, name, piece)
+                n_bytes += len(piece)
+            self._ask(seat, finish, token, order.source)
+        except Exception as sending:
+            log.warning("could not send dataset %s to host %s: %s", order.batch.dataset, host, sending)
+            try:
+                self._ask(seat, load_from_origin, order.source, order.protocol)
+            except Exception as loading:
+                return f"{describe_error(sending)}; nor from its origin: {describe_error(loading)}"
+        seconds = time.perf_counter() - started
+        log.info("sent %s to host %s: %.1f MB in %.1f s", order.batch.dataset, host, n_bytes / 1e6, seconds)
+        return ""
+
+    def _arrived(self, place: Place, seat: Seat, problem: str) -> list[Outcome]:
+        self._under_way.discard(place)
+        if not problem or seat.address not in self._roster:
+            return []  # it is there, or whoever comes next says what it lacks
+        self._failed[place] = problem
+        log.warning(
+            "%s is not used for dataset %s: %s", seat.facts["host"]["host"], place[1].spec.name, problem
+        )
+        if all((other.cache, place[1]) in self._failed for other in self._roster):
+            raise ExecutionError(f"no host can get dataset {place[1].spec.name!r}: {problem}")
+        return []
+
+    def _ask(self, seat: Seat, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function on a worker and wait for its end."""
+        answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        handle = self._link.start(seat.address, function, arguments, answers.put)
+        try:
+            answer = answers.get(timeout=ANSWER_SECONDS)
+        except queue.Empty:
+            handle.cancel()
+            raise TimeoutError(f"no answer within {ANSWER_SECONDS:g} s") from None
+        if answer.error is not None:
+            raise answer.error
+        if answer.fate is not Fate.RETURNED:
+            raise ConnectionError(answer.fate.value)

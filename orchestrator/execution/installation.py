@@ -1,0 +1,89 @@
+"""What is installed on a worker, and whether it may run trials of this client's study."""
+
+import importlib
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.execution.affinity import machine, physical_cores
+from orchestrator.machine import (
+    cache_folder,
+    cache_token,
+    host_facts,
+    host_name,
+    package_identity,
+    versions,
+)
+
+THREAD_LIMITS = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
+"""One thread a worker: Dask sets the first three, numba would take every core."""
+
+
+def describe(packages: Collection[str]) -> dict[str, Any]:
+    """Describe this process to a client that thinks of sending it work.
+
+    Parameters
+    ----------
+    packages : collection of str
+        Import names of the packages whose sources have to be the client's.
+
+    Returns
+    -------
+    dict
+        `software`: versions and source hashes by name; `host`: its facts; `cache`: a token of the cache
+        folder, which the workers of one host share; `machine` and `cores`: a token of the machine, and the
+        cores it could have to itself there; `limits`: the thread limits of the environment.
+    """
+    return {
+        "software": software(packages),
+        "host": host_facts(),
+        "cache": cache_token(cache_folder()),
+        "machine": machine() or host_name(),
+        "cores": physical_cores(),
+        "limits": {name: os.environ.get(name) for name in THREAD_LIMITS},
+    }
+
+
+def software(packages: Collection[str]) -> dict[str, str]:
+    """Return the versions of Python and libraries, and the identities of packages, sources included."""
+    return versions() | {f"sources of {name}": _identity(name) for name in ("orchestrator", *packages)}
+
+
+def _identity(package: str) -> str:
+    try:
+        importlib.import_module(package)  # some tell their version only then
+    except ImportError:
+        return "none"
+    return package_identity(package)
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a worker has to have to be of use to this client."""
+
+    software: Mapping[str, str]
+    timing: bool
+
+    @classmethod
+    def here(cls, packages: Collection[str], timing: bool) -> "Requirements":
+        """Require what is installed here and, for timings, one thread."""
+        return cls(software(packages), timing)
+
+    def objection(self, facts: Mapping[str, Any], threads: int) -> str:
+        """Say what is wrong with a worker that has `threads`; an empty string if nothing is."""
+        mine, theirs = self.software, facts["software"]
+        differing = [name for name in dict.fromkeys([*mine, *theirs]) if mine.get(name) != theirs.get(name)]
+        if differing:
+            found = ", ".join(
+                f"{name} {theirs.get(name, 'none')} (here {mine.get(name, 'none')})" for name in differing
+            )
+            return f"has other software: {found}; install the same on both"
+        if not self.timing:
+            return ""
+        if threads > 1:
+            return f"runs {threads} trainings at once, and timings take one; start it with one thread"
+        for name, limit in facts["limits"].items():
+            if limit != "1":
+                return f"has {name}={limit}, and timings take 1; start it with `svmbench cluster worker`"
+        return ""

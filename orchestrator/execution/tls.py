@@ -1,0 +1,146 @@
+"""Who may talk to whom: the certificates of this side of a link, and why a link was refused."""
+
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+ROLES = ("scheduler", "worker", "client")
+
+PROBE_SECONDS = 5.0
+"""How long the other side may take for each step of a look at what it speaks."""
+
+
+@dataclass(frozen=True)
+class Tls:
+    """The authority that both sides trust, and the certificate and key of this side, as PEM files."""
+
+    ca: Path
+    cert: Path
+    key: Path
+
+
+def certificate_of(folder: Path, role: str) -> Path:
+    """Return where `make_certificates` leaves a role's certificate."""
+    return folder / f"{role}.pem"
+
+
+def key_of(folder: Path, role: str) -> Path:
+    """Return where `make_certificates` leaves a role's key."""
+    return folder / f"{role}.key"
+
+
+def read_tls(node: Any, role: str) -> tuple[Tls | None, list[str]]:
+    """Read the configuration key `cluster.tls`.
+
+    Parameters
+    ----------
+    node : None, str or mapping
+        A folder made by `svmbench cluster certs`, or the paths `ca`, `cert` and `key`; all null is no TLS.
+    role : {"scheduler", "worker", "client"}
+        Whose pair to take from the folder.
+
+    Returns
+    -------
+    tls : Tls or None
+    problems : list of str
+    """
+    if isinstance(node, str):
+        folder = Path(node).expanduser()
+        paths: Mapping[str, Any] = {
+            "ca": folder / "ca.pem",
+            "cert": certificate_of(folder, role),
+            "key": key_of(folder, role),
+        }
+    elif isinstance(node, Mapping) and set(node) <= {"ca", "cert", "key"}:
+        paths = {name: Path(str(path)).expanduser() for name, path in node.items() if path is not None}
+    elif node is None:
+        paths = {}
+    else:
+        return None, [f"cluster.tls must be a folder, or the paths ca, cert and key, found {node!r}"]
+    if not paths:
+        return None, []
+    missing = [name for name in ("ca", "cert", "key") if name not in paths]
+    if missing:
+        return None, [f"cluster.tls.{missing[0]} is missing; TLS takes ca, cert and key"]
+    tls = Tls(**paths)
+    problems = list(_problems(tls))
+    return (None if problems else tls), problems
+
+
+def _problems(tls: Tls) -> Iterator[str]:
+    for name, path in vars(tls).items():
+        try:
+            path.read_bytes()
+        except OSError as error:
+            yield (
+                f"cluster.tls.{name}: cannot read {path} ({error.strerror}); "
+                "make certificates with: svmbench cluster certs DIR"
+            )
+            return
+    try:
+        _context(tls)
+    except ssl.SSLError as error:
+        yield (
+            f"cluster.tls: {tls.cert}, {tls.key} and {tls.ca} are no certificate, its key and an authority "
+            f"({error}); make some with: svmbench cluster certs DIR"
+        )
+
+
+def _context(tls: Tls | None) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False  # as in Dask: who holds a pair of the cluster's authority belongs to it
+    if tls is None:
+        context.verify_mode = ssl.CERT_NONE
+    else:
+        context.load_verify_locations(tls.ca)
+        context.load_cert_chain(tls.cert, tls.key)
+    return context
+
+
+def why_refused(address: str, tls: Tls | None) -> str:
+    """Find out why a scheduler cannot be talked to, after the attempt has failed.
+
+    Returns
+    -------
+    str
+        One sentence: what was found there, and what to do.
+    """
+    host, port = urlsplit(address).hostname, urlsplit(address).port
+    if not host or not port:
+        return f"expected an address such as tls://HOST:8786, found {address!r}; correct cluster.address"
+    try:
+        connection = socket.create_connection((host, port), timeout=PROBE_SECONDS)
+    except OSError as error:
+        return (
+            f"no scheduler answers at {address} ({error}); start one with `svmbench cluster scheduler`, "
+            "or correct cluster.address"
+        )
+    with connection:
+        return _why_no_handshake(connection, address, tls)
+
+
+def _why_no_handshake(connection: socket.socket, address: str, tls: Tls | None) -> str:
+    mine = "the pair in cluster.tls" if tls else "a client without a certificate"
+    same = "cluster.tls has to name a pair that the cluster's own authority has signed"
+    try:
+        with _context(tls).wrap_socket(connection) as link:
+            link.settimeout(PROBE_SECONDS)
+            # With TLS 1.3 a server's verdict on the client's certificate comes with the first bytes.
+            spoke = bool(link.recv(1))
+    except ssl.SSLCertVerificationError as error:
+        return f"{address} shows a certificate of another authority ({error.verify_message}); {same}"
+    except TimeoutError:
+        spoke = False
+    except (ssl.SSLError, OSError) as error:
+        reason = getattr(error, "reason", None) or str(error)
+        if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
+            return f"the scheduler at {address} does not encrypt; use tcp:// and leave out cluster.tls"
+        spoken = reason.replace("_", " ").lower()
+        return f"the scheduler at {address} refused {mine} ({spoken}); {same}"
+    if spoke and urlsplit(address).scheme != "tls":
+        return f"the scheduler at {address} encrypts; write tls:// in cluster.address"
+    return f"what listens at {address} does not answer as a Dask scheduler does; correct cluster.address"
