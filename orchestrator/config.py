@@ -30,8 +30,8 @@ CONF_FOLDER = next(
 """Inside the package when installed from a wheel, beside it in a checkout."""
 
 _GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
-_OPEN = ("sweep", "search.space", "dataset", "solver")
-"""Under these keys a user names parameters of solvers and datasets, which no schema lists."""
+_OPEN = ("sweep", "search.space", "dataset", "solver", "cluster.options")
+"""Under these keys a user names parameters of solvers, datasets and clusters, which no schema lists."""
 
 
 @contextmanager

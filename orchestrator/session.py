@@ -1,6 +1,5 @@
 """One run of a study: claim its store, keep its provenance, drive it on the chosen cluster."""
 
-import os
 import sys
 import uuid
 from collections.abc import Iterator
@@ -10,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import psutil
 from rich.console import Console
 
 from orchestrator.execution import Executor
+from orchestrator.execution.roster import Terms
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.machine import git_state, versions
 from orchestrator.preparation import PreparedStudy
@@ -35,11 +34,12 @@ def run_session(
         See `Runner.run`.
     """
     store = Store(settings.paths.results / settings.study.name)
-    with store.lock(), _executor(settings) as executor:
+    run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
+    report = store.folder / "provenance" / f"{run_id}-dask.html"
+    with store.lock(), _executor(settings, report) as executor:
         facts = executor.facts()
         if dashboard := facts.get("dashboard"):
             console.print(f"Dask dashboard: {dashboard}", highlight=False)
-        run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
         provenance = _provenance(run_id, settings, prepared, facts, command)
         store.write_provenance(run_id, provenance)
         study = prepared.prepared
@@ -66,22 +66,22 @@ def run_session(
 
 
 @contextmanager
-def _executor(settings: Settings) -> Iterator[Executor]:
-    cluster = settings.cluster
-    if cluster.kind == "serial":
+def _executor(settings: Settings, report: Path) -> Iterator[Executor]:
+    if settings.cluster.kind == "serial":
         yield SerialExecutor()
         return
     # Dask takes a second to import, and a serial run needs none of it.
-    from orchestrator.execution.dask import address_executor, local_executor
+    from orchestrator.execution.dask import cluster_executor
 
-    if cluster.kind == "address":
-        assert cluster.address is not None
-        with address_executor(cluster.address) as executor:
-            yield executor
-    else:
-        workers = cluster.workers or psutil.cpu_count(logical=False) or os.cpu_count() or 1
-        with local_executor(workers, cluster.memory) as executor:
-            yield executor
+    study, cluster = settings.study, settings.cluster
+    terms = Terms(
+        packages=tuple(dict.fromkeys(arm.target.split(".", 1)[0] for arm in study.arms)),
+        timing=study.protocol.profile == "timing",
+        most=cluster.maximum or 0,
+        no_workers_seconds=cluster.no_workers_timeout,
+    )
+    with cluster_executor(cluster, terms, report if cluster.performance_report else None) as executor:
+        yield executor
 
 
 def _provenance(

@@ -1,7 +1,7 @@
 """From a composed configuration, in plain containers, to a `Study`; all its problems are told at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +9,14 @@ import platformdirs
 from sklearn.metrics import get_scorer_names
 
 from orchestrator.arms import build_arms
+from orchestrator.execution.tls import Tls, read_tls
 from orchestrator.resolve import ResolveError, did_you_mean, resolve
 from orchestrator.study import Arm, DatasetSpec, Protocol, Study
 
 _CHOICES = {
     "protocol.scaling": ("train", "dataset", "none"),
     "protocol.profile": ("throughput", "timing"),
-    "cluster.kind": ("serial", "local", "address"),
+    "cluster.kind": ("serial", "local", "address", "slurm", "ssh", "kubernetes"),
     "on_error": ("continue", "fail_fast"),
     "retry": ("none", "failed"),
 }
@@ -31,12 +32,20 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where to run: kind of cluster, and what that kind needs."""
+    """Where to run: kind of cluster, and what that kind needs; see `conf/config.yaml`."""
 
     kind: str = "local"
     workers: int | None = None
     memory: float | None = None
     address: str | None = None
+    hosts: tuple[str, ...] = ()
+    tls: Tls | None = None
+    minimum: int = 1
+    maximum: int | None = None
+    worker_ttl: float = 300.0
+    no_workers_timeout: float = 600.0
+    performance_report: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -149,13 +158,54 @@ def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
 
 
 def _cluster(node: Mapping[str, Any], problems: list[str]) -> Cluster:
-    _choice("cluster.kind", node["kind"], problems)
-    if node["workers"] is not None:
-        _whole("cluster.workers", node["workers"], 1, problems)
-    _positive("cluster.memory", node["memory"], problems)
-    if node["kind"] == "address" and not isinstance(node["address"], str):
-        problems.append("cluster=address needs the scheduler's address: cluster.address=tcp://HOST:PORT")
-    return Cluster(**{name: node[name] for name in asdict(Cluster())})
+    kind, workers, adapt = node["kind"], node["workers"], node["adapt"] or {}
+    _choice("cluster.kind", kind, problems)
+    counts = {
+        "workers": workers,
+        "adapt.minimum": adapt.get("minimum"),
+        "adapt.maximum": adapt.get("maximum"),
+    }
+    for key, count in counts.items():
+        if count is not None:
+            _whole(f"cluster.{key}", count, 1, problems)
+    for key in ("memory", "worker_ttl", "no_workers_timeout"):
+        _positive(f"cluster.{key}", node[key], problems)
+    tls, found = read_tls(node["tls"], "client")
+    problems += found
+    if kind == "address":
+        problems += _address_problems(node["address"], tls, bool(found))
+    if kind in ("slurm", "kubernetes") and workers is None and adapt.get("maximum") is None:
+        problems.append(
+            f"cluster={kind} needs to know how many: cluster.workers=N or cluster.adapt.maximum=N"
+        )
+    if kind == "ssh" and len(node["hosts"]) < 2:
+        problems.append("cluster=ssh needs hosts, the scheduler's first: cluster.hosts=[HOST,HOST,…]")
+    return Cluster(
+        kind=kind,
+        workers=workers,
+        memory=node["memory"],
+        address=node["address"],
+        hosts=tuple(map(str, node["hosts"])),
+        tls=tls,
+        minimum=adapt.get("minimum") or 1,
+        maximum=adapt.get("maximum"),
+        worker_ttl=node["worker_ttl"] or 300.0,
+        no_workers_timeout=node["no_workers_timeout"] or 600.0,
+        performance_report=bool(node["performance_report"]),
+        options=dict(node["options"] or {}),
+    )
+
+
+def _address_problems(address: Any, tls: Tls | None, broken: bool) -> Iterator[str]:
+    if not isinstance(address, str):
+        yield "cluster=address needs the scheduler's address: cluster.address=tcp://HOST:PORT"
+    elif address.startswith("tls://") and tls is None and not broken:
+        yield (
+            "cluster.address=tls://… needs the certificates of the cluster: cluster.tls=DIR "
+            "(made by: svmbench cluster certs DIR)"
+        )
+    elif tls is not None and not address.startswith("tls://"):
+        yield f"cluster.tls is set, so expected cluster.address=tls://…, found {address!r}"
 
 
 def _with_target(group: str, nodes: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:

@@ -137,8 +137,13 @@ def test_every_dataset_can_be_named(tmp_path):
 @pytest.mark.parametrize("kind", names("cluster"))
 def test_every_cluster_can_be_chosen(kind):
     overrides = ["study=x", "datasets=[iris]", "solvers=[libsvm_l1]", f"cluster={kind}"]
-    address = ["cluster.address=tcp://127.0.0.1:8786"] if kind == "address" else []
-    assert check_settings(compose_settings([*overrides, *address])).cluster.kind == kind
+    needs = {
+        "address": ["cluster.address=tcp://127.0.0.1:8786"],
+        "slurm": ["cluster.workers=2"],
+        "kubernetes": ["cluster.adapt.maximum=2"],
+        "ssh": ["cluster.hosts=[head,node]"],
+    }
+    assert check_settings(compose_settings([*overrides, *needs.get(kind, ())])).cluster.kind == kind
 
 
 @pytest.mark.parametrize("kind", names("search"))

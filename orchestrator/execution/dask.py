@@ -12,20 +12,27 @@ from pathlib import Path
 from typing import Any
 
 import dask
-from distributed import Client, Future, KilledWorker, LocalCluster, performance_report
+from distributed import Adaptive, Client, Future, KilledWorker, Security, performance_report
 
 from orchestrator.execution import ExecutionError
 from orchestrator.execution.cluster import ClusterExecutor
+from orchestrator.execution.clusters import cluster_arguments, cluster_class, first_workers
 from orchestrator.execution.dask_settings import CONNECT_SECONDS, dask_settings
 from orchestrator.execution.link import Answer, Fate
 from orchestrator.execution.roster import Terms
 from orchestrator.execution.tls import Tls, why_refused
+from orchestrator.settings import Cluster
+from orchestrator.training import describe_error
 
 ANSWER_SECONDS = 30.0
 """How long a scheduler may take to answer, and the first worker to join one that is already there."""
 
-DEFAULT_TTL = 300.0
-"""Seconds without a sign of life after which a worker is given up."""
+ADAPT_INTERVAL = "5s"
+ADAPT_PATIENCE = 24
+"""How many intervals a worker has to be superfluous before it goes: two minutes."""
+
+SCALED = ("slurm", "kubernetes")
+"""Clusters that start without workers and are told how many to have."""
 
 
 class DaskLink:
@@ -145,81 +152,65 @@ class DaskExecutor(ClusterExecutor):
 
 
 @contextlib.contextmanager
-def local_executor(
-    workers: int,
-    memory_gb: float | None = None,
-    terms: Terms | None = None,
-    worker_ttl: float = DEFAULT_TTL,
-    tls: Tls | None = None,
-    report: Path | None = None,
+def cluster_executor(
+    cluster: Cluster, terms: Terms | None = None, report: Path | None = None
 ) -> Iterator[DaskExecutor]:
-    """Start a cluster of single-threaded processes on this host, reachable from this host only.
+    """Start or join the configured cluster; nothing that was started here outlives the block.
 
     Parameters
     ----------
-    workers : int
-        Number of processes.
-    memory_gb : float or None
-        Memory a worker may use before it is restarted; None shares the host's memory equally.
+    cluster : Cluster
+        Of any kind but `serial`.
     terms : Terms, optional
-    worker_ttl : float
-        Seconds without a sign of life after which a worker is given up.
-    tls : Tls or None
-        Encrypt every link.
     report : Path or None
         Where to leave Dask's performance report.
-    """
-    # Threads are limited through the environment, which the workers' processes inherit.
-    with dask.config.set(dask_settings(worker_ttl, tls)):
-        cluster = LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            protocol="tls://" if tls else "tcp://",
-            dashboard_address="127.0.0.1:0",
-            memory_limit="auto" if memory_gb is None else f"{memory_gb}GiB",
-            silence_logs=logging.ERROR,
-        )
-        with (
-            cluster,
-            Client(cluster, timeout=ANSWER_SECONDS) as client,
-            _executor(client, "local", terms, report) as executor,
-        ):
-            yield executor
-
-
-@contextlib.contextmanager
-def address_executor(
-    address: str,
-    terms: Terms | None = None,
-    worker_ttl: float = DEFAULT_TTL,
-    tls: Tls | None = None,
-    report: Path | None = None,
-) -> Iterator[DaskExecutor]:
-    """Connect to a scheduler that is already there.
-
-    Parameters
-    ----------
-    address : str
-    terms, worker_ttl, tls, report
-        See `local_executor`.
 
     Raises
     ------
     ExecutionError
-        When it does not answer or refuses this client, or no worker joins it within `ANSWER_SECONDS`.
+        When the cluster cannot be started or joined, or has no worker that can be used.
     """
-    with dask.config.set(dask_settings(worker_ttl, tls)), _connect(address, tls) as client:
-        try:
-            client.wait_for_workers(1, timeout=ANSWER_SECONDS)
-        except TimeoutError as error:
-            raise ExecutionError(
-                f"the scheduler at {address} has no workers; "
-                f"start some with `svmbench cluster worker {address}`"
-            ) from error
-        with _executor(client, "address", terms, report) as executor:
-            yield executor
+    terms = terms or Terms()
+    with contextlib.ExitStack() as stack:
+        # Threads are limited through the environment, which the workers' processes inherit.
+        stack.enter_context(dask.config.set(dask_settings(cluster.worker_ttl, cluster.tls)))
+        started = None
+        if cluster.kind == "address":
+            client = stack.enter_context(_connect(str(cluster.address), cluster.tls))
+            _await_worker(client, ANSWER_SECONDS)
+        else:
+            started = stack.enter_context(_start(cluster))
+            client = stack.enter_context(Client(started, timeout=ANSWER_SECONDS))
+            _await_worker(client, terms.no_workers_seconds)
+        client.run_on_scheduler(_never_retry)
+        executor = DaskExecutor(client, cluster.kind, terms)
+        stack.callback(executor.close)
+        if started is not None and cluster.maximum is not None:
+            _adapt(started, cluster.minimum, cluster.maximum, executor)
+        if report is not None:  # written on leaving, while the client is still there
+            stack.enter_context(performance_report(str(report)))
+        yield executor
+
+
+def local_executor(workers: int, memory_gb: float | None = None) -> contextlib.AbstractContextManager:
+    """Start a cluster of single-threaded processes on this host, reachable from this host only."""
+    return cluster_executor(Cluster(kind="local", workers=workers, memory=memory_gb))
+
+
+def _start(cluster: Cluster) -> Any:
+    arguments = cluster_arguments(cluster)
+    if cluster.tls is not None:
+        # Its files come from the settings in force.
+        arguments |= {"protocol": "tls://", "security": Security(require_encryption=True)}
+    if cluster.kind == "local":
+        arguments["silence_logs"] = logging.ERROR
+    try:
+        started = cluster_class(cluster.kind)(**arguments)
+        if cluster.kind in SCALED:
+            started.scale(first_workers(cluster))
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
+        raise ExecutionError(f"cluster={cluster.kind} did not start: {describe_error(error)}") from error
+    return started
 
 
 def _connect(address: str, tls: Tls | None) -> Client:
@@ -242,17 +233,33 @@ def _quiet(name: str) -> Iterator[None]:
         logger.setLevel(before)
 
 
-@contextlib.contextmanager
-def _executor(client: Client, kind: str, terms: Terms | None, report: Path | None) -> Iterator[DaskExecutor]:
-    client.run_on_scheduler(_never_retry)
-    with contextlib.ExitStack() as stack:
-        executor = DaskExecutor(client, kind, terms)
-        stack.callback(executor.close)
-        if report is not None:  # written while the client is still there
-            stack.enter_context(performance_report(str(report)))
-        yield executor
+def _await_worker(client: Client, seconds: float) -> None:
+    try:
+        client.wait_for_workers(1, timeout=seconds)
+    except TimeoutError as error:
+        address = client.scheduler.address
+        raise ExecutionError(
+            f"the scheduler at {address} had no workers for {seconds:g} s; "
+            f"start some with `svmbench cluster worker {address}`"
+        ) from error
 
 
 def _never_retry(dask_scheduler: Any) -> None:
     """Leave retries to the runner, on a scheduler that others have configured."""
     dask_scheduler.allowed_failures = 0
+
+
+def _adapt(started: Any, minimum: int, maximum: int, executor: DaskExecutor) -> None:
+    """Keep as many workers as there are orders; Dask sees none that wait."""
+
+    class ByDemand(Adaptive):
+        async def target(self) -> int:
+            return executor.demand
+
+    started.adapt(
+        Adaptive=ByDemand,
+        minimum=minimum,
+        maximum=maximum,
+        interval=ADAPT_INTERVAL,
+        wait_count=ADAPT_PATIENCE,
+    )

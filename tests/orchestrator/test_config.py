@@ -36,7 +36,10 @@ def problems_of(*overrides, config_dir=None):
         ("+foo=1", "unknown key 'foo'"),
         ("search=grdi", r"unknown search 'grdi'; known: grid, pattern; did you mean 'grid'\?"),
         ("search=null", "unknown search 'None'; known: grid, pattern"),
-        ("cluster=slurm", "unknown cluster 'slurm'; known: address, local, serial"),
+        (
+            "cluster=slrm",
+            "unknown cluster 'slrm'; did you mean 'slurm'.; known: address, kubernetes, local, .*",
+        ),
         ("experiment=quikstart", r"unknown experiment 'quikstart'; known: .*; did you mean 'quickstart'\?"),
         ("protocol=5x5", r"unknown protocol '5x5'; known: .*"),
         ("study", "cannot read the override 'study'; expected key=value or key=.*"),
@@ -65,7 +68,7 @@ def problems_of(*overrides, config_dir=None):
         ("cluster.memory=-1", "cluster.memory must be a number above 0, or null, found -1"),
         (
             "cluster.kind=locl",
-            "cluster.kind must be one of serial, local, address, found 'locl'; did you mean 'local'.*",
+            "cluster.kind must be one of serial, local, address, slurm, ssh, kubernetes, found 'locl'; did you mean 'local'.*",
         ),
         ("cluster=address", "cluster=address needs the scheduler's address: cluster.address=tcp://HOST:PORT"),
         ("on_error=stop", "on_error must be one of continue, fail_fast, found 'stop'"),

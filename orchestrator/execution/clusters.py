@@ -1,0 +1,99 @@
+"""Which class starts a kind of cluster, and with what arguments."""
+
+import importlib
+import importlib.util
+import os
+from typing import Any
+
+import psutil
+
+from orchestrator.execution import ExecutionError
+from orchestrator.execution.installation import THREAD_LIMITS
+from orchestrator.settings import Cluster
+
+_CLASSES = {
+    "local": ("distributed", "LocalCluster"),
+    "slurm": ("dask_jobqueue", "SLURMCluster"),
+    "ssh": ("distributed", "SSHCluster"),
+    "kubernetes": ("dask_kubernetes.operator", "KubeCluster"),
+}
+_NEEDS = {"slurm": "dask_jobqueue", "ssh": "asyncssh", "kubernetes": "dask_kubernetes"}
+"""What the extra of the same name installs."""
+
+
+def cluster_class(kind: str) -> Any:
+    """Import the class that starts a kind of cluster.
+
+    Raises
+    ------
+    ExecutionError
+        Naming the extra to install, if it is not there.
+    """
+    needed = _NEEDS.get(kind)
+    if needed and importlib.util.find_spec(needed) is None:
+        raise ExecutionError(
+            f"cluster={kind} needs {needed.replace('_', '-')}, which is not installed: "
+            f"pip install 'svmbench[{kind}]'"
+        )
+    module, name = _CLASSES[kind]
+    return getattr(importlib.import_module(module), name)
+
+
+def cluster_arguments(cluster: Cluster) -> dict[str, Any]:
+    """Return the keyword arguments for `cluster_class`, links apart."""
+    return _ARGUMENTS[cluster.kind](cluster)
+
+
+def first_workers(cluster: Cluster) -> int:
+    """Return how many workers to ask for at the start, of a cluster that starts none by itself."""
+    if cluster.maximum is not None:
+        return cluster.minimum
+    return cluster.workers or 1
+
+
+def _local(cluster: Cluster) -> dict[str, Any]:
+    workers = cluster.workers or psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    return {
+        "n_workers": workers,
+        "threads_per_worker": 1,
+        "processes": True,
+        "host": "127.0.0.1",
+        "dashboard_address": "127.0.0.1:0",
+        "memory_limit": "auto" if cluster.memory is None else f"{cluster.memory}GiB",
+    } | dict(cluster.options)
+
+
+def _slurm(cluster: Cluster) -> dict[str, Any]:
+    options = dict(cluster.options)
+    limits = [f"export {name}={value}" for name, value in THREAD_LIMITS.items()]
+    prologue = [*limits, *options.pop("job_script_prologue", [])]
+    scheduler = {"dashboard_address": "127.0.0.1:0"} | options.pop("scheduler_options", {})
+    if cluster.memory is not None:
+        options["memory"] = f"{cluster.memory}GB"
+    return options | {"job_script_prologue": prologue, "scheduler_options": scheduler}
+
+
+def _ssh(cluster: Cluster) -> dict[str, Any]:
+    options = dict(cluster.options)
+    worker: dict[str, Any] = {"nthreads": 1, "n_workers": cluster.workers or 1}
+    if cluster.memory is not None:
+        worker["memory_limit"] = f"{cluster.memory}GiB"
+    return {
+        "hosts": list(cluster.hosts),
+        "worker_options": worker | options.pop("worker_options", {}),
+        "scheduler_options": {"dashboard_address": "127.0.0.1:0"} | options.pop("scheduler_options", {}),
+        **options,
+    }
+
+
+def _kubernetes(cluster: Cluster) -> dict[str, Any]:
+    options = dict(cluster.options)
+    limits = dict(THREAD_LIMITS)
+    if cluster.memory is not None:
+        memory = f"{cluster.memory}Gi"
+        options.setdefault("resources", {"requests": {"memory": memory}, "limits": {"memory": memory}})
+    command = ["dask", "worker", "--nthreads", "1"]
+    return {"worker_command": command, "n_workers": 0} | options | {"env": limits | options.get("env", {})}
+
+
+_ARGUMENTS = {"local": _local, "slurm": _slurm, "ssh": _ssh, "kubernetes": _kubernetes}
