@@ -262,7 +262,7 @@ class Runner:
             return
         result, batch = outcome.result, outcome.order.batch
         self._costs.observe(
-            batch.dataset, batch.solver, batch.expected_seconds, result.busy_seconds - result.compile_seconds
+            batch.dataset, batch.solver, batch.base_seconds, result.busy_seconds - result.compile_seconds
         )
         self.summary.busy_seconds += result.busy_seconds
         self.summary.training_seconds += result.training_seconds

@@ -20,6 +20,9 @@ LEAST_SECONDS = 0.2
 BATCHES_LEFT = 8
 """How many batches a worker should still have before it, so that all workers finish together."""
 
+PROBE_TRIALS = 4
+"""Trainings in a batch of a dataset × arm of which none has finished: the guess may be off a thousandfold."""
+
 MAX_ATTEMPTS = 3
 """How many workers a path may take down before it is given up; after the first it travels alone."""
 
@@ -55,30 +58,42 @@ class CostModel:
 
     def seconds(self, path: Path, outer: int, inner: int) -> float:
         """Return the expected seconds of a path under `outer` × `inner` folds."""
-        return len(path) * self.training_seconds(path.dataset, path.solver, path.inner == REFIT, outer, inner)
+        return self.base_seconds(path, outer, inner) * self._factor(path.dataset, path.solver)
+
+    def base_seconds(self, path: Path, outer: int, inner: int) -> float:
+        """Return the seconds of a path by sizes alone, before anything is learnt."""
+        return len(path) * self._base(path.dataset, path.inner == REFIT, outer, inner)
 
     def training_seconds(self, dataset: str, solver: str, refit: bool, outer: int, inner: int) -> float:
         """Return the expected seconds of one training and its evaluation."""
+        return self._base(dataset, refit, outer, inner) * self._factor(dataset, solver)
+
+    def _base(self, dataset: str, refit: bool, outer: int, inner: int) -> float:
         shape = self._shapes[dataset]
         share = (1 - 1 / outer) * (1 if refit else 1 - 1 / inner)
-        base = 5e-4 + self._SECONDS * (share * shape.n) ** 1.7 * shape.d**0.5
-        return base * self._factors.get((dataset, solver), self._typical(solver))
+        return 5e-4 + self._SECONDS * (share * shape.n) ** 1.7 * shape.d**0.5
+
+    def _factor(self, dataset: str, solver: str) -> float:
+        known = self._factors.get((dataset, solver))
+        return self._typical(solver) if known is None else known
+
+    def knows(self, dataset: str, solver: str) -> bool:
+        """Whether a training of a dataset × arm has finished."""
+        return (dataset, solver) in self._factors
 
     def _typical(self, solver: str) -> float:
         """Return the mean factor of the solver on other datasets: a better guess than none."""
         known = [factor for (_, name), factor in self._factors.items() if name == solver]
         return sum(known) / len(known) if known else 1.0
 
-    def observe(self, dataset: str, solver: str, expected: float, observed: float) -> None:
-        """Tell what a batch cost that was expected to cost `expected` seconds."""
-        if expected <= 0 or observed <= 0:
+    def observe(self, dataset: str, solver: str, base: float, observed: float) -> None:
+        """Tell what a batch cost that costs `base` seconds by sizes alone."""
+        if base <= 0 or observed <= 0:
             return
         pair = (dataset, solver)
-        factor = self._factors.get(pair, self._typical(solver))
-        weight = self._weights.get(pair, 0.0)
         # Recent batches count for more, so that the model follows the search into dearer regions.
-        kept = min(weight, 20.0)
-        self._factors[pair] = (kept * factor + factor * observed / expected) / (kept + 1.0)
+        kept = min(self._weights.get(pair, 0.0), 20.0)
+        self._factors[pair] = (kept * self._factors.get(pair, 0.0) + observed / base) / (kept + 1.0)
         self._weights[pair] = kept + 1.0
 
 
@@ -92,7 +107,8 @@ class Batch:
         Unique within a run.
     attempt : int
         1, and one more each time a worker was lost with the batch.
-    expected_seconds : float
+    base_seconds : float
+        Its cost by sizes alone.
     """
 
     number: int
@@ -100,7 +116,7 @@ class Batch:
     solver: str
     paths: tuple[Path, ...]
     attempt: int
-    expected_seconds: float
+    base_seconds: float
 
     @property
     def n_trials(self) -> int:
@@ -172,7 +188,9 @@ class WorkQueue:
         target = min(TARGET_SECONDS, max(LEAST_SECONDS, share))
         paths: list[Path] = []
         # A lane is one dataset × arm, and its refits come one by one: all it holds costs as much a training.
-        room = max(1, int(target / self._training_seconds(lane[0][2])))
+        first = lane[0][2]
+        room = max(1, int(target / self._training_seconds(first)))
+        room = room if self._costs.knows(first.dataset, first.solver) else min(room, PROBE_TRIALS)
         while lane and (not paths or len(lane[0][2]) <= room):
             paths.append(self._take(lane, room))
             room -= len(paths[-1])
@@ -196,5 +214,5 @@ class WorkQueue:
         return refit == 0, self._costs.seconds(path, *self._folds)
 
     def _batch(self, paths: list[Path], attempt: int) -> Batch:
-        seconds = sum(self._costs.seconds(path, *self._folds) for path in paths)
+        seconds = sum(self._costs.base_seconds(path, *self._folds) for path in paths)
         return Batch(next(self._numbers), paths[0].dataset, paths[0].solver, tuple(paths), attempt, seconds)

@@ -148,7 +148,7 @@ def order_for(target, cache, C=(1, 4), params=None, dataset=None, folds=((0, 0),
         Candidate.of({"C": c} if gamma is None else {"C": c, "gamma": g}) for c in C for g in gamma or [0]
     ]
     paths = [path for outer, inner in folds for path in identity.paths(outer, inner, points)]
-    batch = Batch(1, spec.name, "arm", tuple(paths), attempt=1, expected_seconds=1.0)
+    batch = Batch(1, spec.name, "arm", tuple(paths), attempt=1, base_seconds=1.0)
     return WorkOrder("study", "run", source, arms[0], identity.digest, False, protocol, batch)
 
 

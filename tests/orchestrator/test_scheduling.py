@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from orchestrator.scheduling import (
     LEAST_SECONDS,
     MAX_ATTEMPTS,
+    PROBE_TRIALS,
     TARGET_SECONDS,
     CostModel,
     Shape,
@@ -24,6 +25,15 @@ def path(length=1, dataset="small", solver="svc", outer=0, inner=0, warm=False, 
 
 def work_queue(*paths):
     queue = WorkQueue(CostModel(SHAPES), OUTER, INNER)
+    queue.add(paths)
+    return queue
+
+
+def learnt(*paths):
+    """A queue that has found the guesses right."""
+    costs = CostModel(SHAPES)
+    costs.observe("small", "svc", 1.0, 1.0)
+    queue = WorkQueue(costs, OUTER, INNER)
     queue.add(paths)
     return queue
 
@@ -60,7 +70,7 @@ def test_every_trial_is_handed_out_exactly_once(paths, slots, data):
     handed_out = []
     for number, batch in enumerate(batches(queue, slots)):
         handed_out.append(batch)
-        costs.observe(batch.dataset, batch.solver, batch.expected_seconds, data.draw(st.floats(1e-6, 1e3)))
+        costs.observe(batch.dataset, batch.solver, batch.base_seconds, data.draw(st.floats(1e-6, 1e3)))
         if number == 0:
             queue.add(paths[:late])
     queue.add(paths[:late] if not handed_out else [])
@@ -78,17 +88,26 @@ def test_every_trial_is_handed_out_exactly_once(paths, slots, data):
 
 
 def test_cheap_trials_travel_together_for_about_the_target_and_no_longer():
-    queue = work_queue(*(path(8, name=str(number)) for number in range(20_000)))
-    sizes = [next(batches(queue, slots=1)).expected_seconds for _ in range(5)]
+    queue = learnt(*(path(8, name=str(number)) for number in range(20_000)))
+    sizes = [next(batches(queue, slots=1)).base_seconds for _ in range(5)]
     assert sizes == pytest.approx([TARGET_SECONDS] * 5, rel=0.05)
 
 
 def test_batches_shrink_towards_the_end_but_not_to_crumbs():
-    sizes = [
-        batch.expected_seconds for batch in batches(work_queue(*(path(8) for _ in range(2_000))), slots=2)
-    ]
+    sizes = [batch.base_seconds for batch in batches(learnt(*(path(8) for _ in range(2_000))), slots=2)]
     assert sizes[0] > 1.5 * sizes[-2]
     assert min(sizes[:-1]) > 0.9 * LEAST_SECONDS
+
+
+def test_of_unknown_work_little_is_sent_until_some_is_back():
+    costs = CostModel(SHAPES)
+    queue = WorkQueue(costs, OUTER, INNER)
+    queue.add(path(8, name=str(number)) for number in range(1_000))
+    first, second = queue.next_batch(2), queue.next_batch(2)
+    assert (first.n_trials, second.n_trials) == (PROBE_TRIALS, PROBE_TRIALS)
+    for batch in (first, second):
+        costs.observe("small", "svc", batch.base_seconds, observed=batch.n_trials * 0.25)
+    assert queue.next_batch(2).n_trials == pytest.approx(TARGET_SECONDS / 0.25, abs=1)
 
 
 def test_a_training_dearer_than_the_target_travels_alone():
@@ -136,7 +155,7 @@ def lose(queue, poisonous):
 
 def test_only_the_guilty_path_is_given_up():
     paths = [path(4, name=str(number)) for number in range(10)]
-    done, given_up, attempts = lose(work_queue(*paths), {paths[3]})
+    done, given_up, attempts = lose(learnt(*paths), {paths[3]})
     assert given_up == [paths[3]]
     assert sorted(done, key=str) == sorted((p for p in paths if p is not paths[3]), key=str)
     assert attempts[paths[3]] == MAX_ATTEMPTS
@@ -144,7 +163,7 @@ def test_only_the_guilty_path_is_given_up():
 
 
 def test_a_lost_batch_is_tried_again_path_by_path():
-    queue = work_queue(path(2, name="a"), path(2, name="b"))
+    queue = learnt(path(2, name="a"), path(2, name="b"))
     first = queue.next_batch(1)
     assert (len(first.paths), first.attempt) == (2, 1)
     assert queue.retry(first) == []
@@ -167,12 +186,23 @@ def test_costs_follow_size_folds_and_length():
 
 
 @pytest.mark.parametrize("truth", [0.01, 1.0, 300.0])
-def test_costs_are_learnt_from_what_finished(truth):
+def test_costs_are_what_finished_batches_cost(truth):
     costs = CostModel(SHAPES)
-    first = seconds(costs)
-    for _ in range(200):
-        costs.observe("small", "svc", seconds(costs), truth * first)
-    assert seconds(costs) == pytest.approx(truth * first, rel=0.01)
+    guess = seconds(costs)
+    assert not costs.knows("small", "svc")
+    for _ in range(3):  # in flight together: planned by the guess, ended one after the other
+        costs.observe("small", "svc", 10 * guess, 10 * truth)
+        assert seconds(costs) == pytest.approx(truth)
+    assert costs.knows("small", "svc")
+    assert not costs.knows("large", "svc")
+
+
+def test_costs_follow_a_search_into_dearer_regions():
+    costs = CostModel(SHAPES)
+    base = seconds(costs)
+    for observed in [1.0] * 50 + [10.0] * 50:
+        costs.observe("small", "svc", base, observed)
+    assert seconds(costs) == pytest.approx(10.0, rel=0.1)
 
 
 def test_a_solver_is_taken_to_be_as_slow_as_on_other_datasets():
