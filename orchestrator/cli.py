@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -21,7 +22,8 @@ overrides are Hydra's; the ones everybody needs:
   experiment=quickstart  study=NAME  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
   search=grid|pattern  search.space.C=[1,4,16]  sweep.eta=[1,1.3,1.6]
   protocol.outer=5  protocol.inner=5  protocol.seed=0  protocol.profile=throughput|timing
-  cluster=serial|local|address  cluster.workers=2  cluster.address=tcp://HOST:PORT
+  cluster=serial|local|address|slurm|ssh|kubernetes  cluster.workers=2
+  cluster.address=tls://HOST:PORT  cluster.tls.folder=DIR
   paths.results=DIR  paths.data=DIR  on_error=continue|fail_fast  retry=none|failed
 """
 
@@ -43,16 +45,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     _speak_plainly(options.verbose)
     # Imported here, so that --help and --version answer at once.
-    from orchestrator import verbs
+    from orchestrator import cluster_verbs, verbs
     from orchestrator.execution import ExecutionError
     from orchestrator.runner import StudyStopped
     from orchestrator.settings import ConfigError
     from orchestrator.store import StoreError
 
     request = verbs.Request(options.overrides, options.config_dir, ["svmbench", *arguments])
-    verb: Callable[[verbs.Request, Console], None] = getattr(verbs, options.verb)
     try:
-        verb(request, Console())
+        if options.verb == "cluster":
+            cluster_verbs.run_action(options, Console())
+        else:
+            verb: Callable[[verbs.Request, Console], None] = getattr(verbs, options.verb)
+            verb(request, Console())
         return EXIT_OK
     except ConfigError as error:
         for problem in error.problems:
@@ -118,4 +123,35 @@ def _parser() -> argparse.ArgumentParser:
             help="a folder with further configurations, laid out like conf/",
         )
         verb.add_argument("--verbose", action="store_true", help="show the log, that of Dask too")
+    _add_cluster_actions(verbs)
     return parser
+
+
+def _add_cluster_actions(verbs: Any) -> None:
+    text = "make certificates, start a scheduler, start workers"
+    cluster = verbs.add_parser("cluster", help=text, description=text)
+    cluster.set_defaults(overrides=[], config_dir=None, verbose=False)
+    actions = cluster.add_subparsers(dest="action", required=True, metavar="ACTION")
+    certs = actions.add_parser("certs", help="make an authority and the pairs of scheduler, worker, client")
+    certs.add_argument("folder", type=Path, metavar="DIR")
+    certs.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a host's name or address; may be repeated",
+    )
+    scheduler = actions.add_parser("scheduler", help="start a scheduler")
+    scheduler.add_argument("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
+    scheduler.add_argument("--port", type=int, default=8786, help="default: %(default)s")
+    scheduler.add_argument(
+        "--dashboard",
+        default="127.0.0.1:8787",
+        metavar="HOST:PORT",
+        help="where to show the dashboard, which asks for no password (default: %(default)s)",
+    )
+    worker = actions.add_parser("worker", help="start cluster.workers=1 workers, again whenever they end")
+    worker.add_argument("address", metavar="ADDRESS", help="of the scheduler, e.g. tls://10.0.0.1:8786")
+    worker.add_argument("--host", help="address to listen at, for a scheduler on another host")
+    for action in (scheduler, worker):
+        action.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="e.g. cluster.tls.folder=DIR")

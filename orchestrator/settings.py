@@ -84,7 +84,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
                 f"no {key}s; choose some with {key}s=[NAME,…] (see: svmbench list {key}s), or an experiment"
             )
     protocol = _protocol(config["protocol"], problems)
-    cluster = _cluster(config["cluster"], problems)
+    cluster = cluster_settings(config["cluster"], problems)
     for key in ("on_error", "retry"):
         _choice(key, config[key], problems)
     for key in ("results", "data"):
@@ -157,8 +157,9 @@ def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
     return Protocol(**{**known, "also": tuple(map(str, also))})
 
 
-def _cluster(node: Mapping[str, Any], problems: list[str]) -> Cluster:
-    kind, workers, adapt = node["kind"], node["workers"], node["adapt"] or {}
+def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
+    """Check the configuration key `cluster`; what is wrong is added to `problems`."""
+    kind, workers, adapt = node["kind"], node["workers"], node["adapt"]
     _choice("cluster.kind", kind, problems)
     counts = {
         "workers": workers,
@@ -201,7 +202,7 @@ def _address_problems(address: Any, tls: Tls | None, broken: bool) -> Iterator[s
         yield "cluster=address needs the scheduler's address: cluster.address=tcp://HOST:PORT"
     elif address.startswith("tls://") and tls is None and not broken:
         yield (
-            "cluster.address=tls://… needs the certificates of the cluster: cluster.tls=DIR "
+            "cluster.address=tls://… needs the certificates of the cluster: cluster.tls.folder=DIR "
             "(made by: svmbench cluster certs DIR)"
         )
     elif tls is not None and not address.startswith("tls://"):

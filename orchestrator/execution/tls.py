@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 ROLES = ("scheduler", "worker", "client")
 
+_WORDS = {"ca": "authority's certificate", "cert": "certificate", "key": "key"}
+
 PROBE_SECONDS = 5.0
 """How long the other side may take for each step of a look at what it speaks."""
 
@@ -33,13 +35,13 @@ def key_of(folder: Path, role: str) -> Path:
     return folder / f"{role}.key"
 
 
-def read_tls(node: Any, role: str) -> tuple[Tls | None, list[str]]:
+def read_tls(node: Mapping[str, Any], role: str) -> tuple[Tls | None, list[str]]:
     """Read the configuration key `cluster.tls`.
 
     Parameters
     ----------
-    node : None, str or mapping
-        A folder made by `svmbench cluster certs`, or the paths `ca`, `cert` and `key`; all null is no TLS.
+    node : mapping
+        `folder`, made by `svmbench cluster certs`, or the paths `ca`, `cert` and `key`; all null is no TLS.
     role : {"scheduler", "worker", "client"}
         Whose pair to take from the folder.
 
@@ -48,25 +50,17 @@ def read_tls(node: Any, role: str) -> tuple[Tls | None, list[str]]:
     tls : Tls or None
     problems : list of str
     """
-    if isinstance(node, str):
-        folder = Path(node).expanduser()
-        paths: Mapping[str, Any] = {
-            "ca": folder / "ca.pem",
-            "cert": certificate_of(folder, role),
-            "key": key_of(folder, role),
-        }
-    elif isinstance(node, Mapping) and set(node) <= {"ca", "cert", "key"}:
-        paths = {name: Path(str(path)).expanduser() for name, path in node.items() if path is not None}
-    elif node is None:
-        paths = {}
-    else:
-        return None, [f"cluster.tls must be a folder, or the paths ca, cert and key, found {node!r}"]
+    paths = {name: Path(str(path)).expanduser() for name, path in node.items() if path is not None}
     if not paths:
         return None, []
-    missing = [name for name in ("ca", "cert", "key") if name not in paths]
-    if missing:
-        return None, [f"cluster.tls.{missing[0]} is missing; TLS takes ca, cert and key"]
-    tls = Tls(**paths)
+    if folder := paths.pop("folder", None):
+        if paths:
+            return None, ["cluster.tls takes a folder, or ca, cert and key, but not both"]
+        tls = Tls(folder / "ca.pem", certificate_of(folder, role), key_of(folder, role))
+    elif missing := [name for name in ("ca", "cert", "key") if name not in paths]:
+        return None, [f"cluster.tls.{missing[0]} is missing; TLS takes ca, cert and key, or a folder"]
+    else:
+        tls = Tls(**paths)
     problems = list(_problems(tls))
     return (None if problems else tls), problems
 
@@ -77,7 +71,7 @@ def _problems(tls: Tls) -> Iterator[str]:
             path.read_bytes()
         except OSError as error:
             yield (
-                f"cluster.tls.{name}: cannot read {path} ({error.strerror}); "
+                f"cluster.tls: cannot read the {_WORDS[name]} {path} ({error.strerror}); "
                 "make certificates with: svmbench cluster certs DIR"
             )
             return

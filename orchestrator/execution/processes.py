@@ -1,0 +1,142 @@
+"""Start a scheduler or a worker of one's own cluster, with our settings in place of Dask's many flags."""
+
+import ipaddress
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from urllib.parse import urlsplit
+
+from orchestrator.execution import ExecutionError
+from orchestrator.execution.dask_settings import as_environment, dask_settings
+from orchestrator.execution.installation import THREAD_LIMITS
+from orchestrator.execution.tls import Tls
+
+LOOPBACK = "127.0.0.1"
+PORT = 8786
+
+DEATH_SECONDS = 60
+"""How long a worker looks for its scheduler before its process ends and is started anew."""
+
+RESTART_SECONDS = (1.0, 30.0)
+"""How long to wait before a worker that ended is started again: at first, and at most."""
+
+
+def scheduler_command(host: str, port: int, dashboard: str, tls: Tls | None) -> list[str]:
+    """Return the command that starts a scheduler.
+
+    Parameters
+    ----------
+    host : str
+        Address to listen at.
+    port : int
+    dashboard : str
+        HOST:PORT for the dashboard, which has neither encryption nor passwords.
+    tls : Tls or None
+    """
+    return [
+        *(sys.executable, "-m", "distributed.cli.dask_scheduler"),
+        *("--protocol", "tls" if tls else "tcp"),
+        *("--host", host, "--port", str(port)),
+        *("--dashboard-address", dashboard, "--no-show"),
+    ]
+
+
+def worker_command(
+    scheduler: str, host: str | None, workers: int, memory_gb: float | None, tls: Tls | None
+) -> list[str]:
+    """Return the command that starts single-threaded workers.
+
+    Parameters
+    ----------
+    scheduler : str
+        Its address.
+    host : str or None
+        Address to listen at, which the scheduler must reach; None: loopback.
+    workers : int
+        Number of processes.
+    memory_gb : float or None
+        Memory a worker may use before it is restarted.
+    tls : Tls or None
+
+    Raises
+    ------
+    ExecutionError
+        If the address is none, does not fit the certificates, or belongs to another host while `host` is
+        left out.
+    """
+    parts = urlsplit(scheduler)
+    expected = "tls" if tls else "tcp"
+    if parts.scheme != expected or not parts.hostname or not parts.port:
+        hint = (
+            ""
+            if parts.scheme != "tls" or tls
+            else "; give the worker's certificates with cluster.tls.folder=DIR"
+        )
+        raise ExecutionError(
+            f"expected an address such as {expected}://HOST:{PORT}, found {scheduler!r}{hint}"
+        )
+    if host is None and not _is_loopback(parts.hostname):
+        raise ExecutionError(
+            f"the scheduler at {scheduler} is on another host, which has to reach this worker: "
+            "give the address of this host with --host"
+        )
+    return [
+        *(sys.executable, "-m", "distributed.cli.dask_worker", scheduler),
+        *("--host", host or LOOPBACK, "--no-dashboard"),
+        *("--nworkers", str(workers), "--nthreads", "1"),
+        *("--memory-limit", "auto" if memory_gb is None else f"{memory_gb}GiB"),
+        *("--death-timeout", str(DEATH_SECONDS)),
+    ]
+
+
+def process_environment(worker_ttl: float, tls: Tls | None, cache: Path | None = None) -> dict[str, str]:
+    """Return the environment in which either is started."""
+    settings = as_environment(dask_settings(worker_ttl, tls))
+    places = {} if cache is None else {"SVMBENCH_CACHE": str(cache.resolve())}
+    return {**os.environ, **THREAD_LIMITS, **settings, **places}
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def run_scheduler(command: list[str], environment: Mapping[str, str]) -> None:
+    """Become a scheduler."""
+    os.execve(command[0], command, dict(environment))
+
+
+def keep_running(command: list[str], environment: Mapping[str, str]) -> None:
+    """Run a worker, and start it again whenever it ends: its host was cut off, or its scheduler restarted.
+
+    Returns after SIGINT or SIGTERM, which the worker gets too.
+    """
+    asked_to_end = False
+    process: subprocess.Popen | None = None
+
+    def end(number: int, frame: FrameType | None) -> None:
+        nonlocal asked_to_end
+        asked_to_end = True
+        if process is not None and process.poll() is None:
+            process.terminate()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    pause, most = RESTART_SECONDS
+    while not asked_to_end:
+        started = time.monotonic()
+        process = subprocess.Popen(command, env=dict(environment))
+        process.wait()
+        if time.monotonic() - started > most:
+            pause = RESTART_SECONDS[0]
+        until = time.monotonic() + pause
+        while not asked_to_end and time.monotonic() < until:
+            time.sleep(0.1)
+        pause = min(2 * pause, most)
