@@ -144,7 +144,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         solutions, members = [], []
         for k, group in enumerate(groups):
             part = [rows[class_start[t] : class_start[t + 1]] for t in group]
-            member = part[0] if len(part) == 1 else np.concatenate(part)
+            member = rows if len(part) == n_classes else np.concatenate(part)
             now = time.monotonic()
             solutions.append(
                 self._solve(
@@ -398,8 +398,8 @@ def sort_by_class(y):
             f"a classifier needs samples of at least 2 classes; y has only one class: {classes[0]!r}"
         )
     if classes.size <= 64:  # a pass for each class needs less memory than sorting, and is faster
-        rows = [np.flatnonzero(y == t).astype(np.int32) for t in classes]
-        return classes, np.concatenate(rows), np.cumsum([0, *(r.size for r in rows)])
+        parts = [np.flatnonzero(y == t).astype(np.int32) for t in classes]
+        return classes, np.concatenate(parts), np.cumsum([0, *(part.size for part in parts)])
     codes = np.searchsorted(classes, y)
     rows = np.argsort(codes, kind="stable").astype(np.int32)
     return classes, rows, np.concatenate(([0], np.cumsum(np.bincount(codes))))

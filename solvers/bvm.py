@@ -73,7 +73,7 @@ class BallSVC(GeometricSVC):
     Parameters
     ----------
     C, kernel, gamma, degree, coef0, tol, sampling, bias, multiclass, cache_size, max_iter, max_seconds, \
-warm_start, random_state
+warm_start, probability, random_state
         As in `MNSVC`; "auto" is the tolerance of (7.3).
     draws : int, default=600
         Candidates that are drawn in vain before the search ends, N_d.
@@ -106,6 +106,7 @@ warm_start, random_state
         max_iter=-1,
         max_seconds=None,
         warm_start=False,
+        probability=False,
         random_state=None,
     ):
         self.C = C
@@ -123,6 +124,7 @@ warm_start, random_state
         self.max_iter = max_iter
         self.max_seconds = max_seconds
         self.warm_start = warm_start
+        self.probability = probability
         self.random_state = random_state
 
     def _advance(self, hull, epsilon, max_iter, budget):

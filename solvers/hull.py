@@ -24,7 +24,7 @@ CONVERGED, LIMIT, TIMEOUT, NOT_POSITIVE, PAUSED, FULL, GO_ON = range(7)
 TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK = range(7)
 SQUARE_NORM, EPSILON = range(2)
 
-TRACK_ALL = 20_000  # samples; above, g is kept for the support vectors only
+TRACK_ALL = 50_000  # samples; above, g is kept for the support vectors only
 FIRST_CAPACITY = 256
 
 
@@ -96,6 +96,8 @@ def new_hull(problem, cache_bytes, epsilon, first_samples):
     capacity = n if n <= TRACK_ALL else min(n, max(FIRST_CAPACITY, first_samples))
     storage, X, indptr, indices, data = _storage(problem.X, kernel)
     slots = _slots(capacity, cache_bytes)
+    # Memory that is never touched costs nothing: a machine that may grow gets all of its cache at once.
+    cache_values = slots * capacity if capacity >= n else max(slots * capacity, int(cache_bytes // 8))
     return Hull(
         X=X,
         indptr=indptr,
@@ -123,7 +125,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples):
         position=np.full(n, -1, np.int32),
         support=np.empty(capacity, np.uint32),
         place=np.full(capacity, -1, np.int32),
-        cache=np.empty(slots * capacity),
+        cache=np.empty(cache_values),
         slot=np.full(capacity, -1, np.int32),
         owner=np.empty(slots, np.int32),
         used=np.zeros(slots, np.int64),
@@ -150,50 +152,39 @@ def interruption(hull, budget):
 
 
 def make_room(hull, cache_bytes):
-    """Return the state with room for more tracked samples, and the cached rows that fit.
+    """Return the state with room for more tracked samples.
 
-    Those without weight are forgotten if they have piled up to half of all; else the room is doubled.
+    Those without weight are forgotten if they have piled up to half of all; else the room is doubled. Cached
+    rows are forgotten: they are as wide as the room, and computing them again costs little beside the draws.
     """
-    old, m = hull.sample.size, hull.counts[TRACKED]
+    m = hull.counts[TRACKED]
     kept = np.arange(m)
     if 2 * hull.counts[SUPPORT] <= m:
         kept = np.sort(hull.support[: hull.counts[SUPPORT]]).astype(np.intp)
-    m = kept.size
-    capacity = min(2 * m, hull.n_samples)
+    renumbered = np.full(m, -1, np.int32)
+    renumbered[kept] = np.arange(kept.size)
+    hull.position[hull.sample[:m]] = renumbered
+
+    capacity = min(2 * kept.size, hull.n_samples)
     slots = _slots(capacity, cache_bytes)
-    renumbered = np.full(old, -1, np.int32)
-    renumbered[kept] = np.arange(m)
-
-    recent = np.argsort(-hull.used[: hull.counts[SLOTS]], kind="stable")
-    recent = recent[renumbered[hull.owner[recent]] >= 0][:slots]
-    cache = np.empty(slots * capacity)
-    cache.reshape(slots, capacity)[: recent.size, :m] = hull.cache.reshape(-1, old)[np.ix_(recent, kept)]
-    owner, used, length = np.zeros(slots, np.int32), np.zeros(slots, np.int64), np.zeros(slots, np.int32)
-    owner[: recent.size] = renumbered[hull.owner[recent]]
-    used[: recent.size] = hull.used[recent]
-    length[: recent.size] = np.searchsorted(kept, hull.length[recent])
-
     resized = {}
     for name in ("square", "sample", "label", "diagonal", "alpha", "g", "scratch", "place"):
         array = getattr(hull, name)
-        resized[name] = np.concatenate((array[kept], np.zeros(capacity - m, array.dtype)))
-    resized["place"][m:] = -1
+        resized[name] = np.concatenate((array[kept], np.zeros(capacity - kept.size, array.dtype)))
+    resized["place"][kept.size :] = -1
     support = np.empty(capacity, np.uint32)
     support[: hull.counts[SUPPORT]] = renumbered[hull.support[: hull.counts[SUPPORT]]]
-    slot = np.full(capacity, -1, np.int32)
-    slot[owner[: recent.size]] = np.arange(recent.size)
     features = np.empty((hull.features.shape[0], capacity))
-    features[:, :m] = hull.features[:, kept]
-    hull.position[hull.sample[: hull.counts[TRACKED]]] = renumbered[: hull.counts[TRACKED]]
-    hull.counts[TRACKED], hull.counts[SLOTS] = m, recent.size
+    features[:, : kept.size] = hull.features[:, kept]
+    hull.counts[TRACKED], hull.counts[SLOTS] = kept.size, 0
     return hull._replace(
         features=features,
-        cache=cache,
-        owner=owner,
-        used=used,
-        length=length,
-        slot=slot,
         support=support,
+        cache=hull.cache if hull.cache.size >= slots * capacity else np.empty(slots * capacity),
+        slot=np.full(capacity, -1, np.int32),
+        owner=np.empty(slots, np.int32),
+        used=np.zeros(slots, np.int64),
+        length=np.zeros(slots, np.int32),
         **resized,
     )
 

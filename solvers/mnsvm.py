@@ -121,6 +121,8 @@ class MNSVC(GeometricSVC):
         Limit of the wall time of `fit`.
     warm_start : bool, default=False
         Start a `fit` on the same samples and labels from the weights of the last one.
+    probability : bool, default=False
+        Offer `predict_proba` (`solvers.platt`); costs five more fits.
     random_state : int, RandomState or None, default=None
         Source of the draws.
 
@@ -151,6 +153,7 @@ class MNSVC(GeometricSVC):
         max_iter=-1,
         max_seconds=None,
         warm_start=False,
+        probability=False,
         random_state=None,
     ):
         self.C = C
@@ -172,6 +175,7 @@ class MNSVC(GeometricSVC):
         self.max_iter = max_iter
         self.max_seconds = max_seconds
         self.warm_start = warm_start
+        self.probability = probability
         self.random_state = random_state
 
     def _advance(self, hull, epsilon, max_iter, budget):

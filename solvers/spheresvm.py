@@ -90,7 +90,7 @@ class SphereSVC(GeometricSVC):
     ----------
     C, kernel, gamma, degree, coef0, tol, sampling, eta, bias, multiclass, cache_size, max_iter, max_seconds,
     \
-warm_start, random_state
+warm_start, probability, random_state
         As in `MNSVC`; "auto" is the tolerance of (7.3).
     draws : int, default=590
         Candidates that are drawn in vain before the search ends, N_d.
@@ -123,6 +123,7 @@ warm_start, random_state
         max_iter=-1,
         max_seconds=None,
         warm_start=False,
+        probability=False,
         random_state=None,
     ):
         self.C = C
@@ -141,6 +142,7 @@ warm_start, random_state
         self.max_iter = max_iter
         self.max_seconds = max_seconds
         self.warm_start = warm_start
+        self.probability = probability
         self.random_state = random_state
 
     def _advance(self, hull, epsilon, max_iter, budget):
