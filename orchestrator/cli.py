@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _speak_plainly(verbose: bool) -> None:
     """Show warnings as one line, and the log of this program and of Dask only when asked for."""
-    level = logging.INFO if verbose else logging.ERROR
+    level = logging.INFO if verbose else logging.CRITICAL
     handler = logging.StreamHandler()
     handler.setLevel(level)  # libraries set the levels of their own loggers, and a handler has the last word
     logging.basicConfig(level=level, handlers=[handler], format="%(levelname)s %(name)s: %(message)s")

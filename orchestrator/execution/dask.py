@@ -173,7 +173,10 @@ def cluster_executor(
     terms = terms or Terms()
     with contextlib.ExitStack() as stack:
         # Threads are limited through the environment, which the workers' processes inherit.
-        stack.enter_context(dask.config.set(dask_settings(cluster.worker_ttl, cluster.tls)))
+        settings = dask_settings(cluster.worker_ttl, cluster.tls)
+        if cluster.kind == "local":
+            settings["distributed.worker.preload"] = ["orchestrator.execution.uninterrupted"]
+        stack.enter_context(dask.config.set(settings))
         started = None
         if cluster.kind == "address":
             client = stack.enter_context(_connect(str(cluster.address), cluster.tls))

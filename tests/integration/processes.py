@@ -1,0 +1,126 @@
+"""The command line as a user runs it: real processes, always cleaned up."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from orchestrator.store import Store
+
+SMALL = (
+    "study=small",
+    "datasets=[iris,wine]",
+    "solvers=[mnsvm,libsvm_l1]",
+    "protocol.outer=3",
+    "protocol.inner=3",
+    "search.space.C=[0.25,1,4,64]",
+    "search.space.gamma=[0.0625,0.25,1,4]",
+)
+SMALL_TRIALS = 2 * 2 * 3 * (3 * 16 + 1)
+
+SLEEPY = '''
+import os
+import time
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+
+class Sleepy(ClassifierMixin, BaseEstimator):
+    """Answers at random after a nap; with one value of C it takes its process down, but for small samples."""
+
+    def __init__(self, C=1.0, seconds=0.02, poison=None, random_state=None):
+        self.C, self.seconds, self.poison, self.random_state = C, seconds, poison, random_state
+
+    def fit(self, X, y):
+        time.sleep(self.seconds)
+        if self.C == self.poison and len(X) > 60:
+            os._exit(1)
+        self.classes_ = np.unique(y)
+        self.n_iter_ = int(self.C)
+        return self
+
+    def predict(self, X):
+        return np.random.default_rng(self.random_state).choice(self.classes_, len(X))
+
+
+def stripes(n=60):
+    x = np.linspace(0, 1, n)
+    return x.reshape(-1, 1), np.where(np.floor(x * 7) % 2 == 0, "black", "white")
+'''
+
+
+def write_config_dir(folder: Path, **params: object) -> Path:
+    """Make a user's own folder: a module, a solver `sleepy` and a dataset `stripes` that come from it."""
+    for name, text in {
+        "sleepy_module.py": SLEEPY,
+        "solver/sleepy.yaml": "_target_: sleepy_module.Sleepy\n"
+        + "".join(f"{key}: {value}\n" for key, value in params.items()),
+        "dataset/stripes.yaml": "_target_: sleepy_module.stripes\nn: 90\n",
+    }.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def command(folder: Path, *arguments: str) -> list[str]:
+    """Return the command line for a run whose files stay in a folder."""
+    paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
+    return [sys.executable, "-m", "orchestrator", arguments[0], *paths, *arguments[1:]]
+
+
+@contextmanager
+def started(folder: Path, *arguments: str, **options):
+    """Start a command in a process group of its own, and leave none of the group behind."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": folder}
+    process = subprocess.Popen(command(folder, *arguments), start_new_session=True, **(pipes | options))
+    try:
+        yield process
+    finally:
+        kill_group(process)
+        process.communicate()
+
+
+def kill_group(process: subprocess.Popen) -> None:
+    """Kill a process and those it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def svmbench(folder: Path, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess:
+    """Run a command to its end."""
+    with started(folder, *arguments) as process:
+        stdout, stderr = process.communicate(timeout=timeout)
+        return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def store_of(folder: Path, study: str = "small") -> Store:
+    """Return a study's store."""
+    return Store(folder / "results" / study)
+
+
+def workers_of(process: subprocess.Popen) -> list[psutil.Process]:
+    """Return the worker processes that a client started, oldest first."""
+    children = psutil.Process(process.pid).children(recursive=True)
+    workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+    return sorted(workers, key=lambda worker: worker.create_time())
+
+
+def wait_until(condition, what: str, seconds: float = 60) -> None:
+    """Wait for something that has to happen."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(0.02)
+
+
+def plain(text: str) -> str:
+    """Return a text without line breaks and escape sequences, so that sentences can be looked for."""
+    return " ".join(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).split())

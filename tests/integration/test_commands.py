@@ -1,0 +1,190 @@
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from orchestrator import load_study
+from orchestrator.store import RUN_COLUMNS
+from tests.integration.processes import (
+    SMALL,
+    SMALL_TRIALS,
+    plain,
+    store_of,
+    svmbench,
+    write_config_dir,
+)
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory):
+    """A small study run in one process."""
+    folder = tmp_path_factory.mktemp("serial")
+    return folder, svmbench(folder, "run", *SMALL, "cluster=serial")
+
+
+def comparable(folder):
+    trials = store_of(folder).trials()
+    return trials[[name for name in trials if name not in RUN_COLUMNS]]
+
+
+def test_a_run_ends_with_a_table_its_costs_and_the_way_to_the_report(serial):
+    folder, run = serial
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    text = plain(run.stdout)
+    assert f"{SMALL_TRIALS:,} of {SMALL_TRIALS:,} trials, 0 failed, done" in text
+    assert "of their time inside fit and predict" in text
+    assert "mnsvm" in text
+    assert "svmbench report study=small" in text
+    assert len(load_study("small", folder / "results").trials) == SMALL_TRIALS
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_any_number_of_workers_gives_the_rows_of_one_process(serial, workers, tmp_path):
+    run = svmbench(tmp_path, "run", *SMALL, f"cluster.workers={workers}")
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    assert "Dask dashboard: http://127.0.0.1:" in run.stdout
+    pd.testing.assert_frame_equal(comparable(tmp_path), comparable(serial[0]))
+    trials = store_of(tmp_path).trials()
+    assert len(trials) == SMALL_TRIALS
+    assert trials["worker"].nunique() == workers
+    assert set(trials["status"]) == {"ok"}
+
+
+def test_the_verbs_that_look_agree_with_the_one_that_runs(serial):
+    folder, _ = serial
+    plan = svmbench(folder, "plan", *SMALL)
+    assert plan.returncode == 0, plan.stderr
+    assert "0 trainings to run" in plain(plan.stdout)
+    wider = svmbench(folder, "plan", *SMALL, "datasets=[iris,wine,checkers]")
+    assert f"{SMALL_TRIALS // 2:,} trainings to run" in plain(wider.stdout)
+    status = svmbench(folder, "status", "study=small")
+    assert f"{SMALL_TRIALS:,} of {SMALL_TRIALS:,} trials, 0 failed, complete" in plain(status.stdout)
+    report = svmbench(folder, "report", "study=small")
+    assert report.returncode == 0, report.stderr
+    index = folder / "results" / "small" / "report" / "index.html"
+    assert str(index) in plain(report.stdout).replace(" ", "")
+    assert index.stat().st_size > 10_000
+
+
+def test_running_again_runs_nothing(serial):
+    folder, _ = serial
+    before = store_of(folder).trials()
+    again = svmbench(folder, "run", *SMALL, "cluster=serial")
+    assert again.returncode == 0, again.stderr
+    assert f"0 trials run and {SMALL_TRIALS:,} found stored" in plain(again.stdout)
+    pd.testing.assert_frame_equal(store_of(folder).trials(), before)
+
+
+def test_bad_input_is_told_in_sentences_and_nothing_runs(tmp_path):
+    run = svmbench(tmp_path, "run", "study=x", "datasets=[iriss,wine]", "solvers=[mnsvm]", "sweep.eta=[2.5]")
+    assert (run.returncode, run.stdout) == (1, "")
+    first, second = run.stderr.splitlines()
+    assert first == "svmbench: unknown dataset 'iriss'; did you mean 'iris'? (see: svmbench list datasets)"
+    assert second.startswith("svmbench: solver mnsvm[eta=2.5]: eta must be")
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("1 1:0.5\n2 1:x\n", "small.libsvm, line 2: expected a number after the colon, found '1:x'"),
+        ("1 1:0.5\n1 1:1\n", "expected two classes or more, found 1 in all 2 rows"),
+        ("1 1:0.5\n1 1:1\n2 1:2\n", "class 2 has 1 members, fewer than the 5 outer folds; lower"),
+    ],
+)
+def test_bad_data_is_told_in_a_sentence_and_nothing_runs(content, sentence, tmp_path):
+    (tmp_path / "small.libsvm").write_text(content)
+    run = svmbench(
+        tmp_path, "run", "study=x", "datasets=[small]", "solvers=[libsvm_l1]", f"paths.data={tmp_path}"
+    )
+    assert run.returncode == 1
+    assert sentence in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+    assert not (tmp_path / "results").exists()
+
+
+def test_results_that_cannot_be_written_are_told_before_anything_runs(tmp_path):
+    (tmp_path / "results").write_text("a file in the way")
+    run = svmbench(tmp_path, "run", *SMALL, "cluster=serial")
+    assert run.returncode == 1
+    assert "cannot write to the results folder" in run.stderr
+    assert "choose a writable one with paths.results=DIR" in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["status", "study=nothing"], "no study 'nothing' in "),
+        (["report"], "the study has no name; give it one with study=NAME, or choose an experiment"),
+        (["list", "solver"], "cannot list 'solver'; did you mean 'solvers'?"),
+    ],
+)
+def test_the_other_verbs_are_as_clear(arguments, sentence, tmp_path):
+    run = svmbench(tmp_path, *arguments)
+    assert run.returncode == 1
+    assert sentence in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_a_user_s_own_solver_and_dataset_need_a_folder_of_files_and_nothing_else(tmp_path):
+    config_dir = write_config_dir(tmp_path / "mine", seconds=0.001)
+    choice = [
+        "--config-dir",
+        str(config_dir),
+        "study=small",
+        "datasets=[stripes,iris]",
+        "solvers=[sleepy,libsvm_l1]",
+    ]
+    folds = ["protocol.outer=2", "protocol.inner=2", "cluster.workers=1"]
+    spaces = ["search.space={C:[1,4]}"]
+    run = svmbench(tmp_path, "run", *choice, *folds, *spaces)
+    assert run.returncode == 0, run.stderr
+    trials = store_of(tmp_path).trials()
+    assert set(trials["status"]) == {"ok"}
+    assert set(trials["dataset"]) == {"stripes", "iris"}
+    assert len(trials[trials["solver"] == "sleepy"]) == 2 * 2 * (2 * 2 + 1)
+    listed = svmbench(tmp_path, "list", "solvers", "--config-dir", str(config_dir))
+    assert "sleepy" in listed.stdout.split()
+
+
+def test_an_installed_wheel_works_from_any_folder(tmp_path):
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=60)
+    (wheel,) = tmp_path.glob("*.whl")
+    site = tmp_path / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def run(*arguments):
+        environment = os.environ | {"PYTHONPATH": str(site), "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=elsewhere,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    where = run("-c", "import orchestrator, solvers, orchestrator.config as c; print(c.CONF_FOLDER)")
+    assert Path(where.stdout.strip()) == site / "orchestrator" / "conf", where.stderr
+    listed = run("-m", "orchestrator", "list")
+    assert {"iris", "mnsvm", "quickstart", "pattern"} <= set(listed.stdout.split())
+    planned = run("-m", "orchestrator", "plan", "experiment=quickstart")
+    assert planned.returncode == 0, planned.stderr
+    assert "9,630 trainings to run" in plain(planned.stdout)
+    small = ["datasets=[iris]", "protocol.outer=2", "protocol.inner=2", "search.space={C:[1],gamma:[1]}"]
+    done = run("-m", "orchestrator", "run", "study=x", "solvers=[libsvm_l1]", *small, "cluster=serial")
+    assert done.returncode == 0, done.stderr
+    assert (elsewhere / "results" / "x" / "outer.parquet").exists()

@@ -1,0 +1,161 @@
+"""A study survives the death of anything: rows are never lost, never doubled, never computed again."""
+
+import os
+import random
+import signal
+import time
+
+import psutil
+import pytest
+
+from tests.integration.processes import (
+    kill_group,
+    plain,
+    started,
+    store_of,
+    svmbench,
+    wait_until,
+    workers_of,
+    write_config_dir,
+)
+
+OUTER, INNER, POINTS = 3, 3, 12
+CHOICE = (
+    "study=small",
+    "datasets=[stripes,iris]",
+    "solvers=[sleepy]",
+    f"protocol.outer={OUTER}",
+    f"protocol.inner={INNER}",
+    f"search.space={{C:[{','.join(str(2**power) for power in range(POINTS))}]}}",
+)
+TRIALS = 2 * OUTER * (INNER * POINTS + 1)
+
+
+@pytest.fixture
+def arguments(tmp_path):
+    """What to run, for about ten seconds of work."""
+
+    def arguments(**params):
+        config_dir = write_config_dir(tmp_path / "mine", **{"seconds": 0.05, **params})
+        return ["run", "--config-dir", str(config_dir), *CHOICE]
+
+    return arguments
+
+
+def stored_rows(folder):
+    """When and by which run each stored trial was computed."""
+    trials = store_of(folder).trials()
+    return {row.key: (row.run_id, row.started_at) for row in trials.itertuples()}
+
+
+def wait_for_rows(folder, more_than=0):
+    def enough():
+        parts = list(store_of(folder).trials_folder.glob("part-*"))
+        return parts and len(store_of(folder).stored()) > more_than
+
+    wait_until(enough, "rows to be stored")
+
+
+def test_killed_ten_times_a_study_ends_with_every_trial_once_and_none_computed_again(tmp_path, arguments):
+    run = arguments()
+    chance = random.Random(0)
+    clusters = ["cluster=serial", "cluster.workers=2"]
+    stored, grew = {}, 0
+    for kill in range(10):
+        with started(tmp_path, *run, clusters[kill % 5 == 4]) as process:
+            wait_until(lambda: (tmp_path / "results/small/.lock-holder").exists(), "the run to begin")
+            if chance.random() < 0.8:
+                wait_for_rows(tmp_path, more_than=len(stored))
+            time.sleep(chance.uniform(0, 0.5))
+            process.kill()
+            process.wait()
+            wait_until(lambda: not group_of(process), "orphaned workers to end", seconds=20)
+        now = stored_rows(tmp_path)
+        assert stored.items() <= now.items()
+        grew += len(now) > len(stored)
+        stored = now
+    assert grew >= 5
+    assert len(stored) < TRIALS
+    last = svmbench(tmp_path, *run, "cluster=serial")
+    assert last.returncode == 0, last.stderr
+    assert f"{TRIALS - len(stored)} trials run and {len(stored)} found stored" in plain(last.stdout)
+    assert stored.items() <= stored_rows(tmp_path).items()
+    trials = store_of(tmp_path).trials()
+    assert len(trials) == TRIALS == trials["key"].nunique()
+    assert set(trials["status"]) == {"ok"}
+
+
+def group_of(process):
+    """Processes that are left of a command's process group."""
+    found = []
+    for other in psutil.process_iter():
+        try:
+            if os.getpgid(other.pid) == process.pid and other.status() != psutil.STATUS_ZOMBIE:
+                found.append(other)
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            continue
+    return found
+
+
+def test_a_killed_worker_costs_an_attempt(tmp_path, arguments):
+    with started(tmp_path, *arguments(), "cluster.workers=2") as process:
+        wait_for_rows(tmp_path)
+        workers_of(process)[-1].kill()
+        stdout, stderr = process.communicate(timeout=90)
+    assert process.returncode == 0, stderr
+    assert "trying again" in stdout
+    trials = store_of(tmp_path).trials()
+    assert len(trials) == TRIALS
+    assert set(trials["status"]) == {"ok"}
+    assert (trials["attempt"] >= 2).any()
+    assert (trials["attempt"] == 1).any()
+
+
+def test_a_training_that_kills_its_worker_every_time_is_given_up_and_all_others_are_done(tmp_path, arguments):
+    poisoned = arguments(seconds=0.001, poison=2048)
+    run = svmbench(
+        tmp_path, *poisoned, "datasets=[iris]", "protocol.outer=2", "protocol.inner=2", "cluster.workers=1"
+    )
+    assert run.returncode == 0, run.stderr
+    trials = store_of(tmp_path).trials()
+    # Inner training sets have 38 rows, refits 75; and refits choose any C, so some are poisonous.
+    refits = trials[trials["inner"] == -1]
+    poisonous = refits["param_C"] == 2048
+    assert len(refits) == 2
+    assert set(refits.loc[poisonous, "status"]) <= {"worker_lost"}
+    assert set(trials.loc[trials.index.difference(refits.index[poisonous]), "status"]) == {"ok"}
+
+
+@pytest.mark.parametrize("cluster", ["cluster=serial", "cluster.workers=2"])
+def test_an_interrupted_run_stores_what_it_has_and_says_how_to_go_on(cluster, tmp_path, arguments):
+    run = arguments()
+    with started(tmp_path, *run, cluster) as process:
+        wait_for_rows(tmp_path)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the client and its workers
+        stdout, stderr = process.communicate(timeout=30)
+        wait_until(lambda: not group_of(process), "workers to end", seconds=5)
+    assert process.returncode == 130
+    interrupted, advice = (line for line in stderr.splitlines() if line)
+    assert interrupted == "svmbench: interrupted; what had finished is stored."
+    assert advice.startswith("Go on with: svmbench run ")
+    assert "Traceback" not in stdout
+    stored = stored_rows(tmp_path)
+    assert 0 < len(stored) < TRIALS
+    again = svmbench(tmp_path, *run, "cluster=serial")
+    assert again.returncode == 0, again.stderr
+    assert f"{TRIALS - len(stored)} trials run and {len(stored)} found stored" in plain(again.stdout)
+    assert stored.items() <= stored_rows(tmp_path).items()
+    assert len(stored_rows(tmp_path)) == TRIALS
+
+
+def test_a_second_run_of_the_same_study_is_refused_with_the_name_of_the_first(tmp_path, arguments):
+    run = arguments()
+    with started(tmp_path, *run, "cluster=serial") as process:
+        wait_for_rows(tmp_path)
+        second = svmbench(tmp_path, *run, "cluster=serial")
+        status = svmbench(tmp_path, "status", "study=small")
+        kill_group(process)
+    assert second.returncode == 1
+    assert f"svmbench: study 'small' is being run by process {process.pid} on " in second.stderr
+    assert status.returncode == 0
+    assert f"of {TRIALS} trials, 0 failed, about" in plain(status.stdout)
