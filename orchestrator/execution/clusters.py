@@ -17,6 +17,9 @@ _CLASSES = {
     "ssh": ("distributed", "SSHCluster"),
     "kubernetes": ("dask_kubernetes.operator", "KubeCluster"),
 }
+_LOOPBACK = "127.0.0.1:0"
+"""Where pages are shown that ask for no password: the dashboard, and each worker's own."""
+
 _NEEDS = {"slurm": "dask_jobqueue", "ssh": "asyncssh", "kubernetes": "dask_kubernetes"}
 """What the extra of the same name installs."""
 
@@ -58,7 +61,7 @@ def _local(cluster: Cluster) -> dict[str, Any]:
         "threads_per_worker": 1,
         "processes": True,
         "host": "127.0.0.1",
-        "dashboard_address": "127.0.0.1:0",
+        "dashboard_address": _LOOPBACK,
         "memory_limit": "auto" if cluster.memory is None else f"{cluster.memory}GiB",
     } | dict(cluster.options)
 
@@ -66,22 +69,28 @@ def _local(cluster: Cluster) -> dict[str, Any]:
 def _slurm(cluster: Cluster) -> dict[str, Any]:
     options = dict(cluster.options)
     limits = [f"export {name}={value}" for name, value in THREAD_LIMITS.items()]
-    prologue = [*limits, *options.pop("job_script_prologue", [])]
-    scheduler = {"dashboard_address": "127.0.0.1:0"} | options.pop("scheduler_options", {})
     if cluster.memory is not None:
         options["memory"] = f"{cluster.memory}GB"
-    return options | {"job_script_prologue": prologue, "scheduler_options": scheduler}
+    return options | {
+        "job_script_prologue": [*limits, *options.get("job_script_prologue", [])],
+        "scheduler_options": {"dashboard_address": _LOOPBACK} | options.get("scheduler_options", {}),
+        "worker_extra_args": ["--dashboard-address", _LOOPBACK, *options.get("worker_extra_args", [])],
+    }
 
 
 def _ssh(cluster: Cluster) -> dict[str, Any]:
     options = dict(cluster.options)
-    worker: dict[str, Any] = {"nthreads": 1, "n_workers": cluster.workers or 1}
+    worker: dict[str, Any] = {
+        "nthreads": 1,
+        "n_workers": cluster.workers or 1,
+        "dashboard_address": _LOOPBACK,
+    }
     if cluster.memory is not None:
         worker["memory_limit"] = f"{cluster.memory}GiB"
     return {
         "hosts": list(cluster.hosts),
         "worker_options": worker | options.pop("worker_options", {}),
-        "scheduler_options": {"dashboard_address": "127.0.0.1:0"} | options.pop("scheduler_options", {}),
+        "scheduler_options": {"dashboard_address": _LOOPBACK} | options.pop("scheduler_options", {}),
         **options,
     }
 

@@ -87,7 +87,7 @@ def worker_command(
         )
     return [
         *(sys.executable, "-m", "distributed.cli.dask_worker", scheduler),
-        *("--host", host or LOOPBACK, "--no-dashboard"),
+        *("--host", host or LOOPBACK, "--dashboard-address", f"{LOOPBACK}:0", "--no-dashboard"),
         *("--nworkers", str(workers), "--nthreads", "1"),
         *("--memory-limit", "auto" if memory_gb is None else f"{memory_gb}GiB"),
         *("--death-timeout", str(DEATH_SECONDS)),

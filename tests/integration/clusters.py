@@ -1,0 +1,115 @@
+"""Schedulers, workers and clients as a user starts them, on this host or on hosts that a test makes."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+import psutil
+
+from orchestrator import load_study
+from orchestrator.execution.certificates import make_certificates
+
+CHANGING = ("seconds", "_at", "host", "worker", "attempt", "run_id", "identity", "key", "study", "versions")
+"""Endings of columns that two runs of the same trainings may differ in."""
+
+SLEEPY = '''
+import time
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+
+class Sleepy(ClassifierMixin, BaseEstimator):
+    """Answers at random after a nap."""
+
+    def __init__(self, C=1.0, seconds=0.0, random_state=None):
+        self.C, self.seconds, self.random_state = C, seconds, random_state
+
+    def fit(self, X, y):
+        time.sleep(self.seconds)
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.random.default_rng([self.random_state, int(self.C)]).choice(self.classes_, len(X))
+'''
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def sleepy_solver(folder: Path) -> Path:
+    """Make a configuration folder with a solver whose trainings take as long as one likes."""
+    (folder / "solver").mkdir(parents=True)
+    (folder / "sleepy_module.py").write_text(SLEEPY)
+    (folder / "solver" / "sleepy.yaml").write_text(
+        "_target_: sleepy_module.Sleepy\nspace: {C: [1, 2, 3, 4]}\n"
+    )
+    return folder
+
+
+def command(*arguments: object, where: tuple[str, ...] = ()) -> list[str]:
+    """Return the command line of a verb, behind what brings it to another host."""
+    return [*where, sys.executable, "-m", "orchestrator", *map(str, arguments)]
+
+
+@contextmanager
+def running(arguments: list[str], log: Path, **environment: object):
+    """Run a process in a group of its own; leave none of the group behind."""
+    names = {**os.environ, **{name: str(value) for name, value in environment.items()}}
+    with open(log, "ab") as file:
+        process = subprocess.Popen(
+            arguments, start_new_session=True, stdout=file, stderr=file, cwd=log.parent, env=names
+        )
+        try:
+            yield process
+        finally:
+            end(process)
+
+
+def end(process: subprocess.Popen) -> None:
+    """Kill a process and all that it started."""
+    family = []
+    try:
+        family = psutil.Process(process.pid).children(recursive=True)
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, psutil.NoSuchProcess):
+        pass
+    for member in family:
+        try:
+            member.kill()
+        except psutil.NoSuchProcess:
+            continue
+    process.wait()
+
+
+def certificates(folder: Path) -> Path:
+    """Make the certificates of a cluster."""
+    make_certificates(folder)
+    return folder
+
+
+def wait_for(log: Path, text: str, times: int = 1, seconds: float = 60) -> None:
+    """Wait until a process has said something so many times."""
+    deadline = time.monotonic() + seconds
+    while log.read_text().count(text) < times:
+        assert time.monotonic() < deadline, f"{text!r} not within {seconds} s in:\n{log.read_text()[-3000:]}"
+        time.sleep(0.05)
+
+
+def trainings(folder: Path, study: str) -> pd.DataFrame:
+    """Return what a study's trials found, in canonical order, without what may differ between two runs."""
+    trials = load_study(study, folder).trials
+    kept = [name for name in trials.columns if not name.endswith(CHANGING)]
+    axes = ["dataset", "solver", "outer", "inner", *(n for n in kept if n.startswith("param_"))]
+    return trials[kept].sort_values(axes).reset_index(drop=True)

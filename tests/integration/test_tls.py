@@ -1,0 +1,150 @@
+"""Encrypted links on one host: who has no certificate of the cluster's authority stays out."""
+
+import subprocess
+import time
+from contextlib import ExitStack
+
+import psutil
+import pytest
+
+from tests.integration.clusters import (
+    certificates,
+    command,
+    free_port,
+    running,
+    trainings,
+    wait_for,
+)
+
+STUDY = (
+    *("study=s", "datasets=[iris]", "solvers=[libsvm_l1]", "protocol.outer=3", "protocol.inner=3"),
+    *("search.space.C=[1,16]", "search.space.gamma=[0.25,1]"),
+)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """The address of an encrypted scheduler with two workers, its certificates, and its processes."""
+    folder = tmp_path_factory.mktemp("cluster")
+    tls = certificates(folder / "certs")
+    address = f"tls://127.0.0.1:{(port := free_port())}"
+    dashboard = f"127.0.0.1:{free_port()}"
+    with ExitStack() as stack:
+        start = [
+            command("cluster", "scheduler", "--port", port, "--dashboard", dashboard),
+            command("cluster", "worker", address, "cluster.workers=2"),
+        ]
+        processes = [
+            stack.enter_context(running([*line, f"cluster.tls.folder={tls}"], folder / f"{number}.log"))
+            for number, line in enumerate(start)
+        ]
+        wait_for(folder / "0.log", "Register worker", times=2)
+        yield address, tls, processes
+
+
+def run(folder, *overrides):
+    """Run the study; return the finished process and how long it took."""
+    started = time.monotonic()
+    arguments = command("run", *STUDY, "cluster=address", f"paths.results={folder}", *overrides)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, cwd=folder)
+    return done, time.monotonic() - started
+
+
+def test_a_study_over_encrypted_links_is_that_of_one_process(cluster, tmp_path):
+    address, tls, _ = cluster
+    done, _ = run(tmp_path, f"cluster.address={address}", f"cluster.tls.folder={tls}")
+    assert done.returncode == 0, done.stderr
+    serial = command("run", *STUDY, "study=serial", "cluster=serial", f"paths.results={tmp_path}")
+    subprocess.run(serial, check=True, capture_output=True, timeout=60)
+    assert trainings(tmp_path, "s").equals(trainings(tmp_path, "serial"))
+    assert len(trainings(tmp_path, "s")) == 3 * (3 * 4 + 1)
+
+
+def refused(done, seconds):
+    """What a refused client was told, which has to be one sentence and within half a minute."""
+    assert done.returncode == 1
+    assert seconds < 30
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+def test_a_client_without_a_certificate_is_refused(cluster, tmp_path):
+    address = cluster[0].replace("tls://", "tcp://")
+    told = refused(*run(tmp_path, f"cluster.address={address}"))
+    assert "refused a client without a certificate" in told
+    assert not (tmp_path / "s" / "trials").exists() or not list((tmp_path / "s" / "trials").iterdir())
+
+
+def test_a_client_of_another_authority_is_refused(cluster, tmp_path):
+    address, _, _ = cluster
+    others = certificates(tmp_path / "others")
+    told = refused(*run(tmp_path, f"cluster.address={address}", f"cluster.tls.folder={others}"))
+    assert "shows a certificate of another authority" in told
+
+
+def test_a_pair_of_another_authority_is_refused_though_the_client_trusts_the_cluster(cluster, tmp_path):
+    address, tls, _ = cluster
+    others = certificates(tmp_path / "others")
+    mixed = (
+        f"cluster.tls.ca={tls / 'ca.pem'}",
+        f"cluster.tls.cert={others / 'client.pem'}",
+        f"cluster.tls.key={others / 'client.key'}",
+    )
+    told = refused(*run(tmp_path, f"cluster.address={address}", *mixed))
+    assert "refused the pair in cluster.tls" in told
+
+
+def test_a_worker_of_another_authority_does_not_join(cluster, tmp_path):
+    address, tls, _ = cluster
+    others = certificates(tmp_path / "others")
+    with running(
+        command("cluster", "worker", address, f"cluster.tls.folder={others}"), tmp_path / "worker.log"
+    ):
+        time.sleep(6)
+        done, _ = run(tmp_path, f"cluster.address={address}", f"cluster.tls.folder={tls}", "--verbose")
+    assert done.returncode == 0
+    assert done.stderr.count("joined") == 2
+
+
+def test_an_address_without_encryption_is_not_used_with_certificates_and_the_reverse(cluster, tmp_path):
+    address, tls, _ = cluster
+    told = refused(*run(tmp_path, f"cluster.address={address}"))
+    assert "needs the certificates of the cluster" in told
+    plain = address.replace("tls://", "tcp://")
+    told = refused(*run(tmp_path, f"cluster.address={plain}", f"cluster.tls.folder={tls}"))
+    assert "expected cluster.address=tls://" in told
+
+
+def test_nobody_there_is_told_as_such(tmp_path):
+    told = refused(*run(tmp_path, f"cluster.address=tcp://127.0.0.1:{free_port()}"))
+    assert "no scheduler answers" in told
+
+
+def test_nothing_listens_beyond_loopback(cluster):
+    _, _, processes = cluster
+    listening = set()
+    for process in processes:
+        top = psutil.Process(process.pid)
+        for member in [top, *top.children(recursive=True)]:
+            listening |= {
+                link.laddr.ip for link in member.net_connections("inet") if link.status == psutil.CONN_LISTEN
+            }
+    assert listening == {"127.0.0.1"}
+
+
+def test_a_cluster_of_one_s_own_listens_on_loopback_only(tmp_path):
+    from orchestrator.execution.dask import local_executor
+
+    me = psutil.Process()
+
+    def listening():
+        return {
+            link.laddr
+            for process in [me, *me.children(recursive=True)]
+            for link in process.net_connections("inet")
+            if link.status == psutil.CONN_LISTEN
+        }
+
+    before = listening()
+    with local_executor(1):
+        assert {address.ip for address in listening() - before} == {"127.0.0.1"}
