@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from solvers.lowrank_space import lowrank_point, lowrank_space
-from solvers.newton_block import block_product, newton_rounds
+from solvers.newton_block import FINISHED, NOT_POSITIVE, UNFINISHED, block_product, newton_rounds
 from solvers.pair_steps import pair_steps
 
 # What a point was reached by; the bits of `method` add up over the blocks of one training.
@@ -21,8 +21,8 @@ STEPS_PER_CHUNK = 64
 NEWTON_ROUNDS = 30
 # A second Newton refines what rounding left over from the first.
 NEWTONS = 4
-# Share of ||c||² that a chunk of steps must take off; less is rounding.
-NO_PROGRESS = 1e-15
+# Share of the largest violation that a chunk of steps must take off ||c||²; else no end is in sight.
+NO_PROGRESS = 1e-5
 # Newton takes over when the steps have cost as much as this many rounds: what a warm-started Newton needs.
 PATIENCE = 3.0
 # Blocks smaller than this are solved by pair steps before a factorisation has paid.
@@ -66,17 +66,30 @@ def certified_gap(norm2, g):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def support_newton(H, ridge, alpha, g, norm2, eps):
-    """Newton rounds from a hull point, which they replace; return (norm2, rounds, converged)."""
+    """Newton rounds from a hull point, replaced if they find a better one.
+
+    Returns
+    -------
+    norm2 : float
+    rounds : int
+    possible : bool
+        False: the active block is not positive definite.
+    """
     beta = alpha / norm2
     f = g / norm2 - ridge * beta
-    rounds, converged = newton_rounds(H, ridge, beta, f, eps, NEWTON_ROUNDS)
-    if not converged:
+    rounds, outcome = newton_rounds(H, ridge, beta, f, eps, NEWTON_ROUNDS)
+    if outcome == NOT_POSITIVE:
         return norm2, rounds, False
-    total = np.sum(beta)
-    for i in range(g.size):
-        alpha[i] = beta[i] / total
-        g[i] = (f[i] + ridge[i] * beta[i]) / total
-    return np.dot(alpha, g), rounds, True
+    if outcome == UNFINISHED:
+        beta = np.maximum(1.0 - f, 0.0) / ridge
+    candidate = beta / np.sum(beta)
+    candidate_g = np.empty(g.size)
+    candidate_norm2 = refresh(H, ridge, candidate, candidate_g)
+    if candidate_norm2 < norm2 or outcome == FINISHED:
+        alpha[:] = candidate
+        g[:] = candidate_g
+        norm2 = candidate_norm2
+    return norm2, rounds, True
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -120,7 +133,7 @@ def solve_block(H, ridge, alpha, g, norm2, tol, max_steps):
         steps += taken
         since_refresh += taken
         cost += taken * step_cost(m)
-        if at_rest or before - norm2 <= NO_PROGRESS * norm2:
+        if at_rest or before - norm2 <= NO_PROGRESS * (norm2 - np.min(g)):
             # A step adds at most three roundings of the largest entry to g.
             if since_refresh * 3.4e-16 * largest > 0.005 * eps * norm2:
                 norm2 = refresh(H, ridge, alpha, g)
@@ -130,11 +143,11 @@ def solve_block(H, ridge, alpha, g, norm2, tol, max_steps):
             at_rest = True
         active = np.sum(g - ridge * alpha < norm2)
         if newtons_left > 0 and (at_rest or cost > PATIENCE * newton_cost(active, m)):
-            norm2, used, solved = support_newton(H, ridge, alpha, g, norm2, 0.5 * eps)
+            norm2, used, possible = support_newton(H, ridge, alpha, g, norm2, 0.5 * eps)
             rounds += used
             cost += used * newton_cost(active, m)
             since_refresh = 0
-            newtons_left = newtons_left - 1 if solved else 0
+            newtons_left = newtons_left - 1 if possible else 0
     return norm2, certified_gap(norm2, g), steps, rounds, cost
 
 

@@ -13,7 +13,7 @@ from solvers.newton_machine import FEATURE_ROWS, solve_machine
 from solvers.newton_path import NewtonPath, path_by_machines
 from solvers.path import MAX_STEPS, fit_path
 
-STOPPED_BY = {1: "max_iter", 2: "max_seconds", 3: "not_positive_definite"}
+STOPPED_BY = {1: "max_iter", 2: "max_seconds", 3: "stalled"}
 # With at most this many features the kernel's rank is small enough to do without a Gram matrix.
 FEW_FEATURES = 4
 
@@ -214,15 +214,14 @@ class NewtonSVC(KernelSVC):
         bias = 0.0 if self.bias == "none" else 1.0
         at_once = self.multiclass == "all_at_once" and classes.size > 2
         training_set = (classes, rows, class_start, Cs)
-        sizes = np.sort(np.diff(class_start))
-        largest = sizes.sum() if at_once else sizes[-2:].sum()
-        if kernel.kind != GRAM and (largest >= FEATURE_ROWS or 8.0 * rows.size**2 > 1e6 * self.cache_size):
-            solution = path_by_machines(source, kernel, *training_set, at_once, bias, **self._limits())
-        else:
-            K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
+        fits = 8.0 * rows.size**2 <= 1e6 * self.cache_size
+        if kernel.kind == GRAM or (fits and self.prefers_gram(*X.shape)):
             limits = self._limits()
             del limits["memory"]
+            K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
             solution = fit_path(K, *training_set, at_once=at_once, bias=bias, **limits)
+        else:
+            solution = path_by_machines(source, kernel, *training_set, at_once, bias, **self._limits())
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
         return NewtonPath(self, solution, kernel, X)
 

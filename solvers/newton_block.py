@@ -9,8 +9,10 @@ With ``β = α / ||c||²`` the problem is ``min ½ βᵀHβ + ½ Σ max(0, 1 - f
 import numpy as np
 from numba import njit
 
-# A weight this far below zero, relative to the largest, is a rounded zero.
-ROUNDING = 1e-13
+FINISHED, UNFINISHED, NOT_POSITIVE = range(3)
+
+# After a full step a row must violate its margin by this share of the tolerance to enter: rounding does not.
+ENTRY_SHARE = 0.1
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -110,6 +112,9 @@ def line_search(f, f_new, ridge, start, mixed, end):
 def newton_rounds(H, ridge, beta, f, eps, max_rounds):
     """Newton rounds from ``β`` until ``β >= 0`` and every other row has ``f >= 1 - eps``.
 
+    While fewer and fewer rows change sides, the full steps converge and rounding cannot disturb them; else
+    the step is as long as the objective wants it.
+
     Parameters
     ----------
     H : array (m, m)
@@ -121,34 +126,47 @@ def newton_rounds(H, ridge, beta, f, eps, max_rounds):
     Returns
     -------
     rounds : int
-    converged : bool
-        True: the last point is optimal on its own support and violates no other margin by more than ``eps``.
+    outcome : int
+        FINISHED: the point is optimal on its own support and violates no other margin by more than ``eps``;
+        UNFINISHED; or NOT_POSITIVE: the active block is not positive definite.
     """
     m = f.size
     f_new = np.empty(m)
     beta_new = np.empty(m)
+    is_active = f < 1.0
+    fewest_changes = m + 1
     for round_ in range(1, max_rounds + 1):
-        active = np.flatnonzero(f < 1.0)
+        active = np.flatnonzero(is_active)
         x = solve_ones(H, ridge, active)
         if x.size == 0:
-            return round_, False
+            return round_, NOT_POSITIVE
         block_product(H, active, x, f_new)
-        largest = np.max(x)
-        feasible = True
         beta_new[:] = 0.0
-        for k in range(active.size):
-            beta_new[active[k]] = max(x[k], 0.0) if x[k] > -ROUNDING * largest else x[k]
-            feasible = feasible and beta_new[active[k]] >= 0.0
-        if feasible:
-            worst = 1.0
-            for i in range(m):
-                worst = min(worst, f_new[i]) if beta_new[i] == 0.0 else worst
-            if worst >= 1.0 - eps:
-                f[:] = f_new
-                beta[:] = beta_new
-                return round_, True
-        t = line_search(f, f_new, ridge, np.dot(beta, f), np.dot(beta, f_new), np.dot(beta_new, f_new))
+        beta_new[active] = x
+        least_margin = 1.0
+        changes = 0
+        for i in range(m):
+            if is_active[i]:
+                changes += beta_new[i] < 0.0
+            else:
+                changes += f_new[i] < 1.0 - ENTRY_SHARE * eps
+                least_margin = min(least_margin, f_new[i])
+        if least_margin >= 1.0 - eps and np.min(x) >= 0.0:
+            f[:] = f_new
+            beta[:] = beta_new
+            return round_, FINISHED
+        t = 1.0
+        if changes < fewest_changes:
+            fewest_changes = changes
+        else:
+            t = line_search(f, f_new, ridge, np.dot(beta, f), np.dot(beta, f_new), np.dot(beta_new, f_new))
         for i in range(m):
             f[i] += t * (f_new[i] - f[i])
             beta[i] += t * (beta_new[i] - beta[i])
-    return max_rounds, False
+            if t < 1.0:
+                is_active[i] = f[i] < 1.0
+            elif is_active[i]:
+                is_active[i] = beta[i] >= 0.0
+            else:
+                is_active[i] = f[i] < 1.0 - ENTRY_SHARE * eps
+    return max_rounds, UNFINISHED

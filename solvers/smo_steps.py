@@ -22,6 +22,8 @@ from solvers.pair_steps import (
 )
 
 OPTIMAL, PAUSED, ROW_MISSING, STALLED = range(4)
+# A gradient of this size says that an indefinite kernel has left the L2 problem without a minimum.
+UNBOUNDED = 1e100
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -83,6 +85,8 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diag, ridge, tol, max_steps
         i, worst = lowest_and_highest(F, can_grow, can_shrink)
         if F[worst] - F[i] <= tol:
             return OPTIMAL, step, -1
+        if not F[worst] - F[i] < UNBOUNDED:
+            return STALLED, step, -1
         if slot[i] < 0:
             return ROW_MISSING, step, i
         clock[-1] += 1

@@ -151,7 +151,7 @@ def test_indefinite_kernel_is_reported_not_crashed_on():
     with pytest.warns(ConvergenceWarning, match="kernel is not positive definite"):
         model = NewtonSVC(C=1e6, kernel="precomputed").fit(K, y)
     assert not model.converged_
-    assert model.fit_status_ == "not_positive_definite"
+    assert model.fit_status_ == "stalled"
     assert np.isfinite(model.decision_function(K)).all()
 
 
@@ -221,3 +221,25 @@ def test_same_input_same_model():
 def test_refuses_bad_parameters_with_a_sentence(params, message):
     with pytest.raises(ValueError, match=message):
         NewtonSVC(**params).fit(*bundled("iris"))
+
+
+def test_max_seconds_ends_a_fit_with_its_best_model():
+    X, y = board(1500)
+    K = rbf_kernel(X, gamma=64.0)
+    model = NewtonSVC(C=1e6, kernel="precomputed", tol=1e-12, max_seconds=1e-3)
+    with pytest.warns(ConvergenceWarning, match="max_seconds were over"):
+        model.fit(K, y)
+    assert model.fit_status_ == "max_seconds"
+    assert model.score(K, y) > 0.9
+
+
+@pytest.mark.parametrize("C", [1e-6, 1e8])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_nasty_data_is_solved_all_the_same(C, scale):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(400, 3))) * scale  # many duplicates, of either class
+    X[:, 0] = scale
+    y = rng.integers(0, 2, 400)
+    model = NewtonSVC(C=C, gamma=0.3 / scale**2).fit(X, y)
+    assert model.converged_
+    assert np.isfinite(model.decision_function(X)).all()
