@@ -20,7 +20,7 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from orchestrator.datasets import libsvm_names
 from orchestrator.resolve import did_you_mean
-from orchestrator.settings import ConfigError, check_settings
+from orchestrator.settings import ConfigError, Settings, check_settings
 
 CONF_FOLDER = next(
     folder
@@ -45,8 +45,8 @@ def _hydra(config_dir: Path | None) -> Iterator[list[str]]:
     GlobalHydra.instance().clear()
 
 
-def compose_settings(overrides: Sequence[str], config_dir: Path | None = None) -> dict[str, Any]:
-    """Compose the configuration, with the configurations of the chosen datasets and solvers filled in.
+def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> Settings:
+    """Compose a configuration and check it: what `run` and `plan` start from.
 
     Parameters
     ----------
@@ -54,6 +54,29 @@ def compose_settings(overrides: Sequence[str], config_dir: Path | None = None) -
         In Hydra's grammar.
     config_dir : Path or None
         A user's folder of further configurations, laid out like `conf/`.
+
+    Raises
+    ------
+    ConfigError
+        With every problem found.
+    """
+    config, problems = _compose(overrides, config_dir)
+    try:
+        settings = check_settings(config)
+    except ConfigError as error:
+        raise ConfigError([*problems, *error.problems]) from None
+    if problems:
+        raise ConfigError(problems)
+    return settings
+
+
+def compose_settings(overrides: Sequence[str], config_dir: Path | None = None) -> dict[str, Any]:
+    """Compose the configuration, with the configurations of the chosen datasets and solvers filled in.
+
+    Parameters
+    ----------
+    overrides, config_dir
+        As of `load_settings`.
 
     Returns
     -------
@@ -66,9 +89,17 @@ def compose_settings(overrides: Sequence[str], config_dir: Path | None = None) -
     ConfigError
         For keys and names that do not exist, each with the nearest that does.
     """
+    config, problems = _compose(overrides, config_dir)
+    if problems:
+        raise ConfigError(problems)
+    return config
+
+
+def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[str, Any], list[str]]:
+    """Return what can be composed, and what is wrong with the rest."""
+    problems: list[str] = []
     with _hydra(config_dir) as base:
         base += [text for text in overrides if text.startswith("hydra.searchpath=")]
-        problems: list[str] = []
         try:
             known = _composed(base)
             said = _checked_overrides(overrides, known, base, problems)
@@ -84,23 +115,12 @@ def compose_settings(overrides: Sequence[str], config_dir: Path | None = None) -
     for group, choice in choices.items():
         config[f"{group}s"] = choice.names
         config[group] = choice.filled(config.get(group) or {}, problems)
-    if problems:
-        raise ConfigError([*problems, *_further_problems(config)])
-    return config
+    return config, problems
 
 
 def _composed(overrides: list[str]) -> dict[str, Any]:
     config = OmegaConf.to_container(compose("config", overrides=overrides), resolve=True)
     return {str(key): value for key, value in config.items()}  # type: ignore[union-attr]
-
-
-def _further_problems(config: Mapping[str, Any]) -> list[str]:
-    """Check what could be composed, so that a user hears of everything at once."""
-    try:
-        check_settings(config)
-    except ConfigError as error:
-        return error.problems
-    return []
 
 
 def known_names(group: str, overrides: Sequence[str] = (), config_dir: Path | None = None) -> list[str]:

@@ -10,7 +10,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 
 from orchestrator import planning
-from orchestrator.config import compose_settings, known_names
+from orchestrator.config import compose_settings, known_names, load_settings
 from orchestrator.datasets import libsvm_names
 from orchestrator.planning import PlanLine
 from orchestrator.preparation import prepare_study
@@ -19,7 +19,7 @@ from orchestrator.report import markdown_summary, write_report
 from orchestrator.resolve import did_you_mean
 from orchestrator.runner import RunSummary
 from orchestrator.session import run_session
-from orchestrator.settings import ConfigError, check_settings, folders, study_name
+from orchestrator.settings import ConfigError, Settings, folders, study_name
 from orchestrator.store import Store
 from orchestrator.studies import load_study
 
@@ -35,15 +35,19 @@ class Request:
     command: list[str]
 
     def compose(self) -> dict:
-        """Compose the configuration; a user's folder may hold their Python modules too."""
+        """Compose the configuration."""
+        return compose_settings(self.overrides, self.config_dir)
+
+    def settings(self) -> Settings:
+        """Compose and check the configuration; a user's folder may hold their Python modules too."""
         if self.config_dir is not None:
             sys.path.insert(0, str(self.config_dir.resolve()))
-        return compose_settings(self.overrides, self.config_dir)
+        return load_settings(self.overrides, self.config_dir)
 
 
 def run(request: Request, console: Console) -> None:
     """Run a study to its end and show its results."""
-    settings = check_settings(request.compose())
+    settings = request.settings()
     prepared = prepare_study(settings)
     summary = run_session(settings, prepared, console, request.command)
     _print_costs(summary, console)
@@ -54,7 +58,7 @@ def run(request: Request, console: Console) -> None:
 
 def plan(request: Request, console: Console) -> None:
     """Show what a run would do."""
-    settings = check_settings(request.compose())
+    settings = request.settings()
     prepared = prepare_study(settings).prepared
     store = Store(settings.paths.results / settings.study.name)
     means = planning.mean_seconds(store.trials())

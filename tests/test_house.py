@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config import compose_settings
-from orchestrator.settings import check_settings
+from orchestrator.config import load_settings
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted([*ROOT.glob("orchestrator/**/*.py"), *ROOT.glob("solvers/**/*.py")])
@@ -105,7 +104,7 @@ def names(group):
 
 @pytest.mark.parametrize("experiment", names("experiment"))
 def test_every_experiment_can_be_run(experiment, tmp_path):
-    settings = check_settings(compose_settings([f"experiment={experiment}", f"paths.data={tmp_path}"]))
+    settings = load_settings([f"experiment={experiment}", f"paths.data={tmp_path}"])
     assert settings.study.name == experiment
 
 
@@ -118,7 +117,7 @@ def test_every_solver_can_be_run(profile):
         f"solvers=[{','.join(solvers)}]",
         f"protocol.profile={profile}",
     ]
-    arms = check_settings(compose_settings(overrides)).study.arms
+    arms = load_settings(overrides).study.arms
     assert [arm.name for arm in arms] == solvers
 
 
@@ -130,7 +129,7 @@ def test_every_dataset_can_be_named(tmp_path):
         "solvers=[libsvm_l1]",
         f"paths.data={tmp_path}",
     ]
-    specs = check_settings(compose_settings(overrides)).study.datasets
+    specs = load_settings(overrides).study.datasets
     assert [spec.name for spec in specs] == datasets
 
 
@@ -143,10 +142,10 @@ def test_every_cluster_can_be_chosen(kind):
         "kubernetes": ["cluster.adapt.maximum=2"],
         "ssh": ["cluster.hosts=[head,node]"],
     }
-    assert check_settings(compose_settings([*overrides, *needs.get(kind, ())])).cluster.kind == kind
+    assert load_settings([*overrides, *needs.get(kind, ())]).cluster.kind == kind
 
 
 @pytest.mark.parametrize("kind", names("search"))
 def test_every_search_can_be_chosen(kind):
     overrides = ["study=x", "datasets=[iris]", "solvers=[libsvm_l1]", f"search={kind}"]
-    assert check_settings(compose_settings(overrides)).study.search == kind
+    assert load_settings(overrides).study.search == kind

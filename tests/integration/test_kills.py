@@ -33,10 +33,10 @@ TRIALS = 2 * OUTER * (INNER * POINTS + 1)
 
 @pytest.fixture
 def arguments(tmp_path):
-    """What to run, for about ten seconds of work."""
+    """What to run, for about five seconds of work."""
 
-    def arguments(**params):
-        config_dir = write_config_dir(tmp_path / "mine", **{"seconds": 0.05, **params})
+    def arguments(seconds=0.02, **params):
+        config_dir = write_config_dir(tmp_path / "mine", seconds=seconds, **params)
         return ["run", "--config-dir", str(config_dir), *CHOICE]
 
     return arguments
@@ -57,7 +57,7 @@ def wait_for_rows(folder, more_than=0):
 
 
 def test_killed_ten_times_a_study_ends_with_every_trial_once_and_none_computed_again(tmp_path, arguments):
-    run = arguments()
+    run = arguments(seconds=0.06)
     chance = random.Random(0)
     clusters = ["cluster=serial", "cluster.workers=2"]
     stored, grew = {}, 0
@@ -66,7 +66,7 @@ def test_killed_ten_times_a_study_ends_with_every_trial_once_and_none_computed_a
             wait_until(lambda: (tmp_path / "results/small/.lock-holder").exists(), "the run to begin")
             if chance.random() < 0.8:
                 wait_for_rows(tmp_path, more_than=len(stored))
-            time.sleep(chance.uniform(0, 0.5))
+            time.sleep(chance.uniform(0, 0.3))
             process.kill()
             process.wait()
             wait_until(lambda: not group_of(process), "orphaned workers to end", seconds=20)

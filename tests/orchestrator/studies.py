@@ -4,12 +4,11 @@ import io
 
 from rich.console import Console
 
-from orchestrator.config import compose_settings
+from orchestrator.config import load_settings
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.preparation import prepare_study
 from orchestrator.progress import Progress
 from orchestrator.runner import Runner
-from orchestrator.settings import check_settings
 from orchestrator.store import Store
 
 SMALL = (
@@ -39,7 +38,7 @@ class StudyRun:
 
     def __init__(self, folder, *overrides, executor=None, run_id="run", config_dir=None, **options):
         paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
-        settings = check_settings(compose_settings([*SMALL, *paths, *overrides], config_dir))
+        settings = load_settings([*SMALL, *paths, *overrides], config_dir)
         self.prepared = prepare_study(settings).prepared
         self.store = Store(settings.paths.results / settings.study.name)
         self.store.lock().release()

@@ -3,14 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config import compose_settings, known_names
-from orchestrator.settings import ConfigError, check_settings
+from orchestrator.config import known_names, load_settings
+from orchestrator.settings import ConfigError
 
 BASE = ("study=x", "datasets=[iris]", "solvers=[libsvm_l1]")
 
 
 def settings_of(*overrides, config_dir=None):
-    return check_settings(compose_settings([*BASE, *overrides], config_dir))
+    return load_settings([*BASE, *overrides], config_dir)
 
 
 def problems_of(*overrides, config_dir=None):
@@ -38,7 +38,7 @@ def problems_of(*overrides, config_dir=None):
         ("search=null", "unknown search 'None'; known: grid, pattern"),
         (
             "cluster=slrm",
-            "unknown cluster 'slrm'; did you mean 'slurm'.; known: address, kubernetes, local, .*",
+            "unknown cluster 'slrm'; known: address, kubernetes, local, .*; did you mean 'slurm'.",
         ),
         ("experiment=quikstart", r"unknown experiment 'quikstart'; known: .*; did you mean 'quickstart'\?"),
         ("protocol=5x5", r"unknown protocol '5x5'; known: .*"),
@@ -68,7 +68,7 @@ def problems_of(*overrides, config_dir=None):
         ("cluster.memory=-1", "cluster.memory must be a number above 0, or null, found -1"),
         (
             "cluster.kind=locl",
-            "cluster.kind must be one of serial, local, address, slurm, ssh, kubernetes, found 'locl'; did you mean 'local'.*",
+            "cluster.kind must be one of serial, local, .*, found 'locl'; did you mean 'local'.*",
         ),
         ("cluster=address", "cluster=address needs the scheduler's address: cluster.address=tcp://HOST:PORT"),
         ("on_error=stop", "on_error must be one of continue, fail_fast, found 'stop'"),
@@ -225,7 +225,7 @@ def test_a_plus_before_what_hydra_calls_new_is_welcome_and_not_needed():
 
 
 def test_what_is_said_wins_over_the_experiment():
-    settings = check_settings(compose_settings(["experiment=quickstart", "protocol.outer=3", "study=mine"]))
+    settings = load_settings(["experiment=quickstart", "protocol.outer=3", "study=mine"])
     assert (settings.study.name, settings.study.protocol.outer) == ("mine", 3)
     assert settings.study.protocol.profile == "timing"
 
@@ -257,7 +257,7 @@ def folder(tmp_path):
 def test_a_folder_of_a_user_s_own_configurations(folder, by):
     config_dir = folder if by == "--config-dir" else None
     overrides = [] if config_dir else [f"hydra.searchpath=[file://{folder}]"]
-    settings = check_settings(compose_settings([*overrides, "experiment=mine"], config_dir))
+    settings = load_settings([*overrides, "experiment=mine"], config_dir)
     (spec,), (arm,) = settings.study.datasets, settings.study.arms
     assert (spec.target, dict(spec.params)) == (
         "sklearn.datasets.make_moons",

@@ -1,0 +1,168 @@
+import shlex
+
+import pandas as pd
+import pytest
+
+from orchestrator.cli import EXIT_BAD, EXIT_OK, main
+from orchestrator.store import Store
+from tests.integration.processes import plain
+from tests.orchestrator.studies import SMALL
+
+TRIALS = 2 * 2 * 3 * (3 * 6 + 1)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder with a finished small study."""
+    folder = tmp_path_factory.mktemp("finished")
+    assert main(["run", *SMALL, "cluster=serial", *paths(folder)]) == EXIT_OK
+    return folder
+
+
+def paths(folder):
+    return [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
+
+
+@pytest.fixture
+def svmbench(capsys, tmp_path, monkeypatch):
+    """Run a command in an empty folder; return exit code, output in one line, and lines of errors."""
+    monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
+
+    def svmbench(*arguments, folder=tmp_path):
+        where = [] if arguments[0].startswith("-") else paths(folder)
+        code = main([*arguments, *where])
+        output, errors = capsys.readouterr()
+        return code, plain(output), errors.splitlines()
+
+    return svmbench
+
+
+def test_a_plan_counts_what_is_there_and_what_is_not(svmbench, finished):
+    code, text, errors = svmbench("plan", *SMALL, folder=finished)
+    assert (code, errors) == (EXIT_OK, [])
+    assert "0 trainings to run" in text
+    _, text, _ = svmbench("plan", *SMALL, "datasets=[iris,wine,checkers]", folder=finished)
+    assert f"{TRIALS // 2} trainings to run, about" in text
+    _, text, _ = svmbench("plan", *SMALL, "search=pattern", folder=finished)
+    assert "trainings to run at most" in text
+
+
+def test_a_plan_runs_nothing_and_leaves_no_folder(svmbench, tmp_path):
+    code, text, _ = svmbench("plan", *SMALL)
+    assert code == EXIT_OK
+    assert f"{TRIALS} trainings to run" in text
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_run_of_a_finished_study_runs_nothing(svmbench, finished):
+    before = Store(finished / "results" / "small").trials()
+    code, text, _ = svmbench("run", *SMALL, "cluster=serial", folder=finished)
+    assert code == EXIT_OK
+    assert f"0 trials run and {TRIALS} found stored" in text
+    pd.testing.assert_frame_equal(Store(finished / "results" / "small").trials(), before)
+
+
+def test_the_status_comes_from_the_store_alone(svmbench, finished):
+    code, text, _ = svmbench("status", "study=small", folder=finished)
+    assert code == EXIT_OK
+    assert f"{TRIALS} of {TRIALS} trials, 0 failed, complete" in text
+
+
+def test_a_report_is_written_where_it_says(svmbench, finished):
+    code, text, _ = svmbench("report", "study=small", folder=finished)
+    assert code == EXIT_OK
+    index = finished / "results" / "small" / "report" / "index.html"
+    assert str(index) in text
+    assert index.stat().st_size > 10_000
+
+
+def test_lists_name_what_can_be_chosen(svmbench, tmp_path):
+    (tmp_path / "mine.libsvm.gz").write_bytes(b"")
+    code, text, _ = svmbench("list", f"paths.data={tmp_path}")
+    assert code == EXIT_OK
+    assert {"iris", "mine", "mnsvm", "quickstart", "grid"} <= set(text.split())
+    _, text, _ = svmbench("list", "searches")
+    assert text == "searches grid pattern"
+
+
+def test_bad_input_is_told_in_sentences_and_nothing_runs(svmbench, tmp_path):
+    bad = ["datasets=[iriss,wine]", "solvers=[mnsvm]", "sweep.eta=[2.5]"]
+    code, text, (first, second) = svmbench("run", "study=x", *bad)
+    assert (code, text) == (EXIT_BAD, "")
+    assert first == "svmbench: unknown dataset 'iriss'; did you mean 'iris'? (see: svmbench list datasets)"
+    assert second.startswith("svmbench: solver mnsvm[eta=2.5]: eta must be")
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("1 1:0.5\n2 1:x\n", "small.libsvm, line 2: expected a number after the colon, found '1:x'"),
+        ("1 1:0.5\n1 1:1\n", "expected two classes or more, found 1 in all 2 rows"),
+        ("1 1:0.5\n1 1:1\n2 1:2\n", "class 2 has 1 members, fewer than the 3 outer folds; lower"),
+    ],
+)
+def test_bad_data_is_told_in_a_sentence_and_nothing_runs(content, sentence, svmbench, tmp_path):
+    (tmp_path / "small.libsvm").write_text(content)
+    code, _, (error,) = svmbench("run", *SMALL, "datasets=[small]", f"paths.data={tmp_path}")
+    assert code == EXIT_BAD
+    assert sentence in error
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_problems_of_all_datasets_are_told_at_once(svmbench, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.libsvm").write_text("1 1:nan\n2 1:1\n")
+    code, _, errors = svmbench("run", *SMALL, "datasets=[a,iris,b,c]", f"paths.data={tmp_path}")
+    assert code == EXIT_BAD
+    assert len(errors) == 1  # the unknown name, before anything is loaded
+    _, _, errors = svmbench("run", *SMALL, "datasets=[a,iris,b]", f"paths.data={tmp_path}")
+    assert ["'a'" in errors[0], "'b'" in errors[1], len(errors)] == [True, True, 2]
+
+
+def test_one_dataset_under_two_names_is_refused(svmbench, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.libsvm").write_text("1 1:1\n2 1:2\n" * 9)
+    code, _, (error,) = svmbench("run", *SMALL, "datasets=[a,b]", f"paths.data={tmp_path}")
+    assert code == EXIT_BAD
+    assert "datasets a and b have the same content; keep one of them" in error
+
+
+def test_results_that_cannot_be_written_are_told_before_anything_runs(svmbench, tmp_path):
+    (tmp_path / "results").write_text("a file in the way")
+    code, _, (error,) = svmbench("run", *SMALL, "cluster=serial")
+    assert code == EXIT_BAD
+    assert "cannot write to the results folder" in error
+    assert "choose a writable one with paths.results=DIR" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["status", "study=nothing"], "no study 'nothing' in "),
+        (["report"], "the study has no name; give it one with study=NAME, or choose an experiment"),
+        (["list", "solver"], "cannot list 'solver'; did you mean 'solvers'?"),
+        (["status", "studdy=x"], "unknown key 'studdy'; did you mean 'study'?"),
+    ],
+)
+def test_the_other_verbs_are_as_clear(arguments, sentence, svmbench):
+    code, _, (error,) = svmbench(*arguments)
+    assert code == EXIT_BAD
+    assert sentence in error
+
+
+@pytest.mark.parametrize("arguments", ["", "rnu study=x", "run --confg-dir=x", "run --config-dir"])
+def test_a_command_line_that_makes_no_sense_is_explained(arguments, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(shlex.split(arguments))
+    assert end.value.code == 2
+    assert "svmbench" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", ["--help", "run --help", "--version"])
+def test_help_and_version_are_at_hand(arguments, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(shlex.split(arguments))
+    assert end.value.code == 0
+    assert "svmbench" in capsys.readouterr().out
