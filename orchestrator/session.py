@@ -1,5 +1,7 @@
 """One run of a study: claim its store, keep its provenance, drive it on the chosen cluster."""
 
+import logging
+import shlex
 import sys
 import uuid
 from collections.abc import Iterator
@@ -17,10 +19,13 @@ from orchestrator.execution.serial import SerialExecutor
 from orchestrator.machine import git_state, versions
 from orchestrator.preparation import PreparedStudy
 from orchestrator.progress import Progress
+from orchestrator.run_log import cluster_notes, run_log
 from orchestrator.runner import Runner, RunSummary
 from orchestrator.settings import Settings
 from orchestrator.store import Store
 from orchestrator.study import Study
+
+log = logging.getLogger(__name__)
 
 
 def run_session(
@@ -36,15 +41,17 @@ def run_session(
     store = Store(settings.paths.results / settings.study.name)
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     report = store.folder / "provenance" / f"{run_id}-dask.html"
-    with store.lock(), _executor(settings, report) as executor:
+    log_path = store.folder / "logs" / f"{run_id}.jsonl"
+    with store.lock(), run_log(log_path), _executor(settings, report) as executor:
         facts = executor.facts()
+        log.info("run %s on %d workers: %s", run_id, facts["workers"], shlex.join(command))
         if dashboard := facts.get("dashboard"):
             console.print(f"Dask dashboard: {dashboard}", highlight=False)
         provenance = _provenance(run_id, settings, prepared, facts, command)
         store.write_provenance(run_id, provenance)
         study = prepared.prepared
         planned = {pair: study.planned_trials(pair) for pair in study.identities}
-        with Progress(planned, console) as progress:
+        with Progress(planned, console) as progress, cluster_notes(progress.note):
             runner = Runner(
                 study,
                 store,
@@ -55,7 +62,9 @@ def run_session(
                 retry_failed=settings.retry == "failed",
             )
             try:
-                return runner.run()
+                summary = runner.run()
+                log.info("run %s is complete: %s", run_id, asdict(summary))
+                return summary
             finally:
                 provenance |= {
                     "finished_at": _now(),

@@ -1,0 +1,98 @@
+"""A cluster of four hosts: encrypted, without a shared folder, one of them cut off for a while."""
+
+import re
+import subprocess
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from orchestrator import load_study
+from tests.integration.clusters import (
+    certificates,
+    command,
+    running,
+    sleepy_solver,
+    trainings,
+    wait_for,
+)
+from tests.integration.hosts import Network, unplugged, why_not
+
+REASON = why_not()
+pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
+
+STUDY = (
+    *("datasets=[digits,iris]", "solvers=[sleepy]", "solver.sleepy.space.C=[1,2,3,4,5,6,7,8]"),
+    *("protocol.outer=4", "protocol.inner=4"),
+)
+TRIALS = 2 * 4 * (4 * 8 + 1)
+NAP = 0.2
+
+
+def test_a_study_survives_a_host_that_is_cut_off_and_comes_back(tmp_path):
+    config = sleepy_solver(tmp_path / "config")
+    tls = certificates(tmp_path / "certs")
+    others = certificates(tmp_path / "others")
+    cache = tmp_path / "client cache"
+    cache.mkdir()
+    study = ("--config-dir", config, *STUDY, f"paths.results={tmp_path}", f"paths.cache={cache}")
+    with Network(["scheduler", "client", "one", "two"]) as network, ExitStack() as stack:
+        scheduler = network.addresses["scheduler"]
+        address = f"tls://{scheduler}:8786"
+        logs = {name: tmp_path / f"{name}.log" for name in network.addresses}
+
+        def start(name, *arguments, hidden=(), **environment):
+            line = command(*arguments, where=network.at(name, *hidden))
+            return stack.enter_context(running(line, logs[name], **environment))
+
+        start(
+            *("scheduler", "cluster", "scheduler", "--host", scheduler),
+            *(f"cluster.tls.folder={tls}", "cluster.worker_ttl=3"),
+        )
+        for name in ("one", "two"):
+            start(
+                *(name, "cluster", "worker", address, "--host", network.addresses[name]),
+                *(f"cluster.tls.folder={tls}", f"paths.cache={tmp_path / name}", "cluster.worker_ttl=3"),
+                hidden=[cache],
+                PYTHONPATH=config,
+            )
+        wait_for(logs["scheduler"], "Register worker", times=2)
+
+        def run(*overrides):
+            return command("run", *study, "cluster=address", *overrides, where=network.at("client"))
+
+        client = stack.enter_context(
+            running(
+                run(
+                    *("study=s", "--verbose", f"cluster.address={address}", f"cluster.tls.folder={tls}"),
+                    f"solver.sleepy.seconds={NAP}",
+                ),
+                logs["client"],
+            )
+        )
+        wait_for(logs["client"], "sent digits", times=2)
+        for line in (
+            run("study=t", f"cluster.address={address}", f"cluster.tls.folder={others}"),
+            run("study=t", f"cluster.address={address.replace('tls', 'tcp')}"),
+        ):
+            told = subprocess.run(line, capture_output=True, text=True, timeout=30, cwd=tmp_path)
+            assert (told.returncode, told.stderr.count("\n")) == (1, 1), told.stderr
+        cut_off = time.monotonic()
+        with unplugged(network, "two"):
+            wait_for(logs["client"], "died")
+            missed = time.monotonic()
+        wait_for(logs["client"], "of host two joined", times=2)
+        print(
+            f"missed after {missed - cut_off:.1f} s, back {time.monotonic() - missed:.1f} s after it was healed"
+        )
+        assert client.wait(timeout=60) == 0, logs["client"].read_text()
+    serial = command("run", *study, "study=serial", "cluster=serial")
+    subprocess.run(serial, check=True, capture_output=True, timeout=60, cwd=tmp_path)
+    mine = trainings(tmp_path, "s")
+    assert len(mine) == TRIALS
+    assert mine.equals(trainings(tmp_path, "serial"))
+    trials = load_study("s", tmp_path).trials
+    assert set(trials["host"]) == {"one", "two"}
+    assert not trials["key"].duplicated().any()
+    # Once for each host and dataset, however many workers and however often they came.
+    assert len(re.findall("sent (digits|iris) to host", logs["client"].read_text())) == 4

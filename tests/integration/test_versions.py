@@ -1,0 +1,106 @@
+"""Workers with other software than the client's get no training, whether they were there first or not."""
+
+import shutil
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from orchestrator import load_study
+from tests.integration.clusters import command, free_port, running, sleepy_solver, wait_for
+
+ROOT = Path(__file__).parents[2]
+VERSION = 'version = "0.1.0"'
+OTHER = 'version = "0.1.1"'
+
+
+def install(folder: Path, edit: tuple[str, str, str]) -> Path:
+    """Build a wheel of this checkout with one text replaced in one file; return where it is installed."""
+    source, target = folder / "source", folder / "installed"
+    for name in ("orchestrator", "solvers", "conf"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, source / name)
+    path, before, after = edit
+    text = (source / path).read_text()
+    assert before in text
+    (source / path).write_text(text.replace(before, after, 1))
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source)]
+    subprocess.run(build, check=True, capture_output=True, timeout=120)
+    (wheel,) = folder.glob("*.whl")
+    subprocess.run(
+        [*pip, "install", "--no-deps", "--no-index", "--target", str(target), str(wheel)],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    return target
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """The address of a scheduler without workers, and what starts some."""
+    config = sleepy_solver(tmp_path / "config")
+    port = free_port()
+    address, log = f"tcp://127.0.0.1:{port}", tmp_path / "scheduler.log"
+    with ExitStack() as stack:
+        start = command("cluster", "scheduler", "--port", port, "--dashboard", f"127.0.0.1:{free_port()}")
+        stack.enter_context(running(start, log))
+
+        def worker(name, installed=None):
+            before = log.read_text().count("Register worker")
+            places = ":".join(map(str, filter(None, (installed, config))))
+            line = command("cluster", "worker", address)
+            stack.enter_context(running(line, tmp_path / f"{name}.log", PYTHONPATH=places))
+            wait_for(log, "Register worker", times=before + 1)
+
+        yield address, worker
+
+
+def run(folder, address):
+    return command(
+        *("run", "--config-dir", folder / "config", "study=s", "datasets=[iris]", "solvers=[sleepy]"),
+        *("solver.sleepy.seconds=0.2", "protocol.outer=4", "protocol.inner=4"),
+        *("cluster=address", f"cluster.address={address}", f"paths.results={folder}"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        (("pyproject.toml", VERSION, OTHER), "svmbench 0.1.1 (here 0.1.0)"),
+        (("orchestrator/splits.py", "shuffle=True", "shuffle=False"), "sources of orchestrator orchestrator"),
+    ],
+    ids=["version", "source"],
+)
+def test_a_worker_with_another_wheel_is_refused_before_the_first_trial(edit, sentence, scheduler, tmp_path):
+    address, worker = scheduler
+    worker("good")
+    worker("other", install(tmp_path, edit))
+    done = subprocess.run(run(tmp_path, address), capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert sentence in done.stderr
+    assert "install the same on both" in done.stderr
+    assert not list(tmp_path.glob("s/trials/*"))
+
+
+def test_a_worker_with_another_wheel_that_joins_later_gets_nothing(scheduler, tmp_path):
+    address, worker = scheduler
+    other = install(tmp_path, ("pyproject.toml", VERSION, OTHER))
+    worker("good")
+    with running(run(tmp_path, address), log := tmp_path / "run.log") as client:
+        wait_for(log, "dashboard")
+        worker("other", other)
+        wait_for(log, "is not used")
+        worker("late")
+        assert client.wait(timeout=60) == 0
+    assert "svmbench 0.1.1 (here 0.1.0)" in " ".join(log.read_text().split())
+    trials = load_study("s", tmp_path).trials
+    assert len(trials) == 4 * (4 * 4 + 1)
+    assert set(trials["status"]) == {"ok"}
+    assert trials["attempt"].max() == 1
+    assert trials["worker"].nunique() == 2
