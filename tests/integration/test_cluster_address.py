@@ -1,0 +1,68 @@
+"""A scheduler that is already there, started by Dask's own commands, or that is not there at all."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+from orchestrator.store import RUN_COLUMNS
+from tests.integration.processes import SMALL, started, store_of, svmbench, wait_until
+
+NARROW = (*SMALL, "search.space.gamma=[0.25]", "datasets=[iris]")
+
+
+def unanswered():
+    """An address at which nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"tcp://127.0.0.1:{free.getsockname()[1]}"
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A scheduler and a worker; yields the address and the worker's process."""
+    file = tmp_path / "scheduler.json"
+    program = [sys.executable, "-m"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
+    scheduler = ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    worker = ["distributed.cli.dask_worker", "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+    processes = [
+        subprocess.Popen([*program, *command, "--scheduler-file", str(file)], **quiet)
+        for command in (scheduler, worker)
+    ]
+    try:
+        wait_until(lambda: file.exists() and file.stat().st_size > 0, "the scheduler to start")
+        yield json.loads(file.read_text())["address"], processes[1]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def test_a_cluster_started_by_dask_s_own_commands_gives_the_same_rows(cluster, tmp_path):
+    address, worker = cluster
+    run = svmbench(tmp_path, "run", *NARROW, "cluster=address", f"cluster.address={address}")
+    assert run.returncode == 0, run.stderr
+    serial = svmbench(tmp_path / "results", "run", *NARROW, "cluster=serial")
+    assert serial.returncode == 0, serial.stderr
+    here, there = (store_of(folder).trials() for folder in (tmp_path / "results", tmp_path))
+    kept = [name for name in here if name not in RUN_COLUMNS]
+    pd.testing.assert_frame_equal(here[kept], there[kept])
+    assert worker.poll() is None  # it was not ours to end
+
+
+def test_a_scheduler_that_does_not_answer_is_told_in_a_sentence_within_half_a_minute(tmp_path):
+    begun = time.monotonic()
+    address = unanswered()
+    with started(tmp_path, "run", *NARROW, "cluster=address", f"cluster.address={address}") as process:
+        stdout, stderr = process.communicate(timeout=60)
+    assert time.monotonic() - begun < 40  # start-up on a busy machine included
+    assert process.returncode == 1
+    (sentence,) = stderr.splitlines()
+    assert sentence.startswith("svmbench: ")
+    assert address.removeprefix("tcp://") in sentence
+    assert stdout == ""
