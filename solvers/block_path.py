@@ -21,8 +21,9 @@ STEPS_PER_CHUNK = 64
 NEWTON_ROUNDS = 30
 # A second Newton refines what rounding left over from the first.
 NEWTONS = 4
-# Share of the largest violation that a chunk of steps must take off ||c||²; else no end is in sight.
-NO_PROGRESS = 1e-5
+# A chunk of steps that takes a smaller share than this of the largest violation off ||c||² has met rounding;
+# once Newton has been tried in vain, one with less than the other share has no end in sight.
+ROUNDING, NO_PROGRESS = 1e-12, 1e-5
 # Newton takes over when the steps have cost as much as this many rounds: what a warm-started Newton needs.
 PATIENCE = 3.0
 # Blocks smaller than this are solved by pair steps before a factorisation has paid.
@@ -133,7 +134,8 @@ def solve_block(H, ridge, alpha, g, norm2, tol, max_steps):
         steps += taken
         since_refresh += taken
         cost += taken * step_cost(m)
-        if at_rest or before - norm2 <= NO_PROGRESS * (norm2 - np.min(g)):
+        share = NO_PROGRESS if newtons_left == 0 else ROUNDING
+        if at_rest or before - norm2 <= share * (norm2 - np.min(g)):
             # A step adds at most three roundings of the largest entry to g.
             if since_refresh * 3.4e-16 * largest > 0.005 * eps * norm2:
                 norm2 = refresh(H, ridge, alpha, g)
