@@ -28,6 +28,7 @@ from solvers.weights import enter, square_norm_of
 
 WORK_BEFORE_PAUSE = 30_000_000  # elementary operations between two looks at the clock: some 20 ms
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
+STEPS_WITHOUT_DRIFT = 1000  # rounding moves g by 10⁻¹⁶ a step
 SURE_CERTIFICATE = 50_000_000  # kernel evaluations that a certificate may always cost
 
 
@@ -86,6 +87,8 @@ class GeometricSVC(KernelSVC):
                 if time.monotonic() > problem.deadline:
                     status = TIMEOUT
                     break
+            if hull.counts[ITERATIONS] < STEPS_WITHOUT_DRIFT:
+                break
             drift = refresh(hull, problem.deadline)
             if status != CONVERGED or not drift > 0.1 * epsilon * hull.real[SQUARE_NORM]:
                 break
@@ -93,8 +96,8 @@ class GeometricSVC(KernelSVC):
 
     def _solution(self, hull, status, deadline):
         """Describe the point of the hull as a machine with margin 1."""
-        square_norm = hull.real[SQUARE_NORM]
         support = np.flatnonzero(hull.alpha[: hull.counts[TRACKED]])
+        square_norm = hull.alpha[support] @ hull.g[support]
         if not hull.tracked_all:
             support = support[np.argsort(hull.sample[support])]
         alpha, g, label = hull.alpha[support], hull.g[support], hull.label[support]

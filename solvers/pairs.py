@@ -15,7 +15,7 @@ _TINY = np.finfo(np.float64).tiny
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(inline="always")
 def choose_partner(pair, exponent, v, row_v, g, alpha, diagonal, support, n_support, scratch):
     """Return u among the support vectors with g_u > g_v, or −1 if there is none.
 
@@ -56,7 +56,7 @@ def choose_partner(pair, exponent, v, row_v, g, alpha, diagonal, support, n_supp
     return np.int64(support[_first(keys, n_support, best)])
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(inline="always")
 def lowest_support(g, support, n_support, scratch):
     """Return the support vector with the smallest g: the violator of a tuning step."""
     values, keys = scratch, scratch.view(np.int64)
@@ -70,7 +70,7 @@ def lowest_support(g, support, n_support, scratch):
     return np.int64(support[_first(keys, n_support, best)])
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(inline="always")
 def _first(keys, n, key):
     """Return the first place of a key that is among the first n."""
     k = 0

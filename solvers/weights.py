@@ -8,7 +8,7 @@ from numba import njit
 from solvers.hull import SQUARE_NORM, SUPPORT
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(inline="always")
 def move_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, support, place, counts, real):
     """Move weight β from u to v, and keep the list of support vectors up to date."""
     shift_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, real)
@@ -18,7 +18,7 @@ def move_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, support, place,
         leave(u, support, place, counts)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(inline="always")
 def shift_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, real):
     """Move weight β ≤ α_u from u to v: c ← c + β (x̃_v − x̃_u)."""
     square_distance = diagonal[v] + diagonal[u] - 2.0 * row_v[u]
