@@ -1,0 +1,171 @@
+"""Kill anything at any time: random faults over a study of real trainings, and what they changed.
+
+    python benchmarks/chaos.py [--faults 200] [--seed 0]
+
+A scheduler, three workers and a client run as processes. Every second or so one of them is killed with
+SIGKILL, or a worker is stopped with SIGSTOP for good, and replaced. At the end the tables must be those
+of an undisturbed run, and no trial may have been computed again once it was stored.
+"""
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+
+from orchestrator.store import RUN_COLUMNS, Store
+
+LIBRARIES = ("OMP", "MKL", "OPENBLAS", "NUMBA")
+
+OVERRIDES = [
+    "study=chaos",
+    "datasets=[iris,wine,breast_cancer,digits]",
+    "solvers=[newton,mnsvm,libsvm_l1]",
+]
+PORT = 18786
+ADDRESS = f"tcp://127.0.0.1:{PORT}"
+
+
+class Theatre:
+    """The processes of a cluster and its client, each replaced when it has ended."""
+
+    def __init__(self, folder: Path, workers: int):
+        self.folder = folder
+        self.workers = workers
+        self.processes: dict[str, subprocess.Popen] = {}
+        self.frozen: list[subprocess.Popen] = []
+        self.clients = 0
+
+    def start(self, name: str) -> None:
+        dask = [sys.executable, "-m", "dask"]
+        commands = {
+            "scheduler": [*dask, "scheduler", "--host", "127.0.0.1", "--port", str(PORT), "--no-dashboard"],
+            "client": run_command(
+                self.folder, "cluster=address", f"cluster.address={ADDRESS}", "cluster.worker_ttl=5"
+            ),
+        }
+        worker = [
+            *dask,
+            "worker",
+            ADDRESS,
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--no-dashboard",
+            "--death-timeout",
+            "20",
+        ]
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                commands.get(name, worker),
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **{f"{library}_NUM_THREADS": "1" for library in LIBRARIES}},
+            )
+
+    def names(self) -> list[str]:
+        return ["scheduler", *(f"worker-{number}" for number in range(self.workers)), "client"]
+
+    def tend(self) -> bool:
+        """Replace what has ended; return whether the client has finished its study."""
+        for name in self.names():
+            process = self.processes.get(name)
+            if process is not None and process.poll() is None:
+                continue
+            if name == "client" and process is not None and process.returncode == 0:
+                return True
+            self.start(name)
+            self.clients += name == "client"
+        return False
+
+    def strike(self, chance: random.Random) -> str:
+        """Do one random harm and say which."""
+        name = chance.choice(self.names())
+        process = self.processes[name]
+        del self.processes[name]
+        if name.startswith("worker") and chance.random() < 0.2:
+            process.send_signal(signal.SIGSTOP)  # whoever waits for it has to find out
+            self.frozen.append(process)
+            return "stop worker"
+        process.kill()
+        process.wait()
+        return f"kill {name.split('-')[0]}"
+
+    def close(self) -> None:
+        for process in [*self.processes.values(), *self.frozen]:
+            process.kill()
+            process.wait()
+
+
+def run_command(folder: Path, *overrides: str) -> list[str]:
+    paths = [f"paths.results={folder}", f"paths.cache={folder / 'cache'}"]
+    return [sys.executable, "-m", "orchestrator", "run", *OVERRIDES, *paths, *overrides]
+
+
+def stored_rows(folder: Path) -> pd.DataFrame:
+    store = Store(folder / "chaos")
+    return store.trials().set_index("key") if store.trials_folder.is_dir() else pd.DataFrame()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--faults", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    chance = random.Random(options.seed)
+    with tempfile.TemporaryDirectory() as root:
+        calm, stormy = Path(root) / "calm", Path(root) / "stormy"
+        for folder in (calm, stormy):
+            folder.mkdir()
+        started = time.perf_counter()
+        subprocess.run(run_command(calm, "cluster=serial"), check=True, stdout=subprocess.DEVNULL)
+        print(f"undisturbed, serial: {time.perf_counter() - started:.0f} s", flush=True)
+        faults, recomputed, clients = disturb(stormy, options.faults, chance)
+        differing = compare(stored_rows(calm), stored_rows(stormy))
+        kinds = ", ".join(f"{number} × {what}" for what, number in sorted(faults.items()))
+        print(f"faults: {sum(faults.values())} ({kinds})")
+        print(f"clients started: {clients}; trials computed again after they were stored: {recomputed}")
+        rows = len(stored_rows(stormy))
+        print(f"rows: {rows:,}; columns that differ from the undisturbed run: {differing or 'none'}")
+        sys.exit(bool(recomputed or differing))
+
+
+def disturb(folder: Path, n_faults: int, chance: random.Random) -> tuple[Counter, int, int]:
+    """Run the study under so many faults and to its end; count faults, trials computed twice, and clients."""
+    theatre = Theatre(folder, workers=3)
+    faults: Counter = Counter()
+    seen: dict[str, str] = {}
+    recomputed = 0
+    try:
+        while not theatre.tend():
+            time.sleep(chance.uniform(0.2, 1.5))
+            if sum(faults.values()) < n_faults:
+                faults[theatre.strike(chance)] += 1
+            rows = stored_rows(folder)
+            for key, finished in rows.get("finished_at", pd.Series(dtype=object)).astype(str).items():
+                recomputed += seen.setdefault(key, finished) != finished
+                seen[key] = finished
+    finally:
+        theatre.close()
+    return faults, recomputed, theatre.clients
+
+
+def compare(calm: pd.DataFrame, stormy: pd.DataFrame) -> list[str]:
+    """Return the columns in which the two runs' tables differ, times and whereabouts aside."""
+    if set(calm.index) != set(stormy.index):
+        return [f"keys: {len(set(calm.index) ^ set(stormy.index))}"]
+    stormy = stormy.loc[calm.index]
+    return [name for name in calm.columns if name not in RUN_COLUMNS and not calm[name].equals(stormy[name])]
+
+
+if __name__ == "__main__":
+    main()
