@@ -61,6 +61,8 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
         With every problem found.
     """
     config, problems = _compose(overrides, config_dir)
+    if any(problem.startswith("unknown experiment") for problem in problems):
+        raise ConfigError(problems)  # it would have said what seems to be missing
     try:
         settings = check_settings(config)
     except ConfigError as error:

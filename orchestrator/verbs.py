@@ -53,7 +53,7 @@ def run(request: Request, console: Console) -> None:
     _print_costs(summary, console)
     name = settings.study.name
     console.print(Markdown(markdown_summary(load_study(name, settings.paths.results))))
-    console.print(f"Report: svmbench report study={name}", highlight=False)
+    console.print(f"For the report: svmbench report study={name}", highlight=False)
 
 
 def plan(request: Request, console: Console) -> None:
@@ -124,7 +124,7 @@ def _print_lines(title: str, lines: Sequence[PlanLine], console: Console) -> Non
         "stored": "right",
         "failed": "right",
         "left": "right",
-        "core time left": "right",
+        "core time": "right",
     }.items():
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     for line in lines:

@@ -148,6 +148,12 @@ def test_all_problems_are_told_at_once_in_the_order_they_are_found():
     assert all(part in problem for part, problem in zip(expected, problems, strict=True)), problems
 
 
+def test_what_a_misspelt_experiment_would_have_said_is_not_asked_for():
+    with pytest.raises(ConfigError) as refusal:
+        load_settings(["experiment=quikstart"])
+    assert len(refusal.value.problems) == 1
+
+
 def test_a_misspelt_solver_does_not_make_its_sweep_a_problem():
     assert len(problems_of("solvers=[mnsvmm,libsvm_l1]", "sweep.eta=[1,1.3]")) == 1
 
