@@ -357,7 +357,7 @@ def fit_path(
             np.zeros((depth, n)) if starts is None else starts,
             weights,
         )
-    work = costs.sum(axis=1)
+    work = 1.0 + costs.sum(axis=1)  # a start that is optimal already costs nothing
     return PathSolution(
         Cs=Cs,
         classes=classes,

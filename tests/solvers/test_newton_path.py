@@ -106,3 +106,9 @@ def test_refuses_what_is_not_an_ascending_path(Cs):
 def test_refuses_a_gram_matrix_of_the_wrong_shape():
     with pytest.raises(ValueError, match=r"needs a float Gram matrix of shape \(3, 3\)"):
         NewtonSVC(kernel="precomputed").fit_path(np.eye(4), np.array([0, 1, 1]), [1.0])
+
+
+def test_a_start_that_is_optimal_already_has_a_time_too():
+    path = NewtonSVC(kernel="precomputed").fit_path(np.eye(8), np.arange(8) % 2, [1.0, 4.0])
+    assert np.isfinite(path.fit_seconds_).all()
+    assert path.n_iter_.sum() == 0
