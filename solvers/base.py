@@ -71,6 +71,7 @@ class Solution:
 REASONS = {
     1: "max_iter was reached: raise it, or tol",
     2: "max_seconds were over: raise them, or tol",
+    4: "rounding ended its progress: scale the samples, or use a smaller C",
     3: "the kernel is not positive definite on these samples: use another one, or a smaller C",
 }
 
@@ -99,8 +100,8 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         training.
     converged_ : bool
     fit_status_ : int
-        0 converged, 1 `max_iter`, 2 `max_seconds`, 3 kernel not positive definite; the largest of the
-        machines.
+        0 converged, 1 `max_iter`, 2 `max_seconds`, 3 kernel not positive definite, 4 ended by rounding; the
+        largest of the machines.
     """
 
     bias: str = "theoretic"

@@ -16,6 +16,7 @@ from solvers.hull import (
     ITERATIONS,
     PAUSED,
     SQUARE_NORM,
+    STALLED,
     SUPPORT,
     TIMEOUT,
     TRACKED,
@@ -78,21 +79,31 @@ class GeometricSVC(KernelSVC):
             epsilon = default_tolerance(rule, hull.diagonal[0], problem.C[0])
         max_iter = np.iinfo(np.int64).max if self.max_iter == -1 else int(self.max_iter)
         for _ in range(REFRESHES):
-            while True:
-                status = self._advance(hull, float(epsilon), max_iter, WORK_BEFORE_PAUSE)
-                if status == FULL:
-                    hull = make_room(hull, cache_bytes)
-                elif status != PAUSED:
-                    break
-                if time.monotonic() > problem.deadline:
-                    status = TIMEOUT
-                    break
+            status, hull = self._descend(hull, float(epsilon), max_iter, cache_bytes, problem.deadline)
             if hull.counts[ITERATIONS] < STEPS_WITHOUT_DRIFT:
                 break
             drift = refresh(hull, problem.deadline)
-            if status != CONVERGED or not drift > 0.1 * epsilon * hull.real[SQUARE_NORM]:
+            is_settled = not drift > 0.1 * epsilon * hull.real[SQUARE_NORM]
+            if is_settled or status not in (CONVERGED, STALLED):
                 break
         return self._solution(hull, status, problem.deadline)
+
+    def _descend(self, hull, epsilon, max_iter, cache_bytes, deadline):
+        """Iterate to the end, and see to room, clock and progress on the way; return status and state."""
+        steps, last = hull.counts[ITERATIONS], np.inf
+        while True:
+            status = self._advance(hull, epsilon, max_iter, WORK_BEFORE_PAUSE)
+            if status == FULL:
+                hull = make_room(hull, cache_bytes)
+            elif status != PAUSED:
+                return status, hull
+            if time.monotonic() > deadline:
+                return TIMEOUT, hull
+            if hull.counts[ITERATIONS] - steps > STEPS_WITHOUT_DRIFT:
+                square_norm = hull.real[SQUARE_NORM]
+                if abs(square_norm - last) < 1e-15 * last:
+                    return STALLED, hull
+                steps, last = hull.counts[ITERATIONS], square_norm
 
     def _solution(self, hull, status, deadline):
         """Describe the point of the hull as a machine with margin 1."""
@@ -102,10 +113,11 @@ class GeometricSVC(KernelSVC):
             support = support[np.argsort(hull.sample[support])]
         alpha, g, label = hull.alpha[support], hull.g[support], hull.label[support]
         n_classes = hull.class_start.size - 1
-        biases = class_biases(self.bias, label, alpha, g, square_norm, n_classes) / square_norm
+        margin = square_norm if square_norm > 0.0 else 1.0  # no margin: the weights stay those of the hull
+        biases = class_biases(self.bias, label, alpha, g, square_norm, n_classes) / margin
         return Solution(
             support=hull.sample[support],
-            alpha=alpha / square_norm,
+            alpha=alpha / margin,
             bias=biases[:1] if n_classes == 2 else biases,
             objective=float(square_norm),
             gap=relative_gap(square_norm, lowest_inner_product(hull, deadline)),
@@ -117,6 +129,8 @@ class GeometricSVC(KernelSVC):
 
 def relative_gap(square_norm, lowest):
     """Bound the relative error of ‖c‖² by the lowest g of all samples: 1 − (max(g_min, 0) / ‖c‖²)²."""
+    if square_norm <= 0.0:
+        return 1.0
     return float(1.0 - (np.clip(lowest, 0.0, square_norm) / square_norm) ** 2)
 
 

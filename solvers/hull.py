@@ -17,8 +17,8 @@ from solvers.kernels import GRAM
 
 DENSE, CSR, VALUES = range(3)  # what X holds: features, sparse features, kernel values
 
-# What a solver says when it returns. The first three are also the `fit_status_` of an estimator.
-CONVERGED, LIMIT, TIMEOUT, NOT_POSITIVE, PAUSED, FULL, GO_ON = range(7)
+# What a solver says when it returns. The first five are also the `fit_status_` of an estimator.
+CONVERGED, LIMIT, TIMEOUT, NOT_POSITIVE, STALLED, PAUSED, FULL, GO_ON = range(8)
 
 # Places in Hull.counts and Hull.real.
 TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK = range(7)
@@ -36,9 +36,7 @@ class Hull(NamedTuple):
     indices: np.ndarray
     data: np.ndarray
     rows: np.ndarray  # (n,) int32
-    class_start: (
-        np.ndarray
-    )  # (classes + 1,) int64: class t is samples class_start[t] … class_start[t + 1] − 1
+    class_start: np.ndarray  # (classes + 1,) int64: class t starts at sample class_start[t]
     inverse_C: np.ndarray  # (n,) or (1,)
     scale: np.ndarray  # (n,) 1 / √k(x, x) when the kernel is normalised, else (0,)
     storage: int

@@ -13,6 +13,7 @@ from solvers.hull import (
     ITERATIONS,
     LIMIT,
     SQUARE_NORM,
+    STALLED,
     SUPPORT,
     TRACKED,
     WORK,
@@ -57,6 +58,7 @@ def minimal_norm_point(hull, epsilon, rule, draws, subset, fair, pair, exponent,
                 continue
 
         # Lines 4–8, for this v, then up to 0.1 · (failed draws) times for support vectors that are violators.
+        before = counts[ITERATIONS]
         for _ in range(1 + failed // 10):
             row_v = row(hull, v)
             u = choose_partner(
@@ -74,6 +76,8 @@ def minimal_norm_point(hull, epsilon, rule, draws, subset, fair, pair, exponent,
             v = lowest_support(g, support, counts[SUPPORT], scratch)
             if g[v] >= threshold:
                 break
+        if counts[ITERATIONS] == before:
+            return STALLED  # nobody lies behind a violator: rounding has the last word
     return LIMIT
 
 

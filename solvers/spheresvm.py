@@ -13,6 +13,7 @@ from solvers.hull import (
     ITERATIONS,
     LIMIT,
     SQUARE_NORM,
+    STALLED,
     SUPPORT,
     TRACKED,
     WORK,
@@ -59,6 +60,7 @@ def enclosing_ball(hull, epsilon, draws, subset, fair, eta, max_iter, budget):
 
         # Lines 5–10, for this v, then up to 0.1 · (failed draws) times for support vectors that are
         # violators.
+        before = counts[ITERATIONS]
         for _ in range(1 + failed // 10):
             row_v = row(hull, v)
             u = choose_partner(MDM, 0.0, v, row_v, g, alpha, diagonal, support, counts[SUPPORT], scratch)
@@ -78,6 +80,8 @@ def enclosing_ball(hull, epsilon, draws, subset, fair, eta, max_iter, budget):
             v = lowest_support(g, support, counts[SUPPORT], scratch)
             if g[v] >= threshold:
                 break
+        if counts[ITERATIONS] == before:
+            return STALLED  # nobody lies behind a violator: rounding has the last word
     return LIMIT
 
 

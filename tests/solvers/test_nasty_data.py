@@ -50,6 +50,26 @@ def test_fit_ends_finite_and_certified(data, C, gamma, solver, multiclass, bias)
         assert model.gap_ <= 1 - (1 - 1e-3) ** 4 + 1e-6
 
 
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    data=nasty(),
+    C=st.sampled_from([1e-6, 1.0, 1e8]),
+    gamma=st.sampled_from([1e-6, 1.0, 1e6]),
+    kernel=st.sampled_from(["linear", "poly", "sigmoid", "imq"]),
+)
+def test_other_kernels_end_finite(data, C, gamma, kernel):
+    """Kernel values up to 10⁷², or not positive definite: the end may be rounding, but it is one."""
+    X, y = data
+    model = MNSVC(C=C, gamma=gamma, kernel=kernel, max_iter=2000, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    assert np.isfinite(model.dual_coef_).all()
+    assert np.isfinite(model.decision_function(X)).all()
+    assert 0 <= model.gap_ <= 1
+    assert model.converged_ == (model.fit_status_ == 0)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_samples_that_contradict_each_other(solver):
     """Each point is in both classes: the least norm is 1/(nC) and no machine can do better than a coin."""
