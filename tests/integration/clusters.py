@@ -14,6 +14,7 @@ import psutil
 
 from orchestrator import load_study
 from orchestrator.execution.certificates import make_certificates
+from tests.orchestrator.classifiers import Constant
 
 CHANGING = ("seconds", "_at", "host", "worker", "attempt", "run_id", "identity", "key", "study", "versions")
 """Endings of columns that two runs of the same trainings may differ in."""
@@ -39,6 +40,19 @@ class Sleepy(ClassifierMixin, BaseEstimator):
     def predict(self, X):
         return np.random.default_rng([self.random_state, int(self.C)]).choice(self.classes_, len(X))
 '''
+
+
+class Hanging(Constant):
+    """Takes its time, whatever its limit."""
+
+    def __init__(self, C=1.0, gamma=1.0, seconds=0.0):
+        super().__init__(C, gamma)
+        self.seconds = seconds
+
+    def fit(self, X, y):
+        if len(X) > 60:  # not when compiling
+            time.sleep(self.seconds)
+        return super().fit(X, y)
 
 
 def free_port() -> int:

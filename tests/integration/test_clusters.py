@@ -1,0 +1,169 @@
+"""What goes wrong on a cluster's side: workers that hang or leave, schedulers that die."""
+
+import signal
+import subprocess
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+
+import psutil
+import pytest
+
+from orchestrator.execution import cluster as cluster_module
+from orchestrator.execution.dask import cluster_executor
+from orchestrator.execution.roster import Terms
+from orchestrator.settings import Cluster
+from tests.integration.clusters import (
+    command,
+    end,
+    free_port,
+    running,
+    sleepy_solver,
+    trainings,
+    wait_for,
+)
+from tests.orchestrator.classifiers import order_for
+
+HANGING = "tests.integration.clusters.Hanging"
+QUICK = "tests.orchestrator.classifiers.Constant"
+
+
+def collect(executor, number, seconds=60):
+    """Wait for so many outcomes."""
+    outcomes = []
+    deadline = time.monotonic() + seconds
+    while len(outcomes) < number:
+        assert time.monotonic() < deadline, f"{len(outcomes)} of {number} outcomes"
+        outcomes += executor.wait(0.5)
+    return outcomes
+
+
+def numbered(order, number):
+    """The same order under another number."""
+    return replace(order, batch=replace(order.batch, number=number))
+
+
+def test_a_worker_that_never_ends_is_restarted_and_another_trains_meanwhile(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster_module, "GRACE_SECONDS", 2.0)
+    slow = {"params": {"seconds": 3600.0}, "max_seconds": 0.5}
+    hanging = numbered(order_for(HANGING, tmp_path, C=(1,), **slow), 1)
+    quick = order_for(QUICK, tmp_path, C=(1,), max_seconds=0.5)
+    with cluster_executor(Cluster(workers=2)) as executor:
+        executor.submit(hanging)
+        executor.submit(numbered(quick, 2))
+        first, second = collect(executor, 2)
+        assert first.order.batch.number == 2
+        assert first.result is not None
+        assert second.lost == "it ran longer than its limit of 3 s"
+        for number in (3, 4):  # both places are there again
+            executor.submit(numbered(quick, number))
+        assert all(outcome.result for outcome in collect(executor, 2))
+        deadline = time.monotonic() + 30
+        while executor.slots < 2:
+            assert time.monotonic() < deadline
+            executor.wait(0.2)
+
+
+def test_a_worker_that_stands_still_is_given_up(tmp_path):
+    order = order_for(HANGING, tmp_path, C=(1,), params={"seconds": 30.0})
+    with cluster_executor(Cluster(workers=1, worker_ttl=1.0)) as executor:
+        executor.submit(order)
+        executor.wait(1.0)
+        (worker,) = (
+            child
+            for child in psutil.Process().children(recursive=True)
+            if "spawn_main" in " ".join(child.cmdline())
+        )
+        worker.send_signal(signal.SIGSTOP)
+        (outcome,) = collect(executor, 1, 25)
+        assert "died" in outcome.lost
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A scheduler, a worker, and the command of a study that keeps it busy for half a minute."""
+    config = sleepy_solver(tmp_path / "config")
+    address = f"tcp://127.0.0.1:{(port := free_port())}"
+    line = command(
+        *("run", "--config-dir", config, "study=s", "datasets=[iris]", "solvers=[sleepy]"),
+        *("solver.sleepy.space.C=[1,2,3,4]", "protocol.outer=4", "protocol.inner=4"),
+        *("cluster=address", f"cluster.address={address}", f"paths.results={tmp_path}"),
+    )
+    dashboard = f"127.0.0.1:{free_port()}"
+    with ExitStack() as stack:
+        scheduler = stack.enter_context(
+            running(
+                command("cluster", "scheduler", "--port", port, "--dashboard", dashboard),
+                tmp_path / "scheduler.log",
+            )
+        )
+        worker = stack.enter_context(
+            running(command("cluster", "worker", address), tmp_path / "worker.log", PYTHONPATH=config)
+        )
+        wait_for(tmp_path / "scheduler.log", "Register worker")
+        yield tmp_path, line, scheduler, worker
+
+
+def stored(folder):
+    try:
+        return len(trainings(folder, "s"))
+    except Exception:
+        return 0
+
+
+def test_a_client_ends_at_once_when_its_scheduler_dies_and_goes_on_later(study):
+    folder, line, scheduler, _ = study
+    with running([*line, "solver.sleepy.seconds=0.3"], log := folder / "run.log") as client:
+        wait_for(log, "dashboard")
+        time.sleep(5)
+        end(scheduler)
+        killed = time.monotonic()
+        assert client.wait(timeout=30) == 1
+        seconds = time.monotonic() - killed
+    assert seconds < 10
+    assert "run the same command to resume" in " ".join(log.read_text().split())
+    before = stored(folder)
+    assert 0 < before < 4 * (4 * 4 + 1)
+    again = [*line, "solver.sleepy.seconds=0.3", "cluster=local", "cluster.workers=2"]
+    done = subprocess.run(again, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert f"{before} found stored" in " ".join(done.stdout.split())
+
+
+def test_a_client_without_workers_waits_and_then_says_so(study):
+    folder, line, _, worker = study
+    line = [*line, "solver.sleepy.seconds=0.3", "cluster.no_workers_timeout=8"]
+    with running(line, log := folder / "run.log") as client:
+        wait_for(log, "dashboard")
+        time.sleep(3)
+        end(worker)
+        assert client.wait(timeout=40) == 1
+    told = " ".join(log.read_text().split())
+    assert "no worker is left; waiting up to 8 s for others to come" in told
+    assert "there has been no worker for 8 s (cluster.no_workers_timeout)" in told
+
+
+def test_an_order_whose_worker_leaves_in_peace_goes_to_another(tmp_path):
+    order = order_for(HANGING, tmp_path, C=(1,), params={"seconds": 6.0})
+    with cluster_executor(Cluster(workers=2)) as executor:
+        executor.submit(order)
+        executor.wait(1.0)
+        (busy,) = (running.seat.address for running in executor._running.values())
+        executor._link._client.retire_workers([busy])
+        (outcome,) = collect(executor, 1, 40)
+        assert outcome.result is not None
+        assert outcome.order.batch.attempt == 1
+
+
+def test_timings_take_a_core_for_each_worker(tmp_path):
+    order = order_for(QUICK, tmp_path, C=(1,), profile="timing")
+    with cluster_executor(Cluster(workers=1), Terms(timing=True)) as executor:
+        (core,) = executor.facts()["cores"]
+        executor.submit(order)
+        assert collect(executor, 1)[0].result is not None
+        (worker,) = (
+            child
+            for child in psutil.Process().children(recursive=True)
+            if "spawn_main" in " ".join(child.cmdline())
+        )
+        assert worker.cpu_affinity() == [core]
