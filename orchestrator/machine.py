@@ -114,13 +114,13 @@ def package_identity(target: str) -> str:
         Dotted path of the class, e.g. `solvers.MNSVC`.
     """
     root = target.split(".", 1)[0]
-    spec = importlib.util.find_spec(root)
     number = getattr(sys.modules.get(root), "__version__", "")
-    return " ".join(part for part in (root, str(number), _source_hash(spec)) if part)
+    return " ".join(part for part in (root, str(number), source_hash(root)) if part)
 
 
-def _source_hash(spec: Any) -> str:
-    """Hash a package's Python sources, tests aside; a single module counts as a package."""
+def source_hash(package: str) -> str:
+    """Hash a package's Python sources, tests aside, without importing it; a module counts as a package."""
+    spec = importlib.util.find_spec(package)
     if spec is None:
         return ""
     folders = [Path(folder) for folder in spec.submodule_search_locations or []]

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,10 @@ from orchestrator.machine import (
     host_facts,
     host_name,
     package_identity,
+    source_hash,
     versions,
 )
+from orchestrator.study import digest
 
 THREAD_LIMITS = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
 """One thread a worker: Dask sets the first three, numba would take every core."""
@@ -35,6 +38,7 @@ def describe(packages: Collection[str]) -> dict[str, Any]:
         folder, which the workers of one host share; `machine` and `cores`: a token of the machine, and the
         cores it could have to itself there; `limits`: the thread limits of the environment.
     """
+    _choose_numba_cache(packages)
     return {
         "software": software(packages),
         "host": host_facts(),
@@ -43,6 +47,17 @@ def describe(packages: Collection[str]) -> dict[str, Any]:
         "cores": physical_cores(),
         "limits": {name: os.environ.get(name) for name in THREAD_LIMITS},
     }
+
+
+def _choose_numba_cache(packages: Collection[str]) -> None:
+    """Keep compiled kernels apart by the sources they come from, on this host, before any is loaded.
+
+    numba looks for changes in the file that holds a kernel only: one that calls an edited kernel of another
+    file would be taken from the cache with the old one inside.
+    """
+    if "NUMBA_CACHE_DIR" not in os.environ and "numba" not in sys.modules:
+        sources = digest([[name, source_hash(name)] for name in sorted(packages)])
+        os.environ["NUMBA_CACHE_DIR"] = str(cache_folder() / "numba" / sources[:16])
 
 
 def software(packages: Collection[str]) -> dict[str, str]:
