@@ -7,14 +7,17 @@ trainings of 20 ms. Trainings sleep, so that cores are not what is measured.
 """
 
 import argparse
+import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+sys.path[0] = str(Path(__file__).parent.parent)  # or benchmarks/solvers.py would hide the package
+
 from distributed import Client, LocalCluster
-from idle_study import idle_settings
 from rich.console import Console
 
+from benchmarks.idle_study import idle_settings
 from orchestrator.execution.dask import DaskExecutor, local_executor
 from orchestrator.preparation import prepare_study
 from orchestrator.progress import Progress

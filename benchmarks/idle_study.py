@@ -14,7 +14,14 @@ def idle_settings(folder: Path, trials: int, workers: int, seconds: float = 0.0)
     study = Study(
         name="idle",
         datasets=(DatasetSpec("iris", "sklearn.datasets.load_iris", {"return_X_y": True}),),
-        arms=(Arm("idle", "classifiers.IdleClassifier", {"seconds": seconds}, {"C": values, "a": values}),),
+        arms=(
+            Arm(
+                "idle",
+                "benchmarks.classifiers.IdleClassifier",
+                {"seconds": seconds},
+                {"C": values, "a": values},
+            ),
+        ),
         search="grid",
         protocol=Protocol(profile="timing"),
     )

@@ -11,6 +11,7 @@ and everything else between a configuration and its tables. Datasets beside scik
 import argparse
 import math
 import os
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from pathlib import Path
 
 for library in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
     os.environ[f"{library}_NUM_THREADS"] = "1"  # before numpy is imported
+sys.path[0] = str(Path(__file__).parent.parent)  # or benchmarks/solvers.py would hide the package
 
 import numpy as np
 from rich.console import Console

@@ -8,13 +8,16 @@ uses a local Dask cluster; the peak resident memory is the client's and the sche
 
 import argparse
 import resource
+import sys
 import tempfile
 import time
 from pathlib import Path
 
-from idle_study import idle_settings
+sys.path[0] = str(Path(__file__).parent.parent)  # or benchmarks/solvers.py would hide the package
+
 from rich.console import Console
 
+from benchmarks.idle_study import idle_settings
 from orchestrator import planning
 from orchestrator.preparation import prepare_study
 from orchestrator.session import run_session

@@ -75,20 +75,30 @@ def gram_bytes(n: int, outer: int) -> int:
 
 
 def squared_distances(A: Any, B: Any, out: NDArray[np.float32]) -> None:
-    """Fill `out` (a, b) with ‖A_i − B_j‖², computed in float64, one product for each block of rows."""
-    if scipy.sparse.issparse(A):
-        lengths_a, lengths_b = (np.asarray(M.multiply(M).sum(axis=1)).ravel() for M in (A, B))
-    else:
-        lengths_a, lengths_b = (np.einsum("ij,ij->i", M, M) for M in (A, B))
+    """Fill `out` (a, b) with ‖A_i − B_j‖² = ‖A_i‖² − 2 A_i·B_j + ‖B_j‖², summed in float64.
+
+    Two more columns, (‖A_i‖², 1) and (1, ‖B_j‖²), make the whole sum one matrix product.
+    """
+    left = _with_columns(A, -2.0, _square_lengths(A), np.ones(A.shape[0]))
+    right = _with_columns(B, 1.0, np.ones(B.shape[0]), _square_lengths(B)).T
     for start in range(0, A.shape[0], _ROWS):
         rows = slice(start, start + _ROWS)
-        product = A[rows] @ B.T
-        product = product.toarray() if scipy.sparse.issparse(product) else product
-        product *= -2.0
-        product += lengths_b
-        product += lengths_a[rows, None]
-        np.maximum(product, 0.0, out=product)
-        out[rows] = product
+        product = left[rows] @ right
+        if scipy.sparse.issparse(product):
+            product = product.toarray()
+        np.maximum(product, 0.0, out=out[rows], casting="same_kind")  # rounding may leave less than nothing
+
+
+def _square_lengths(X: Any) -> NDArray[np.float64]:
+    if scipy.sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+def _with_columns(X: Any, factor: float, *columns: NDArray[np.float64]) -> Any:
+    if scipy.sparse.issparse(X):
+        return scipy.sparse.hstack([factor * X, np.column_stack(columns)], format="csr")
+    return np.column_stack([factor * X, *columns])
 
 
 def _exponential(distances: NDArray[np.float32], gamma: float, out: NDArray[np.float32]) -> None:

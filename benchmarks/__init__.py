@@ -1,0 +1,1 @@
+"""What it costs: scripts that print ratios measured side by side in one run."""
