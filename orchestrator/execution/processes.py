@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from orchestrator.execution import ExecutionError
 from orchestrator.execution.dask_settings import as_environment, dask_settings
 from orchestrator.execution.installation import THREAD_LIMITS
-from orchestrator.execution.tls import Tls
+from orchestrator.execution.tls import Tls, host_and_port
 
 LOOPBACK = "127.0.0.1"
 PORT = 8786
@@ -80,7 +80,7 @@ def worker_command(
         raise ExecutionError(
             f"expected an address such as {expected}://HOST:{PORT}, found {scheduler!r}{hint}"
         )
-    if host is None and not _is_loopback(parts.hostname):
+    if host is None and not _is_loopback(there):
         raise ExecutionError(
             f"the scheduler at {scheduler} is on another host, which has to reach this worker: "
             "give the address of this host with --host"

@@ -95,6 +95,15 @@ def _context(tls: Tls | None) -> ssl.SSLContext:
     return context
 
 
+def host_and_port(address: str) -> tuple[str | None, int | None]:
+    """Split an address such as tls://HOST:PORT; None for what is missing or is no port."""
+    parts = urlsplit(address)
+    try:
+        return parts.hostname, parts.port
+    except ValueError:
+        return parts.hostname, None
+
+
 def why_refused(address: str, tls: Tls | None) -> str:
     """Find out why a scheduler cannot be talked to, after the attempt has failed.
 
@@ -103,7 +112,7 @@ def why_refused(address: str, tls: Tls | None) -> str:
     str
         One sentence: what was found there, and what to do.
     """
-    host, port = urlsplit(address).hostname, urlsplit(address).port
+    host, port = host_and_port(address)
     if not host or not port:
         return f"expected an address such as tls://HOST:8786, found {address!r}; correct cluster.address"
     try:
