@@ -255,7 +255,7 @@ class ClusterExecutor:
         present = self._link.workers()
         if present is None:
             raise ExecutionError(LOST_SCHEDULER)
-        for address in present.keys() - self._asked:
+        for address in sorted(present.keys() - self._asked):
             self._ask(address, *present[address])
         for address in self._asked - present.keys():
             self._forget(address)

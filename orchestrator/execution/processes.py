@@ -69,14 +69,11 @@ def worker_command(
         If the address is none, does not fit the certificates, or belongs to another host while `host` is
         left out.
     """
-    parts = urlsplit(scheduler)
+    scheme, (there, port) = urlsplit(scheduler).scheme, host_and_port(scheduler)
     expected = "tls" if tls else "tcp"
-    if parts.scheme != expected or not parts.hostname or not parts.port:
-        hint = (
-            ""
-            if parts.scheme != "tls" or tls
-            else "; give the worker's certificates with cluster.tls.folder=DIR"
-        )
+    if scheme != expected or not there or not port:
+        lacking = scheme == "tls" and tls is None
+        hint = "; give the worker's certificates with cluster.tls.folder=DIR" if lacking else ""
         raise ExecutionError(
             f"expected an address such as {expected}://HOST:{PORT}, found {scheduler!r}{hint}"
         )
