@@ -24,7 +24,7 @@ PROBE_TRIALS = 4
 """Trainings in a batch of a dataset × arm of which none has finished: the guess may be off a thousandfold."""
 
 MAX_ATTEMPTS = 3
-"""How many workers a path may take down before it is given up; after the first it travels alone."""
+"""How many workers a training may take down before it is given up; after the first it travels alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,9 @@ class WorkQueue:
             self._waiting += 1
 
     def retry(self, batch: Batch) -> list[Path]:
-        """Queue a lost batch's paths again, each alone, so that only a guilty one is lost again.
+        """Queue what a lost batch held again, piece by piece, so that only the guilty piece is lost again.
+
+        A piece is a training, or a whole path if its trainings start from one another.
 
         Returns
         -------
@@ -160,7 +162,8 @@ class WorkQueue:
         """
         if batch.attempt >= MAX_ATTEMPTS and len(batch.paths) == 1:
             return list(batch.paths)
-        self._retries += [(path, batch.attempt + 1) for path in batch.paths]
+        pieces = itertools.chain.from_iterable(map(_pieces, batch.paths))
+        self._retries += [(piece, batch.attempt + 1) for piece in pieces]
         return []
 
     def seconds(self) -> float:
@@ -216,3 +219,7 @@ class WorkQueue:
     def _batch(self, paths: list[Path], attempt: int) -> Batch:
         seconds = sum(self._costs.base_seconds(path, *self._folds) for path in paths)
         return Batch(next(self._numbers), paths[0].dataset, paths[0].solver, tuple(paths), attempt, seconds)
+
+
+def _pieces(path: Path) -> list[Path]:
+    return [path] if path.warm_starts else [path.only([index]) for index in range(len(path))]

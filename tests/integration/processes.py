@@ -33,14 +33,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 
 class Sleepy(ClassifierMixin, BaseEstimator):
-    """Answers at random after a nap; with one value of C it takes its process down, but for small samples."""
+    """Answers at random after a nap; one value of C and one row of stripes together take its process down."""
 
     def __init__(self, C=1.0, seconds=0.02, poison=None, random_state=None):
         self.C, self.seconds, self.poison, self.random_state = C, seconds, poison, random_state
 
     def fit(self, X, y):
         time.sleep(self.seconds)
-        if self.C == self.poison and len(X) > 60:
+        if self.C == self.poison and len(X) > 20 and X[:, -1].max() > 0:  # the warm-up has fewer rows
             os._exit(1)
         self.classes_ = np.unique(y)
         self.n_iter_ = int(self.C)
@@ -52,7 +52,7 @@ class Sleepy(ClassifierMixin, BaseEstimator):
 
 def stripes(n=60):
     x = np.linspace(0, 1, n)
-    return x.reshape(-1, 1), np.where(np.floor(x * 7) % 2 == 0, "black", "white")
+    return np.column_stack([x, x == 0]), np.where(np.floor(x * 7) % 2 == 0, "black", "white")
 '''
 
 

@@ -35,7 +35,7 @@ TRIALS = 2 * OUTER * (INNER * POINTS + 1)
 def arguments(tmp_path):
     """What to run, for about five seconds of work."""
 
-    def arguments(seconds=0.02, **params):
+    def arguments(seconds=0.03, **params):
         config_dir = write_config_dir(tmp_path / "mine", seconds=seconds, **params)
         return ["run", "--config-dir", str(config_dir), *CHOICE]
 
@@ -48,24 +48,26 @@ def stored_rows(folder):
     return {row.key: (row.run_id, row.started_at) for row in trials.itertuples()}
 
 
-def wait_for_rows(folder, more_than=0):
-    def enough():
-        parts = list(store_of(folder).trials_folder.glob("part-*"))
-        return parts and len(store_of(folder).stored()) > more_than
+def parts_of(folder):
+    return set(store_of(folder).trials_folder.glob("part-*"))
 
-    wait_until(enough, "rows to be stored")
+
+def wait_for_rows(folder, before=frozenset()):
+    """Wait for a part file that was not there before."""
+    wait_until(lambda: parts_of(folder) - before, "rows to be stored")
 
 
 def test_killed_ten_times_a_study_ends_with_every_trial_once_and_none_computed_again(tmp_path, arguments):
-    run = arguments(seconds=0.06)
+    run = arguments(seconds=0.08)
     chance = random.Random(0)
     clusters = ["cluster=serial", "cluster.workers=2"]
     stored, grew = {}, 0
     for kill in range(10):
+        before = parts_of(tmp_path)
         with started(tmp_path, *run, clusters[kill % 5 == 4]) as process:
             wait_until(lambda: (tmp_path / "results/small/.lock-holder").exists(), "the run to begin")
             if chance.random() < 0.8:
-                wait_for_rows(tmp_path, more_than=len(stored))
+                wait_for_rows(tmp_path, before)
             time.sleep(chance.uniform(0, 0.3))
             process.kill()
             process.wait()
@@ -112,18 +114,18 @@ def test_a_killed_worker_costs_an_attempt(tmp_path, arguments):
 
 
 def test_a_training_that_kills_its_worker_every_time_is_given_up_and_all_others_are_done(tmp_path, arguments):
-    poisoned = arguments(seconds=0.001, poison=2048)
-    run = svmbench(
-        tmp_path, *poisoned, "datasets=[iris]", "protocol.outer=2", "protocol.inner=2", "cluster.workers=1"
-    )
+    poisoned = arguments(seconds=0.001, poison=8)
+    folds = ["datasets=[stripes]", "protocol.outer=2", "protocol.inner=2"]
+    run = svmbench(tmp_path, *poisoned, *folds, "cluster.workers=1")
     assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    assert "given up after 3 attempts" in plain(run.stdout)
     trials = store_of(tmp_path).trials()
-    # Inner training sets have 38 rows, refits 75; and refits choose any C, so some are poisonous.
-    refits = trials[trials["inner"] == -1]
-    poisonous = refits["param_C"] == 2048
-    assert len(refits) == 2
-    assert set(refits.loc[poisonous, "status"]) <= {"worker_lost"}
-    assert set(trials.loc[trials.index.difference(refits.index[poisonous]), "status"]) == {"ok"}
+    (lost,) = trials[trials["status"] != "ok"].to_dict("records")  # the row is in one of four training sets
+    assert (lost["status"], lost["param_C"], lost["attempt"]) == ("worker_lost", 8, 3)
+    assert "died in the last of 3 attempts" in lost["message"]
+    assert len(trials) == 2 * (2 * POINTS + 1)
+    assert sorted(store_of(tmp_path).results().selections["n_failed"]) == [0, 1]
 
 
 @pytest.mark.parametrize("cluster", ["cluster=serial", "cluster.workers=2"])
@@ -149,7 +151,7 @@ def test_an_interrupted_run_stores_what_it_has_and_says_how_to_go_on(cluster, tm
 
 
 def test_a_second_run_of_the_same_study_is_refused_with_the_name_of_the_first(tmp_path, arguments):
-    run = arguments()
+    run = arguments(seconds=0.5)
     with started(tmp_path, *run, "cluster=serial") as process:
         wait_for_rows(tmp_path)
         second = svmbench(tmp_path, *run, "cluster=serial")

@@ -1,3 +1,5 @@
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -140,35 +142,36 @@ def test_paths_of_a_split_follow_one_another():
 # -- lost workers --------------------------------------------------------------------------------
 
 
-def lose(queue, poisonous):
-    """Run the queue with workers that die of the poisonous paths; return survivors and those given up."""
-    done, given_up, attempts = [], [], {}
+def lose(queue, guilty):
+    """Run the queue with workers that die of one training; return keys done and given up, and attempts."""
+    done, given_up, attempts = [], [], Counter()
     for batch in batches(queue):
-        for lost in batch.paths:
-            attempts[lost] = attempts.get(lost, 0) + 1
-        if poisonous & set(batch.paths):
-            given_up += queue.retry(batch)
+        attempts.update(keys_of(batch))
+        if guilty in keys_of(batch):
+            given_up += [key for path in queue.retry(batch) for key in path.keys]
         else:
-            done += batch.paths
+            done += keys_of(batch)
     return done, given_up, attempts
 
 
-def test_only_the_guilty_path_is_given_up():
-    paths = [path(4, name=str(number)) for number in range(10)]
-    done, given_up, attempts = lose(learnt(*paths), {paths[3]})
-    assert given_up == [paths[3]]
-    assert sorted(done, key=str) == sorted((p for p in paths if p is not paths[3]), key=str)
-    assert attempts[paths[3]] == MAX_ATTEMPTS
-    assert {attempts[p] for p in done} == {2}
+@pytest.mark.parametrize("warm", [False, True])
+def test_only_the_guilty_training_is_given_up_and_what_started_from_it(warm):
+    paths = [path(4, name=str(number), warm=warm) for number in range(10)]
+    guilty = paths[3].keys[1]
+    done, given_up, attempts = lose(learnt(*paths), guilty)
+    assert given_up == (list(paths[3].keys) if warm else [guilty])
+    assert sorted(done + given_up) == sorted(key for path in paths for key in path.keys)
+    assert attempts[guilty] == MAX_ATTEMPTS
+    assert {attempts[key] for key in done} == {2}
 
 
-def test_a_lost_batch_is_tried_again_path_by_path():
-    queue = learnt(path(2, name="a"), path(2, name="b"))
+def test_a_lost_batch_is_tried_again_piece_by_piece():
+    queue = learnt(path(2, name="a"), path(2, name="b", warm=True))
     first = queue.next_batch(1)
-    assert (len(first.paths), first.attempt) == (2, 1)
+    assert (first.n_trials, first.attempt) == (4, 1)
     assert queue.retry(first) == []
-    assert len(queue) == 2
-    assert [(len(batch.paths), batch.attempt) for batch in batches(queue)] == [(1, 2), (1, 2)]
+    assert len(queue) == 3
+    assert [(batch.n_trials, batch.attempt) for batch in batches(queue)] == [(1, 2), (1, 2), (2, 2)]
 
 
 # -- costs ---------------------------------------------------------------------------------------
