@@ -185,7 +185,7 @@ def cluster_executor(
             started = stack.enter_context(_start(cluster))
             client = stack.enter_context(Client(started, timeout=ANSWER_SECONDS))
             _await_worker(client, terms.no_workers_seconds)
-        client.run_on_scheduler(_never_retry)
+        _leave_retries_to_us(client)
         executor = DaskExecutor(client, cluster.kind, terms)
         stack.callback(executor.close)
         if started is not None and cluster.maximum is not None:
@@ -202,11 +202,14 @@ def local_executor(workers: int, memory_gb: float | None = None) -> contextlib.A
 
 def _start(cluster: Cluster) -> Any:
     arguments = cluster_arguments(cluster)
+    if cluster.kind == "local":
+        arguments["silence_logs"] = logging.ERROR
     if cluster.tls is not None:
         # Its files come from the settings in force.
         arguments |= {"protocol": "tls://", "security": Security(require_encryption=True)}
-    if cluster.kind == "local":
-        arguments["silence_logs"] = logging.ERROR
+    elif cluster.kind == "local":
+        # Other users of this host reach loopback too: certificates that live and die with the cluster.
+        arguments |= {"protocol": "tls://", "security": Security.temporary()}
     try:
         started = cluster_class(cluster.kind)(**arguments)
         if cluster.kind in SCALED:
@@ -244,6 +247,16 @@ def _await_worker(client: Client, seconds: float) -> None:
         raise ExecutionError(
             f"the scheduler at {address} had no workers for {seconds:g} s; "
             f"start some with `svmbench cluster worker {address}`"
+        ) from error
+
+
+def _leave_retries_to_us(client: Client) -> None:
+    try:
+        client.run_on_scheduler(_never_retry)
+    except (ImportError, AttributeError) as error:
+        raise ExecutionError(
+            f"the scheduler at {client.scheduler.address} runs without this svmbench "
+            f"({describe_error(error)}); install the same one there"
         ) from error
 
 

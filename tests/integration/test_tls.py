@@ -1,5 +1,6 @@
 """Encrypted links on one host: who has no certificate of the cluster's authority stays out."""
 
+import json
 import subprocess
 import time
 from contextlib import ExitStack
@@ -7,6 +8,8 @@ from contextlib import ExitStack
 import psutil
 import pytest
 
+from orchestrator.execution.dask import local_executor
+from orchestrator.execution.tls import why_refused
 from tests.integration.clusters import (
     certificates,
     command,
@@ -52,8 +55,15 @@ def run(folder, *overrides):
 
 def test_a_study_over_encrypted_links_is_that_of_one_process(cluster, tmp_path):
     address, tls, _ = cluster
-    done, _ = run(tmp_path, f"cluster.address={address}", f"cluster.tls.folder={tls}")
+    links = (f"cluster.address={address}", f"cluster.tls.folder={tls}")
+    done, _ = run(tmp_path, *links, "cluster.performance_report=true")
     assert done.returncode == 0, done.stderr
+    (report,) = tmp_path.glob("s/provenance/*-dask.html")
+    assert "Performance Report" in report.read_text()
+    (log,) = tmp_path.glob("s/logs/*.jsonl")
+    entries = [json.loads(line)["message"] for line in log.read_text().splitlines()]
+    assert sum("joined" in entry for entry in entries) == 2
+    assert "is complete" in entries[-1]
     serial = command("run", *STUDY, "study=serial", "cluster=serial", f"paths.results={tmp_path}")
     subprocess.run(serial, check=True, capture_output=True, timeout=60)
     assert trainings(tmp_path, "s").equals(trainings(tmp_path, "serial"))
@@ -132,9 +142,7 @@ def test_nothing_listens_beyond_loopback(cluster):
     assert listening == {"127.0.0.1"}
 
 
-def test_a_cluster_of_one_s_own_listens_on_loopback_only(tmp_path):
-    from orchestrator.execution.dask import local_executor
-
+def test_a_cluster_of_one_s_own_is_on_loopback_and_closed_to_the_host_s_other_users(tmp_path):
     me = psutil.Process()
 
     def listening():
@@ -146,5 +154,7 @@ def test_a_cluster_of_one_s_own_listens_on_loopback_only(tmp_path):
         }
 
     before = listening()
-    with local_executor(1):
+    with local_executor(1) as executor:
         assert {address.ip for address in listening() - before} == {"127.0.0.1"}
+        address = executor.facts()["scheduler"].replace("tls://", "tcp://")
+        assert "refused a client without a certificate" in why_refused(address, None)
