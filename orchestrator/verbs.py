@@ -50,7 +50,7 @@ def run(request: Request, console: Console) -> None:
     settings = request.settings()
     prepared = prepare_study(settings)
     summary = run_session(settings, prepared, console, request.command)
-    _print_costs(summary, console)
+    _print_costs(summary, console, in_process=settings.cluster.kind == "serial")
     name = settings.study.name
     console.print(Markdown(markdown_summary(load_study(name, settings.paths.results))))
     console.print(f"For the report: svmbench report study={name}", highlight=False)
@@ -134,7 +134,7 @@ def _print_lines(title: str, lines: Sequence[PlanLine], console: Console) -> Non
     console.print(table)
 
 
-def _print_costs(summary: RunSummary, console: Console) -> None:
+def _print_costs(summary: RunSummary, console: Console, in_process: bool) -> None:
     """Say what the run cost, and how much of it went into trainings."""
     console.print(
         f"{summary.trials_run:,} trials run and {summary.trials_stored_before:,} found stored "
@@ -148,6 +148,8 @@ def _print_costs(summary: RunSummary, console: Console) -> None:
         f"({summary.compile_seconds:.1f} s of compilation apart).",
         highlight=False,
     )
+    if in_process:  # the CPU time of trainings cannot be told from the rest
+        return
     orchestration, storing = (
         1000 * seconds / summary.batches
         for seconds in (summary.orchestration_cpu_seconds, summary.storing_cpu_seconds)

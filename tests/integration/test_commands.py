@@ -40,6 +40,7 @@ def test_a_run_ends_with_a_table_its_costs_and_the_way_to_the_report(serial):
     text = plain(run.stdout)
     assert f"{SMALL_TRIALS:,} of {SMALL_TRIALS:,} trials, 0 failed, done" in text
     assert "of their time inside fit and predict" in text
+    assert "batches took" not in text  # of one process nobody can tell
     assert "mnsvm" in text
     assert "svmbench report study=small" in text
     assert len(load_study("small", folder / "results").trials) == SMALL_TRIALS
@@ -51,6 +52,7 @@ def test_any_number_of_workers_gives_the_rows_of_one_process(serial, workers, tm
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     assert "Dask dashboard: http://127.0.0.1:" in run.stdout
+    assert "ms of client and scheduler CPU" in plain(run.stdout)
     pd.testing.assert_frame_equal(comparable(tmp_path), comparable(serial[0]))
     trials = store_of(tmp_path).trials()
     assert len(trials) == SMALL_TRIALS
