@@ -4,12 +4,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hull_reference import exact_square_norm, hull_kernel, hull_weights
 from scipy import sparse
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from solvers import MNSVC, BallSVC, CoreSVC, SphereSVC
 from solvers.stopping import MEB, default_tolerance
+from tests.solvers.hull_reference import exact_square_norm, hull_kernel, hull_weights
 
 KERNELS = {
     "linear": lambda A, B: A @ B.T,
