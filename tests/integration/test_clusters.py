@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from orchestrator.execution import cluster as cluster_module
+from orchestrator.execution import dask as dask_module
 from orchestrator.execution.dask import cluster_executor
 from orchestrator.execution.roster import Terms
 from orchestrator.settings import Cluster
@@ -36,6 +37,12 @@ def collect(executor, number, seconds=60):
         assert time.monotonic() < deadline, f"{len(outcomes)} of {number} outcomes"
         outcomes += executor.wait(0.5)
     return outcomes
+
+
+def worker_processes():
+    """The processes of the workers that this one started."""
+    children = psutil.Process().children(recursive=True)
+    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
 
 
 def numbered(order, number):
@@ -69,11 +76,7 @@ def test_a_worker_that_stands_still_is_given_up(tmp_path):
     with cluster_executor(Cluster(workers=1, worker_ttl=1.0)) as executor:
         executor.submit(order)
         executor.wait(1.0)
-        (worker,) = (
-            child
-            for child in psutil.Process().children(recursive=True)
-            if "spawn_main" in " ".join(child.cmdline())
-        )
+        (worker,) = worker_processes()
         worker.send_signal(signal.SIGSTOP)
         (outcome,) = collect(executor, 1, 25)
         assert "died" in outcome.lost
@@ -161,9 +164,16 @@ def test_timings_take_a_core_for_each_worker(tmp_path):
         (core,) = executor.facts()["cores"]
         executor.submit(order)
         assert collect(executor, 1)[0].result is not None
-        (worker,) = (
-            child
-            for child in psutil.Process().children(recursive=True)
-            if "spawn_main" in " ".join(child.cmdline())
-        )
+        (worker,) = worker_processes()
         assert worker.cpu_affinity() == [core]
+
+
+def test_a_cluster_grows_with_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(dask_module, "ADAPT_INTERVAL", "500ms")
+    order = order_for(HANGING, tmp_path, C=(1,), params={"seconds": 4.0})
+    with cluster_executor(Cluster(workers=1, minimum=1, maximum=2), Terms(most=2)) as executor:
+        assert (executor.slots, executor.facts()["workers"]) == (2, 1)
+        for number in (1, 2):
+            executor.submit(numbered(order, number))
+        assert all(outcome.result for outcome in collect(executor, 2))
+        assert executor.facts()["workers"] == 2
