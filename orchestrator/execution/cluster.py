@@ -37,10 +37,9 @@ ANSWER_SECONDS = 30.0
 GRACE_SECONDS = 60.0
 """What an order may take beyond twice its trainings' time limits: compilation, data, matrices."""
 
-LOST_SCHEDULER = (
-    "the connection to the Dask scheduler was lost; what had finished is stored, "
-    "run the same command to resume"
-)
+RESUME = "what had finished is stored, run the same command to resume"
+
+LOST_SCHEDULER = f"the connection to the Dask scheduler was lost; {RESUME}"
 
 Event = Callable[[], list[Outcome]]
 
@@ -280,10 +279,13 @@ class ClusterExecutor:
         if self._deserted_at is None:
             self._deserted_at = now
         patience = self._terms.no_workers_seconds
+        if self._refused and now - self._deserted_at > min(patience, ANSWER_SECONDS):
+            # A local cluster's own, after an edit of the sources: no better ones will come.
+            raise ExecutionError(f"no worker is left but {next(iter(self._refused.values()))}; {RESUME}")
         if now - self._deserted_at > patience:
             raise ExecutionError(
                 f"there has been no worker for {patience:g} s (cluster.no_workers_timeout); "
-                "start some, and run the same command to resume"
+                f"start some; {RESUME}"
             )
         if not self._warned and now - self._deserted_at > 3 * LOOK_SECONDS:
             self._warned = True

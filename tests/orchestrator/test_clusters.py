@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from orchestrator.execution import ExecutionError, clusters, processes
+from orchestrator.execution import cluster as cluster_module
 from orchestrator.execution.cluster import ClusterExecutor, time_limit
 from orchestrator.execution.dask_settings import as_environment, dask_settings
 from orchestrator.execution.installation import Requirements, describe, software
@@ -92,6 +93,7 @@ class FakeLink:
     def __init__(self, n):
         self.there = {f"w{number}": (f"w{number}", 1) for number in range(n)}
         self.calls = []
+        self.software = {}
 
     def workers(self):
         return dict(self.there)
@@ -99,7 +101,8 @@ class FakeLink:
     def start(self, address, function, arguments, then):
         handle = Mock()  # only its `cancel` is called, and nothing comes of it
         if function is describe:
-            then(Answer(handle, Fate.RETURNED, describe(arguments[0]) | {"cores": [0, 1]}))
+            facts = describe(arguments[0]) | {"cores": [0, 1]}
+            then(Answer(handle, Fate.RETURNED, facts | {"software": facts["software"] | self.software}))
         else:
             self.calls.append((address, then, handle))
         return handle
@@ -161,6 +164,26 @@ def test_a_broken_connection_ends_the_run(tmp_path):
     link.alive = False
     with pytest.raises(ExecutionError, match="run the same command to resume"):
         executor.wait(1)
+
+
+def test_a_run_ends_when_all_its_workers_have_come_to_differ(tmp_path, monkeypatch):
+    link = FakeLink(1)
+    executor = ClusterExecutor(link, "fake")
+    monkeypatch.setattr(cluster_module, "ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(cluster_module, "LOOK_SECONDS", 0.01)
+    executor.submit(orders(tmp_path, 1)[0])
+    link.answer("w0", Fate.DIED)
+    executor.wait(1)
+    link.software = {"python": "2.7"}
+    with pytest.raises(
+        ExecutionError, match=r"no worker is left but worker w0 has other software: python 2.7"
+    ):
+        collect_nothing(executor)
+
+
+def collect_nothing(executor):
+    for _ in range(100):
+        assert executor.wait(0.05) == []
 
 
 def test_what_a_worker_cannot_run_ends_the_run_with_the_reason(tmp_path):
