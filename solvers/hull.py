@@ -197,12 +197,12 @@ def _storage(X, kernel):
     if sparse.issparse(X):
         indptr = X.indptr.astype(np.int64, copy=False)
         indices = X.indices.astype(np.int32, copy=False)
-        return CSR, np.empty((0, 0), X.dtype), indptr, _writeable(indices), _writeable(X.data)
+        return CSR, np.empty((0, 0), X.dtype), indptr, writeable(indices), writeable(X.data)
     storage = VALUES if kernel.kind == GRAM else DENSE
-    return storage, _writeable(X), np.empty(0, np.int64), no_index, np.empty(0, X.dtype)
+    return storage, writeable(X), np.empty(0, np.int64), no_index, np.empty(0, X.dtype)
 
 
-def _writeable(array):
+def writeable(array):
     """View a read-only array (a memory map, say) as writeable.
 
     Numba would compile everything once more for it. Nothing in this package writes to it.

@@ -4,14 +4,15 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
-from solvers.base import KernelSVC, Solution, check_choice, check_count, check_number, sort_by_class
+from solvers.base import KernelSVC, Solution, check_choice, check_count, check_number
 from solvers.block_path import method_names
+from solvers.fitted_path import FittedPath
 from solvers.kernels import GRAM, kernel_block
+from solvers.newton_gram import MAX_STEPS, fit_path
 from solvers.newton_machine import FEATURE_ROWS, solve_machine
-from solvers.newton_path import NewtonPath, path_by_machines
-from solvers.path import MAX_STEPS, fit_path
+from solvers.newton_path import path_by_machines
+from solvers.path_input import check_ascending, check_path_input, sort_trusted_labels
 
 STOPPED_BY = {1: "max_iter", 2: "max_seconds", 3: "stalled"}
 # With at most this many features the kernel's rank is small enough to do without a Gram matrix.
@@ -203,13 +204,13 @@ class NewtonSVC(KernelSVC):
 
         Returns
         -------
-        NewtonPath
+        solvers.fitted_path.FittedPath
         """
         started = time.perf_counter()
         self._validate_params()
-        Cs = _check_ascending(Cs)
-        X, y = self._check_path_input(X, y)
-        classes, rows, class_start = _sort_by_class(y)
+        Cs = check_ascending(Cs)
+        X, y = check_path_input(self, X, y)
+        classes, rows, class_start = sort_trusted_labels(y)
         kernel, source = self._resolve_kernel(X)
         bias = 0.0 if self.bias == "none" else 1.0
         at_once = self.multiclass == "all_at_once" and classes.size > 2
@@ -223,36 +224,6 @@ class NewtonSVC(KernelSVC):
         else:
             solution = path_by_machines(source, kernel, *training_set, at_once, bias, **self._limits())
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
-        return NewtonPath(self, solution, kernel, X)
-
-    def _check_path_input(self, X, y):
-        if self.kernel != "precomputed":
-            return validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
-        X, y = np.asarray(X), np.asarray(y)
-        if X.dtype not in (np.float64, np.float32) or X.shape != (y.size, y.size) or y.ndim != 1:
-            raise ValueError(
-                f"fit_path with kernel='precomputed' needs a float Gram matrix of shape {(y.size, y.size)}, "
-                f"samples × samples; got shape {X.shape}, {X.dtype}"
-            )
-        return X, y
-
-
-def _sort_by_class(y):
-    """`solvers.base.sort_by_class`, trusting labels whose type says that they are classes.
-
-    Its look at their values takes longer than a small training.
-    """
-    if y.dtype.kind not in "biuUS":
-        return sort_by_class(y)
-    classes, codes = np.unique(y, return_inverse=True)
-    if classes.size < 2:
-        return sort_by_class(y)
-    rows = np.argsort(codes, kind="stable").astype(np.int32)
-    return classes, rows, np.concatenate(([0], np.cumsum(np.bincount(codes))))
-
-
-def _check_ascending(Cs):
-    Cs = np.ascontiguousarray(Cs, dtype=np.float64)
-    if Cs.ndim != 1 or Cs.size == 0 or not (Cs[0] > 0 and np.all(np.diff(Cs) > 0) and np.isfinite(Cs[-1])):
-        raise ValueError(f"Cs must be ascending finite numbers > 0; got {Cs.tolist()}")
-    return Cs
+        converged = solution.gaps.max(axis=1) <= self.tol
+        methods = [method_names(bits) for bits in np.bitwise_or.reduce(solution.outcomes, axis=1)]
+        return FittedPath(self, solution, converged, methods, kernel, X)

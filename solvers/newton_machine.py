@@ -13,7 +13,8 @@ from solvers.blas import one_blas_thread
 from solvers.block_path import LOW_RANK, block_path, certified_gap
 from solvers.feature_path import feature_path
 from solvers.kernels import GRAM, kernel_block, kernel_diagonal
-from solvers.path import MAX_STEPS, cut_block
+from solvers.newton_gram import MAX_STEPS
+from solvers.path_blocks import cut_block
 
 # Below this many rows a Gram block costs less than asking for kernel columns one by one.
 FEATURE_ROWS = 500

@@ -1,0 +1,89 @@
+"""What `fit_path` gives back."""
+
+import numpy as np
+from sklearn.utils.validation import check_array
+
+from solvers.kernels import GRAM, kernel_block
+from solvers.path_blocks import groups_of
+
+BLOCK_VALUES = 1 << 22
+
+
+class FittedPath:
+    """The machines of a `fit_path` for every C.
+
+    Parameters
+    ----------
+    estimator : KernelSVC
+        That `fit_path` was called on.
+    solution : PathSolution
+    converged : bool ndarray of shape (n_C,)
+    fit_status : sequence of length n_C
+    kernel : solvers.kernels.Kernel
+    X : {ndarray, CSR}
+        Training samples, or their precomputed Gram matrix.
+
+    Attributes
+    ----------
+    Cs_ : ndarray of shape (n_C,)
+    classes_ : ndarray of shape (n_classes,)
+    n_iter_, n_kernel_evals_, n_support_ : int ndarrays of shape (n_C,)
+        As a fitted estimator has them; `n_support_` is the number of support vectors of any machine.
+    sv_share_ : ndarray of shape (n_C,)
+        Mean over the machines of support vectors / samples.
+    converged_ : bool ndarray of shape (n_C,)
+    objective_ : ndarray of shape (n_C,)
+        ``||c||²`` summed over the machines.
+    duality_gap_ : ndarray of shape (n_C,)
+        The largest certified gap of a machine.
+    fit_status_ : sequence of length n_C
+        As a fitted estimator has it.
+    fit_seconds_ : ndarray of shape (n_C,)
+        Wall seconds of the whole path, shared out by counted work.
+    """
+
+    def __init__(self, estimator, solution, converged, fit_status, kernel, X):
+        sizes = np.diff(solution.class_start)[groups_of(solution.classes.size, solution.at_once)].sum(axis=1)
+        self.Cs_ = solution.Cs
+        self.classes_ = solution.classes
+        self.n_iter_ = solution.iterations.sum(axis=1)
+        self.n_kernel_evals_ = solution.evaluations
+        self.n_support_ = solution.n_support
+        self.sv_share_ = (solution.supports / sizes).mean(axis=1)
+        self.objective_ = solution.norm2s.sum(axis=1)
+        self.duality_gap_ = solution.gaps.max(axis=1)
+        self.converged_ = converged
+        self.fit_status_ = fit_status
+        self.fit_seconds_ = solution.seconds
+        self._kernel = kernel
+        self._callable = estimator.kernel if callable(estimator.kernel) else None
+        if kernel.kind == GRAM and self._callable is None:
+            self._solution, self._vectors = solution, None
+        else:
+            self._solution, kept = solution.on_used_rows()
+            self._vectors = X[kept]
+
+    def predict_path(self, X):
+        """Predict labels for every C.
+
+        Parameters
+        ----------
+        X : {array-like, CSR} of shape (n_test, n_features), or (n_test, n_train) if precomputed
+
+        Returns
+        -------
+        labels : ndarray of shape (n_C, n_test)
+        """
+        if self._vectors is None:
+            return self._solution.predict_path(np.asarray(X))
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+        step = max(1, BLOCK_VALUES // max(1, self._vectors.shape[0]))
+        blocks = [X[a : a + step] for a in range(0, X.shape[0], step)]
+        return np.concatenate(
+            [self._solution.predict_path(self._kernel_to(block)) for block in blocks], axis=1
+        )
+
+    def _kernel_to(self, X):
+        if self._callable is not None:
+            return np.asarray(self._callable(X, self._vectors), dtype=np.float64)
+        return kernel_block(X, self._vectors, self._kernel)
