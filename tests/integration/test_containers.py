@@ -16,8 +16,8 @@ from tests.integration.clusters import command, free_port, trainings
 ROOT = Path(__file__).parents[2]
 PROJECT = "svmbenchtest"
 STUDY = (
-    *("study=s", "datasets=[digits]", "solvers=[libsvm_l1]", "protocol.outer=3", "protocol.inner=3"),
-    *("search.space.C=[1,4,16,64]", "search.space.gamma=[0.01,0.02,0.03,0.04,0.05,0.06]"),
+    *("study=s", "datasets=[digits]", "solvers=[libsvm_l1]", "protocol.outer=4", "protocol.inner=4"),
+    *("search.space.C=[1,2,4,8,16,32,64,128]", "search.space.gamma=[0.01,0.02,0.04,0.08,0.16,0.32]"),
 )
 
 
@@ -125,7 +125,7 @@ def test_a_study_on_three_containers_survives_the_death_of_one(cluster, tmp_path
             assert time.monotonic() - started < 120, log.read_text()
             time.sleep(0.5)
             log.write_text(docker("logs", client))
-        time.sleep(5)
+        time.sleep(2)
         labels = ("project=" + PROJECT, "service=worker")
         filters = [word for label in labels for word in ("--filter", f"label=com.docker.compose.{label}")]
         workers = docker("ps", "--quiet", *filters).split()
@@ -142,5 +142,5 @@ def test_a_study_on_three_containers_survives_the_death_of_one(cluster, tmp_path
     serial = command("run", *STUDY, "study=serial", "cluster=serial", f"paths.results={tmp_path}")
     subprocess.run(serial, check=True, capture_output=True, timeout=200)
     mine = trainings(tmp_path, "s")
-    assert len(mine) == 3 * (3 * 24 + 1)
+    assert len(mine) == 4 * (4 * 48 + 1)
     assert mine.equals(trainings(tmp_path, "serial"))
