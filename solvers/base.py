@@ -139,7 +139,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         at_once = self.multiclass == "all_at_once" and n_classes > 2
         groups = [range(n_classes)] if at_once else pairs_of(n_classes)
         starts = self._starts(rows, class_start, len(groups))
-        seed = _seed(self.random_state) if hasattr(self, "random_state") else 0
+        seed = random_seed(self.random_state) if hasattr(self, "random_state") else 0
         limit = getattr(self, "max_seconds", None)
         end = np.inf if limit is None else started + limit
         solutions, members = [], []
@@ -418,7 +418,7 @@ def _without(rows, class_start, dropped, classes):
     return rows[kept], np.concatenate(([0], np.cumsum(sizes)))
 
 
-def _seed(random_state):
+def random_seed(random_state):
     """Make a whole number of what scikit-learn accepts as a random state."""
     if isinstance(random_state, Integral):
         return int(random_state)

@@ -77,7 +77,7 @@ class GeometricSVC(KernelSVC):
         epsilon = self.tol
         if epsilon == "auto":
             epsilon = default_tolerance(rule, hull.diagonal[0], problem.C[0])
-        max_iter = np.iinfo(np.int64).max if self.max_iter == -1 else int(self.max_iter)
+        max_iter = self._iteration_limit()
         for _ in range(REFRESHES):
             status, hull = self._descend(hull, float(epsilon), max_iter, cache_bytes, problem.deadline)
             if hull.counts[ITERATIONS] < STEPS_WITHOUT_DRIFT:
@@ -87,6 +87,9 @@ class GeometricSVC(KernelSVC):
             if is_settled or status not in (CONVERGED, STALLED):
                 break
         return self._solution(hull, status, problem.deadline)
+
+    def _iteration_limit(self):
+        return int(np.iinfo(np.int64).max) if self.max_iter == -1 else int(self.max_iter)
 
     def _descend(self, hull, epsilon, max_iter, cache_bytes, deadline):
         """Iterate to the end, and see to room, clock and progress on the way; return status and state."""

@@ -1,10 +1,14 @@
 """Minimal Norm SVM (Strack 2013, chapter 4): the point of the hull that is closest to the origin."""
 
+import time
+
 import numpy as np
 from numba import njit
 
+from solvers.base import random_seed
 from solvers.cache import row
 from solvers.draws import find_violator
+from solvers.fitted_path import FittedPath
 from solvers.geometric import GeometricSVC
 from solvers.hull import (
     CONVERGED,
@@ -19,7 +23,11 @@ from solvers.hull import (
     WORK,
     interruption,
 )
+from solvers.kernels import GRAM, kernel_block
+from solvers.minimal_norm_block import Rules
+from solvers.minimal_norm_path import Course, path_by_machines, path_from_gram
 from solvers.pairs import PAIRS, choose_partner, lowest_support
+from solvers.path_input import check_ascending, check_path_input, sort_trusted_labels
 from solvers.stopping import RULES, violation_threshold
 from solvers.weights import move_weight
 
@@ -181,6 +189,66 @@ class MNSVC(GeometricSVC):
         self.warm_start = warm_start
         self.probability = probability
         self.random_state = random_state
+
+    def fit_path(self, X, y, Cs):
+        """Train for every C of an ascending path, each from the solution before it.
+
+        The same algorithm as `fit` with ``warm_start=True`` and one C after the other, hence within `tol` of
+        the same machines, in a fraction of the time: kernel values are read from one Gram matrix, or one of
+        each machine, wherever that fits into `cache_size`. The estimator itself is not fitted; `max_seconds`
+        and `probability` are not heeded. Values of a precomputed Gram matrix are not checked for NaN.
+
+        Parameters
+        ----------
+        X : {array-like, CSR} of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
+            A precomputed Gram matrix is read fastest when it is C-contiguous float32 and its rows are sorted
+            by class.
+        y : array-like of shape (n_samples,)
+        Cs : array-like of shape (n_C,)
+            Ascending.
+
+        Returns
+        -------
+        solvers.fitted_path.FittedPath
+        """
+        started = time.perf_counter()
+        self._validate_params()
+        Cs = check_ascending(Cs)
+        X, y = check_path_input(self, X, y)
+        classes, rows, class_start = sort_trusted_labels(y)
+        kernel, source = self._resolve_kernel(X)
+        course = Course(
+            Cs=Cs,
+            at_once=self.multiclass == "all_at_once" and classes.size > 2,
+            bias=0.0 if self.bias == "none" else 1.0,
+            tol=self.tol,
+            rules=self._rules(),
+            seed=random_seed(self.random_state),
+        )
+        memory = 1e6 * self.cache_size
+        if kernel.kind == GRAM or 8.0 * rows.size**2 <= memory:
+            K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
+            solution = path_from_gram(K, classes, rows, class_start, course)
+        else:
+            solution = path_by_machines(
+                source, kernel, classes, rows, class_start, course, memory, self._solve
+            )
+        solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
+        status = solution.outcomes.max(axis=1)
+        return FittedPath(self, solution, status == CONVERGED, status.tolist(), kernel, X)
+
+    def _rules(self):
+        return Rules(
+            stopping=RULES[self.stopping],
+            draws=int(self.draws),
+            subset=int(self.subset),
+            fair=self.sampling == "fair",
+            pair=PAIRS[self.pair],
+            exponent=float(self.pair_exponent),
+            eta=float(self.eta),
+            average_bias=self.bias == "average",
+            max_iter=self._iteration_limit(),
+        )
 
     def _advance(self, hull, epsilon, max_iter, budget):
         return minimal_norm_point(

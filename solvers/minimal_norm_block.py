@@ -1,0 +1,260 @@
+"""MNSVM on one dense block of the hull problem, for one C after the other.
+
+The iteration is that of `solvers.mnsvm.minimal_norm_point`. Here every kernel value is at hand and g is kept
+for every sample in float64, so that a draw is a look-up, and a step is two passes over the block's columns in
+loops that LLVM vectorises (`solvers.pair_steps` says how). When C changes, g changes by the diagonal alone.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from solvers.block_path import change_ridge, refresh
+from solvers.draws import draw_tracked, random_below, scan_tracked
+from solvers.hull import CONVERGED, LIMIT, NOT_POSITIVE, STALLED
+from solvers.pair_steps import INDEX_BITS, LARGEST, VALUE_BITS, float_bits, ordered_key
+from solvers.pairs import IMDM, MDM
+from solvers.stopping import violation_threshold
+
+FIRST_EPSILON = 0.5  # of the multi-scale approximation (Algorithm 5)
+REFRESHES = 3  # of g from the kernel, when rounding has moved it
+STEPS_WITHOUT_DRIFT = 1000  # rounding moves g by 10⁻¹⁶ a step
+TINY = np.finfo(np.float64).tiny
+
+
+class Outcomes(NamedTuple):
+    """What becomes of the trainings of some machines, for every C."""
+
+    norm2s: np.ndarray  # (n_machines, n_C)
+    gaps: np.ndarray  # (n_machines, n_C)
+    steps: np.ndarray  # (n_machines, n_C) int64
+    statuses: np.ndarray  # (n_machines, n_C) int64, of those of `solvers.hull`
+    supports: np.ndarray  # (n_machines, n_C) int64
+    evaluations: np.ndarray  # (n_machines, n_C) int64
+    biases: np.ndarray  # (n_machines, n_C, classes of a machine): y_t·b of each
+
+
+def new_outcomes(n_machines, n_C, n_members):
+    """Allocate them."""
+    shape = (n_machines, n_C)
+    return Outcomes(
+        norm2s=np.empty(shape),
+        gaps=np.empty(shape),
+        steps=np.empty(shape, dtype=np.int64),
+        statuses=np.empty(shape, dtype=np.int64),
+        supports=np.empty(shape, dtype=np.int64),
+        evaluations=np.empty(shape, dtype=np.int64),
+        biases=np.empty((*shape, n_members)),
+    )
+
+
+class Rules(NamedTuple):
+    """Parameters of `MNSVC` as numbers, for numba."""
+
+    stopping: int
+    draws: int
+    subset: int
+    fair: bool
+    pair: int
+    exponent: float
+    eta: float
+    average_bias: bool
+    max_iter: int
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def best_partner(pair, exponent, g, alpha, h_v, diagonal, v):
+    """Return u with α_u > 0 and g_u > g_v by the rule of `solvers.pairs.choose_partner`, or −1."""
+    g_v, diagonal_v = g[v], diagonal[v]
+    best = np.int64(0)
+    if pair == IMDM:
+        for i in range(g.size):
+            ahead = max(g[i] - g_v, 0.0)
+            square_distance = max(diagonal_v + diagonal[i] - 2.0 * h_v[i], TINY)
+            beta = min(ahead / square_distance, alpha[i])
+            gain = beta * (2.0 * ahead - beta * square_distance)
+            best = max(best, (float_bits(gain) & VALUE_BITS) | np.int64(i))
+    elif pair == MDM:
+        for i in range(g.size):
+            gain = max(g[i] - g_v, 0.0) if alpha[i] > 0.0 else 0.0
+            best = max(best, (float_bits(gain) & VALUE_BITS) | np.int64(i))
+    else:
+        for i in range(g.size):
+            square_distance = max(diagonal_v + diagonal[i] - 2.0 * h_v[i], TINY)
+            gain = max(g[i] - g_v, 0.0) / square_distance ** (0.5 * exponent)
+            gain = gain if alpha[i] > 0.0 else 0.0
+            best = max(best, (float_bits(gain) & VALUE_BITS) | np.int64(i))
+    return best & INDEX_BITS if best > INDEX_BITS else np.int64(-1)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def shift(g, alpha, h_v, h_u, beta):
+    """``g += beta (h_v - h_u)``; return the support vector with the smallest g: the next to be tuned."""
+    lowest = LARGEST
+    for i in range(g.size):
+        x = g[i] + beta * (np.float64(h_v[i]) - np.float64(h_u[i]))
+        g[i] = x
+        key = ordered_key(x, np.int64(i))
+        lowest = min(lowest, key if alpha[i] > 0.0 else LARGEST)
+    return lowest & INDEX_BITS
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def descend(H, diagonal, inverse_C, class_start, alpha, g, norm2, epsilon, rules, max_iter, state):
+    """Algorithms 4 and 5 from a hull point, as in `solvers.mnsvm.minimal_norm_point`.
+
+    Parameters
+    ----------
+    H : array (m, m), float32 or float64, C-contiguous
+        ``(y_i·y_j)(k(x_i, x_j) + bias)``.
+    diagonal : array (m,)
+        Diagonal of ``H`` plus ``inverse_C``.
+    inverse_C : float
+    class_start : int64 array (classes + 1,)
+        Where each class starts among the m samples.
+    alpha, g : arrays (m,), float64, changed in place
+    norm2 : float
+    epsilon : float
+    rules : Rules
+    max_iter : int
+        What is left of its limit.
+    state : uint64 array (1,)
+        Of the random numbers.
+
+    Returns
+    -------
+    norm2 : float
+    steps : int
+    status : int
+        Of those of `solvers.hull`.
+    """
+    m = g.size
+    lowest = shift(g, alpha, H[0], H[0], 0.0)
+    current = max(epsilon, FIRST_EPSILON)
+    steps, looked_at, last = 0, 0, np.inf
+    while steps < max_iter:
+        if norm2 <= 0.0:
+            return norm2, steps, NOT_POSITIVE
+        if steps - looked_at > STEPS_WITHOUT_DRIFT:
+            if abs(norm2 - last) < 1e-15 * last:
+                return norm2, steps, STALLED
+            looked_at, last = steps, norm2
+
+        threshold = violation_threshold(rules.stopping, current, norm2, diagonal[0])
+        if rules.draws < m:
+            v, failed = draw_tracked(g, threshold, rules.draws, rules.subset, rules.fair, state, class_start)
+        else:
+            v, failed = scan_tracked(g, threshold, random_below(state, m), rules.subset)
+        if v < 0:
+            v = lowest
+            if g[v] >= threshold:
+                if current <= epsilon:
+                    return norm2, steps, CONVERGED
+                current = max(epsilon, 0.5 * current)
+                continue
+
+        before = steps
+        for _ in range(1 + failed // 10):
+            u = best_partner(rules.pair, rules.exponent, g, alpha, H[v], diagonal, v)
+            if u < 0:
+                break
+            ahead = g[u] - g[v]
+            square_distance = max(diagonal[v] + diagonal[u] - 2.0 * H[v, u], TINY)
+            beta = min(rules.eta * ahead / square_distance, alpha[u])
+            norm2 += beta * (beta * square_distance - 2.0 * ahead)
+            alpha[v] += beta
+            alpha[u] = alpha[u] - beta if beta < alpha[u] else 0.0
+            g[v] += beta * inverse_C
+            g[u] -= beta * inverse_C
+            lowest = shift(g, alpha, H[v], H[u], beta)
+            steps += 1
+            v = lowest
+            if g[v] >= threshold:
+                break
+        if steps == before:
+            return norm2, steps, STALLED  # nobody lies behind a violator: rounding has the last word
+    return norm2, steps, LIMIT
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def block_biases(class_start, alpha, g, norm2, average, biases):
+    """Write y_t·b of every class t to `biases`: what `solvers.bias.class_biases` does, before scaling."""
+    n_classes = biases.size
+    slack = np.zeros(n_classes)
+    size = np.zeros(n_classes)
+    total = np.sum(alpha)
+    for t in range(n_classes):
+        own = 0.0
+        for i in range(class_start[t], class_start[t + 1]):
+            if alpha[i] > 0.0:
+                own += alpha[i]
+                slack[t] += norm2 - g[i]
+                size[t] += 1.0
+        biases[t] = own - (total - own) / (n_classes - 1)
+    if not average:
+        return
+    if n_classes == 2:  # (5.24) averages over both classes
+        mean = (slack[0] - slack[1]) / (size[0] + size[1])
+        biases[0] += mean
+        biases[1] -= mean
+    else:
+        biases += slack / np.maximum(size, 1.0)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def minimal_norm_path(
+    H, class_start, Cs, epsilons, bias, rules, state, weights, norm2s, gaps, steps, statuses, biases
+):
+    """Solve one block for every C, the first from a random sample, each other from the solution before it.
+
+    Parameters
+    ----------
+    H, class_start, rules, state
+        As in `descend`.
+    Cs, epsilons : arrays (n_C,)
+    bias : {0.0, 1.0}
+        What was added to the kernel.
+    weights : array (n_C, m)
+        Receives the weights of margin 1, ``α / ||c||²``.
+    norm2s, gaps, steps, statuses, biases : arrays (n_C,) or (n_C, classes)
+        Receive what `Outcomes` holds of one machine.
+    """
+    m = H.shape[0]
+    alpha, g = np.zeros(m), np.empty(m)
+    alpha[random_below(state, m)] = 1.0
+    own = np.empty(m)
+    for i in range(m):
+        own[i] = H[i, i]
+    ridge = np.full(m, 1.0 / Cs[0])
+    norm2 = refresh(H, ridge, alpha, g)
+    since_refresh = 0
+    for k in range(Cs.size):
+        previous, ridge = ridge, np.full(m, 1.0 / Cs[k])
+        norm2 = change_ridge(previous, ridge, alpha, g, norm2)
+        diagonal = own + ridge
+        epsilon = epsilons[k]
+        steps[k] = 0
+        for _ in range(REFRESHES):
+            left = rules.max_iter - steps[k]
+            norm2, taken, statuses[k] = descend(
+                H, diagonal, ridge[0], class_start, alpha, g, norm2, epsilon, rules, left, state
+            )
+            steps[k] += taken
+            since_refresh += taken
+            if since_refresh < STEPS_WITHOUT_DRIFT:
+                break
+            drifted = g.copy()
+            norm2 = refresh(H, ridge, alpha, g)
+            since_refresh = 0
+            is_settled = np.max(np.abs(g - drifted)) <= 0.1 * epsilon * norm2
+            if is_settled or (statuses[k] != CONVERGED and statuses[k] != STALLED):
+                break
+        norm2 = np.dot(alpha, g)
+        norm2s[k] = norm2
+        share = min(max(np.min(g), 0.0), norm2) / norm2 if norm2 > 0.0 else 0.0
+        gaps[k] = 1.0 - share * share
+        margin = norm2 if norm2 > 0.0 else 1.0  # no margin: the weights stay those of the hull
+        weights[k] = alpha / margin
+        block_biases(class_start, alpha, g, norm2, rules.average_bias, biases[k])
+        biases[k] *= bias / margin
