@@ -161,7 +161,7 @@ def descend(H, diagonal, inverse_C, class_start, alpha, g, norm2, epsilon, rules
                 continue
 
         before = steps
-        for _ in range(1 + failed // 10):
+        for _ in range(min(1 + failed // 10, max_iter - steps)):
             u = best_partner(rules.pair, rules.exponent, g, alpha, H[v], diagonal, v)
             if u < 0:
                 break

@@ -67,7 +67,7 @@ def minimal_norm_point(hull, epsilon, rule, draws, subset, fair, pair, exponent,
 
         # Lines 4–8, for this v, then up to 0.1 · (failed draws) times for support vectors that are violators.
         before = counts[ITERATIONS]
-        for _ in range(1 + failed // 10):
+        for _ in range(min(1 + failed // 10, max_iter - before)):
             row_v = row(hull, v)
             u = choose_partner(
                 pair, exponent, v, row_v, g, alpha, diagonal, support, counts[SUPPORT], scratch
