@@ -6,7 +6,6 @@
 Times are CPU seconds of one thread without compilation; those that are compared are measured in turns, in one
 process.
 """
-# ruff: noqa: E402 (the number of threads is read when the libraries are imported)
 
 import os
 
