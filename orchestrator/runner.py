@@ -309,6 +309,7 @@ class Runner:
         cpu = time.thread_time()
         self._store.append(self._buffer)
         self.summary.storing_cpu_seconds += time.thread_time() - cpu
+        log.info("stored %d trials", sum(map(len, self._buffer)))
         self._buffer = []
         self._parts += 1
         if self._parts % COMPACT_EVERY == 0:
