@@ -22,7 +22,8 @@ REFRESHES = 3  # of g from the kernel, when rounding has moved it
 STEPS_IN_VAIN = 1000  # that leave ||c||² as it was: rounding has the last word
 ROUNDING = 3.4e-16  # a step adds at most three roundings of the largest entry to g
 DRIFT = 0.005  # of g that is let pass, as a share of ε ||c||²
-# Samples outside this margin are left out at first, when that leaves less than this share of the block.
+# After so many steps a sample, those outside this margin are left out, if less than this share remains.
+STEPS_BEFORE_SHRINKING = 3
 MARGIN = 0.1
 SHRINK_BELOW = 0.9
 SHRINKINGS = 4
@@ -192,7 +193,7 @@ def descend_shrunk(H, diagonal, ridge, class_start, alpha, g, norm2, epsilon, ru
     m = g.size
     steps = 0
     for _ in range(SHRINKINGS):
-        left = min(max_iter - steps, 3 * m)
+        left = min(max_iter - steps, STEPS_BEFORE_SHRINKING * m)
         norm2, taken, status = descend(
             H, diagonal, ridge[0], class_start, alpha, g, norm2, epsilon, rules, left, state
         )
