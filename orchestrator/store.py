@@ -395,6 +395,8 @@ def _unified_schema(schemas: list[pa.Schema]) -> pa.Schema:
 
 
 def _as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    if table.schema.equals(schema):
+        return table
     columns = [
         table[field.name].cast(field.type)
         if field.name in table.column_names
