@@ -4,13 +4,14 @@
 
 Both train on the same outer and inner folds, scale to [0, 1] on training rows, search the same 8 × 8 grid
 by mean inner accuracy, refit and score. CPU seconds; compilation apart; ours include scheduling, storing
-and everything else between a configuration and its tables. Datasets beside scikit-learn's own are read from
+and everything else between a configuration and its tables. The peak memory is the process's so far. Datasets beside scikit-learn's own are read from
 --data as NAME.libsvm.xz. `letter` runs one outer fold unless --outer-folds says otherwise.
 """
 
 import argparse
 import math
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -47,6 +48,7 @@ class Measured:
 
     seconds: float
     scores: list[float]
+    peak_gib: float = 0.0
 
     @property
     def mean(self) -> float:
@@ -88,7 +90,8 @@ def measure_ours(dataset: str, solver: str, overrides: list[str], n_outer: int) 
             summary = runner.run()
             seconds = time.process_time() - cpu - summary.compile_seconds
         outer = store.results().outer
-        return Measured(seconds, outer["score"].tolist()), prepared
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        return Measured(seconds, outer["score"].tolist(), peak), prepared
 
 
 def measure_sklearn(prepared: Prepared, dataset: str, n_outer: int) -> Measured:
@@ -128,6 +131,7 @@ def main() -> None:
         "solver",
         "outer folds",
         "ours, CPU s",
+        "peak GiB",
         "scikit-learn, CPU s",
         "ratio",
         "accuracy ours",
@@ -144,7 +148,7 @@ def main() -> None:
             ours, prepared = measure_ours(dataset, solver, overrides, n_outer)
             if peer is None and not options.without_sklearn:
                 peer = measure_sklearn(prepared, dataset, n_outer)
-            row = [dataset, solver, str(n_outer), f"{ours.seconds:.2f}"]
+            row = [dataset, solver, str(n_outer), f"{ours.seconds:.2f}", f"{ours.peak_gib:.1f}"]
             accuracy = f"{100 * ours.mean:.2f} ± {100 * ours.se:.2f}"
             if peer is None:
                 row += ["", "", accuracy, ""]
