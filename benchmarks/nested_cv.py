@@ -4,8 +4,9 @@
 
 Both train on the same outer and inner folds, scale to [0, 1] on training rows, search the same 8 × 8 grid
 by mean inner accuracy, refit and score. CPU seconds; compilation apart; ours include scheduling, storing
-and everything else between a configuration and its tables. The peak memory is the process's so far. Datasets beside scikit-learn's own are read from
---data as NAME.libsvm.xz. `letter` runs one outer fold unless --outer-folds says otherwise.
+and everything else between a configuration and its tables. Peak memory is that of the process so far.
+Datasets beside scikit-learn's own are read from --data as NAME.libsvm.xz. `letter` runs one outer fold
+unless --outer-folds says otherwise.
 """
 
 import argparse
