@@ -69,7 +69,8 @@ def test_precomputed_and_callable_equal_rbf(iris, solver):
     gram = solver(**{**params, "kernel": "precomputed"}).fit(K[np.ix_(train, train)], y[train])
     called = solver(**{**params, "kernel": lambda A, B: rbf_kernel(A, B, gamma=2.0)}).fit(X[train], y[train])
     d = gram.decision_function(K[np.ix_(test, train)])
-    assert_allclose(called.decision_function(X[test]), d, rtol=1e-9)
+    # The last bits of two products of other shapes differ, and with them steps of a solver stopped at 1e-6.
+    assert_allclose(called.decision_function(X[test]), d, rtol=1e-4, atol=1e-4)
     assert_allclose(named.decision_function(X[test]), d, atol=1e-3 if solver in (MNSVC, CoreSVC) else 0.2)
     assert gram.n_features_in_ == train.size
     assert gram.support_vectors_.shape[0] == 0
