@@ -15,7 +15,7 @@ import dask
 from distributed import Adaptive, Client, Future, KilledWorker, Security, performance_report
 
 from orchestrator.execution import ExecutionError
-from orchestrator.execution.cluster import ClusterExecutor
+from orchestrator.execution.cluster import LOST_SCHEDULER, ClusterExecutor
 from orchestrator.execution.clusters import cluster_arguments, cluster_class, first_workers
 from orchestrator.execution.dask_settings import CONNECT_SECONDS, dask_settings
 from orchestrator.execution.link import Answer, Fate
@@ -180,13 +180,17 @@ def cluster_executor(
         started = None
         if cluster.kind == "address":
             client = stack.enter_context(_connect(str(cluster.address), cluster.tls))
-            _await_worker(client, ANSWER_SECONDS)
+            patience = ANSWER_SECONDS
         else:
             started = stack.enter_context(_start(cluster))
             client = stack.enter_context(Client(started, timeout=ANSWER_SECONDS))
-            _await_worker(client, terms.no_workers_seconds)
-        _leave_retries_to_us(client)
-        executor = DaskExecutor(client, cluster.kind, terms)
+            patience = terms.no_workers_seconds
+        try:
+            _await_worker(client, patience)
+            _leave_retries_to_us(client)
+            executor = DaskExecutor(client, cluster.kind, terms)
+        except OSError as error:
+            raise ExecutionError(LOST_SCHEDULER) from error
         stack.callback(executor.close)
         if started is not None and cluster.maximum is not None:
             _adapt(started, cluster.minimum, cluster.maximum, executor)
