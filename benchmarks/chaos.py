@@ -147,7 +147,7 @@ def disturb(folder: Path, n_faults: int, chance: random.Random) -> tuple[Counter
     recomputed = 0
     try:
         while not theatre.tend():
-            time.sleep(chance.uniform(0.5, 4.0))  # a client takes seconds to start
+            time.sleep(chance.uniform(0.5, 3.0))  # a client takes seconds to start
             if sum(faults.values()) < n_faults:
                 faults[theatre.strike(chance)] += 1
             rows = stored_rows(folder)
