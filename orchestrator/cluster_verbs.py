@@ -8,7 +8,7 @@ from rich.console import Console
 from orchestrator.config import compose_settings
 from orchestrator.execution import processes
 from orchestrator.execution.certificates import make_certificates
-from orchestrator.execution.tls import Tls, read_tls
+from orchestrator.execution.tls import Tls, is_loopback, read_tls
 from orchestrator.settings import Cluster, ConfigError, cluster_settings, folders
 
 
@@ -25,10 +25,12 @@ def run_action(options: argparse.Namespace, console: Console) -> None:
             _certs(options, console)
         case "scheduler":
             cluster, tls, _ = _cluster(options, "scheduler")
+            _warn_of_strangers(options.host, tls)
             command = processes.scheduler_command(options.host, options.port, options.dashboard, tls)
             processes.run_scheduler(command, processes.process_environment(cluster.worker_ttl, tls))
         case "worker":
             cluster, tls, cache = _cluster(options, "worker")
+            _warn_of_strangers(options.host, tls)
             command = processes.worker_command(
                 options.address, options.host, cluster.workers or 1, cluster.memory, tls
             )
@@ -44,6 +46,15 @@ def _certs(options: argparse.Namespace, console: Console) -> None:
         "whoever holds a pair may run code on the cluster. Keep ca.key off the hosts.",
         highlight=False,
     )
+
+
+def _warn_of_strangers(host: str | None, tls: Tls | None) -> None:
+    if tls is None and host is not None and not is_loopback(host):
+        Console(stderr=True).print(
+            f"Nothing is encrypted: whoever reaches {host} can run code on it. "
+            "Make certificates with `svmbench cluster certs DIR` and give them with cluster.tls.folder=DIR.",
+            highlight=False,
+        )
 
 
 def _cluster(options: argparse.Namespace, role: str) -> tuple[Cluster, Tls | None, Path]:

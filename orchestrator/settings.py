@@ -9,7 +9,7 @@ import platformdirs
 from sklearn.metrics import get_scorer_names
 
 from orchestrator.arms import build_arms
-from orchestrator.execution.tls import Tls, read_tls
+from orchestrator.execution.tls import Tls, is_loopback, read_tls
 from orchestrator.resolve import ResolveError, did_you_mean, resolve
 from orchestrator.study import Arm, DatasetSpec, Protocol, Study
 
@@ -171,7 +171,8 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
             _whole(f"cluster.{key}", count, 1, problems)
     for key in ("memory", "worker_ttl", "no_workers_timeout"):
         _positive(f"cluster.{key}", node[key], problems)
-    tls, found = read_tls(node["tls"], "client")
+    # A cluster that is started here has one pair on all its sides, and the scheduler's may serve.
+    tls, found = read_tls(node["tls"], "client" if kind == "address" else "scheduler")
     problems += found
     if kind == "address":
         problems += _address_problems(node["address"], tls, bool(found))
@@ -179,8 +180,13 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
         problems.append(
             f"cluster={kind} needs to know how many: cluster.workers=N or cluster.adapt.maximum=N"
         )
-    if kind == "ssh" and len(node["hosts"]) < 2:
-        problems.append("cluster=ssh needs hosts, the scheduler's first: cluster.hosts=[HOST,HOST,…]")
+    if kind == "ssh":
+        problems += _ssh_problems(node["hosts"], tls, bool(found))
+    if kind == "kubernetes" and tls is not None:
+        problems.append(
+            "cluster=kubernetes cannot hand out certificates; start `svmbench cluster scheduler` and "
+            "`worker` in pods that have them, and use cluster=address"
+        )
     return Cluster(
         kind=kind,
         workers=workers,
@@ -195,6 +201,17 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
         performance_report=bool(node["performance_report"]),
         options=dict(node["options"] or {}),
     )
+
+
+def _ssh_problems(hosts: Sequence[str], tls: Tls | None, broken: bool) -> Iterator[str]:
+    if len(hosts) < 2:
+        yield "cluster=ssh needs hosts, the scheduler's first: cluster.hosts=[HOST,HOST,…]"
+    if tls is None and not broken and not all(map(is_loopback, hosts)):
+        yield (
+            "cluster=ssh opens ports to its hosts' network, through which anybody could run code there; "
+            "make certificates (svmbench cluster certs DIR --host HOST), copy ca.pem, scheduler.pem and "
+            "scheduler.key to the same place on every host, and give it with cluster.tls.folder=DIR"
+        )
 
 
 def _address_problems(address: Any, tls: Tls | None, broken: bool) -> Iterator[str]:

@@ -140,7 +140,7 @@ def test_every_cluster_can_be_chosen(kind):
         "address": ["cluster.address=tcp://127.0.0.1:8786"],
         "slurm": ["cluster.workers=2"],
         "kubernetes": ["cluster.adapt.maximum=2"],
-        "ssh": ["cluster.hosts=[head,node]"],
+        "ssh": ["cluster.hosts=[localhost,localhost]"],
     }
     assert load_settings([*overrides, *needs.get(kind, ())]).cluster.kind == kind
 

@@ -3,11 +3,14 @@
 import importlib
 import importlib.util
 import os
+import shlex
+import socket
 from typing import Any
 
 import psutil
 
 from orchestrator.execution import ExecutionError
+from orchestrator.execution.dask_settings import as_environment, dask_settings
 from orchestrator.execution.installation import THREAD_LIMITS
 from orchestrator.settings import Cluster
 
@@ -42,6 +45,21 @@ def cluster_class(kind: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
+_PRELOADS = {
+    "local": {"worker": "uninterrupted"},
+    "ssh": {"scheduler": "leash", "nanny": "leash"},
+}
+"""Modules of this room that the processes of a kind of cluster import first."""
+
+
+def preloads(kind: str) -> dict[str, list[str]]:
+    """Return Dask's settings for the modules that the processes of a kind of cluster import first."""
+    return {
+        f"distributed.{process}.preload": [f"orchestrator.execution.{module}"]
+        for process, module in _PRELOADS.get(kind, {}).items()
+    }
+
+
 def cluster_arguments(cluster: Cluster) -> dict[str, Any]:
     """Return the keyword arguments for `cluster_class`, links apart."""
     return _ARGUMENTS[cluster.kind](cluster)
@@ -68,11 +86,13 @@ def _local(cluster: Cluster) -> dict[str, Any]:
 
 def _slurm(cluster: Cluster) -> dict[str, Any]:
     options = dict(cluster.options)
-    limits = [f"export {name}={value}" for name, value in THREAD_LIMITS.items()]
+    environment = THREAD_LIMITS | as_environment(dask_settings(cluster.worker_ttl))
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
     if cluster.memory is not None:
         options["memory"] = f"{cluster.memory}GB"
+    options = {"shared_temp_directory": os.getcwd()} | options  # jobs start there, so they see it
     return options | {
-        "job_script_prologue": [*limits, *options.get("job_script_prologue", [])],
+        "job_script_prologue": [*exports, *options.get("job_script_prologue", [])],
         "scheduler_options": {"dashboard_address": _LOOPBACK} | options.get("scheduler_options", {}),
         "worker_extra_args": ["--dashboard-address", _LOOPBACK, *options.get("worker_extra_args", [])],
     }
@@ -80,19 +100,27 @@ def _slurm(cluster: Cluster) -> dict[str, Any]:
 
 def _ssh(cluster: Cluster) -> dict[str, Any]:
     options = dict(cluster.options)
-    worker: dict[str, Any] = {
-        "nthreads": 1,
-        "n_workers": cluster.workers or 1,
-        "dashboard_address": _LOOPBACK,
-    }
+    both: dict[str, Any] = {"dashboard_address": _LOOPBACK}
+    if cluster.tls is not None:
+        both["protocol"] = "tls"  # a worker knows its own address only by this spelling
+    worker = both | {"nthreads": 1, "n_workers": cluster.workers or 1}
+    scheduler = both | {"host": _address_of(cluster.hosts[0])}
     if cluster.memory is not None:
         worker["memory_limit"] = f"{cluster.memory}GiB"
     return {
         "hosts": list(cluster.hosts),
         "worker_options": worker | options.pop("worker_options", {}),
-        "scheduler_options": {"dashboard_address": _LOOPBACK} | options.pop("scheduler_options", {}),
+        "scheduler_options": scheduler | options.pop("scheduler_options", {}),
         **options,
     }
+
+
+def _address_of(host: str) -> str | None:
+    """Return the address a host has for this one; None, for Dask to choose, if only SSH knows the name."""
+    try:
+        return socket.gethostbyname(host)
+    except OSError:
+        return None
 
 
 def _kubernetes(cluster: Cluster) -> dict[str, Any]:

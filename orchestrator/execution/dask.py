@@ -10,13 +10,14 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import dask
 from distributed import Adaptive, Client, Future, KilledWorker, Security, performance_report
 
 from orchestrator.execution import ExecutionError
 from orchestrator.execution.cluster import LOST_SCHEDULER, ClusterExecutor
-from orchestrator.execution.clusters import cluster_arguments, cluster_class, first_workers
+from orchestrator.execution.clusters import cluster_arguments, cluster_class, first_workers, preloads
 from orchestrator.execution.dask_settings import CONNECT_SECONDS, dask_settings
 from orchestrator.execution.link import Answer, Fate
 from orchestrator.execution.roster import Terms
@@ -41,10 +42,13 @@ class DaskLink:
     Parameters
     ----------
     client : distributed.Client
+    kind : str
+        The configured kind of cluster.
     """
 
-    def __init__(self, client: Client):
+    def __init__(self, client: Client, kind: str):
         self._client = client
+        self._kind = kind
         self._group = f"batch-{uuid.uuid4().hex[:8]}"
         self._number = 0
         self._names: dict[str, str] = {}
@@ -57,7 +61,12 @@ class DaskLink:
     @property
     def dashboard(self) -> str:
         """Address of the dashboard, or an empty string."""
-        return str(self._client.dashboard_link or "")
+        link = str(self._client.dashboard_link or "")
+        if link and self._kind in ("slurm", "ssh"):  # where Dask takes loopback for the scheduler's address
+            parts = urlsplit(link)
+            link = parts._replace(netloc=f"127.0.0.1:{parts.port}").geturl()
+            return f"{link} on {parts.hostname}" if self._kind == "ssh" else link
+        return link
 
     @property
     def alive(self) -> bool:
@@ -148,7 +157,7 @@ class DaskExecutor(ClusterExecutor):
     """
 
     def __init__(self, client: Client, kind: str, terms: Terms | None = None):
-        super().__init__(DaskLink(client), kind, terms)
+        super().__init__(DaskLink(client, kind), kind, terms)
 
 
 @contextlib.contextmanager
@@ -173,9 +182,7 @@ def cluster_executor(
     terms = terms or Terms()
     with contextlib.ExitStack() as stack:
         # Threads are limited through the environment, which the workers' processes inherit.
-        settings = dask_settings(cluster.worker_ttl, cluster.tls)
-        if cluster.kind == "local":
-            settings["distributed.worker.preload"] = ["orchestrator.execution.uninterrupted"]
+        settings = dask_settings(cluster.worker_ttl, cluster.tls) | preloads(cluster.kind)
         stack.enter_context(dask.config.set(settings))
         started = None
         if cluster.kind == "address":
@@ -205,15 +212,9 @@ def local_executor(workers: int, memory_gb: float | None = None) -> contextlib.A
 
 
 def _start(cluster: Cluster) -> Any:
-    arguments = cluster_arguments(cluster)
+    arguments = cluster_arguments(cluster) | _encryption(cluster)
     if cluster.kind == "local":
         arguments["silence_logs"] = logging.ERROR
-    if cluster.tls is not None:
-        # Its files come from the settings in force.
-        arguments |= {"protocol": "tls://", "security": Security(require_encryption=True)}
-    elif cluster.kind == "local":
-        # Other users of this host reach loopback too: certificates that live and die with the cluster.
-        arguments |= {"protocol": "tls://", "security": Security.temporary()}
     try:
         started = cluster_class(cluster.kind)(**arguments)
         if cluster.kind in SCALED:
@@ -221,6 +222,19 @@ def _start(cluster: Cluster) -> Any:
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         raise ExecutionError(f"cluster={cluster.kind} did not start: {describe_error(error)}") from error
     return started
+
+
+def _encryption(cluster: Cluster) -> dict[str, Any]:
+    """Return the arguments by which a cluster's links are encrypted."""
+    if cluster.tls is not None:
+        security = Security(require_encryption=True)  # its files come from the settings in force
+    elif cluster.kind in ("local", "slurm"):
+        # Others reach loopback and a shared network too: certificates that live and die with the cluster.
+        security = Security.temporary()
+    else:
+        return {}
+    protocol = {} if cluster.kind == "ssh" else {"protocol": "tls://"}  # SSH's is among both sides' options
+    return {"security": security} | protocol
 
 
 def _connect(address: str, tls: Tls | None) -> Client:

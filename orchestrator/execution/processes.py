@@ -1,6 +1,5 @@
 """Start a scheduler or a worker of one's own cluster, with our settings in place of Dask's many flags."""
 
-import ipaddress
 import os
 import signal
 import subprocess
@@ -14,7 +13,7 @@ from urllib.parse import urlsplit
 from orchestrator.execution import ExecutionError
 from orchestrator.execution.dask_settings import as_environment, dask_settings
 from orchestrator.execution.installation import THREAD_LIMITS
-from orchestrator.execution.tls import Tls, host_and_port
+from orchestrator.execution.tls import Tls, host_and_port, is_loopback
 
 LOOPBACK = "127.0.0.1"
 PORT = 8786
@@ -77,7 +76,7 @@ def worker_command(
         raise ExecutionError(
             f"expected an address such as {expected}://HOST:{PORT}, found {scheduler!r}{hint}"
         )
-    if host is None and not _is_loopback(there):
+    if host is None and not is_loopback(there):
         raise ExecutionError(
             f"the scheduler at {scheduler} is on another host, which has to reach this worker: "
             "give the address of this host with --host"
@@ -96,13 +95,6 @@ def process_environment(worker_ttl: float, tls: Tls | None, cache: Path | None =
     settings = as_environment(dask_settings(worker_ttl, tls))
     places = {} if cache is None else {"SVMBENCH_CACHE": str(cache.resolve())}
     return {**os.environ, **THREAD_LIMITS, **settings, **places}
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def run_scheduler(command: list[str], environment: Mapping[str, str]) -> None:

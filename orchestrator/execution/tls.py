@@ -1,5 +1,6 @@
 """Who may talk to whom: the certificates of this side of a link, and why a link was refused."""
 
+import ipaddress
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -102,6 +103,14 @@ def host_and_port(address: str) -> tuple[str | None, int | None]:
         return parts.hostname, parts.port
     except ValueError:
         return parts.hostname, None
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this host itself has such a name or address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def why_refused(address: str, tls: Tls | None) -> str:
