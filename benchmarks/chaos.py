@@ -168,7 +168,8 @@ def main() -> None:
             f"batches finished but not stored when their client ended: at most "
             f"{max(map(len, lost.values()), default=0)} of one client, together {trials:,} trials"
         )
-        print(f"rows: {len(rows):,}; columns that differ from the undisturbed run: {differing or 'none'}")
+        print(f"rows: {len(rows):,}, by status {dict(rows['status'].value_counts())}")
+        print(f"columns that differ from the undisturbed run: {differing or 'none'}")
         sys.exit(bool(recomputed or differing or sum(faults.values()) < options.faults))
 
 

@@ -34,7 +34,7 @@ class SmallBatches(WorkQueue):
 
     def next_batch(self, slots):
         lane = next((lane for lane in self._lanes.values() if lane), None)
-        return self._batch([self._take(lane, TRAININGS)], attempt=1) if lane else None
+        return self._batch([self._take(lane, TRAININGS)]) if lane else None
 
 
 def main() -> None:

@@ -264,6 +264,7 @@ class Runner:
         self._costs.observe(
             batch.dataset, batch.solver, batch.base_seconds, result.busy_seconds - result.compile_seconds
         )
+        self._queue.finished(batch, result.busy_seconds)
         self.summary.busy_seconds += result.busy_seconds
         self.summary.training_seconds += result.training_seconds
         self.summary.compile_seconds += result.compile_seconds
@@ -272,7 +273,7 @@ class Runner:
     def _take_lost(self, outcome: Outcome) -> None:
         batch = outcome.order.batch
         log.warning("batch %d of %s × %s: %s", batch.number, batch.dataset, batch.solver, outcome.lost)
-        given_up = self._queue.retry(batch)
+        given_up = self._queue.retry(batch, outcome.seconds)
         ending = f"given up after {batch.attempt} attempts" if given_up else "trying again"
         self._progress.note(f"{batch.dataset} × {batch.solver}: {outcome.lost}; {ending}")
         if given_up:

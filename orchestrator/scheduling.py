@@ -6,9 +6,11 @@ that a task's overhead vanishes, and the dearest work starts first, so that no l
 
 import heapq
 import itertools
+from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from orchestrator.accidents import Accidents, Losses
 from orchestrator.study import REFIT, Path
 
 TARGET_SECONDS = 2.0
@@ -22,9 +24,6 @@ BATCHES_LEFT = 8
 
 PROBE_TRIALS = 4
 """Trainings in a batch of a dataset × arm of which none has finished: the guess may be off a thousandfold."""
-
-MAX_ATTEMPTS = 3
-"""How many workers a training may take down before it is given up; after the first it travels alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +108,8 @@ class Batch:
         1, and one more each time a worker was lost with the batch.
     base_seconds : float
         Its cost by sizes alone.
+    losses : Losses
+        The workers lost so far.
     """
 
     number: int
@@ -117,6 +118,7 @@ class Batch:
     paths: tuple[Path, ...]
     attempt: int
     base_seconds: float
+    losses: Losses = field(default_factory=Losses)
 
     @property
     def n_trials(self) -> int:
@@ -124,24 +126,36 @@ class Batch:
         return sum(map(len, self.paths))
 
 
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What has lost its worker, and is to be tried alone: a training, or a path of dependent ones."""
+
+    path: Path
+    attempt: int
+    losses: Losses
+
+
 class WorkQueue:
     """Waiting paths, dearest first, handed out in batches.
 
     Paths of one dataset × arm stay together, in the order of their splits, so that a worker slices and
-    scales a split's rows once. Refits go first: they end a search and free its memory.
+    scales a split's rows once. Refits go first: they end a search and free its memory. What has lost a
+    worker of its own waits until all else is done, for it may take down more.
     """
 
     def __init__(self, costs: CostModel, outer: int, inner: int):
         self._costs = costs
         self._folds = (outer, inner)
         self._lanes: dict[tuple[str, str], list[tuple[int, int, Path]]] = {}
-        self._retries: list[tuple[Path, int]] = []
+        self._accidents = Accidents()
+        self._pieces: deque[_Piece] = deque()
+        self._suspects: deque[_Piece] = deque()
         self._order = itertools.count()
         self._numbers = itertools.count(1)
         self._waiting = 0
 
     def __len__(self) -> int:
-        return self._waiting + len(self._retries)
+        return self._waiting + len(self._pieces) + len(self._suspects)
 
     def add(self, paths: Iterable[Path]) -> None:
         """Queue paths for their first attempt."""
@@ -150,20 +164,30 @@ class WorkQueue:
             heapq.heappush(lane, (0 if path.inner == REFIT else 1, next(self._order), path))
             self._waiting += 1
 
-    def retry(self, batch: Batch) -> list[Path]:
-        """Queue what a lost batch held again, piece by piece, so that only the guilty piece is lost again.
+    def finished(self, batch: Batch, seconds: float) -> None:
+        """Tell that a batch has kept a worker busy for so long and has finished."""
+        self._accidents.observe(seconds, batch.losses)
 
-        A piece is a training, or a whole path if its trainings start from one another.
+    def retry(self, batch: Batch, seconds: float) -> list[Path]:
+        """Queue what a batch held whose worker was lost after `seconds`, or give it up.
+
+        A batch is divided, so that only the guilty piece is lost again. A piece is a training, or a whole
+        path if its trainings start from one another.
 
         Returns
         -------
         list of Path
-            The paths that have used up their attempts and are not queued.
+            The paths that have taken down too many workers and are not queued.
         """
-        if batch.attempt >= MAX_ATTEMPTS and len(batch.paths) == 1:
-            return list(batch.paths)
-        pieces = itertools.chain.from_iterable(map(_pieces, batch.paths))
-        self._retries += [(piece, batch.attempt + 1) for piece in pieces]
+        pieces = [piece for path in batch.paths for piece in _pieces(path)]
+        if len(pieces) > 1:
+            losses = Losses(shared=1 / len(pieces))
+            self._pieces += [_Piece(piece, batch.attempt + 1, losses) for piece in pieces]
+            return []
+        losses = batch.losses.another(seconds)
+        if not self._accidents.explain(losses):
+            return pieces
+        self._suspects.append(_Piece(pieces[0], batch.attempt + 1, losses))
         return []
 
     def seconds(self) -> float:
@@ -173,19 +197,18 @@ class WorkQueue:
             for lane in self._lanes.values()
             if lane
         )
-        return lanes + sum(self._costs.seconds(path, *self._folds) for path, _ in self._retries)
+        pieces = itertools.chain(self._pieces, self._suspects)
+        return lanes + sum(self._costs.seconds(piece.path, *self._folds) for piece in pieces)
 
     def next_batch(self, slots: int) -> Batch | None:
         """Take the next batch for one of `slots` workers, or None when nothing waits.
 
         Towards the end batches shrink, so that all workers finish together.
         """
-        if self._retries:
-            path, attempt = self._retries.pop(0)
-            return self._batch([path], attempt)
         lanes = [lane for lane in self._lanes.values() if lane]
-        if not lanes:
-            return None
+        if self._pieces or not lanes:
+            alone = self._pieces or self._suspects
+            return self._retrial(alone.popleft()) if alone else None
         lane = max(lanes, key=self._urgency)
         share = self.seconds() / (BATCHES_LEFT * slots)
         target = min(TARGET_SECONDS, max(LEAST_SECONDS, share))
@@ -197,7 +220,7 @@ class WorkQueue:
         while lane and (not paths or len(lane[0][2]) <= room):
             paths.append(self._take(lane, room))
             room -= len(paths[-1])
-        return self._batch(paths, attempt=1)
+        return self._batch(paths)
 
     def _training_seconds(self, path: Path) -> float:
         return self._costs.seconds(path, *self._folds) / len(path)
@@ -216,9 +239,13 @@ class WorkQueue:
         refit, _, path = lane[0]
         return refit == 0, self._costs.seconds(path, *self._folds)
 
-    def _batch(self, paths: list[Path], attempt: int) -> Batch:
+    def _batch(self, paths: list[Path]) -> Batch:
         seconds = sum(self._costs.base_seconds(path, *self._folds) for path in paths)
-        return Batch(next(self._numbers), paths[0].dataset, paths[0].solver, tuple(paths), attempt, seconds)
+        first = paths[0]
+        return Batch(next(self._numbers), first.dataset, first.solver, tuple(paths), 1, seconds)
+
+    def _retrial(self, piece: _Piece) -> Batch:
+        return replace(self._batch([piece.path]), attempt=piece.attempt, losses=piece.losses)
 
 
 def _pieces(path: Path) -> list[Path]:

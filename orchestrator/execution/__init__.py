@@ -12,11 +12,12 @@ class ExecutionError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of an order: its result, or the reason why its worker was lost with it."""
+    """The end of an order: its result, or the reason why its worker was lost with it, and after how long."""
 
     order: WorkOrder
     result: BatchResult | None
     lost: str = ""
+    seconds: float = 0.0
 
 
 class Executor(Protocol):

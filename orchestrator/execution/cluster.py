@@ -62,7 +62,11 @@ class _Running:
     order: WorkOrder
     seat: Seat
     handle: Handle
-    deadline: float
+    started_at: float
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started_at
 
 
 class ClusterExecutor:
@@ -186,7 +190,7 @@ class ClusterExecutor:
             (pickle.dumps(order), seat.name, seat.core),
             lambda answer: self._events.put(partial(self._ended, number, answer)),
         )
-        self._running[number] = _Running(order, seat, handle, time.monotonic() + time_limit(order))
+        self._running[number] = _Running(order, seat, handle, time.monotonic())
         seat.orders.add(number)
 
     def _ended(self, number: int, answer: Answer) -> list[Outcome]:
@@ -207,7 +211,7 @@ class ClusterExecutor:
         self._drop(number)
         if answer.fate is Fate.DIED:
             self._forget(seat.address)
-            return [Outcome(order, None, lost=f"its worker {seat.address} died")]
+            return [Outcome(order, None, f"its worker {seat.address} died", running.seconds)]
         if answer.value is None:
             self._waiting.appendleft(order)
             self._sender.send(order, seat, self._events.put)
@@ -262,7 +266,7 @@ class ClusterExecutor:
             # A death is told at once; whoever is still not told to have died has left in peace.
             if now - self._left_at.get(running.seat.address, now) > 2 * LOOK_SECONDS:
                 self._give_back(number)
-            elif now > running.deadline:
+            elif running.seconds > time_limit(running.order):
                 self._stop(number)
         self._mind_desertion(now)
 
@@ -337,7 +341,8 @@ class ClusterExecutor:
         self._left_at[address] = time.monotonic()
         self._link.restart(address)
         lost = f"it ran longer than its limit of {time_limit(order):g} s"
-        self._events.put(lambda: [Outcome(order, None, lost=lost)])
+        outcome = Outcome(order, None, lost, running.seconds)
+        self._events.put(lambda: [outcome])
 
 
 def time_limit(order: WorkOrder) -> float:

@@ -2,12 +2,14 @@
 
 import os
 import random
+import re
 import signal
 import time
 
 import psutil
 import pytest
 
+from orchestrator.accidents import LEAST, MOST
 from tests.integration.processes import (
     kill_group,
     plain,
@@ -119,11 +121,12 @@ def test_a_training_that_kills_its_worker_every_time_is_given_up_and_all_others_
     run = svmbench(tmp_path, *poisoned, *folds, "cluster.workers=1")
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
-    assert "given up after 3 attempts" in plain(run.stdout)
+    (attempts,) = map(int, re.findall(r"given up after (\d+) attempts", plain(run.stdout)))
+    assert LEAST <= attempts <= MOST
     trials = store_of(tmp_path).trials()
     (lost,) = trials[trials["status"] != "ok"].to_dict("records")  # the row is in one of four training sets
-    assert (lost["status"], lost["param_C"], lost["attempt"]) == ("worker_lost", 8, 3)
-    assert "died in the last of 3 attempts" in lost["message"]
+    assert (lost["status"], lost["param_C"], lost["attempt"]) == ("worker_lost", 8, attempts)
+    assert f"died in the last of {attempts} attempts" in lost["message"]
     assert len(trials) == 2 * (2 * POINTS + 1)
     assert sorted(store_of(tmp_path).results().selections["n_failed"]) == [0, 1]
 

@@ -1,12 +1,13 @@
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestrator.accidents import LEAST, MOST
 from orchestrator.scheduling import (
     LEAST_SECONDS,
-    MAX_ATTEMPTS,
     PROBE_TRIALS,
     TARGET_SECONDS,
     CostModel,
@@ -142,15 +143,16 @@ def test_paths_of_a_split_follow_one_another():
 # -- lost workers --------------------------------------------------------------------------------
 
 
-def lose(queue, guilty):
+def lose(queue, guilty, seconds=0.01):
     """Run the queue with workers that die of one training; return keys done and given up, and attempts."""
     done, given_up, attempts = [], [], Counter()
     for batch in batches(queue):
         attempts.update(keys_of(batch))
         if guilty in keys_of(batch):
-            given_up += [key for path in queue.retry(batch) for key in path.keys]
+            given_up += [key for path in queue.retry(batch, seconds) for key in path.keys]
         else:
             done += keys_of(batch)
+            queue.finished(batch, seconds=1.0)
     return done, given_up, attempts
 
 
@@ -161,7 +163,7 @@ def test_only_the_guilty_training_is_given_up_and_what_started_from_it(warm):
     done, given_up, attempts = lose(learnt(*paths), guilty)
     assert given_up == (list(paths[3].keys) if warm else [guilty])
     assert sorted(done + given_up) == sorted(key for path in paths for key in path.keys)
-    assert attempts[guilty] == MAX_ATTEMPTS
+    assert attempts[guilty] == 1 + LEAST
     assert {attempts[key] for key in done} == {2}
 
 
@@ -169,9 +171,45 @@ def test_a_lost_batch_is_tried_again_piece_by_piece():
     queue = learnt(path(2, name="a"), path(2, name="b", warm=True))
     first = queue.next_batch(1)
     assert (first.n_trials, first.attempt) == (4, 1)
-    assert queue.retry(first) == []
+    assert queue.retry(first, seconds=1.0) == []
     assert len(queue) == 3
     assert [(batch.n_trials, batch.attempt) for batch in batches(queue)] == [(1, 2), (1, 2), (2, 2)]
+
+
+def test_what_has_lost_a_worker_of_its_own_waits_until_all_else_is_done():
+    queue = work_queue(path(dataset="large"), *(path(outer=outer) for outer in range(3)))
+    suspect = queue.next_batch(1)
+    assert queue.retry(suspect, seconds=1.0) == []
+    *others, last = batches(queue, slots=100)
+    assert keys_of(last) == keys_of(suspect)
+    assert last.attempt == 2
+    assert all(batch.attempt == 1 for batch in others)
+
+
+def test_a_training_without_end_is_given_up_too():
+    guilty = path()
+    _, given_up, attempts = lose(work_queue(guilty), guilty.keys[0], seconds=1e6)
+    assert given_up == list(guilty.keys)
+    assert attempts[guilty.keys[0]] == MOST
+
+
+@pytest.mark.parametrize("mean_life", [3.0, 20.0])
+def test_where_workers_die_all_the_time_no_training_is_blamed(mean_life):
+    """Workers die at random, after `mean_life` seconds on average; each training takes two."""
+    chance = np.random.default_rng(0)
+    blamed, deaths, done = [], 0, 0
+    for _ in range(20):
+        queue = work_queue(*(path(name=str(number)) for number in range(100)))
+        for batch in batches(queue):
+            life, needed = chance.exponential(mean_life), 2.0 * batch.n_trials
+            if life < needed:
+                deaths += 1
+                blamed += queue.retry(batch, life)
+            else:
+                done += batch.n_trials
+                queue.finished(batch, needed)
+    assert deaths > 200
+    assert (blamed, done) == ([], 2000)
 
 
 # -- costs ---------------------------------------------------------------------------------------
