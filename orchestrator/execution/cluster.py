@@ -22,6 +22,7 @@ from orchestrator.execution.data_sender import DataSender
 from orchestrator.execution.installation import Requirements, describe
 from orchestrator.execution.link import Answer, Fate, Handle, Link
 from orchestrator.execution.roster import Roster, Seat, Terms
+from orchestrator.execution.warned import heard, listen
 from orchestrator.sources import DataNotHere
 from orchestrator.training import describe_error
 from orchestrator.worker import BatchResult, WorkOrder, run_batch
@@ -44,15 +45,16 @@ LOST_SCHEDULER = f"the connection to the Dask scheduler was lost; {RESUME}"
 Event = Callable[[], list[Outcome]]
 
 
-def run_on_worker(order: bytes, worker: str, core: int | None) -> BatchResult | None:
-    """Run a batch on a worker; None if its host does not have the data.
+def run_on_worker(order: bytes, worker: str, core: int | None) -> tuple[BatchResult, tuple[str, ...]] | None:
+    """Run a batch on a worker: its result, and what the process warned of; None if its host lacks the data.
 
     The order travels as bytes, which the scheduler passes on; objects it would unpickle, and so need this
     package and a millisecond for each.
     """
     pin(core)
+    listen()
     try:
-        return run_batch(pickle.loads(order), worker)
+        return run_batch(pickle.loads(order), worker), heard()
     except DataNotHere:
         return None
 
@@ -102,6 +104,7 @@ class ClusterExecutor:
         self._looked_at = float("-inf")
         self._deserted_at: float | None = None
         self._warned = False
+        self._told: set[str] = set()
         self._gather_workers()
 
     # -- the interface of the runner -------------------------------------------------------------
@@ -217,7 +220,16 @@ class ClusterExecutor:
             self._sender.send(order, seat, self._events.put)
             return []
         self._compiled.add((seat.cache, order.arm.name))
-        return [Outcome(order, answer.value)]
+        result, warned = answer.value
+        self._pass_on(order, warned)
+        return [Outcome(order, result)]
+
+    def _pass_on(self, order: WorkOrder, warned: tuple[str, ...]) -> None:
+        """Tell what a worker warned of, unless another has warned of the same."""
+        for text in warned:
+            if text not in self._told:
+                self._told.add(text)
+                log.warning("%s × %s: %s", order.batch.dataset, order.batch.solver, text)
 
     def _drop(self, number: int) -> WorkOrder:
         running = self._running.pop(number)

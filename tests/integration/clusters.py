@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -52,6 +53,14 @@ class Hanging(Constant):
     def fit(self, X, y):
         if len(X) > 60:  # not when compiling
             time.sleep(self.seconds)
+        return super().fit(X, y)
+
+
+class Complaining(Constant):
+    """Finds fault with its data."""
+
+    def fit(self, X, y):
+        warnings.warn("the data are odd", stacklevel=1)
         return super().fit(X, y)
 
 

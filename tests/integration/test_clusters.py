@@ -1,5 +1,6 @@
 """What goes wrong on a cluster's side: workers that hang or leave, schedulers that die."""
 
+import re
 import signal
 import subprocess
 import time
@@ -69,6 +70,16 @@ def test_a_worker_that_never_ends_is_restarted_and_another_trains_meanwhile(tmp_
         while executor.slots < 2:
             assert time.monotonic() < deadline
             executor.wait(0.2)
+
+
+def test_what_a_training_warns_of_in_a_worker_is_told_by_the_client(tmp_path, caplog):
+    order = order_for("tests.integration.clusters.Complaining", tmp_path, C=(1, 2))
+    with cluster_executor(Cluster(workers=1)) as executor:
+        executor.submit(order)
+        (outcome,) = collect(executor, 1)
+    assert len(outcome.result.records) == 2
+    (told,) = [record.message for record in caplog.records if "odd" in record.message]
+    assert re.fullmatch(r"iris × arm: UserWarning: the data are odd \(clusters.py:\d+\)", told)
 
 
 def test_a_worker_that_stands_still_is_given_up(tmp_path):

@@ -107,7 +107,7 @@ class FakeLink:
             self.calls.append((address, then, handle))
         return handle
 
-    def answer(self, address, fate=Fate.RETURNED, value="result", error=None):
+    def answer(self, address, fate=Fate.RETURNED, value=("result", ()), error=None):
         index = next(i for i, call in enumerate(self.calls) if call[0] == address)
         _, then, handle = self.calls.pop(index)
         then(Answer(handle, fate, value, error))
@@ -131,6 +131,18 @@ def test_a_worker_has_one_order_at_a_time_and_the_others_wait(tmp_path):
     (outcome,) = executor.wait(1)
     assert outcome.result == "result"
     assert link.busy() == ["w0", "w1"]
+
+
+def test_what_workers_warn_of_is_told_once(tmp_path, caplog):
+    link = FakeLink(2)
+    executor = ClusterExecutor(link, "fake")
+    for order in orders(tmp_path, 2):
+        executor.submit(order)
+    for worker in link.busy():
+        link.answer(worker, value=("result", ("UserWarning: odd data (theirs.py:7)",)))
+    executor.wait(1)
+    told = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert told == ["iris × arm: UserWarning: odd data (theirs.py:7)"]
 
 
 def test_a_worker_s_death_is_blamed_on_its_order_alone(tmp_path):
