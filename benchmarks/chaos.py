@@ -4,8 +4,8 @@
 
 A scheduler, three workers and a client run as processes. Every other second one of them is killed with
 SIGKILL, or a worker is stopped with SIGSTOP for good, and replaced. At the end the tables must be those
-of an undisturbed run, no trial may have been computed again once it was stored, and the death of a client
-may have cost no more batches than it had out or not yet written.
+of an undisturbed run, no trial may have been computed again once it was stored, and a killed client may
+have cost no more than what it had out and what came back in the last moments.
 """
 
 import argparse
@@ -49,6 +49,7 @@ class Theatre:
         self.processes: dict[str, subprocess.Popen] = {}
         self.frozen: list[subprocess.Popen] = []
         self.clients = 0
+        self.killed: dict[str, float] = {}  # when a client was, by the run it was at
 
     def start(self, name: str) -> None:
         dask = [sys.executable, "-m", "dask"]
@@ -109,6 +110,9 @@ class Theatre:
             return "stop worker"
         process.kill()
         process.wait()
+        runs = sorted((self.folder / "chaos" / "provenance").glob("*.json"))
+        if name == "client" and runs:
+            self.killed.setdefault(runs[-1].stem, time.time())
         return f"kill {name.split('-')[0]}"
 
     def close(self) -> None:
@@ -125,7 +129,7 @@ def dask_setup(worker: Any) -> None:
         result = run_batch(order, name)
         keys = [key for path in order.batch.paths for key in path.keys]
         with diary.open("a") as lines:
-            lines.write(json.dumps([order.run_id, keys]) + "\n")
+            lines.write(json.dumps([time.time(), order.run_id, keys]) + "\n")
         return result
 
     cluster.run_batch = witnessed
@@ -156,26 +160,30 @@ def main() -> None:
         started = time.perf_counter()
         subprocess.run(run_command(calm, "cluster=serial"), check=True, stdout=subprocess.DEVNULL)
         print(f"undisturbed, serial: {time.perf_counter() - started:.0f} s", flush=True)
-        faults, recomputed, clients = disturb(stormy, options.faults, chance)
+        theatre = Theatre(stormy)
+        faults, recomputed = disturb(theatre, options.faults, chance)
         rows = stored_rows(stormy)
         differing = compare(stored_rows(calm), rows)
-        lost = lost_batches(stormy, rows)
-        kinds = ", ".join(f"{number} × {what}" for what, number in sorted(faults.items()))
-        print(f"faults: {sum(faults.values())} ({kinds})")
-        print(f"clients started: {clients}; trials computed again after they were stored: {recomputed}")
-        trials = sum(map(sum, lost.values()))
-        print(
-            f"batches finished but not stored when their client ended: at most "
-            f"{max(map(len, lost.values()), default=0)} of one client, together {trials:,} trials"
-        )
+        lost = lost_batches(theatre, rows)
+        tell(faults, theatre.clients, recomputed, lost)
         print(f"rows: {len(rows):,}, by status {dict(rows['status'].value_counts())}")
         print(f"columns that differ from the undisturbed run: {differing or 'none'}")
         sys.exit(bool(recomputed or differing or sum(faults.values()) < options.faults))
 
 
-def disturb(folder: Path, n_faults: int, chance: random.Random) -> tuple[Counter, int, int]:
-    """Run the study under so many faults and to its end; count faults, trials computed twice, and clients."""
-    theatre = Theatre(folder)
+def tell(faults: Counter, clients: int, recomputed: int, lost: pd.DataFrame) -> None:
+    """Print what was done to the study, and what it cost."""
+    kinds = ", ".join(f"{number} × {what}" for what, number in sorted(faults.items()))
+    print(f"faults: {sum(faults.values())} ({kinds}); clients started: {clients}")
+    print(f"trials computed again after they were stored: {recomputed}")
+    runs = lost.groupby("run")["trials"]
+    for what, counts in (("batches", runs.size()), ("trials", runs.sum())):
+        print(f"{what} lost with a killed client: {counts.mean():.1f} on average, {counts.max()} at most")
+    print(f"the oldest of them had come back {lost['age'].max():.2f} s before")
+
+
+def disturb(theatre: Theatre, n_faults: int, chance: random.Random) -> tuple[Counter, int]:
+    """Run the study under so many faults and to its end; count faults, and trials computed twice."""
     faults: Counter = Counter()
     seen: dict[str, str] = {}
     recomputed = 0
@@ -184,24 +192,26 @@ def disturb(folder: Path, n_faults: int, chance: random.Random) -> tuple[Counter
             time.sleep(chance.uniform(0.5, 3.0))  # a client takes seconds to start
             if sum(faults.values()) < n_faults:
                 faults[theatre.strike(chance)] += 1
-            rows = stored_rows(folder)
+            rows = stored_rows(theatre.folder)
             for key, finished in rows.get("finished_at", pd.Series(dtype=object)).astype(str).items():
                 recomputed += seen.setdefault(key, finished) != finished
                 seen[key] = finished
     finally:
         theatre.close()
-    return faults, recomputed, theatre.clients
+    return faults, recomputed
 
 
-def lost_batches(folder: Path, rows: pd.DataFrame) -> dict[str, list[int]]:
-    """Return the numbers of trials of the batches that a worker had finished in vain, by run."""
-    lost: dict[str, list[int]] = {}
-    for diary in folder.glob("diary-*.jsonl"):
-        for line in diary.read_text().splitlines():
-            run, keys = json.loads(line)
-            if (rows.loc[keys, "run_id"] != run).any():
-                lost.setdefault(run, []).append(len(keys))
-    return lost
+def lost_batches(theatre: Theatre, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what workers finished for clients that were killed before they had stored it.
+
+    Columns are the run, the number of trials, and the seconds from the batch's end to the client's.
+    """
+    lost = []
+    for diary in theatre.folder.glob("diary-*.jsonl"):
+        for finished_at, run, keys in map(json.loads, diary.read_text().splitlines()):
+            if run in theatre.killed and (rows.loc[keys, "run_id"] != run).any():
+                lost.append((run, len(keys), theatre.killed[run] - finished_at))
+    return pd.DataFrame(lost, columns=["run", "trials", "age"])
 
 
 def compare(calm: pd.DataFrame, stormy: pd.DataFrame) -> list[str]:
