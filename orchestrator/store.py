@@ -233,14 +233,13 @@ class Store:
     def stored(self) -> dict[str, StoredTrial]:
         """Map the key of every stored trial to its status and score."""
         table = self._trials([*_KEY_COLUMNS, "score"])
-        nan = float("nan")
+        codes, statuses = _encoded(table["status"])
+        names = statuses.to_pylist()
+        scores = table["score"].to_numpy()  # null becomes nan
         return {
-            key: StoredTrial(status, nan if score is None else score)
-            for key, status, score in zip(
-                table["key"].to_pylist(),
-                table["status"].to_pylist(),
-                table["score"].to_pylist(),
-                strict=True,
+            key: StoredTrial(names[code], score)
+            for key, code, score in zip(
+                table["key"].to_pylist(), codes.tolist(), scores.tolist(), strict=True
             )
         }
 
@@ -414,10 +413,19 @@ def _unique(table: pa.Table) -> pa.Table:
 
 def _unique_rows(table: pa.Table) -> NDArray[np.int64]:
     """Return, ascending, the rows to keep of each key: a scored one before a failed one, then the latest."""
-    frame = table.to_pandas()
-    frame["ok"] = frame["status"] == "ok"
-    last = frame.sort_values(["ok", "finished_at"], kind="stable").drop_duplicates("key", keep="last")
-    return np.sort(last.index.to_numpy())
+    codes, keys = _encoded(table["key"])
+    scored = pc.equal(table["status"], "ok").to_numpy()
+    finished_at = table["finished_at"].cast(pa.int64()).to_numpy()
+    worst_first = np.lexsort((finished_at, scored))
+    kept = np.empty(len(keys), dtype=np.int64)
+    kept[codes[worst_first]] = worst_first  # of rows with the same key, the last one stays
+    return np.sort(kept)
+
+
+def _encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
+    """Return a column as numbers of distinct values, and those values."""
+    encoded = column.combine_chunks().dictionary_encode()
+    return encoded.indices.to_numpy(), encoded.dictionary
 
 
 def _with_order(table: pa.Table) -> pa.Table:
