@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import inspect
 import os
 import shlex
 import socket
@@ -124,13 +125,21 @@ def _address_of(host: str) -> str | None:
 
 
 def _kubernetes(cluster: Cluster) -> dict[str, Any]:
-    options = dict(cluster.options)
-    limits = dict(THREAD_LIMITS)
+    cluster_class("kubernetes")  # or say what to install
+    describe = importlib.import_module("dask_kubernetes.operator").make_cluster_spec
+    environment = THREAD_LIMITS | as_environment(dask_settings(cluster.worker_ttl))
+    options: dict[str, Any] = {"worker_command": ["dask", "worker", "--nthreads", "1"], "n_workers": 0}
     if cluster.memory is not None:
         memory = f"{cluster.memory}Gi"
-        options.setdefault("resources", {"requests": {"memory": memory}, "limits": {"memory": memory}})
-    command = ["dask", "worker", "--nthreads", "1"]
-    return {"worker_command": command, "n_workers": 0} | options | {"env": limits | options.get("env", {})}
+        options["resources"] = {"requests": {"memory": memory}, "limits": {"memory": memory}}
+    options |= cluster.options
+    options["env"] = environment | options.get("env", {})
+    described = inspect.signature(describe).parameters.keys() & options.keys()
+    resource = describe(**{name: options.pop(name) for name in described})
+    for part in ("scheduler", "worker"):
+        for container in resource["spec"][part]["spec"]["containers"]:
+            container["command"] = ["env"]  # runs the arguments, which an image's entry point would take
+    return {"custom_cluster_spec": resource} | options
 
 
 _ARGUMENTS = {"local": _local, "slurm": _slurm, "ssh": _ssh, "kubernetes": _kubernetes}

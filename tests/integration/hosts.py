@@ -3,8 +3,10 @@
 import os
 import shutil
 import subprocess
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+
+import psutil
 
 NETWORK = "10.77.0"
 
@@ -67,6 +69,19 @@ class Network:
     def plug_in(self, name):
         """Join a host to the others."""
         self._in("switch", "link", "set", name, "up")
+
+    def processes(self, name) -> set[psutil.Process]:
+        """Return what runs on a host, whoever started it."""
+        listed = subprocess.run(
+            ["ip", "netns", "pids", self._space(name)], check=True, capture_output=True, text=True
+        )
+        found = set()
+        for number in map(int, listed.stdout.split()):
+            with suppress(psutil.NoSuchProcess):
+                process = psutil.Process(number)
+                if process.status() != psutil.STATUS_ZOMBIE:
+                    found.add(process)
+        return found
 
     def at(self, name, *hidden: Path) -> tuple[str, ...]:
         """Return what to put before a command to run it on a host that does not see some folders."""

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.config import known_names, load_settings
+from orchestrator.execution.certificates import make_certificates
 from orchestrator.settings import ConfigError
 
 BASE = ("study=x", "datasets=[iris]", "solvers=[libsvm_l1]")
@@ -123,6 +124,33 @@ def problems_of(*overrides, config_dir=None):
 def test_bad_input_gets_one_sentence(override, sentence):
     (problem,) = problems_of(override)
     assert re.fullmatch(sentence, problem), problem
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["cluster=ssh"], "cluster=ssh needs hosts, the scheduler's first: cluster.hosts=.*"),
+        (["cluster=ssh", "cluster.hosts=[head,one]"], "cluster=ssh opens ports.*cluster.tls.folder=DIR"),
+        (["cluster=ssh", "cluster.hosts=[localhost,one]"], "cluster=ssh opens ports.*cluster.tls.folder=DIR"),
+        (
+            ["cluster=kubernetes", "cluster.workers=2", "cluster.tls.folder={certificates}"],
+            "cluster=kubernetes cannot hand out certificates; .*use cluster=address",
+        ),
+        (["cluster=kubernetes"], "cluster=kubernetes needs to know how many: cluster.workers=N or .*"),
+        (["cluster=slurm"], "cluster=slurm needs to know how many: cluster.workers=N or .*"),
+    ],
+)
+def test_a_cluster_that_would_not_start_or_be_open_to_all_is_refused(overrides, sentence, tmp_path):
+    make_certificates(tmp_path)
+    (problem,) = problems_of(*(override.format(certificates=tmp_path) for override in overrides))
+    assert re.fullmatch(sentence, problem), problem
+
+
+def test_a_cluster_over_ssh_takes_certificates_or_stays_on_one_host(tmp_path):
+    make_certificates(tmp_path)
+    encrypted = settings_of("cluster=ssh", "cluster.hosts=[head,one]", f"cluster.tls.folder={tmp_path}")
+    assert encrypted.cluster.tls is not None
+    assert settings_of("cluster=ssh", "cluster.hosts=[localhost,127.0.0.1]").cluster.tls is None
 
 
 def test_an_over_relaxation_that_cannot_converge_is_refused_before_anything_runs():
