@@ -234,14 +234,10 @@ class Store:
         """Map the key of every stored trial to its status and score."""
         table = self._trials([*_KEY_COLUMNS, "score"])
         codes, statuses = _encoded(table["status"])
-        names = statuses.to_pylist()
-        scores = table["score"].to_numpy()  # null becomes nan
-        return {
-            key: StoredTrial(names[code], score)
-            for key, code, score in zip(
-                table["key"].to_pylist(), codes.tolist(), scores.tolist(), strict=True
-            )
-        }
+        names, scores = statuses.to_pylist(), table["score"].to_numpy()  # null becomes nan
+        pairs = zip(codes.tolist(), scores.tolist(), strict=True)
+        trials = (StoredTrial(names[code], score) for code, score in pairs)
+        return dict(zip(table["key"].to_pylist(), trials, strict=True))
 
     def refits(self) -> dict[str, dict[str, Any]]:
         """Map the key of every stored refit to its whole row."""
