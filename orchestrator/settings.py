@@ -180,6 +180,8 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
         problems.append(
             f"cluster={kind} needs to know how many: cluster.workers=N or cluster.adapt.maximum=N"
         )
+    if adapt.get("maximum") is not None and kind in ("serial", "address", "ssh"):
+        problems.append(f"cluster.adapt: the number of workers of cluster={kind} is not ours to change")
     if kind == "ssh":
         problems += _ssh_problems(node["hosts"], tls, bool(found))
     if kind == "kubernetes" and tls is not None:

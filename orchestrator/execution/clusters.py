@@ -6,6 +6,7 @@ import inspect
 import os
 import shlex
 import socket
+import uuid
 from typing import Any
 
 import psutil
@@ -132,7 +133,7 @@ def _kubernetes(cluster: Cluster) -> dict[str, Any]:
     if cluster.memory is not None:
         memory = f"{cluster.memory}Gi"
         options["resources"] = {"requests": {"memory": memory}, "limits": {"memory": memory}}
-    options |= cluster.options
+    options |= {"name": f"svmbench-{uuid.uuid4().hex[:8]}"} | dict(cluster.options)
     options["env"] = environment | options.get("env", {})
     described = inspect.signature(describe).parameters.keys() & options.keys()
     resource = describe(**{name: options.pop(name) for name in described})

@@ -13,24 +13,21 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import dask
-from distributed import Adaptive, Client, Future, KilledWorker, Security, performance_report
+from distributed import Adaptive, Client, Future, KilledWorker, Security, Status, performance_report
 
-from orchestrator.execution import ExecutionError
+from orchestrator.execution import ExecutionError, scaling
 from orchestrator.execution.cluster import LOST_SCHEDULER, ClusterExecutor
 from orchestrator.execution.clusters import cluster_arguments, cluster_class, first_workers, preloads
 from orchestrator.execution.dask_settings import CONNECT_SECONDS, dask_settings
 from orchestrator.execution.link import Answer, Fate
 from orchestrator.execution.roster import Terms
+from orchestrator.execution.scaling import Scaling
 from orchestrator.execution.tls import Tls, why_refused
 from orchestrator.settings import Cluster
 from orchestrator.training import describe_error
 
 ANSWER_SECONDS = 30.0
 """How long a scheduler may take to answer, and the first worker to join one that is already there."""
-
-ADAPT_INTERVAL = "5s"
-ADAPT_PATIENCE = 24
-"""How many intervals a worker has to be superfluous before it goes: two minutes."""
 
 SCALED = ("slurm", "kubernetes")
 """Clusters that start without workers and are told how many to have."""
@@ -199,8 +196,8 @@ def cluster_executor(
         except OSError as error:
             raise ExecutionError(LOST_SCHEDULER) from error
         stack.callback(executor.close)
-        if started is not None and cluster.maximum is not None:
-            _adapt(started, cluster.minimum, cluster.maximum, executor)
+        if started is not None:
+            stack.callback(_follow_demand(started, cluster, executor))
         if report is not None:  # written on leaving, while the client is still there
             stack.enter_context(performance_report(str(report)))
         yield executor
@@ -215,13 +212,30 @@ def _start(cluster: Cluster) -> Any:
     arguments = cluster_arguments(cluster) | _encryption(cluster)
     if cluster.kind == "local":
         arguments["silence_logs"] = logging.ERROR
-    try:
-        started = cluster_class(cluster.kind)(**arguments)
-        if cluster.kind in SCALED:
-            started.scale(first_workers(cluster))
-    except (OSError, RuntimeError, TypeError, ValueError) as error:
-        raise ExecutionError(f"cluster={cluster.kind} did not start: {describe_error(error)}") from error
+    with contextlib.ExitStack() as stack:
+        try:
+            started = stack.enter_context(cluster_class(cluster.kind)(**arguments))
+            if cluster.kind in SCALED:
+                started.scale(first_workers(cluster))
+            if cluster.kind == "slurm":
+                started.sync(_await_jobs, started)
+        except ExecutionError:
+            raise
+        except Exception as error:  # the libraries of each kind have errors of their own
+            raise ExecutionError(f"cluster={cluster.kind} did not start: {describe_error(error)}") from error
+        stack.pop_all()
     return started
+
+
+async def _await_jobs(started: Any) -> None:
+    """Wait until the jobs asked for are queued, or hear why one is not, which a cluster keeps to itself."""
+    await started
+    for job in started.workers.values():
+        try:
+            await job
+        except Exception:
+            job.status = Status.failed  # or the cluster would not close
+            raise
 
 
 def _encryption(cluster: Cluster) -> dict[str, Any]:
@@ -283,17 +297,20 @@ def _never_retry(dask_scheduler: Any) -> None:
     dask_scheduler.allowed_failures = 0
 
 
-def _adapt(started: Any, minimum: int, maximum: int, executor: DaskExecutor) -> None:
-    """Keep as many workers as there are orders; Dask sees none that wait."""
+def _follow_demand(started: Any, cluster: Cluster, executor: DaskExecutor) -> Callable[[], None]:
+    """Keep as many workers as there are orders, which Dask sees none of that wait; return what ends it."""
+    least = first_workers(cluster)
+    most = cluster.maximum or least
+    if cluster.kind == "kubernetes" and cluster.maximum is not None:  # its own way is to ask Dask
+        return Scaling(started.scale, lambda: executor.demand, least, most).stop
+    if cluster.kind == "slurm" or cluster.maximum is not None:  # without it nobody follows a job that ends
 
-    class ByDemand(Adaptive):
-        async def target(self) -> int:
-            return executor.demand
+        class ByDemand(Adaptive):
+            async def target(self) -> int:
+                return executor.demand
 
-    started.adapt(
-        Adaptive=ByDemand,
-        minimum=minimum,
-        maximum=maximum,
-        interval=ADAPT_INTERVAL,
-        wait_count=ADAPT_PATIENCE,
-    )
+        interval = f"{scaling.LOOK_SECONDS}s"
+        started.adapt(
+            Adaptive=ByDemand, minimum=least, maximum=most, interval=interval, wait_count=scaling.PATIENCE
+        )
+    return lambda: None

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from orchestrator.execution import cluster as cluster_module
-from orchestrator.execution import dask as dask_module
+from orchestrator.execution import scaling
 from orchestrator.execution.dask import cluster_executor
 from orchestrator.execution.roster import Terms
 from orchestrator.settings import Cluster
@@ -180,7 +180,7 @@ def test_timings_take_a_core_for_each_worker(tmp_path):
 
 
 def test_a_cluster_grows_with_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(dask_module, "ADAPT_INTERVAL", "500ms")
+    monkeypatch.setattr(scaling, "LOOK_SECONDS", 0.5)
     order = order_for(HANGING, tmp_path, C=(1,), params={"seconds": 4.0})
     with cluster_executor(Cluster(workers=1, minimum=1, maximum=2), Terms(most=2)) as executor:
         assert (executor.slots, executor.facts()["workers"]) == (2, 1)

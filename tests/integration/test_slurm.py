@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,14 +112,28 @@ def test_a_killed_client_s_jobs_end_by_themselves_and_the_study_goes_on_later(si
     site.wait_for_silence()
 
 
-def test_a_cancelled_job_costs_no_training_and_another_follows_it(site):
-    line = site.command("cancelled", "cluster=slurm", "cluster.adapt.maximum=2", "solver.sleepy.seconds=0.4")
-    with running(line, log := site.folder / "cancelled.log", **site.environment) as client:
-        site.wait_for_rows("cancelled")
+@pytest.mark.parametrize("many", ["cluster.workers=2", "cluster.adapt.maximum=2"])
+def test_a_cancelled_job_costs_no_training_and_another_follows_it(site, many):
+    study = f"cancelled-{many.split('.')[1].split('=')[0]}"
+    line = site.command(study, "cluster=slurm", many, "solver.sleepy.seconds=0.4")
+    with running(line, log := site.folder / f"{study}.log", **site.environment) as client:
+        site.wait_for_rows(study)
         first, *_ = site.queue.jobs()
         site.queue.ask("scancel", first)
-        # The first job, the one that it grew by, and the one for the first.
+        # The first job, the other one, and the one for the first.
         wait_until(lambda: int([0, *site.queue.jobs()][-1]) >= int(first) + 2, "another job", seconds=120)
         assert client.wait(timeout=300) == 0, log.read_text()
-    assert trainings(site.folder, "cancelled").equals(trainings(site.folder, "serial"))
+    assert trainings(site.folder, study).equals(trainings(site.folder, "serial"))
     site.wait_for_silence()
+
+
+def test_a_job_that_slurm_refuses_ends_the_run_with_slurm_s_own_words(site):
+    line = site.command("refused", "cluster=slurm", "cluster.workers=1", "cluster.options.queue=nowhere")
+    names = os.environ | site.environment
+    done = subprocess.run(line, capture_output=True, text=True, timeout=100, cwd=site.folder, env=names)
+    assert done.returncode == 1
+    assert re.match(
+        "svmbench: cluster=slurm did not start: .*invalid partition specified: nowhere", done.stderr
+    )
+    assert done.stderr.count("\n") == 1
+    assert not list(site.folder.glob(".dask-jobqueue*"))

@@ -4,6 +4,9 @@ import importlib.util
 import inspect
 import json
 import logging
+import re
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
@@ -12,13 +15,14 @@ import pytest
 import yaml
 
 from orchestrator.config import CONF_FOLDER
-from orchestrator.execution import ExecutionError, clusters, processes
+from orchestrator.execution import ExecutionError, clusters, processes, scaling
 from orchestrator.execution import cluster as cluster_module
 from orchestrator.execution.cluster import ClusterExecutor, time_limit
 from orchestrator.execution.dask_settings import as_environment, dask_settings
 from orchestrator.execution.installation import Requirements, describe, software
 from orchestrator.execution.link import Answer, Fate
 from orchestrator.execution.roster import Roster, Seat, Terms
+from orchestrator.execution.scaling import Scaling
 from orchestrator.execution.tls import Tls
 from orchestrator.run_log import cluster_notes, run_log
 from orchestrator.settings import Cluster
@@ -329,7 +333,8 @@ def test_kubernetes_is_asked_for_what_its_schema_knows(dask_cluster, memory, opt
         kind="kubernetes", workers=2, memory=memory, options=our_options("kubernetes") | options
     )
     resource = clusters.cluster_arguments(cluster)["custom_cluster_spec"]
-    assert (resource["kind"], resource["metadata"]) == ("DaskCluster", {"name": "svmbench"})
+    assert resource["kind"] == "DaskCluster"
+    assert re.fullmatch("svmbench-[0-9a-f]{8}", resource["metadata"]["name"])  # of one study only
     assert list(misfits({"spec": resource["spec"]}, dask_cluster, "resource")) == []
 
 
@@ -373,6 +378,37 @@ def test_a_local_cluster_takes_a_worker_for_each_core_unless_told():
     arguments = clusters.cluster_arguments(Cluster(kind="local", workers=3, memory=2))
     assert (arguments["n_workers"], arguments["memory_limit"]) == (3, "2GiB")
     assert arguments["host"] == "127.0.0.1"
+
+
+def test_a_cluster_grows_at_once_and_shrinks_with_patience(monkeypatch):
+    monkeypatch.setattr(scaling, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(scaling, "PATIENCE", 3)
+    demands, looks, told = [0, 2, 9, 1, 9, 1, 1, 1, 1, 3], [], []
+
+    def demand():
+        looks.append(demands[min(len(looks), len(demands) - 1)])
+        return looks[-1]
+
+    follower = Scaling(lambda n: told.append((n, len(looks))), demand, 1, 4)
+    deadline = time.monotonic() + 30
+    while len(looks) < len(demands) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    follower.stop()
+    assert told == [(2, 2), (4, 3), (1, 8), (3, 10)]
+
+
+def test_a_cluster_that_cannot_be_scaled_is_asked_again(monkeypatch, caplog):
+    monkeypatch.setattr(scaling, "LOOK_SECONDS", 0.01)
+    asked = threading.Semaphore(0)
+
+    def refuse(n):
+        asked.release()
+        raise OSError("no such host")
+
+    follower = Scaling(refuse, lambda: 5, 1, 4)
+    assert all(asked.acquire(timeout=30) for _ in range(2))
+    follower.stop()
+    assert "the cluster cannot be scaled to 4 workers: no such host" in caplog.text
 
 
 # -- processes -----------------------------------------------------------------------------------
