@@ -5,6 +5,7 @@ Dask carries messages and watches processes. What runs where, `ClusterExecutor` 
 
 import contextlib
 import logging
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -222,7 +223,12 @@ def _start(cluster: Cluster) -> Any:
         except ExecutionError:
             raise
         except Exception as error:  # the libraries of each kind have errors of their own
-            raise ExecutionError(f"cluster={cluster.kind} did not start: {describe_error(error)}") from error
+            hint = ""
+            if cluster.kind == "ssh":
+                python = cluster.options.get("remote_python") or sys.executable
+                hint = f"; every host needs this svmbench for {python} (cluster.options.remote_python)"
+            message = f"cluster={cluster.kind} did not start: {describe_error(error)}{hint}"
+            raise ExecutionError(message) from error
         stack.pop_all()
     return started
 
