@@ -58,6 +58,10 @@ class Site:
         parts = self.folder / study / "trials"
         wait_until(lambda: list(parts.glob("part-*")), "rows to be stored", seconds=120)
 
+    def certificates(self):
+        """Return the files of certificates that lie where jobs find them."""
+        return set(self.folder.glob(".dask-jobqueue*"))
+
     def wait_for_silence(self, seconds=120):
         """Wait until no job is left."""
         wait_until(lambda: not self.queue.jobs(), "the queue to be empty", seconds)
@@ -91,7 +95,7 @@ def test_a_study_of_jobs_is_that_of_one_process_over_encrypted_links_and_leaves_
     jobs = [plain(path.read_text()) for path in site.folder.glob("slurm-*.out")]
     assert len(jobs) == 2
     assert all("Registered to: tls://" in told for told in jobs)
-    assert not list(site.folder.glob(".dask-jobqueue*"))  # where certificates and their keys had been
+    assert not site.certificates()
 
 
 def test_a_killed_client_s_jobs_end_by_themselves_and_the_study_goes_on_later(site):
@@ -130,10 +134,11 @@ def test_a_cancelled_job_costs_no_training_and_another_follows_it(site, many):
 def test_a_job_that_slurm_refuses_ends_the_run_with_slurm_s_own_words(site):
     line = site.command("refused", "cluster=slurm", "cluster.workers=1", "cluster.options.queue=nowhere")
     names = os.environ | site.environment
+    before = site.certificates()  # a killed client's
     done = subprocess.run(line, capture_output=True, text=True, timeout=100, cwd=site.folder, env=names)
     assert done.returncode == 1
     assert re.match(
         "svmbench: cluster=slurm did not start: .*invalid partition specified: nowhere", done.stderr
     )
     assert done.stderr.count("\n") == 1
-    assert not list(site.folder.glob(".dask-jobqueue*"))
+    assert site.certificates() == before
