@@ -6,6 +6,7 @@ import inspect
 import os
 import shlex
 import socket
+import sys
 import uuid
 from typing import Any
 
@@ -28,6 +29,12 @@ _LOOPBACK = "127.0.0.1:0"
 _NEEDS = {"slurm": "dask_jobqueue", "ssh": "asyncssh", "kubernetes": "dask_kubernetes"}
 """What the extra of the same name installs."""
 
+_PRELOADS = {
+    "local": {"worker": "uninterrupted"},
+    "ssh": {"scheduler": "leash", "nanny": "leash"},
+}
+"""Modules of this room that the processes of a kind of cluster import first."""
+
 
 def cluster_class(kind: str) -> Any:
     """Import the class that starts a kind of cluster.
@@ -45,13 +52,6 @@ def cluster_class(kind: str) -> Any:
         )
     module, name = _CLASSES[kind]
     return getattr(importlib.import_module(module), name)
-
-
-_PRELOADS = {
-    "local": {"worker": "uninterrupted"},
-    "ssh": {"scheduler": "leash", "nanny": "leash"},
-}
-"""Modules of this room that the processes of a kind of cluster import first."""
 
 
 def preloads(kind: str) -> dict[str, list[str]]:
@@ -72,6 +72,14 @@ def first_workers(cluster: Cluster) -> int:
     if cluster.maximum is not None:
         return cluster.minimum
     return cluster.workers or 1
+
+
+def start_hint(cluster: Cluster) -> str:
+    """Return what to add to the reason why a cluster did not start, if that says too little."""
+    if cluster.kind != "ssh":
+        return ""
+    python = cluster.options.get("remote_python") or sys.executable
+    return f"; every host needs this svmbench for {python} (cluster.options.remote_python)"
 
 
 def _local(cluster: Cluster) -> dict[str, Any]:

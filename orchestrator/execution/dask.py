@@ -5,7 +5,6 @@ Dask carries messages and watches processes. What runs where, `ClusterExecutor` 
 
 import contextlib
 import logging
-import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -18,7 +17,13 @@ from distributed import Adaptive, Client, Future, KilledWorker, Security, Status
 
 from orchestrator.execution import ExecutionError, scaling
 from orchestrator.execution.cluster import LOST_SCHEDULER, ClusterExecutor
-from orchestrator.execution.clusters import cluster_arguments, cluster_class, first_workers, preloads
+from orchestrator.execution.clusters import (
+    cluster_arguments,
+    cluster_class,
+    first_workers,
+    preloads,
+    start_hint,
+)
 from orchestrator.execution.dask_settings import CONNECT_SECONDS, dask_settings
 from orchestrator.execution.link import Answer, Fate
 from orchestrator.execution.roster import Terms
@@ -198,7 +203,7 @@ def cluster_executor(
             raise ExecutionError(LOST_SCHEDULER) from error
         stack.callback(executor.close)
         if started is not None:
-            stack.callback(_follow_demand(started, cluster, executor))
+            _follow_demand(started, cluster, executor, stack)
         if report is not None:  # written on leaving, while the client is still there
             stack.enter_context(performance_report(str(report)))
         yield executor
@@ -223,11 +228,7 @@ def _start(cluster: Cluster) -> Any:
         except ExecutionError:
             raise
         except Exception as error:  # the libraries of each kind have errors of their own
-            hint = ""
-            if cluster.kind == "ssh":
-                python = cluster.options.get("remote_python") or sys.executable
-                hint = f"; every host needs this svmbench for {python} (cluster.options.remote_python)"
-            message = f"cluster={cluster.kind} did not start: {describe_error(error)}{hint}"
+            message = f"cluster={cluster.kind} did not start: {describe_error(error)}{start_hint(cluster)}"
             raise ExecutionError(message) from error
         stack.pop_all()
     return started
@@ -303,13 +304,15 @@ def _never_retry(dask_scheduler: Any) -> None:
     dask_scheduler.allowed_failures = 0
 
 
-def _follow_demand(started: Any, cluster: Cluster, executor: DaskExecutor) -> Callable[[], None]:
-    """Keep as many workers as there are orders, which Dask sees none of that wait; return what ends it."""
+def _follow_demand(
+    started: Any, cluster: Cluster, executor: DaskExecutor, stack: contextlib.ExitStack
+) -> None:
+    """Keep as many workers as there are orders, most of which Dask does not see, until the stack closes."""
     least = first_workers(cluster)
     most = cluster.maximum or least
     if cluster.kind == "kubernetes" and cluster.maximum is not None:  # its own way is to ask Dask
-        return Scaling(started.scale, lambda: executor.demand, least, most).stop
-    if cluster.kind == "slurm" or cluster.maximum is not None:  # without it nobody follows a job that ends
+        stack.callback(Scaling(started.scale, lambda: executor.demand, least, most).stop)
+    elif cluster.kind == "slurm" or cluster.maximum is not None:  # else nobody replaces a job that ends
 
         class ByDemand(Adaptive):
             async def target(self) -> int:
@@ -319,4 +322,3 @@ def _follow_demand(started: Any, cluster: Cluster, executor: DaskExecutor) -> Ca
         started.adapt(
             Adaptive=ByDemand, minimum=least, maximum=most, interval=interval, wait_count=scaling.PATIENCE
         )
-    return lambda: None
