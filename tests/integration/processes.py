@@ -13,6 +13,10 @@ import psutil
 
 from orchestrator.store import Store
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 SMALL = (
     "study=small",
     "datasets=[iris,wine]",
