@@ -110,9 +110,9 @@ class Theatre:
             return "stop worker"
         process.kill()
         process.wait()
-        runs = sorted((self.folder / "chaos" / "provenance").glob("*.json"))
-        if name == "client" and runs:
-            self.killed.setdefault(runs[-1].stem, time.time())
+        runs = Store(self.folder / "chaos").provenance()
+        if name == "client" and runs and runs[-1]["finished_at"] is None:  # else it was only closing
+            self.killed.setdefault(runs[-1]["run_id"], time.time())
         return f"kill {name.split('-')[0]}"
 
     def close(self) -> None:
