@@ -27,7 +27,6 @@ from orchestrator.execution.clusters import (
 from orchestrator.execution.dask_settings import CONNECT_SECONDS, dask_settings
 from orchestrator.execution.link import Answer, Fate
 from orchestrator.execution.roster import Terms
-from orchestrator.execution.scaling import Scaling
 from orchestrator.execution.tls import Tls, why_refused
 from orchestrator.settings import Cluster
 from orchestrator.training import describe_error
@@ -311,7 +310,7 @@ def _follow_demand(
     least = first_workers(cluster)
     most = cluster.maximum or least
     if cluster.kind == "kubernetes" and cluster.maximum is not None:  # its own way is to ask Dask
-        stack.callback(Scaling(started.scale, lambda: executor.demand, least, most).stop)
+        stack.callback(scaling.Scaling(started.scale, lambda: executor.demand, least, most).stop)
     elif cluster.kind == "slurm" or cluster.maximum is not None:  # else nobody replaces a job that ends
 
         class ByDemand(Adaptive):
