@@ -1,10 +1,11 @@
 # Two commands do everything: `make demo` and `make test`. Both create .venv on first use.
+# `make test` runs fixed-seed samples of long checks, `make check` their full size.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint types lock clean
+.PHONY: demo test check lint types lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/svmbench run experiment=quickstart
@@ -12,6 +13,9 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest
+
+check: $(INSTALLED)
+	$(BIN)/python -m pytest --full
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -1,0 +1,21 @@
+"""The size of long checks: a fixed-seed sample by default, everything with `--full` (`make check`)."""
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("sample", derandomize=True, deadline=None, database=None, max_examples=30)
+settings.register_profile("full", derandomize=True, deadline=None, database=None, max_examples=1000)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="run long checks in full size, not a sample of them")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("full" if config.getoption("--full") else "sample")
+
+
+@pytest.fixture(scope="session")
+def full_size(request: pytest.FixtureRequest) -> bool:
+    """Whether long checks run in full size."""
+    return request.config.getoption("--full")
