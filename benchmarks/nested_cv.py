@@ -39,6 +39,7 @@ from orchestrator.progress import Progress
 from orchestrator.runner import Prepared, Runner
 from orchestrator.splits import Folds
 from orchestrator.store import Store
+from orchestrator.studies import read_results
 
 DEFAULT_DATASETS = ["iris", "wine", "breast_cancer", "digits", "banana", "satimage", "letter"]
 
@@ -90,7 +91,7 @@ def measure_ours(dataset: str, solver: str, overrides: list[str], n_outer: int) 
             cpu = time.process_time()
             summary = runner.run()
             seconds = time.process_time() - cpu - summary.compile_seconds
-        outer = store.results().outer
+        outer = read_results(store).outer
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         return Measured(seconds, outer["score"].tolist(), peak), prepared
 

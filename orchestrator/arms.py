@@ -8,7 +8,7 @@ from orchestrator.estimators import estimator_class, refused_value
 from orchestrator.machine import package_identity
 from orchestrator.resolve import did_you_mean
 from orchestrator.search import make_search
-from orchestrator.study import PATH_PARAM, Arm, ParamValue
+from orchestrator.study import PATH_PARAM, Arm, ParamValue, frozen
 
 Space = Mapping[str, tuple[ParamValue, ...]]
 
@@ -61,14 +61,9 @@ def build_arms(
 
 def _space(config: Mapping[str, Any]) -> Space:
     return {
-        name: tuple(_frozen(value) for value in values) if isinstance(values, (list, tuple)) else values
+        name: tuple(frozen(value) for value in values) if isinstance(values, (list, tuple)) else values
         for name, values in config.items()
     }
-
-
-def _frozen(value: Any) -> Any:
-    """Turn lists into tuples, which have a hash as candidates need it, and which classes take as well."""
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def _arm(

@@ -5,8 +5,32 @@ from typing import Any
 
 import numpy as np
 
-from orchestrator.search import Search
-from orchestrator.study import REFIT, Candidate, Identity, Path
+from orchestrator.search import Search, make_search
+from orchestrator.study import REFIT, Candidate, Identity, Path, digest
+
+
+def open_search(identity: Identity, search: str, outer: int) -> "FoldSearch":
+    """Return the fresh search of one dataset × arm × outer fold.
+
+    Parameters
+    ----------
+    identity : Identity
+        Of the dataset × arm.
+    search : str
+        Kind of the search.
+    outer : int
+        The outer fold.
+    """
+    machine = make_search(search, identity.arm.space)
+    axes = [[name, values] for name, values in machine.space.axes.items()]
+    return FoldSearch(identity, outer, machine, selection_key=digest([identity.digest, search, axes]))
+
+
+def planned_trials(identity: Identity) -> int:
+    """Return the number of trials of a dataset × arm whose search visits every point of its space."""
+    protocol = identity.protocol
+    points = math.prod(len(values) for values in identity.arm.space.values())
+    return protocol.outer * (protocol.inner * points + 1)
 
 
 class FoldSearch:
@@ -20,11 +44,14 @@ class FoldSearch:
         The outer fold.
     search : Search
         A fresh ask/tell machine.
+    selection_key : str
+        Hash of the identity, the kind of search and its space, which goes with the selection and its refit.
     """
 
-    def __init__(self, identity: Identity, outer: int, search: Search):
+    def __init__(self, identity: Identity, outer: int, search: Search, selection_key: str):
         self.identity = identity
         self.outer = outer
+        self.selection_key = selection_key
         self._search = search
         self._n_inner = identity.protocol.inner
         self._scores: dict[Candidate, list[float | None]] = {}
@@ -75,6 +102,7 @@ class FoldSearch:
         selection = self._search.selection
         row: dict[str, Any] = {
             "identity": self.identity.digest,
+            "selection_key": self.selection_key,
             "dataset": self.identity.dataset,
             "solver": self.identity.arm.name,
             "outer": self.outer,

@@ -1,7 +1,7 @@
 """Make a checked study ready to run: load and fold its data, and give every dataset × arm its identity."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from orchestrator.runner import Prepared
 from orchestrator.scheduling import Shape
 from orchestrator.settings import ConfigError, Settings
 from orchestrator.sources import DataSource, prepare_source
-from orchestrator.study import Arm, DatasetSpec, Identity, Protocol
+from orchestrator.study import Arm, Identity, Protocol
 
 GRAM_SHARE = 0.5
 """Share of a worker's memory that the matrices of a split may take."""
@@ -26,6 +26,29 @@ class PreparedStudy:
 
     prepared: Prepared
     datasets: list[dict[str, Any]]
+
+    def declaration(self) -> dict[str, Any]:
+        """Return what a run records of the study that it declares; see `current_declaration`."""
+        study = self.prepared.study
+        identities: dict[str, dict[str, str]] = {}
+        shared_gram: dict[str, dict[str, bool]] = {}
+        planned: dict[str, dict[str, int]] = {}
+        for (dataset, arm), identity in self.prepared.identities.items():
+            identities.setdefault(dataset, {})[arm] = identity.digest
+            shared_gram.setdefault(dataset, {})[arm] = identity.shared_gram
+            planned.setdefault(dataset, {})[arm] = self.prepared.planned_trials((dataset, arm))
+        return {
+            "study": {
+                "name": study.name,
+                "datasets": self.datasets,
+                "arms": [asdict(arm) for arm in study.arms],
+                "search": study.search,
+                "protocol": asdict(study.protocol),
+            },
+            "identities": identities,
+            "shared_gram": shared_gram,
+            "planned": planned,
+        }
 
 
 def prepare_study(settings: Settings) -> PreparedStudy:
@@ -64,7 +87,7 @@ def prepare_study(settings: Settings) -> PreparedStudy:
         for name, (_, dataset) in loaded.items()
     }
     sources = {name: source for name, (source, _) in loaded.items()}
-    facts = [_facts(spec, loaded[spec.name][1]) for spec in study.datasets]
+    facts = [_facts(*loaded[spec.name]) for spec in study.datasets]
     return PreparedStudy(Prepared(study, sources, shapes, identities), facts)
 
 
@@ -84,12 +107,12 @@ def _same_content(loaded: dict[str, tuple[DataSource, Dataset]]) -> list[str]:
     ]
 
 
-def _facts(spec: DatasetSpec, dataset: Dataset) -> dict[str, Any]:
+def _facts(source: DataSource, dataset: Dataset) -> dict[str, Any]:
     n, d = dataset.X.shape
     stored = dataset.X.nnz if scipy.sparse.issparse(dataset.X) else int(np.count_nonzero(dataset.X))
     counts = np.bincount(dataset.codes, minlength=len(dataset.classes))
     return {
-        "name": spec.name,
+        "name": source.spec.name,
         "n": n,
         "d": d,
         "classes": len(dataset.classes),
@@ -98,5 +121,6 @@ def _facts(spec: DatasetSpec, dataset: Dataset) -> dict[str, Any]:
         },
         "density": stored / (n * d),
         "fingerprint": dataset.fingerprint,
-        "target": spec.target,
+        "split_hash": source.split_hash,
+        "target": source.spec.target,
     }

@@ -1,5 +1,6 @@
 """The rows that trials leave, held by columns: they travel and are stored by the hundred."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,3 +45,8 @@ class StoredTrial:
 
     status: str
     score: float
+
+    @property
+    def scored(self) -> bool:
+        """Whether it has a score, be it of a training that was stopped."""
+        return not math.isnan(self.score)

@@ -1,16 +1,19 @@
-"""What the store hands to the analysis and the report: one study's frames and their provenance."""
+"""One study's frames and provenance, as the analysis and the report read them."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from orchestrator.declaration import Pair
+from orchestrator.replay import PairState
+
 
 @dataclass(frozen=True)
 class StudyResults:
-    """All that is known about a study, read from its store.
+    """All that is known about a study: what belongs to the declaration in force, and what does not.
 
     Attributes
     ----------
@@ -25,6 +28,10 @@ class StudyResults:
         The refits alone: the numbers that tests use.
     provenance : list of dict
         One entry per run, oldest first: what was asked for, by which software, on which machines.
+    apart : DataFrame
+        Stored trials that do not count, by dataset and solver: columns dataset, solver, trials, why.
+    states : dict of (dataset, arm) to PairState
+        How far each dataset × arm is; empty if no run recorded what it declared.
     """
 
     name: str
@@ -33,13 +40,7 @@ class StudyResults:
     selections: pd.DataFrame
     outer: pd.DataFrame
     provenance: list[dict[str, Any]]
-
-
-def current_identities(provenance: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Return the identities in force: of each dataset × arm, the one its latest run declared."""
-    latest: dict[tuple[str, str], str] = {}
-    for run in provenance:
-        for dataset, arms in run.get("identities", {}).items():
-            for arm, identity in arms.items():
-                latest[dataset, arm] = identity
-    return set(latest.values())
+    apart: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame(columns=["dataset", "solver", "trials", "why"])
+    )
+    states: Mapping[Pair, PairState] = field(default_factory=dict)

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.declaration import current_declaration
 from orchestrator.execution import Executor, Outcome
-from orchestrator.fold_search import FoldSearch
+from orchestrator.fold_search import FoldSearch, open_search, planned_trials
 from orchestrator.progress import Progress
 from orchestrator.records import Records, StoredTrial
+from orchestrator.replay import Replayed, replay, replay_pair
 from orchestrator.scheduling import BATCHES_LEFT, TARGET_SECONDS, CostModel, Shape, WorkQueue
-from orchestrator.search import make_search
 from orchestrator.sources import DataSource
 from orchestrator.store import Store
 from orchestrator.study import REFIT, Candidate, Identity, Path, Study
@@ -75,9 +76,7 @@ class Prepared:
 
     def planned_trials(self, pair: tuple[str, str]) -> int:
         """Return the number of trials of a dataset × arm whose search visits every point of its space."""
-        protocol = self.study.protocol
-        points = math.prod(len(values) for values in self.identities[pair].arm.space.values())
-        return protocol.outer * (protocol.inner * points + 1)
+        return planned_trials(self.identities[pair])
 
     def outer_folds(self) -> range:
         """Return the outer folds that are run: all of them."""
@@ -85,8 +84,7 @@ class Prepared:
 
     def open_search(self, pair: tuple[str, str], outer: int) -> FoldSearch:
         """Make the fresh search of one dataset × arm × outer fold."""
-        identity = self.identities[pair]
-        return FoldSearch(identity, outer, make_search(self.study.search, identity.arm.space))
+        return open_search(self.identities[pair], self.study.search, outer)
 
 
 class Runner:
@@ -125,8 +123,9 @@ class Runner:
         protocol = prepared.study.protocol
         self._costs = CostModel(prepared.shapes)
         self._queue = WorkQueue(self._costs, protocol.outer, protocol.inner)
-        self._stored = _final(store.stored(), retry_failed)
-        self._refits = store.refits() if self._stored else {}
+        stored = store.stored()
+        self._stored = _final(stored, retry_failed)
+        self._refits = store.refits() if stored else {}
         self._unopened = deque(self._dearest_first())
         self._folds_left = Counter(pair for pair, _ in self._unopened)
         self._open: dict[tuple[str, str, int], FoldSearch] = {}
@@ -134,7 +133,9 @@ class Runner:
         self._buffer: list[Records] = []
         self._flushed_at = time.monotonic()
         self._parts = 0
-        self._outer, self._selections = self._earlier_rows()
+        self._outer: dict[tuple[str, str, int], dict[str, Any]] = {}
+        self._selections: dict[tuple[str, str, int], dict[str, Any]] = {}
+        self._keep_earlier_rows(stored)
         self.summary = RunSummary()
 
     def run(self) -> RunSummary:
@@ -157,6 +158,7 @@ class Runner:
                 time.process_time() - cpu - self.summary.storing_cpu_seconds
             )
             self._flush()
+            self._derive_unopened()
             self._store.write_outer(_in_order(self._outer))
             self._store.write_selections(_in_order(self._selections))
             self._store.compact()
@@ -225,34 +227,36 @@ class Runner:
 
     def _advance(self, search: FoldSearch) -> None:
         """Queue what a search asks for, telling it at once what the store knows already."""
-        while paths := search.ask():
-            waiting = [missing for path in paths if (missing := self._tell_stored(search, path))]
-            self._queue.add(waiting)
-            if waiting:
-                break
-        if (row := search.selection_row()) is not None:
-            row["study"] = self._prepared.study.name
-            self._selections[*search.pair, search.outer] = row
+        for replayed in replay(search, self._stored):
+            self._count_stored(search, replayed)
+            if replayed.missing is not None:
+                self._queue.add([replayed.missing])
+        self._keep_selection(search)
         if search.done:
             del self._open[*search.pair, search.outer]
             self._folds_left[search.pair] -= 1
             if not self._folds_left[search.pair]:
                 self._progress.complete(search.pair)
 
-    def _tell_stored(self, search: FoldSearch, path: Path) -> Path | None:
-        """Tell the search the stored trials of a path; return the path of those still to be run."""
-        missing = [index for index, key in enumerate(path.keys) if key not in self._stored]
-        if path.warm_starts and missing:
-            return path
-        for candidate, key in zip(path.candidates, path.keys, strict=True):
-            if (trial := self._stored.get(key)) is None:
-                continue
-            search.tell(candidate, path.inner, trial.status, trial.score)
-            if path.inner == REFIT:
-                self._outer[*search.pair, search.outer] = self._refits[key]
+    def _count_stored(self, search: FoldSearch, replayed: Replayed) -> None:
+        for index in replayed.stored:
+            key = replayed.path.keys[index]
             self.summary.trials_stored_before += 1
-            self._progress.stored(search.pair, trial.status)
-        return path.only(missing) if missing else None
+            self._progress.stored(search.pair, self._stored[key].status)
+            if replayed.path.inner == REFIT:
+                self._keep_refit(search.pair, self._refits[key], search.selection_key)
+
+    def _keep_refit(self, pair: tuple[str, str], row: dict[str, Any], selection_key: str) -> None:
+        dataset, solver = pair  # a stored row may bear the names of an earlier declaration
+        self._outer[dataset, solver, row["outer"]] = row | {
+            "dataset": dataset,
+            "solver": solver,
+            "selection_key": selection_key,
+        }
+
+    def _keep_selection(self, search: FoldSearch) -> None:
+        if (row := search.selection_row()) is not None:
+            self._selections[*search.pair, search.outer] = row | {"study": self._prepared.study.name}
 
     # -- recording and telling -------------------------------------------------------------------
 
@@ -290,7 +294,7 @@ class Runner:
             search = self._open[path.dataset, path.solver, path.outer]
             search.tell(candidate, path.inner, status, math.nan if score is None else score)
             if path.inner == REFIT:
-                self._outer[*search.pair, search.outer] = records.row(index)
+                self._keep_refit(search.pair, records.row(index), search.selection_key)
             self._progress.finished(search.pair, status)
             if score is None:
                 self._failed(search, candidate, records.row(index)["message"])
@@ -316,19 +320,42 @@ class Runner:
         if self._parts % COMPACT_EVERY == 0:
             self._store.compact(everything=False)
 
-    def _earlier_rows(self) -> tuple[dict[Any, dict[str, Any]], dict[Any, dict[str, Any]]]:
-        """Read the derived rows of earlier runs that this run does not replace."""
-        current = {pair: identity.digest for pair, identity in self._prepared.identities.items()}
-        kept = []
-        for rows in (self._store.outer_rows(), self._store.selection_rows()):
-            kept.append(
-                {
-                    (row["dataset"], row["solver"], row["outer"]): row
-                    for row in rows
-                    if current.get((row["dataset"], row["solver"]), row["identity"]) == row["identity"]
-                }
-            )
-        return kept[0], kept[1]
+    def _keep_earlier_rows(self, stored: Mapping[str, StoredTrial]) -> None:
+        """Derive the rows of what belongs to the study but is no part of this run."""
+        declaration = current_declaration(self._store.provenance())
+        others = {} if declaration is None else declaration.pairs
+        study = self._prepared.study
+        for pair, declared in others.items():
+            if pair in self._prepared.identities:
+                continue
+            if declared.identity is None:
+                self._keep_recorded_rows(declared.digest)
+                continue
+            state = replay_pair(declared.identity, study.search, stored)
+            for row in state.selections:
+                self._selections[*pair, row["outer"]] = row | {"study": study.name}
+            for key, selection_key in state.refits.items():
+                self._keep_refit(pair, self._refits[key], selection_key)
+
+    def _keep_recorded_rows(self, identity: str) -> None:
+        """Keep the derived rows of a svmbench that recorded too little to derive them again."""
+        for rows, kept in (
+            (self._store.outer_rows(), self._outer),
+            (self._store.selection_rows(), self._selections),
+        ):
+            for row in rows:
+                if row["identity"] == identity:
+                    kept[row["dataset"], row["solver"], row["outer"]] = row
+
+    def _derive_unopened(self) -> None:
+        """Derive the rows of the searches that a stopped run did not come to."""
+        for pair, outer in self._unopened:
+            search = self._prepared.open_search(pair, outer)
+            for replayed in replay(search, self._stored):
+                if replayed.path.inner == REFIT and replayed.stored:
+                    refit = self._refits[replayed.path.keys[0]]
+                    self._keep_refit(search.pair, refit, search.selection_key)
+            self._keep_selection(search)
 
 
 def _in_order(rows: Mapping[tuple[str, str, int], dict[str, Any]]) -> list[dict[str, Any]]:
@@ -339,4 +366,4 @@ def _in_order(rows: Mapping[tuple[str, str, int], dict[str, Any]]) -> list[dict[
 def _final(stored: dict[str, StoredTrial], retry_failed: bool) -> dict[str, StoredTrial]:
     if not retry_failed:
         return stored
-    return {key: trial for key, trial in stored.items() if not math.isnan(trial.score)}
+    return {key: trial for key, trial in stored.items() if trial.scored}

@@ -23,7 +23,6 @@ from orchestrator.run_log import cluster_notes, run_log
 from orchestrator.runner import Runner, RunSummary
 from orchestrator.settings import Settings
 from orchestrator.store import Store
-from orchestrator.study import Study
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +46,7 @@ def run_session(
         log.info("run %s on %d workers: %s", run_id, facts["workers"], shlex.join(command))
         if dashboard := facts.get("dashboard"):
             console.print(f"Dask dashboard: {dashboard}", highlight=False)
-        provenance = _provenance(run_id, settings, prepared, facts, command)
+        provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
         store.write_provenance(run_id, provenance)
         study = prepared.prepared
         planned = {pair: study.planned_trials(pair) for pair in study.identities}
@@ -94,36 +93,20 @@ def _executor(settings: Settings, report: Path) -> Iterator[Executor]:
 
 
 def _provenance(
-    run_id: str, settings: Settings, prepared: PreparedStudy, cluster: dict[str, Any], command: list[str]
+    run_id: str, number: int, prepared: PreparedStudy, cluster: dict[str, Any], command: list[str]
 ) -> dict[str, Any]:
-    identities: dict[str, dict[str, str]] = {}
-    planned: dict[str, dict[str, int]] = {}
-    for (dataset, arm), identity in prepared.prepared.identities.items():
-        identities.setdefault(dataset, {})[arm] = identity.digest
-        planned.setdefault(dataset, {})[arm] = prepared.prepared.planned_trials((dataset, arm))
     return {
         "run_id": run_id,
+        "number": number,
         "started_at": _now(),
         "finished_at": None,
         "command": command,
-        "study": _study_facts(settings.study, prepared),
-        "identities": identities,
-        "planned": planned,
+        **prepared.declaration(),
         "versions": versions(),
         "hosts": cluster["hosts"],
         "cluster": {key: value for key, value in cluster.items() if key != "hosts"},
         "git": git_state(Path.cwd()),
         "python": sys.executable,
-    }
-
-
-def _study_facts(study: Study, prepared: PreparedStudy) -> dict[str, Any]:
-    return {
-        "name": study.name,
-        "datasets": prepared.datasets,
-        "arms": [asdict(arm) for arm in study.arms],
-        "search": study.search,
-        "protocol": asdict(study.protocol),
     }
 
 

@@ -25,7 +25,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from orchestrator.records import Records, StoredTrial
-from orchestrator.results import StudyResults, current_identities
 from orchestrator.study import REFIT
 
 SCHEMA_VERSION = 1
@@ -77,8 +76,12 @@ TRIAL_SCHEMA = pa.schema(
 )
 """The fixed columns of a trial; `param_<name>` follow `inner`, `score_<metric>` follow `score`."""
 
+OUTER_SCHEMA = TRIAL_SCHEMA.append(pa.field("selection_key", pa.string()))
+"""A refit, and the key of the selection whose candidate it trained."""
+
 SELECTION_SCHEMA = pa.schema(
     [
+        ("selection_key", pa.string()),
         ("identity", pa.string()),
         ("study", pa.string()),
         ("dataset", pa.string()),
@@ -111,7 +114,7 @@ RUN_COLUMNS = frozenset(
 """The columns in which two runs of the same study may differ; all others are identical bit for bit."""
 
 _ORDER = ["dataset", "solver", "outer", "inner"]
-_KEY_COLUMNS = ["key", "status", "finished_at"]
+_KEY_COLUMNS = ["key", "status", "run_id"]
 _SMALL_PART_BYTES = 16 << 20
 
 
@@ -173,12 +176,19 @@ class Store:
 
     def write_outer(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace `outer.parquet`, one row per refit."""
-        self._write(_to_table(Records.of({}, list(rows)), TRIAL_SCHEMA), self.folder / "outer.parquet")
+        self._write(_to_table(Records.of({}, list(rows)), OUTER_SCHEMA), self.folder / "outer.parquet")
 
     def write_selections(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace `selections.parquet`, one row per dataset × arm × outer fold."""
         table = _to_table(Records.of({}, list(rows)), SELECTION_SCHEMA)
         self._write(table, self.folder / "selections.parquet")
+
+    def next_run_number(self) -> int:
+        """Return the number of the run that is about to be recorded; the caller holds the lock.
+
+        It is above those of all runs recorded before, whatever clocks say.
+        """
+        return 1 + max((_run_number(run) for run in self.provenance()), default=0)
 
     def write_provenance(self, run_id: str, facts: Mapping[str, Any]) -> None:
         """Replace `provenance/<run_id>.json`."""
@@ -201,7 +211,7 @@ class Store:
         keys = {part: table for part in parts if (table := _read_part(part, _KEY_COLUMNS)) is not None}
         if len(keys) < 2:
             return
-        kept = _unique_rows(_unify(list(keys.values())))
+        kept = _unique_rows(_unify(list(keys.values())), self._run_order())
         schema = _unified_schema([pq.read_schema(part) for part in keys])
         with _replacing(self.trials_folder / _part_name()) as file, _writer(file, schema) as writer:
             start = 0
@@ -228,7 +238,9 @@ class Store:
             except FileNotFoundError:
                 continue  # a running study merged a part between our listing and our reading
             empty = TRIAL_SCHEMA.empty_table()
-            return _unique(_unify([empty if columns is None else empty.select(columns), *tables]))
+            table = _unify([empty if columns is None else empty.select(columns), *tables])
+            rows = _unique_rows(table.select(_KEY_COLUMNS), self._run_order())
+            return table if len(rows) == table.num_rows else table.take(rows)
 
     def stored(self) -> dict[str, StoredTrial]:
         """Map the key of every stored trial to its status and score."""
@@ -247,7 +259,7 @@ class Store:
 
     def outer_rows(self) -> list[dict[str, Any]]:
         """Return the rows of `outer.parquet`, if there is one."""
-        return self._derived("outer.parquet", TRIAL_SCHEMA).to_pylist()
+        return self._derived("outer.parquet", OUTER_SCHEMA).to_pylist()
 
     def selection_rows(self) -> list[dict[str, Any]]:
         """Return the rows of `selections.parquet`, if there is one."""
@@ -258,33 +270,31 @@ class Store:
         return _to_pandas(_with_order(self._trials()))
 
     def provenance(self) -> list[dict[str, Any]]:
-        """Return the provenance of every run, oldest first."""
+        """Return the provenance of every run, in the order in which the runs were recorded."""
         runs = []
         for path in (self.folder / "provenance").glob("*.json"):
             with suppress(json.JSONDecodeError):
                 runs.append(json.loads(path.read_text()))
-        return sorted(runs, key=lambda run: run.get("started_at", ""))
+        return sorted(runs, key=lambda run: (_run_number(run), run.get("started_at", "")))
+
+    def _run_order(self) -> dict[str, int]:
+        """Map the id of every recorded run to its place in their order."""
+        return {run.get("run_id", ""): place for place, run in enumerate(self.provenance())}
 
     def _derived(self, name: str, empty: pa.Schema) -> pa.Table:
         path = self.folder / name
         table = _read_part(path) if path.exists() else None
         return empty.empty_table() if table is None else table
 
-    def results(self) -> StudyResults:
-        """Read the whole study; trials that no run's latest declaration covers are left out."""
-        provenance = self.provenance()
-        current = current_identities(provenance)
-        trials = self.trials()
-        if current:
-            trials = trials[trials["identity"].isin(current)].reset_index(drop=True)
-        return StudyResults(
-            name=self.folder.name,
-            folder=self.folder,
-            trials=trials,
-            selections=_to_pandas(self._derived("selections.parquet", SELECTION_SCHEMA)),
-            outer=_to_pandas(self._derived("outer.parquet", TRIAL_SCHEMA)),
-            provenance=provenance,
-        )
+
+def selection_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return rows of `selections.parquet` as a frame with the file's columns."""
+    return _to_pandas(_to_table(Records.of({}, list(rows)), SELECTION_SCHEMA))
+
+
+def _run_number(run: Mapping[str, Any]) -> int:
+    """Return a run's number; 0 for one of a svmbench that did not number them."""
+    return int(run.get("number", 0))
 
 
 def _part_name() -> str:
@@ -401,18 +411,15 @@ def _as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def _unique(table: pa.Table) -> pa.Table:
-    """Keep one row a key."""
-    rows = _unique_rows(table.select(_KEY_COLUMNS))
-    return table if len(rows) == table.num_rows else table.take(rows)
-
-
-def _unique_rows(table: pa.Table) -> NDArray[np.int64]:
-    """Return, ascending, the rows to keep of each key: a scored one before a failed one, then the latest."""
+def _unique_rows(table: pa.Table, run_order: Mapping[str, int]) -> NDArray[np.int64]:
+    """Return, ascending, the row to keep of each key: one that is `ok`, else that of the newest run."""
     codes, keys = _encoded(table["key"])
+    if len(keys) == table.num_rows:
+        return np.arange(table.num_rows)
     scored = pc.equal(table["status"], "ok").to_numpy()
-    finished_at = table["finished_at"].cast(pa.int64()).to_numpy()
-    worst_first = np.lexsort((finished_at, scored))
+    run_codes, runs = _encoded(pc.fill_null(table["run_id"], ""))
+    places = np.array([run_order.get(run, -1) for run in runs.to_pylist()], dtype=np.int64)
+    worst_first = np.lexsort((places[run_codes], scored))
     kept = np.empty(len(keys), dtype=np.int64)
     kept[codes[worst_first]] = worst_first  # of rows with the same key, the last one stays
     return np.sort(kept)

@@ -1,20 +1,27 @@
 """The way in from Python: a study's tables by its name."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
+import pandas as pd
+
+from orchestrator.declaration import Declaration, Pair, current_declaration
+from orchestrator.records import StoredTrial
+from orchestrator.replay import PairState, replay_pair
 from orchestrator.results import StudyResults
-from orchestrator.store import Store, StoreError
+from orchestrator.store import Store, StoreError, selection_frame
+from orchestrator.study import REFIT
 
 
-def load_study(name: str, results: str | Path = "results") -> StudyResults:
+def load_study(name: str | Path, results: str | Path = "results") -> StudyResults:
     """Read a study's tables.
 
     Parameters
     ----------
-    name : str
-        The study's name.
+    name : str or Path
+        The study's name, or the path of its folder.
     results : path
-        The folder of studies, `paths.results`.
+        The folder of studies, `paths.results`, in which a name is looked up.
 
     Returns
     -------
@@ -26,11 +33,108 @@ def load_study(name: str, results: str | Path = "results") -> StudyResults:
     StoreError
         When there is no such study, or a newer version of svmbench wrote it.
     """
-    folder = Path(results) / name
-    if not (folder / "trials").is_dir():
+    places = (Path(results) / name, Path(name))
+    folder = next((place for place in places if (place / "trials").is_dir()), None)
+    if folder is None:
         known = sorted(path.parent.name for path in Path(results).glob("*/trials"))
         found = f"it holds {', '.join(known)}" if known else "it holds no study yet"
         raise StoreError(
-            f"no study {name!r} in {Path(results)}; {found}. Run one with: svmbench run study={name} …"
+            f"no study {str(name)!r} in {Path(results)}; {found}. Run one with: svmbench run study={name} …"
         )
-    return Store(folder).results()
+    return read_results(Store(folder))
+
+
+def read_results(store: Store) -> StudyResults:
+    """Read a store and tell what belongs to the declaration in force from what does not.
+
+    Selections and refits are derived from the trials. Without any recorded declaration all rows count.
+    """
+    provenance = store.provenance()
+    trials = store.trials()
+    declaration = current_declaration(provenance)
+    if declaration is None:
+        refits = trials[trials["inner"] == REFIT].reset_index(drop=True)
+        return StudyResults(
+            store.folder.name,
+            store.folder,
+            trials,
+            selection_frame(store.selection_rows()),
+            refits,
+            provenance,
+        )
+    states = _pair_states(declaration, trials, store)
+    pair_of = {key: pair for pair, state in states.items() for key in state.keys}
+    selection_keys = {key: chosen for state in states.values() for key, chosen in state.refits.items()}
+    counts = trials["key"].isin(pair_of)
+    counted = _named(trials[counts], pair_of)
+    outer = counted[counted["key"].isin(selection_keys)]
+    return StudyResults(
+        name=store.folder.name,
+        folder=store.folder,
+        trials=counted,
+        selections=_selections(store.folder.name, states),
+        outer=outer.assign(selection_key=outer["key"].map(selection_keys)).reset_index(drop=True),
+        provenance=provenance,
+        apart=_apart(trials[~counts], declaration),
+        states=states,
+    )
+
+
+def _named(trials: pd.DataFrame, pair_of: Mapping[str, Pair]) -> pd.DataFrame:
+    """Return trials under the names that they have now, in canonical order."""
+    pairs = [pair_of[key] for key in trials["key"]]
+    now = {"dataset": [dataset for dataset, _ in pairs], "solver": [solver for _, solver in pairs]}
+    if all(trials[name].tolist() == names for name, names in now.items()):
+        return trials.reset_index(drop=True)
+    return trials.assign(**now).sort_values(["dataset", "solver"], kind="stable", ignore_index=True)
+
+
+def _selections(study: str, states: Mapping[Pair, PairState]) -> pd.DataFrame:
+    rows = [
+        row | {"study": study, "dataset": pair[0], "solver": pair[1]}
+        for pair, state in sorted(states.items())
+        for row in state.selections
+    ]
+    return selection_frame(rows)
+
+
+def _pair_states(declaration: Declaration, trials: pd.DataFrame, store: Store) -> dict[Pair, PairState]:
+    stored = _stored(trials)
+    return {
+        pair: _recorded_state(declared.digest, declared.planned, declared.n_outer, trials, store)
+        if declared.identity is None
+        else replay_pair(declared.identity, declaration.search, stored)
+        for pair, declared in declaration.pairs.items()
+    }
+
+
+def _stored(trials: pd.DataFrame) -> Mapping[str, StoredTrial]:
+    columns = (trials[name].tolist() for name in ("key", "status", "score"))
+    return {key: StoredTrial(status, score) for key, status, score in zip(*columns, strict=True)}
+
+
+def _recorded_state(
+    identity: str, planned: int | None, n_outer: int, trials: pd.DataFrame, store: Store
+) -> PairState:
+    """Return the state of a dataset × arm from what its rows say of themselves."""
+    rows = trials[trials["identity"] == identity]
+    refits = rows[rows["inner"] == REFIT]
+    complete = len(refits) >= n_outer
+    return PairState(
+        planned=len(rows) if complete else max(len(rows), planned or 0),
+        keys=rows["key"].tolist(),
+        failed=int(rows["score"].isna().sum()),
+        complete=complete,
+        selections=[row for row in store.selection_rows() if row["identity"] == identity],
+        refits=dict.fromkeys(refits["key"], ""),
+    )
+
+
+def _apart(rows: pd.DataFrame, declaration: Declaration) -> pd.DataFrame:
+    """Count the trials of other declarations by dataset and arm, and say what was declared otherwise."""
+    table = rows.groupby(["dataset", "solver"], sort=True).size().rename("trials").reset_index()
+    whys = []
+    for pair in zip(table["dataset"], table["solver"], strict=True):
+        changed = declaration.superseded.get(pair)
+        whys.append(f"another {changed}" if changed else "not part of what was declared last")
+    return table.assign(why=pd.Series(whys, dtype=object))

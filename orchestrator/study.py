@@ -87,6 +87,18 @@ class Arm:
     sweep: Mapping[str, ParamValue] = field(default_factory=dict)
     warm_starts: bool = False
 
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any]) -> "Arm":
+        """Return the arm that `asdict` and JSON turned into a mapping.
+
+        Raises
+        ------
+        TypeError
+            If it lacks an attribute or holds one that this version does not know.
+        """
+        space = {name: tuple(map(frozen, values)) for name, values in facts.get("space", {}).items()}
+        return cls(**{**facts, "space": space})
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -119,6 +131,17 @@ class Protocol:
     also: tuple[str, ...] = ()
     profile: str = "throughput"
     max_seconds: float | None = None
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any]) -> "Protocol":
+        """Return the protocol that `asdict` and JSON turned into a mapping.
+
+        Raises
+        ------
+        TypeError
+            If it holds a setting that this version does not know.
+        """
+        return cls(**{**facts, "also": tuple(facts.get("also", ()))})
 
 
 @dataclass(frozen=True)
@@ -194,6 +217,11 @@ def _canonical(value: Any) -> Any:
     raise TypeError(
         f"cannot put a {type(value).__name__} into a trial key; use numbers, strings, lists and mappings"
     )
+
+
+def frozen(value: Any) -> Any:
+    """Turn lists into tuples, which have a hash as candidates need it, and which classes take as well."""
+    return tuple(map(frozen, value)) if isinstance(value, list) else value
 
 
 def digest(value: Any) -> str:

@@ -75,17 +75,22 @@ def status(request: Request, console: Console) -> None:
     """Show how far a study is."""
     config = request.compose()
     results = load_study(study_name(config), folders(config).results)
-    if not results.provenance:
-        console.print(f"{results.name}: no run has begun")
+    if not results.states:
+        console.print(f"{results.name}: no run has begun", markup=False, highlight=False)
         return
-    lines = planning.remaining(results.trials, results.outer, results.provenance)
+    lines = planning.remaining(results.states, results.trials)
     _print_lines(f"Study {results.name}", lines, console)
-    workers = max(1, int(results.provenance[-1]["cluster"].get("workers", 1)))
+    workers = max(1, int(results.provenance[-1].get("cluster", {}).get("workers", 1)))
     left = sum(line.seconds_left for line in lines)
-    ending = f"about {format_seconds(left / workers)} left on {workers} workers" if left else "complete"
+    ending = f"about {format_seconds(left / workers)} left on {workers} workers"
+    if all(state.complete for state in results.states.values()):
+        ending = "complete"
     done, planned = sum(line.stored for line in lines), sum(line.planned for line in lines)
     failed = sum(line.failed for line in lines)
     console.print(f"{done:,} of {planned:,} trials, {failed:,} failed, {ending}", highlight=False)
+    for row in results.apart.itertuples():
+        text = f"Not counted: {row.trials:,} trials of {row.dataset} × {row.solver} ({row.why})"
+        console.print(text, markup=False, highlight=False)
 
 
 def report(request: Request, console: Console) -> None:

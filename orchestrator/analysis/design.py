@@ -1,19 +1,13 @@
-"""What a study set out to do, gathered from the provenance of all its runs."""
+"""What a study set out to do, by the declaration in force."""
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 import pandas as pd
 
+from orchestrator.declaration import Pair, current_declaration
 from orchestrator.results import StudyResults
-from orchestrator.study import REFIT
-
-_COMPARABLE = ("outer", "inner", "seed", "scaling", "metric")
-"""Scores are compared only between runs that agree in these parts of the protocol."""
-
-_CELL = ["dataset", "solver"]
 
 
 @dataclass(frozen=True)
@@ -25,14 +19,13 @@ class Design:
     datasets, arms : dict of str to dict
         The facts that provenance holds about each, in declared order; empty dicts when nothing was recorded.
     protocol : dict
-        The latest run's protocol.
     search : str
     metric : str
         Name of the scorer that selects candidates and is tested.
     n_outer : int
         Planned number of outer folds.
-    other_protocol : tuple of (str, str)
-        Dataset × arm whose latest run followed another protocol; their rows are left out.
+    pairs : tuple of (dataset, arm)
+        Those that belong to the study, in declared order.
     """
 
     datasets: dict[str, dict[str, Any]]
@@ -41,7 +34,7 @@ class Design:
     search: str
     metric: str
     n_outer: int
-    other_protocol: tuple[tuple[str, str], ...] = ()
+    pairs: tuple[Pair, ...]
 
     def grid_size(self, arm: str) -> int | None:
         """Return the number of candidates a grid search evaluates for an arm; None for another search."""
@@ -57,86 +50,41 @@ class Design:
 
 
 def read_design(results: StudyResults) -> Design:
-    """Gather datasets, arms and protocol; what provenance does not tell comes from the rows themselves.
-
-    The latest run decides facts, protocol and order; datasets and arms of earlier runs follow.
-    """
-    studies = [run["study"] for run in reversed(results.provenance) if run.get("study")]
-    latest = studies[0] if studies else {}
-    protocol = dict(latest.get("protocol", {}))
-    rows = pd.concat([results.outer[_CELL], results.trials[_CELL]])
-    search = latest.get("search", "")
-    outer_seen = [frame["outer"].max() + 1 for frame in (results.outer, results.trials) if len(frame)]
+    """Return the plan of a study's declaration; of a study without one, what its rows tell."""
+    declaration = current_declaration(results.provenance)
+    if declaration is None:
+        return _design_of_rows(results.trials)
+    pairs = [(dataset, arm) for dataset in declaration.datasets for arm in declaration.arms]
     return Design(
-        datasets=_merged((study.get("datasets", []) for study in studies), rows["dataset"].unique()),
-        arms=_merged((study.get("arms", []) for study in studies), rows["solver"].unique()),
-        protocol=protocol,
-        search=search,
-        metric=protocol.get("metric", "accuracy"),
-        n_outer=int(protocol.get("outer", max(outer_seen, default=0))),
-        other_protocol=_other_protocol(results.provenance, protocol),
+        datasets=declaration.datasets,
+        arms=declaration.arms,
+        protocol=declaration.protocol,
+        search=declaration.search,
+        metric=declaration.protocol.get("metric", "accuracy"),
+        n_outer=int(declaration.protocol.get("outer", 0)),
+        pairs=tuple(pair for pair in pairs if pair in declaration.pairs),
     )
 
 
-def consistent(results: StudyResults, design: Design) -> StudyResults:
-    """Return the results restricted to the design's protocol, with one refit per outer fold.
-
-    A refit that the running study has not yet copied into `outer` is taken from the trials.
-    """
-    trials, selections, outer = (
-        _without(frame, design.other_protocol)
-        for frame in (results.trials, results.selections, results.outer)
-    )
-    if len(trials):
-        # Trials are read as they stand; the other two may be of a run before the latest change of a solver.
-        current = trials["identity"].unique()
-        selections, outer = (frame[frame["identity"].isin(current)] for frame in (selections, outer))
-    fold = [*_CELL, "outer"]
-    refits = trials[trials["inner"] == REFIT]
-    if "finished_at" in refits:
-        refits = refits.sort_values("finished_at", ascending=False, kind="stable")
-    filled = [frame for frame in (outer, refits) if len(frame)]
-    outer = pd.concat(filled).drop_duplicates(fold) if filled else outer
-    order = _position(outer, design)
-    return replace(
-        results,
-        trials=trials,
-        selections=selections,
-        outer=outer.assign(**order).sort_values([*order, "outer"], kind="stable").drop(columns=[*order]),
+def _design_of_rows(trials: pd.DataFrame) -> Design:
+    datasets, arms = trials["dataset"].unique(), trials["solver"].unique()
+    return Design(
+        datasets={name: {} for name in datasets},
+        arms={name: {} for name in arms},
+        protocol={},
+        search="",
+        metric="accuracy",
+        n_outer=int(trials["outer"].max()) + 1 if len(trials) else 0,
+        pairs=tuple((dataset, arm) for dataset in datasets for arm in arms),
     )
 
 
-def _merged(declared: Iterable[list[dict[str, Any]]], seen: Iterable[str]) -> dict[str, dict[str, Any]]:
-    facts: dict[str, dict[str, Any]] = {}
-    for entries in declared:
-        for entry in entries:
-            facts.setdefault(entry["name"], entry)
-    for name in seen:
-        facts.setdefault(name, {})
-    return facts
-
-
-def _other_protocol(
-    provenance: list[dict[str, Any]], protocol: Mapping[str, Any]
-) -> tuple[tuple[str, str], ...]:
-    latest: dict[tuple[str, str], bool] = {}
-    for run in provenance:
-        study = run.get("study") or {}
-        theirs = study.get("protocol", {})
-        same = all(theirs.get(name) == protocol.get(name) for name in _COMPARABLE)
-        for dataset in study.get("datasets", []):
-            for arm in study.get("arms", []):
-                latest[dataset["name"], arm["name"]] = same
-    return tuple(cell for cell, same in latest.items() if not same)
-
-
-def _without(frame: pd.DataFrame, cells: tuple[tuple[str, str], ...]) -> pd.DataFrame:
-    if not cells or frame.empty:
-        return frame
-    return frame[~pd.MultiIndex.from_frame(frame[_CELL]).isin(cells)]
-
-
-def _position(frame: pd.DataFrame, design: Design) -> dict[str, pd.Series]:
-    datasets = {name: i for i, name in enumerate(design.datasets)}
-    arms = {name: i for i, name in enumerate(design.arms)}
-    return {"_dataset": frame["dataset"].map(datasets), "_arm": frame["solver"].map(arms)}
+def in_declared_order(results: StudyResults, design: Design) -> StudyResults:
+    """Return the results with the refits by dataset, arm and outer fold."""
+    outer = results.outer
+    order = {
+        "_dataset": outer["dataset"].map({name: i for i, name in enumerate(design.datasets)}),
+        "_arm": outer["solver"].map({name: i for i, name in enumerate(design.arms)}),
+    }
+    outer = outer.assign(**order).sort_values([*order, "outer"], kind="stable").drop(columns=[*order])
+    return replace(results, outer=outer)

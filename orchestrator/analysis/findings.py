@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from orchestrator.analysis import pairwise, sweeps, tables
-from orchestrator.analysis.design import Design, consistent, read_design
+from orchestrator.analysis.design import Design, in_declared_order, read_design
 from orchestrator.analysis.statistics import Friedman
 from orchestrator.results import StudyResults
 
@@ -17,7 +17,7 @@ class Findings:
     Attributes
     ----------
     results : StudyResults
-        Restricted to one protocol.
+        With the refits in declared order.
     design : Design
     coverage, scores, effort, timing, time_ratios, selections, choices, failures : DataFrame
     other_scores : dict of str to DataFrame
@@ -54,6 +54,12 @@ class Findings:
         return self.scores.empty or not self.scores["n_folds"].any()
 
     @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to run and every outer fold has a score."""
+        done = all(state.complete for state in self.results.states.values())
+        return done and not self.is_empty and self.incomplete.empty
+
+    @property
     def incomplete(self) -> pd.DataFrame:
         """The dataset × arm that lack a score on some outer fold."""
         return self.scores[~self.scores["complete"]] if len(self.scores) else self.scores
@@ -62,7 +68,7 @@ class Findings:
 def analyse(results: StudyResults) -> Findings:
     """Compute every table and test of a study, complete or not."""
     design = read_design(results)
-    results = consistent(results, design)
+    results = in_declared_order(results, design)
     scores = tables.scores(results, design)
     means = pairwise.dataset_means(scores)
     effort = tables.effort(results, design)

@@ -22,10 +22,8 @@ STATUSES = ("ok", "timeout", "diverged", "error", "worker_lost")
 def _cells(frame: pd.DataFrame, design: Design) -> Iterator[tuple[str, str, pd.DataFrame]]:
     groups = dict(iter(frame.groupby(["dataset", "solver"], sort=False))) if len(frame) else {}
     nothing = frame.iloc[:0]
-    for dataset in design.datasets:
-        for arm in design.arms:
-            if (dataset, arm) not in design.other_protocol:
-                yield dataset, arm, groups.get((dataset, arm), nothing)
+    for dataset, arm in design.pairs:
+        yield dataset, arm, groups.get((dataset, arm), nothing)
 
 
 def _floats(column: pd.Series) -> np.ndarray:
@@ -37,17 +35,6 @@ def _floats(column: pd.Series) -> np.ndarray:
 def _mean(rows: pd.DataFrame, name: str) -> float:
     values = _floats(rows[name]) if name in rows else np.array([])
     return float(values.mean()) if len(values) else float("nan")
-
-
-def _in_space(rows: pd.DataFrame, space: dict[str, Iterable[Any]]) -> np.ndarray:
-    """Return which rows' candidates belong to the space declared last; a study may once have had another."""
-    inside = np.ones(len(rows), dtype=bool)
-    for name, values in space.items():
-        column = rows.get(f"param_{name}")
-        if column is not None:
-            allowed = {_plain(value) for value in values}
-            inside &= np.array([_plain(value) in allowed for value in column], dtype=bool)
-    return inside
 
 
 def _plain(value: Any) -> Any:
@@ -66,19 +53,15 @@ def coverage(results: StudyResults, design: Design) -> pd.DataFrame:
     outer = {(dataset, arm): rows for dataset, arm, rows in _cells(results.outer, design)}
     table = []
     for dataset, arm, rows in _cells(results.trials, design):
-        inner = rows[rows["inner"] != REFIT]
-        if design.planned(arm) is not None:
-            inner = inner[_in_space(inner, design.arms[arm]["space"])]
-        current = [frame for frame in (inner, outer[dataset, arm]) if len(frame)]
-        status = pd.concat([frame["status"] for frame in current]) if current else pd.Series(dtype=str)
+        status = rows["status"]
         table.append(
             {
                 "dataset": dataset,
                 "solver": arm,
                 "planned": design.planned(arm),
-                "stored": len(status),
+                "stored": len(rows),
                 **{name: int((status == name).sum()) for name in STATUSES},
-                "scored": sum(len(_floats(frame["score"])) for frame in current),
+                "scored": len(_floats(rows["score"])),
                 "refits": len(_floats(outer[dataset, arm]["score"])),
             }
         )

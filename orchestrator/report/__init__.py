@@ -27,6 +27,8 @@ def write_report(results: StudyResults, folder: Path) -> Path:
     tables |= {
         table.name: table for table in (facts.datasets(findings), facts.arms(findings), facts.runs(findings))
     }
+    if len(results.apart):
+        tables["apart"] = facts.apart(findings)
     figures = all_figures(findings)
     folder = Path(folder)
     files = {folder / "figures" / f"{name}.svg": svg for name, svg in figures.items()}

@@ -21,7 +21,7 @@ def document(findings: Findings, tables: Mapping[str, Table]) -> str:
         "study": findings.results.name,
         "answer": answer(findings),
         "incomplete": incomplete_note(findings),
-        "complete": not findings.is_empty and findings.incomplete.empty,
+        "complete": findings.is_complete,
         "protocol": findings.design.protocol,
         "protocol_in_words": dict(protocol(findings)),
         "tables": {

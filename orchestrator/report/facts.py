@@ -157,6 +157,26 @@ def arms(findings: Findings) -> Table:
     )
 
 
+def apart(findings: Findings) -> Table:
+    """List the stored trials that belong to other declarations than the one in force."""
+    frame = findings.results.apart
+    return Table(
+        name="apart",
+        title="Trials of other declarations",
+        caption="Stored trials that are used nowhere in this report: the newest run that names their dataset "
+        "or solver, or the newest run at all, declared something else. Running a command again with the "
+        "former settings brings them back.",
+        header=["Dataset", "Arm", "Trials", "Why they do not count"],
+        rows=[
+            [Cell(row["dataset"]), Cell(row["solver"]), Cell(_number(row["trials"])), Cell(row["why"])]
+            for row in records(frame)
+        ],
+        data=frame,
+        text_columns=2,
+        last_is_text=True,
+    )
+
+
 def runs(findings: Findings) -> Table:
     """List the runs that made the study."""
     rows = [_run(run) for run in findings.results.provenance]

@@ -2,11 +2,12 @@
 
 from orchestrator.analysis.findings import analyse
 from orchestrator.report.answer import answer, incomplete_note
+from orchestrator.report.facts import apart
 from orchestrator.report.printed import Table
 from orchestrator.report.tables import all_tables
 from orchestrator.results import StudyResults
 
-_SHOWN = ("coverage", "scores", "tests")
+_SHOWN = ("coverage", "scores", "tests", "apart")
 _SHORT = {
     "tests": (
         "Pair, A − B",
@@ -23,6 +24,8 @@ def markdown_summary(results: StudyResults) -> str:
     """Return the answer in words and the tables behind it, as Markdown that reads well unrendered."""
     findings = analyse(results)
     tables = all_tables(findings)
+    if len(results.apart):
+        tables["apart"] = apart(findings)
     parts = [f"# {results.name}", answer(findings)]
     if not findings.is_empty and (note := incomplete_note(findings)):
         parts.append(note)

@@ -41,16 +41,6 @@ def test_plan_of_another_search_is_unknown(quickstart):
     assert (findings.coverage["stored"] == 65).all()
 
 
-def test_points_that_left_the_grid_are_not_counted_as_done(quickstart):
-    provenance = quickstart.provenance[0]
-    arms = [{**each, "space": {"C": [0.25, 1.0], "gamma": [0.1, 1]}} for each in provenance["study"]["arms"]]
-    findings = analyse(
-        with_provenance(quickstart, {**provenance, "study": {**provenance["study"], "arms": arms}})
-    )
-    assert (findings.coverage["planned"] == 45).all()
-    assert (findings.coverage["stored"] == 45).all()
-
-
 def test_means_and_errors_by_hand(quickstart):
     # Folds at mean −0.01 −0.005 0 0.005 0.01: population variance 5·10⁻⁵, SE = sqrt(10⁻⁵).
     scores = row(analyse(quickstart).scores, dataset="iris", solver="mnsvm")
@@ -119,58 +109,6 @@ def test_a_failed_refit_counts_as_missing_but_a_scored_timeout_does_not(quicksta
     assert row(findings.coverage, dataset="iris", solver="mnsvm")["timeout"] == 1
     assert row(findings.coverage, dataset="iris", solver="mnsvm")["scored"] == 65
     assert row(findings.coverage, dataset="wine", solver="mnsvm")["scored"] == 64
-
-
-def test_refits_of_a_running_study_come_from_its_trials(quickstart):
-    running = StudyResults(
-        quickstart.name,
-        quickstart.folder,
-        quickstart.trials,
-        quickstart.selections.iloc[:0],
-        quickstart.outer.iloc[:0],
-        quickstart.provenance,
-    )
-    pd.testing.assert_frame_equal(analyse(running).scores, analyse(quickstart).scores)
-
-
-def test_refits_of_an_earlier_version_of_a_solver_do_not_count(quickstart):
-    outdated = quickstart.outer.assign(
-        identity=quickstart.outer["identity"].replace("wine-mnsvm", "wine-mnsvm-before")
-    )
-    trials = quickstart.trials[
-        ~((quickstart.trials["identity"] == "wine-mnsvm") & (quickstart.trials["inner"] == -1))
-    ]
-    results = StudyResults(
-        quickstart.name, quickstart.folder, trials, quickstart.selections, outdated, quickstart.provenance
-    )
-    scores = analyse(results).scores
-    assert row(scores, dataset="wine", solver="mnsvm")["n_folds"] == 0
-    assert row(scores, dataset="wine", solver="libsvm_l1")["n_folds"] == 5
-
-
-def test_rows_under_another_protocol_are_set_aside_by_name(quickstart):
-    latest = quickstart.provenance[0]
-    study = latest["study"]
-    earlier = {
-        **latest,
-        "study": {
-            **study,
-            "datasets": [*study["datasets"], {"name": "sonar"}],
-            "protocol": {**study["protocol"], "seed": 7},
-        },
-    }
-    extra = quickstart.trials[quickstart.trials["dataset"] == "iris"].assign(dataset="sonar")
-    results = StudyResults(
-        quickstart.name,
-        quickstart.folder,
-        pd.concat([quickstart.trials, extra]),
-        quickstart.selections,
-        pd.concat([quickstart.outer, extra[extra["inner"] == -1]]),
-        [earlier, latest],
-    )
-    findings = analyse(results)
-    assert findings.design.other_protocol == (("sonar", "mnsvm"), ("sonar", "libsvm_l1"))
-    assert set(findings.scores["dataset"]) == set(QUICKSTART)
 
 
 def test_a_study_without_provenance_is_read_from_its_rows(quickstart):

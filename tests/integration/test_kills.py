@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from orchestrator.accidents import LEAST, MOST
+from orchestrator.studies import read_results
 from tests.integration.processes import (
     kill_group,
     plain,
@@ -128,7 +129,7 @@ def test_a_training_that_kills_its_worker_every_time_is_given_up_and_all_others_
     assert (lost["status"], lost["param_C"], lost["attempt"]) == ("worker_lost", 8, attempts)
     assert f"died in the last of {attempts} attempts" in lost["message"]
     assert len(trials) == 2 * (2 * POINTS + 1)
-    assert sorted(store_of(tmp_path).results().selections["n_failed"]) == [0, 1]
+    assert sorted(read_results(store_of(tmp_path)).selections["n_failed"]) == [0, 1]
 
 
 @pytest.mark.parametrize("cluster", ["cluster=serial", "cluster.workers=2"])

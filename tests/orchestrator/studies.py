@@ -10,6 +10,7 @@ from orchestrator.preparation import prepare_study
 from orchestrator.progress import Progress
 from orchestrator.runner import Runner
 from orchestrator.store import Store
+from orchestrator.studies import read_results
 
 SMALL = (
     "study=small",
@@ -39,9 +40,12 @@ class StudyRun:
     def __init__(self, folder, *overrides, executor=None, run_id="run", config_dir=None, **options):
         paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
         settings = load_settings([*SMALL, *paths, *overrides], config_dir)
-        self.prepared = prepare_study(settings).prepared
+        prepared = prepare_study(settings)
+        self.prepared = prepared.prepared
         self.store = Store(settings.paths.results / settings.study.name)
         self.store.lock().release()
+        facts = {"run_id": run_id, "number": self.store.next_run_number(), **prepared.declaration()}
+        self.store.write_provenance(run_id, facts)
         planned = {pair: self.prepared.planned_trials(pair) for pair in self.prepared.identities}
         self.output = io.StringIO()
         self.progress = Progress(planned, Console(file=self.output, width=200))
@@ -57,4 +61,4 @@ def run_study(folder, *overrides, **options):
     """Run a small study; return its frames and the run's summary."""
     run = StudyRun(folder, *overrides, **options)
     summary = run.go()
-    return run.store.results(), summary
+    return read_results(run.store), summary

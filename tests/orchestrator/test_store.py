@@ -10,7 +10,6 @@ import pytest
 
 from orchestrator import load_study
 from orchestrator.records import Records
-from orchestrator.results import current_identities
 from orchestrator.store import SCHEMA_VERSION, TRIAL_SCHEMA, Store, StoreError
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -143,12 +142,40 @@ def test_a_derived_table_that_is_damaged_is_as_good_as_none(store):
 # -- repeated keys -------------------------------------------------------------------------------
 
 
-def test_a_repeated_key_counts_once_ok_before_failed_then_the_latest(store):
-    store.append([records(trial("a", score=0.1, minute=1), trial("b", "error", None, minute=9))])
-    store.append([records(trial("a", score=0.2, minute=2), trial("b", score=0.7, minute=3))])
-    store.append([records(trial("a", "worker_lost", None, minute=5))])
-    found = {key: (stored.status, stored.score) for key, stored in store.stored().items()}
-    assert found == {"a": ("ok", 0.2), "b": ("ok", 0.7)}
+def recorded_runs(store, *ids):
+    """Record runs in this order, each by a clock that is a day behind the one before."""
+    for place, run_id in enumerate(ids):
+        day = f"2026-01-{28 - place}"
+        store.write_provenance(
+            run_id, {"run_id": run_id, "number": store.next_run_number(), "started_at": day}
+        )
+
+
+def test_a_repeated_key_counts_once_ok_before_failed_then_the_newest_run_whatever_the_clock(store):
+    recorded_runs(store, "y", "z", "x")
+    store.append(
+        [records(trial("a", score=0.1, run_id="y"), trial("b", "error", None, run_id="y", minute=9))]
+    )
+    store.append([records(trial("a", score=0.2, run_id="z", minute=-9), trial("b", score=0.7, run_id="z"))])
+    store.append([records(trial("a", "worker_lost", None, run_id="x"))])
+    store.append([records(trial("c", "error", None, message="new", run_id="z", minute=-9))])
+    store.append([records(trial("c", "error", None, message="old", run_id="y", minute=9))])
+
+    def check():
+        found = {key: (stored.status, stored.score) for key, stored in store.stored().items()}
+        assert found["a"] == ("ok", 0.2)
+        assert found["b"] == ("ok", 0.7)
+        assert store.trials().set_index("key")["message"]["c"] == "new"
+
+    check()
+    store.compact()
+    check()
+
+
+def test_runs_are_numbered_in_the_order_in_which_they_are_recorded(store):
+    recorded_runs(store, "b", "c", "a")
+    assert [run["run_id"] for run in store.provenance()] == ["b", "c", "a"]
+    assert store.next_run_number() == 4
 
 
 def test_a_failed_trial_has_no_score(store):
@@ -168,7 +195,7 @@ def test_refits_are_found_by_key(store):
 
 def test_compaction_leaves_one_part_with_every_key_once(store):
     for number in range(6):
-        store.append([records(trial(f"k{number % 4}", minute=number), trial(f"only{number}"))])
+        store.append([records(trial(f"k{number % 4}"), trial(f"only{number}"))])
     before = store.trials()
     store.compact()
     assert len(parts(store)) == 1
@@ -389,21 +416,35 @@ def test_a_full_disk_is_told_and_costs_nothing_that_was_stored(full_disk):
 # -- studies -------------------------------------------------------------------------------------
 
 
-def test_rows_of_an_earlier_definition_are_kept_but_not_reported(store):
-    store.append([records(trial("old", identity="before"), trial("new", identity="now"))])
-    store.write_provenance("1", {"started_at": "2026-01-01", "identities": {"iris": {"svc": "before"}}})
-    store.write_provenance("2", {"started_at": "2026-01-02", "identities": {"iris": {"svc": "now"}}})
-    assert list(load_study("s", store.folder.parent).trials["key"]) == ["new"]
-    assert keys(store) == ["new", "old"]
-
-
-def test_the_identity_in_force_is_the_last_declared_of_each_dataset_and_arm():
-    runs = [
-        {"identities": {"iris": {"svc": "a", "mnsvm": "b"}, "wine": {"svc": "c"}}},
-        {"identities": {"iris": {"svc": "d"}}},
-        {},
+def test_a_store_that_recorded_no_splits_is_read_by_the_identities_of_its_rows(store):
+    rows = [
+        trial(f"{kind}{outer}", identity=kind, inner=-1, outer=outer) for kind in "ab" for outer in (0, 1)
     ]
-    assert current_identities(runs) == {"b", "c", "d"}
+    store.append([records(*rows, trial("inner", identity="b"))])
+    store.write_selections([{"identity": kind, "dataset": "iris", "solver": "svc"} for kind in "ab"])
+    for day, identity in enumerate("ab", start=1):
+        study = {
+            "datasets": [{"name": "iris"}],
+            "arms": [{"name": "svc", "target": "T", "identity": identity}],
+            "search": "grid",
+            "protocol": {"outer": 2},
+        }
+        facts = {"started_at": f"2026-01-0{day}", "identities": {"iris": {"svc": identity}}, "study": study}
+        store.write_provenance(str(day), facts)
+    results = load_study("s", store.folder.parent)
+    assert sorted(results.trials["key"]) == ["b0", "b1", "inner"]
+    assert list(results.outer["key"]) == ["b0", "b1"]
+    assert list(results.selections["identity"]) == ["b"]
+    assert results.apart["trials"].tolist() == [2]
+    assert results.states["iris", "svc"].complete
+    assert keys(store) == ["a0", "a1", "b0", "b1", "inner"]
+
+
+def test_a_study_is_found_by_name_and_by_path(store):
+    store.append([records(trial("a"))])
+    results = store.folder.parent
+    for found in (load_study("s", results), load_study(str(store.folder)), load_study(store.folder)):
+        assert list(found.trials["key"]) == ["a"]
 
 
 def test_provenance_is_told_oldest_first_and_half_a_file_of_it_is_skipped(store):

@@ -1,0 +1,177 @@
+"""What a study is: of everything its runs declared, the newest meaning of every name.
+
+The name of a dataset or an arm means what the newest run that used it said; protocol and search are those of
+the newest run. A dataset × arm belongs to the study if some run declared it with exactly these meanings.
+Everything else stays in the store and is shown apart. So a solver that was edited and run again on one
+dataset is never averaged with the rows its name left on others, while a narrower run removes nothing.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.study import Arm, Identity, Protocol, canonical_json
+
+Pair = tuple[str, str]
+"""The names of a dataset and of an arm."""
+
+_Part = tuple[str, str]
+"""What a run declares: the kind (dataset, solver, protocol or search), and the name if there are several."""
+
+
+@dataclass(frozen=True)
+class DeclaredPair:
+    """A dataset × arm that belongs to the study.
+
+    Attributes
+    ----------
+    digest : str
+        The column `identity` of its trials.
+    identity : Identity or None
+        Gives its trials' keys; None if an older svmbench declared it, which recorded too little for that.
+    planned : int or None
+        The number of trainings that was recorded, at most.
+    n_outer : int
+        Number of outer folds.
+    """
+
+    digest: str
+    identity: Identity | None
+    planned: int | None
+    n_outer: int
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a study's names mean.
+
+    Attributes
+    ----------
+    datasets, arms : dict of str to dict
+        What provenance records about those that have a pair; the newest run's come first, in its order.
+    protocol : dict
+    search : str
+    pairs : dict of (dataset, arm) to DeclaredPair
+    superseded : dict of (dataset, arm) to str
+        Pairs that were declared with other meanings only, and which parts are different now.
+    """
+
+    datasets: dict[str, dict[str, Any]]
+    arms: dict[str, dict[str, Any]]
+    protocol: dict[str, Any]
+    search: str
+    pairs: dict[Pair, DeclaredPair]
+    superseded: dict[Pair, str]
+
+
+def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration | None:
+    """Return the declaration in force, or None if no run recorded one.
+
+    Parameters
+    ----------
+    provenance : sequence of mapping
+        One entry per run, in the order in which the runs were recorded.
+    """
+    runs = [run for run in reversed(provenance) if run.get("study")]
+    if not runs:
+        return None
+    meanings = [_meanings(run["study"]) for run in runs]
+    newest: dict[_Part, str] = {}
+    for meaning in reversed(meanings):
+        newest |= meaning
+    pairs: dict[Pair, DeclaredPair] = {}
+    superseded: dict[Pair, str] = {}
+    named: dict[str, Pair] = {}
+    for run, meaning in zip(runs, meanings, strict=True):
+        for pair in _pairs(run["study"]):
+            if pair in pairs:
+                continue
+            changed = [part[0] for part in _parts(pair) if meaning[part] != newest[part]]
+            declared = _declared_pair(run, pair)
+            if not changed and declared.digest and named.setdefault(declared.digest, pair) != pair:
+                changed = ["name"]  # the same trials under two names would count twice as evidence
+            if changed:
+                superseded.setdefault(pair, " and ".join(changed))
+            else:
+                pairs[pair] = declared
+    study = runs[0]["study"]
+    return Declaration(
+        datasets=_facts(runs, "datasets", {dataset for dataset, _ in pairs}),
+        arms=_facts(runs, "arms", {arm for _, arm in pairs}),
+        protocol=dict(study.get("protocol", {})),
+        search=study.get("search", ""),
+        pairs=pairs,
+        superseded={pair: changed for pair, changed in superseded.items() if pair not in pairs},
+    )
+
+
+def _meanings(study: Mapping[str, Any]) -> dict[_Part, str]:
+    """Return what a run says about each of its parts, as text that is equal if the meaning is."""
+    return {
+        ("protocol", ""): canonical_json(study.get("protocol")),
+        ("search", ""): canonical_json(study.get("search")),
+        **{("dataset", facts["name"]): str(facts.get("fingerprint")) for facts in study.get("datasets", [])},
+        **{("solver", facts["name"]): _arm_meaning(facts) for facts in study.get("arms", [])},
+    }
+
+
+def _arm_meaning(facts: Mapping[str, Any]) -> str:
+    space = [[name, _in_order(values)] for name, values in facts.get("space", {}).items()]
+    others = [facts.get(name) for name in ("target", "params", "identity", "warm_starts")]
+    return canonical_json([*others, space])
+
+
+def _in_order(values: Sequence[Any]) -> list[Any]:
+    """Return values with numbers sorted, as a search takes them; the order of others has a meaning."""
+    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+    return sorted(values) if numbers else list(values)
+
+
+def _pairs(study: Mapping[str, Any]) -> Iterator[Pair]:
+    for dataset in study.get("datasets", []):
+        for arm in study.get("arms", []):
+            yield dataset["name"], arm["name"]
+
+
+def _parts(pair: Pair) -> tuple[_Part, ...]:
+    return ("dataset", pair[0]), ("solver", pair[1]), ("protocol", ""), ("search", "")
+
+
+def _declared_pair(run: Mapping[str, Any], pair: Pair) -> DeclaredPair:
+    dataset, arm = pair
+    recorded = str(run.get("identities", {}).get(dataset, {}).get(arm, ""))
+    return DeclaredPair(
+        digest=recorded,
+        identity=_identity(run, pair, recorded),
+        planned=run.get("planned", {}).get(dataset, {}).get(arm),
+        n_outer=int(run["study"].get("protocol", {}).get("outer", 0)),
+    )
+
+
+def _identity(run: Mapping[str, Any], pair: Pair, recorded: str) -> Identity | None:
+    """Rebuild the identity that a run's trials had, if the run recorded all that enters it."""
+    study = run["study"]
+    dataset = next(facts for facts in study["datasets"] if facts["name"] == pair[0])
+    arm = next(facts for facts in study["arms"] if facts["name"] == pair[1])
+    try:
+        identity = Identity(
+            pair[0],
+            dataset["fingerprint"],
+            dataset["split_hash"],
+            Arm.from_facts(arm),
+            Protocol.from_facts(study["protocol"]),
+            shared_gram=run["shared_gram"][pair[0]][pair[1]],
+        )
+    except (KeyError, TypeError):
+        return None
+    return identity if identity.digest == recorded else None
+
+
+def _facts(runs: Sequence[Mapping[str, Any]], group: str, kept: set[str]) -> dict[str, dict[str, Any]]:
+    """Return what the newest run that used a name recorded about it."""
+    found: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        for facts in run["study"].get(group, []):
+            if facts["name"] in kept:
+                found.setdefault(facts["name"], facts)
+    return found
