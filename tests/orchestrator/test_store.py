@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pandas as pd
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 from orchestrator import load_study
 from orchestrator.records import Records
 from orchestrator.store import SCHEMA_VERSION, TRIAL_SCHEMA, Store, StoreError
+from orchestrator.studies import read_results
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -319,7 +321,7 @@ def test_a_newer_schema_is_refused_in_one_sentence(store):
     table = pq.read_table(part)
     newer = {b"svmbench_schema_version": str(SCHEMA_VERSION + 1).encode()}
     pq.write_table(table.replace_schema_metadata(newer), part)
-    for read in (store.stored, store.trials, store.compact, store.results):
+    for read in (store.stored, store.trials, store.compact, partial(read_results, store)):
         with pytest.raises(StoreError) as refusal:
             read()
         sentence = str(refusal.value)

@@ -1,0 +1,133 @@
+"""A study is one declaration: what a name means is what the newest run said, and only such rows are used."""
+
+import pytest
+
+from orchestrator.analysis.findings import analyse
+from orchestrator.declaration import current_declaration
+from orchestrator.report.facts import arms
+from orchestrator.studies import read_results
+from tests.orchestrator.studies import StudyRun, run_study
+from tests.orchestrator.test_runner import Interrupted, write_solver
+
+KNN = "sklearn.neighbors.KNeighborsClassifier"
+ALL = ("datasets=[iris,wine,breast_cancer]", "solvers=[knn]")
+TRIALS = 3 * (3 * 2 + 1)
+
+
+def configure(folder, weights="uniform", space="{n_neighbors: [1, 5]}"):
+    return {"config_dir": write_solver(folder, "knn", KNN, weights=weights, space=space)}
+
+
+def counted(results):
+    return results.trials.groupby("dataset").size().to_dict()
+
+
+def test_an_edited_solver_is_not_mixed_with_the_rows_its_name_left_on_other_datasets(tmp_path):
+    run_study(tmp_path, *ALL, run_id="first", **configure(tmp_path))
+    edited = configure(tmp_path, weights="distance")
+    results, _ = run_study(tmp_path, "datasets=[iris]", "solvers=[knn]", run_id="second", **edited)
+    assert counted(results) == {"iris": TRIALS}
+    assert results.apart.to_dict("records") == [
+        {"dataset": "breast_cancer", "solver": "knn", "trials": TRIALS, "why": "another solver"},
+        {"dataset": "iris", "solver": "knn", "trials": TRIALS, "why": "not part of what was declared last"},
+        {"dataset": "wine", "solver": "knn", "trials": TRIALS, "why": "another solver"},
+    ]
+    findings = analyse(results)
+    assert findings.scores["dataset"].tolist() == ["iris"]
+    assert findings.coverage["planned"].tolist() == findings.coverage["stored"].tolist() == [TRIALS]
+    assert arms(findings).data["fixed"].tolist() == ["weights=distance"]
+
+
+def test_former_settings_bring_former_rows_back_without_a_training(tmp_path):
+    run_study(tmp_path, *ALL, run_id="first", **configure(tmp_path))
+    edited = configure(tmp_path, weights="distance")
+    run_study(tmp_path, "datasets=[iris]", "solvers=[knn]", run_id="second", **edited)
+    results, summary = run_study(
+        tmp_path, "datasets=[wine]", "solvers=[knn]", run_id="third", **configure(tmp_path)
+    )
+    assert summary.trials_run == 0
+    assert counted(results) == {"iris": TRIALS, "wine": TRIALS, "breast_cancer": TRIALS}
+
+
+def test_another_space_on_one_dataset_sets_the_others_apart(tmp_path):
+    run_study(tmp_path, *ALL, run_id="first", **configure(tmp_path))
+    narrower = configure(tmp_path, space="{n_neighbors: [1, 3, 5]}")
+    results, _ = run_study(tmp_path, "datasets=[iris]", "solvers=[knn]", run_id="second", **narrower)
+    assert counted(results) == {"iris": 3 * (3 * 3 + 1)}
+    assert set(results.selections["dataset"]) == set(results.outer["dataset"]) == {"iris"}
+    assert analyse(results).coverage["planned"].tolist() == [3 * (3 * 3 + 1)]
+
+
+@pytest.mark.parametrize("override", ["protocol.seed=1", "search=pattern", "protocol.scaling=none"])
+def test_another_protocol_or_search_on_one_dataset_sets_the_others_apart(override, tmp_path):
+    run_study(tmp_path, *ALL, run_id="first", **configure(tmp_path))
+    results, _ = run_study(
+        tmp_path, "datasets=[iris]", "solvers=[knn]", override, run_id="second", **configure(tmp_path)
+    )
+    assert set(counted(results)) == {"iris"}
+    assert set(results.apart["dataset"]) >= {"wine", "breast_cancer"}
+
+
+def test_the_order_of_numbers_in_a_space_means_nothing(tmp_path):
+    run_study(tmp_path, *ALL, run_id="first", **configure(tmp_path))
+    turned = configure(tmp_path, space="{n_neighbors: [5, 1]}")
+    results, summary = run_study(tmp_path, "datasets=[iris]", "solvers=[knn]", run_id="second", **turned)
+    assert summary.trials_run == 0
+    assert len(counted(results)) == 3
+
+
+def test_an_interrupted_widening_shows_no_old_refit_beside_a_new_selection(tmp_path):
+    run_study(tmp_path, "datasets=[iris,wine]", "solvers=[knn]", run_id="first", **configure(tmp_path))
+    wide = configure(tmp_path, space="{n_neighbors: [1, 5, 9, 13]}")
+    study = StudyRun(
+        tmp_path,
+        "datasets=[iris,wine]",
+        "solvers=[knn]",
+        run_id="second",
+        executor=Interrupted(2),
+        **wide,
+    )
+    with pytest.raises(KeyboardInterrupt):
+        study.go()
+    results = read_results(study.store)
+    assert set(results.outer["selection_key"]) == set(results.selections["selection_key"])
+    assert len(results.selections) < 6
+    assert (results.selections["n_candidates"] == 4).all()
+    assert not any(state.complete for state in results.states.values())
+    assert not analyse(results).is_complete
+    # The files beside the trials say the same.
+    for rows, frame in (
+        (study.store.selection_rows(), results.selections),
+        (study.store.outer_rows(), results.outer),
+    ):
+        assert sorted(row["selection_key"] for row in rows) == sorted(frame["selection_key"])
+
+
+def test_the_same_computation_under_another_name_counts_once_and_under_the_new_one(tmp_path):
+    run_study(tmp_path, *ALL, run_id="first", **configure(tmp_path))
+    config = {
+        "config_dir": write_solver(tmp_path, "nn", KNN, weights="uniform", space="{n_neighbors: [1, 5]}")
+    }
+    results, summary = run_study(tmp_path, "datasets=[iris,wine]", "solvers=[nn]", run_id="second", **config)
+    assert summary.trials_run == 0
+    assert set(results.trials["solver"]) == set(results.outer["solver"]) == {"nn", "knn"}
+    assert results.states.keys() == {("iris", "nn"), ("wine", "nn"), ("breast_cancer", "knn")}
+    assert results.trials.groupby("solver").size().to_dict() == {"nn": 2 * TRIALS, "knn": TRIALS}
+
+
+def test_which_run_is_the_newest_does_not_depend_on_clocks():
+    def run(number, weights, started_at):
+        arm = {"name": "knn", "target": KNN, "params": {"weights": weights}}
+        return {
+            "number": number,
+            "started_at": started_at,
+            "study": {"datasets": [{"name": "iris"}], "arms": [arm], "search": "grid", "protocol": {}},
+        }
+
+    runs = [run(1, "uniform", "2026-01-09"), run(2, "distance", "2026-01-07")]
+    assert current_declaration(runs).arms["knn"]["params"] == {"weights": "distance"}
+
+
+def test_a_study_without_any_declaration_has_none():
+    assert current_declaration([]) is None
+    assert current_declaration([{"run_id": "old"}]) is None
