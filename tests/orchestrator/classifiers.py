@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from orchestrator.arms import build_arms
 from orchestrator.scheduling import Batch
 from orchestrator.sources import prepare_source
-from orchestrator.study import Candidate, DatasetSpec, Identity, Protocol
+from orchestrator.study import Candidate, DatasetSpec, Identity, Protocol, canonical_json
 from orchestrator.worker import WorkOrder, run_batch
 
 
@@ -25,6 +25,20 @@ class Constant(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         return np.full(len(X), self.answer_)
+
+
+class Setting(Constant):
+    """Takes any setting; with another than the one whose canonical text is `best` it answers wrongly."""
+
+    def __init__(self, C=1.0, setting=None, best=None):
+        super().__init__(C)
+        self.setting, self.best = setting, best
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        if self.best not in (None, canonical_json(self.setting)):
+            self.answer_ = "wrong"
+        return self
 
 
 class Failing(Constant):
