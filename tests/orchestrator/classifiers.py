@@ -100,6 +100,33 @@ class Warm(Constant):
         return super().fit(X, y)
 
 
+class DivergingOnce(Constant):
+    """Counts in its objective the fits it comes from; one value of C, and whatever starts there, diverges."""
+
+    def __init__(self, C=1.0, gamma=1.0, warm_start=False, diverges_at=None):
+        super().__init__(C, gamma)
+        self.warm_start, self.diverges_at = warm_start, diverges_at
+
+    def fit(self, X, y):
+        before = getattr(self, "objective_", 0.0) if self.warm_start else 0.0
+        self.objective_ = np.nan if self.diverges_at == self.C else before + 1.0
+        return super().fit(X, y)
+
+
+class DivergingPath(DivergingOnce):
+    """The same, all values of C in one call."""
+
+    def fit_path(self, X, y, Cs):
+        fitted = type(self)().fit(X, y)
+        steps = np.where(np.asarray(Cs) == self.diverges_at, np.nan, 1.0)
+        fitted.objective_ = np.cumsum(steps)
+        fitted.fit_seconds_ = np.ones(len(Cs))
+        return fitted
+
+    def predict_path(self, X):
+        return [self.predict(X) for _ in self.objective_]
+
+
 class WholePath(Warm):
     """Trains all values of C in one call; the objective of the last is not a number."""
 
