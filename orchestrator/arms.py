@@ -8,7 +8,7 @@ from orchestrator.estimators import estimator_class, refused_value
 from orchestrator.machine import package_identity
 from orchestrator.resolve import did_you_mean
 from orchestrator.search import make_search
-from orchestrator.study import PATH_PARAM, Arm, ParamValue, frozen
+from orchestrator.study import PATH_PARAM, Arm, ParamValue, canonical_json, cell, is_number
 
 Space = Mapping[str, tuple[ParamValue, ...]]
 
@@ -61,7 +61,7 @@ def build_arms(
 
 def _space(config: Mapping[str, Any]) -> Space:
     return {
-        name: tuple(frozen(value) for value in values) if isinstance(values, (list, tuple)) else values
+        name: tuple(values) if isinstance(values, (list, tuple)) else values
         for name, values in config.items()
     }
 
@@ -76,7 +76,7 @@ def _arm(
 ) -> Arm:
     target = str(config["_target_"])
     params = {key: value for key, value in config.items() if key not in ("_target_", "space")} | sweep
-    label = ",".join(f"{key}={_format(value)}" for key, value in sweep.items())
+    label = ",".join(f"{key}={_label(value)}" for key, value in sweep.items())
     return Arm(
         name=f"{name}[{label}]" if sweep else name,
         target=target,
@@ -88,12 +88,19 @@ def _arm(
         warm_starts=profile == "throughput"
         and "warm_start" in accepted
         and params.get("warm_start") is not False
-        and len(space.get(PATH_PARAM, ())) > 1,
+        and _is_path(space.get(PATH_PARAM, ())),
     )
 
 
-def _format(value: ParamValue) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _label(value: ParamValue) -> str:
+    """Write a value so that different ones have different labels, and a label reads in one way only."""
+    if isinstance(value, str) and any(mark in value for mark in ",=[]"):
+        return canonical_json(value)
+    return cell(value)
+
+
+def _is_path(values: Any) -> bool:
+    return isinstance(values, tuple) and len(values) > 1 and all(map(is_number, values))
 
 
 def _problems(arm: Arm, accepted: frozenset[str], search: str) -> Iterator[str]:
@@ -110,7 +117,7 @@ def _problems(arm: Arm, accepted: frozenset[str], search: str) -> Iterator[str]:
         elif param in arm.params:
             where = f"sweep.{param}" if param in arm.sweep else f"the configuration of solver {arm.solver}"
             yield f"{where} fixes {param!r}, which the search varies too; leave it out of one of them"
-    if unusable := list(_unusable_values(arm.space)):
+    if unusable := list(_unusable_params(arm)):
         yield from unusable
         return
     try:
@@ -122,13 +129,15 @@ def _problems(arm: Arm, accepted: frozenset[str], search: str) -> Iterator[str]:
         yield from _refused_values(arm)
 
 
-def _unusable_values(space: Space) -> Iterator[str]:
-    for param, values in space.items():
-        for value in values if isinstance(values, tuple) else ():
-            if isinstance(value, Mapping):
-                yield f"search.space.{param} holds {value!r}; expected numbers, words, truths or lists"
-            elif param == PATH_PARAM and (isinstance(value, bool) or not isinstance(value, (int, float))):
-                yield f"search.space.{param} holds {value!r}; expected numbers, from small to large penalties"
+def _unusable_params(arm: Arm) -> Iterator[str]:
+    for param, value in arm.params.items():
+        try:
+            canonical_json(value)
+        except TypeError:
+            yield (
+                f"solver {arm.solver}: {param} is {value!r}; "
+                "expected null, a boolean, a number, text, or a list or mapping of these"
+            )
 
 
 def _refused_values(arm: Arm) -> Iterator[str]:
@@ -144,6 +153,8 @@ def _refused_values(arm: Arm) -> Iterator[str]:
 
 def _same_computations(arms: Sequence[Arm]) -> Iterator[str]:
     """Find arms that would train the same models: they would count twice as evidence."""
-    for first, second in itertools.combinations(arms, 2):
-        if (first.target, dict(first.params)) == (second.target, dict(second.params)):
+    usable = [arm for arm in arms if not any(_unusable_params(arm))]
+    computations = [(arm, (arm.target, canonical_json(arm.params))) for arm in usable]
+    for (first, computation), (second, other) in itertools.combinations(computations, 2):
+        if computation == other:
             yield f"solvers {first.name} and {second.name} are the same computation; keep one of them"

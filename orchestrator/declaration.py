@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.study import Arm, Identity, Protocol, canonical_json
+from orchestrator.study import Arm, Identity, Protocol, canonical_json, is_number, with_merged_numbers
 
 Pair = tuple[str, str]
 """The names of a dataset and of an arm."""
@@ -108,7 +108,7 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
 def _meanings(study: Mapping[str, Any]) -> dict[_Part, str]:
     """Return what a run says about each of its parts, as text that is equal if the meaning is."""
     return {
-        ("protocol", ""): canonical_json(study.get("protocol")),
+        ("protocol", ""): canonical_json(with_merged_numbers(study.get("protocol"))),
         ("search", ""): canonical_json(study.get("search")),
         **{("dataset", facts["name"]): str(facts.get("fingerprint")) for facts in study.get("datasets", [])},
         **{("solver", facts["name"]): _arm_meaning(facts) for facts in study.get("arms", [])},
@@ -123,8 +123,9 @@ def _arm_meaning(facts: Mapping[str, Any]) -> str:
 
 def _in_order(values: Sequence[Any]) -> list[Any]:
     """Return values with numbers sorted, as a search takes them; the order of others has a meaning."""
-    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
-    return sorted(values) if numbers else list(values)
+    if not all(map(is_number, values)):
+        return list(values)
+    return sorted(values, key=lambda value: (value, canonical_json(value)))
 
 
 def _pairs(study: Mapping[str, Any]) -> Iterator[Pair]:

@@ -2,13 +2,14 @@
 
 import inspect
 from collections.abc import Mapping
+from copy import deepcopy
 from functools import cache
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
 from orchestrator.resolve import resolve
-from orchestrator.study import Arm, Candidate, Protocol
+from orchestrator.study import Arm, Candidate, Protocol, is_number
 
 
 @cache
@@ -50,8 +51,8 @@ def refused_value(target: str, params: Mapping[str, Any]) -> str:
         estimator = kind(**params)
         if validate is not None and (declared or validate is not BaseEstimator._validate_params):
             validate(estimator)
-    except (TypeError, ValueError) as error:
-        return " ".join(str(error).split())
+    except Exception as error:  # a class of anybody's, and values it may never have been given
+        return " ".join(str(error).split()) or type(error).__name__
     return ""
 
 
@@ -66,21 +67,21 @@ def make_estimator(
     if arm.warm_starts:
         derived["warm_start"] = True
     derived = {name: value for name, value in derived.items() if name in accepted}
-    return kind(**{**derived, **arm.params, **candidate.as_dict(), **(override or {})})
+    return kind(**{**derived, **deepcopy(dict(arm.params)), **candidate.as_dict(), **(override or {})})
 
 
 def takes_shared_gram(arm: Arm, n_samples: int, n_features: int) -> bool:
     """Whether an arm's trainings can share the Gaussian Gram matrices of their split, and gain from it.
 
-    They can if the class takes `kernel="precomputed"`, the arm's kernel is "rbf" and its γ is a number. A
+    They can if the class takes `kernel="precomputed"`, the arm's kernel is "rbf" and every γ is a number. A
     class may say by `prefers_gram(n_samples, n_features)` that it does better without.
     """
     kind, accepted = estimator_class(arm.target)
     if not {"kernel", "gamma"} <= accepted or "kernel" in arm.space:
         return False
     estimator = kind(**arm.params)
-    numeric = "gamma" in arm.space or isinstance(arm.params.get("gamma"), (int, float))
-    if estimator.kernel != "rbf" or not numeric:
+    gammas = arm.space.get("gamma", (arm.params.get("gamma"),))
+    if estimator.kernel != "rbf" or not all(map(is_number, gammas)):
         return False
     if refused_value(arm.target, {**arm.params, "kernel": "precomputed"}):
         return False

@@ -115,5 +115,5 @@ class FoldSearch:
         if selection.best is not None:
             folds = np.array(self._scores[selection.best], dtype=float)
             row["inner_se"] = float(folds.std() / math.sqrt(len(folds)))
-            row |= {f"param_{name}": value for name, value in selection.best.params}
+            row |= self.identity.arm.param_columns(selection.best)
         return row

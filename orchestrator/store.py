@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from orchestrator.records import Records, StoredTrial
-from orchestrator.study import REFIT
+from orchestrator.study import REFIT, cell, for_json, from_json, is_number
 
 SCHEMA_VERSION = 1
 _VERSION_KEY = b"svmbench_schema_version"
@@ -195,7 +195,7 @@ class Store:
         folder = self.folder / "provenance"
         folder.mkdir(parents=True, exist_ok=True)
         with _replacing(folder / f"{run_id}.json") as file:
-            file.write(json.dumps(facts, indent=2, default=str).encode())
+            file.write(json.dumps(for_json(facts), indent=2, default=str).encode())
 
     def compact(self, everything: bool = True) -> None:
         """Merge the parts into one without repeated keys, holding one part in memory at a time.
@@ -274,7 +274,7 @@ class Store:
         runs = []
         for path in (self.folder / "provenance").glob("*.json"):
             with suppress(json.JSONDecodeError):
-                runs.append(json.loads(path.read_text()))
+                runs.append(json.loads(path.read_text(), object_hook=from_json))
         return sorted(runs, key=lambda run: (_run_number(run), run.get("started_at", "")))
 
     def _run_order(self) -> dict[str, int]:
@@ -366,20 +366,18 @@ def _to_table(records: Records, schema: pa.Schema) -> pa.Table:
 
 
 def _param_array(values: Iterable[Any]) -> pa.Array:
-    """Hold numbers as numbers, and anything else as words."""
+    """Hold numbers as numbers, and anything else as text; None is a row without the parameter."""
     values = list(values)
-    if all(value is None or _is_number(value) for value in values):
-        return pa.array(values, pa.float64())
-    return pa.array([value if value is None else _word(value) for value in values], pa.string())
+    if all(value is None or is_number(value) for value in values):
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    return pa.array([value if value is None else _text(value) for value in values], pa.string())
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _word(value: Any) -> str:
-    """Spell a value as `_as_words` spells a column of them."""
-    return pa.scalar(float(value)).cast(pa.string()).as_py() if _is_number(value) else str(value)
+def _text(value: Any) -> str:
+    """Write a number as `_as_schema` writes a column of them; text comes as `study.cell` wrote it."""
+    if is_number(value):
+        return pa.scalar(float(value)).cast(pa.string()).as_py()
+    return value if isinstance(value, str) else cell(value)
 
 
 def _unify(tables: list[pa.Table]) -> pa.Table:
@@ -389,7 +387,7 @@ def _unify(tables: list[pa.Table]) -> pa.Table:
 
 
 def _unified_schema(schemas: list[pa.Schema]) -> pa.Schema:
-    """Return a schema with all columns; a parameter of numbers here and words there becomes words."""
+    """Return a schema with all columns; a parameter of numbers here and text there becomes text."""
     fixed = {field.name: field.type for field in TRIAL_SCHEMA}
     types: dict[str, pa.DataType] = {}
     for field in itertools.chain.from_iterable(schemas):

@@ -7,12 +7,15 @@ key, and nothing else is: the key decides what a resumed run may skip.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-ParamValue = float | int | str | bool | None
+ParamValue = Any
+"""Whatever YAML can say: null, booleans, numbers, text, and lists and mappings of these."""
 
 PATH_PARAM = "C"
 """The hyper-parameter along which a path of trainings is warm-started, in ascending order."""
@@ -21,9 +24,13 @@ REFIT = -1
 """The `inner` index of the training on the whole outer training set."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidate:
-    """One point of the hyper-parameter space: `(name, value)` pairs, sorted by name."""
+    """One point of the hyper-parameter space: `(name, value)` pairs, sorted by name.
+
+    Candidates are equal if their canonical texts are: 1, 1.0 and true are equal to Python and three
+    different values to a classifier, and lists have no hash.
+    """
 
     params: tuple[tuple[str, ParamValue], ...]
 
@@ -32,19 +39,34 @@ class Candidate:
         """Build the candidate of a mapping, whatever the mapping's order."""
         return cls(tuple(sorted(params.items())))
 
+    @cached_property
+    def text(self) -> str:
+        """The parameters' canonical text."""
+        return canonical_json(dict(self.params))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Candidate) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Candidate, (self.params,)  # the text can be written again where the candidate arrives
+
     def as_dict(self) -> dict[str, ParamValue]:
-        """Return the parameters as keyword arguments of an estimator."""
-        return dict(self.params)
+        """Return the parameters as keyword arguments of an estimator, which may change its own copy."""
+        return deepcopy(dict(self.params))
+
+    def value(self, name: str, default: ParamValue = None) -> ParamValue:
+        """Return the value of a parameter, or another if the candidate does not have it."""
+        return next((value for known, value in self.params if known == name), default)
 
     def without(self, name: str) -> "Candidate":
         """Return the candidate with one parameter left out."""
         return Candidate(tuple(pair for pair in self.params if pair[0] != name))
 
     def __str__(self) -> str:
-        return ", ".join(
-            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
-            for name, value in self.params
-        )
+        return ", ".join(f"{name}={cell(value)}" for name, value in self.params)
 
 
 @dataclass(frozen=True)
@@ -69,7 +91,7 @@ class Arm:
     space : mapping of str to tuple
         The hyper-parameters the inner search chooses from, in order of precedence for ties.
     identity : str
-        Version, and for code under development the source hash, of the package that holds the class.
+        Hash of the sources that the class consists of, or the version of its package.
     solver : str
         The configured solver the arm belongs to, without its sweep values.
     sweep : mapping
@@ -96,8 +118,23 @@ class Arm:
         TypeError
             If it lacks an attribute or holds one that this version does not know.
         """
-        space = {name: tuple(map(frozen, values)) for name, values in facts.get("space", {}).items()}
+        space = {name: tuple(values) for name, values in facts.get("space", {}).items()}
         return cls(**{**facts, "space": space})
+
+    @cached_property
+    def _numeric_axes(self) -> frozenset[str]:
+        return frozenset(name for name, values in self.space.items() if stored_as_numbers(values))
+
+    def param_columns(self, candidate: Candidate) -> dict[str, float | str]:
+        """Return a candidate as the columns `param_<name>` of its rows.
+
+        The whole axis decides how its values are stored, so that it does not depend on which of them a
+        batch or a part of the store holds.
+        """
+        return {
+            f"param_{name}": float(value) if name in self._numeric_axes else cell(value)
+            for name, value in candidate.params
+        }
 
 
 @dataclass(frozen=True)
@@ -192,36 +229,94 @@ class Path:
 
 
 def canonical_json(value: Any) -> str:
-    """Serialise to JSON in which order of keys and spelling of numbers carry no meaning.
+    """Write a value as JSON, so that two values have one text exactly if no classifier tells them apart.
 
-    `1` and `1.0` give the same text, tuples and lists too.
+    The order of a mapping's keys carries no meaning, nor does the type that holds an integer (`int`,
+    `numpy.int32`), a float or a list. 1, 1.0, true and "1" are four values: `max_features=1` is one
+    feature, and 1.0 all of them. What JSON lacks is written `NaN`, `Infinity` and `{0:1}` (a key that is no
+    text).
+
+    Raises
+    ------
+    TypeError
+        If a value is none that YAML could say.
     """
-    return json.dumps(_canonical(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _canonical(value: Any) -> Any:
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return value
+    if value is None:
+        return "null"
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(str(value))
     if isinstance(value, (int, np.integer)):
-        return int(value)
+        return str(int(value))
     if isinstance(value, (float, np.floating)):
-        number = float(value)
-        # JSON has no infinities; a whole number has one spelling whichever type holds it.
-        if not np.isfinite(number):
-            return repr(number)
-        return int(number) if number.is_integer() and abs(number) < 2**53 else number
+        return json.dumps(float(value) + 0.0)  # -0.0 becomes 0.0, which is equal to it
     if isinstance(value, Mapping):
-        return {str(key): _canonical(item) for key, item in value.items()}
-    if isinstance(value, Iterable):
-        return [_canonical(item) for item in value]
+        items = sorted((canonical_json(key), canonical_json(item)) for key, item in value.items())
+        return "{" + ",".join(f"{key}:{item}" for key, item in items) + "}"
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
+        return "[" + ",".join(map(canonical_json, value)) + "]"
     raise TypeError(
         f"cannot put a {type(value).__name__} into a trial key; use numbers, strings, lists and mappings"
     )
 
 
-def frozen(value: Any) -> Any:
-    """Turn lists into tuples, which have a hash as candidates need it, and which classes take as well."""
-    return tuple(map(frozen, value)) if isinstance(value, list) else value
+def cell(value: ParamValue) -> str:
+    """Write a value for a column of text and for a reader: as canonical JSON, but plain text as it is.
+
+    Text that would read as something else, such as that of the number 1 or of null, stays in quotes; so
+    different values have different texts.
+    """
+    if not isinstance(value, str):
+        return canonical_json(value)
+    try:
+        json.loads(value)
+    except (ValueError, RecursionError):
+        return json.dumps(value) if value[:1] in ("", "[", "{", '"') else str(value)
+    return json.dumps(value)
+
+
+_ITEMS = "__items__"
+
+
+def for_json(value: Any) -> Any:
+    """Return a value with its mappings made ready for JSON, which knows text keys only: see `from_json`."""
+    if isinstance(value, Mapping):
+        if any(not isinstance(key, str) or key == _ITEMS for key in value):
+            return {_ITEMS: [[key, for_json(item)] for key, item in value.items()]}
+        return {key: for_json(item) for key, item in value.items()}
+    return [for_json(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def from_json(mapping: dict[str, Any]) -> dict[Any, Any]:
+    """Return a mapping as it was before `for_json`; the `object_hook` of `json.loads`."""
+    return dict(mapping[_ITEMS]) if mapping.keys() == {_ITEMS} else mapping
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number that a float holds exactly; a boolean is none."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    try:
+        return bool(float(value) == value)
+    except OverflowError:
+        return False
+
+
+def stored_as_numbers(values: Sequence[ParamValue]) -> bool:
+    """Whether floats can stand for the values of a parameter: all are numbers, and no two are equal."""
+    return all(map(is_number, values)) and len(set(map(float, values))) == len(values)
+
+
+def with_merged_numbers(value: Any) -> Any:
+    """Return a value in which whole numbers are integers, for what 1 and 1.0 are the same to."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: with_merged_numbers(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [with_merged_numbers(item) for item in value]
+    return value
 
 
 def digest(value: Any) -> str:
@@ -265,7 +360,7 @@ class Identity:
             "target": arm.target,
             "params": arm.params,
             "package": arm.identity,
-            "protocol": asdict(protocol),
+            "protocol": with_merged_numbers(asdict(protocol)),
             "shared_gram": shared_gram,
         }
         self.digest = digest(common)
@@ -273,31 +368,26 @@ class Identity:
         # The arm stays out: solvers are compared under common random numbers.
         self._seed_axes = (fingerprint, split_hash, protocol.seed)
         self._seeds: dict[tuple[int, int, Candidate], int] = {}
-        self._candidate_json: dict[Candidate, str] = {}
 
     def paths(self, outer: int, inner: int, candidates: Iterable[Candidate]) -> list[Path]:
-        """Group the candidates of one split into paths, each in ascending order of C."""
+        """Group the candidates of one split into paths, each in ascending order of C.
+
+        A candidate whose C is not a number has no place in an order, and a path of its own.
+        """
         groups: dict[Candidate, list[Candidate]] = {}
         for candidate in candidates:
-            groups.setdefault(candidate.without(PATH_PARAM), []).append(candidate)
+            ordered = is_number(candidate.value(PATH_PARAM, 0))
+            groups.setdefault(candidate.without(PATH_PARAM) if ordered else candidate, []).append(candidate)
         return [self._path(outer, inner, sorted(group, key=_path_position)) for group in groups.values()]
 
     def _path(self, outer: int, inner: int, candidates: list[Candidate]) -> Path:
         # A warm-started training depends on those before it: keyed together, a path is one unit of resume.
-        company = ";".join(map(self._json, candidates)) if self.arm.warm_starts else ""
-        keys = tuple(
-            self._key(f"{outer}|{inner}|{self._json(candidate)}|{company}") for candidate in candidates
-        )
+        company = ";".join(candidate.text for candidate in candidates) if self.arm.warm_starts else ""
+        keys = tuple(self._key(f"{outer}|{inner}|{candidate.text}|{company}") for candidate in candidates)
         seed = self._seed(outer, inner, candidates[0].without(PATH_PARAM))
         return Path(
             self.dataset, self.arm.name, outer, inner, tuple(candidates), keys, seed, self.arm.warm_starts
         )
-
-    def _json(self, candidate: Candidate) -> str:
-        text = self._candidate_json.get(candidate)
-        if text is None:
-            text = self._candidate_json[candidate] = canonical_json(candidate.as_dict())
-        return text
 
     def _key(self, axes: str) -> str:
         key = self._hash.copy()
@@ -305,16 +395,14 @@ class Identity:
         return key.hexdigest()[:32]
 
     def _seed(self, outer: int, inner: int, rest: Candidate) -> int:
-        axes = (outer, inner, rest)
-        seed = self._seeds.get(axes)
+        known = (outer, inner, rest)
+        seed = self._seeds.get(known)
         if seed is None:
-            entropy = int(digest([*self._seed_axes, outer, inner, rest.as_dict()]), 16)
-            seed = self._seeds[axes] = int(np.random.SeedSequence(entropy).generate_state(1)[0])
+            axes = [*self._seed_axes, outer, inner, dict(rest.params)]
+            entropy = int(digest(with_merged_numbers(axes)), 16)
+            seed = self._seeds[known] = int(np.random.SeedSequence(entropy).generate_state(1)[0])
         return seed
 
 
-def _path_position(candidate: Candidate) -> float:
-    value = candidate.as_dict().get(PATH_PARAM, 0.0)
-    if isinstance(value, (int, float)):
-        return float(value)
-    raise TypeError(f"{PATH_PARAM} must be a number to order a path, found {value!r}")
+def _path_position(candidate: Candidate) -> Any:
+    return candidate.value(PATH_PARAM, 0)

@@ -44,7 +44,7 @@ def train_path(
     override = {} if kernel is None else {"kernel": kernel}
     estimator = make_estimator(arm, protocol, path.candidates[0], path.seed, override)
     if _takes_whole_paths(estimator, arm, protocol):
-        yield from _train_whole(estimator, path, split, protocol)
+        yield from _train_in_calls(arm, protocol, path, split, override)
         return
     fresh = True
     for candidate in path.candidates:
@@ -55,7 +55,7 @@ def train_path(
             estimator = make_estimator(arm, protocol, candidate, path.seed, override)
         row = _train(estimator, split, protocol)
         yield row | {"warm_started": warm}
-        fresh = row["status"] == "error"
+        fresh = row["score"] is None  # neither a failed training nor a diverged one is a start
 
 
 def _takes_whole_paths(estimator: Any, arm: Arm, protocol: Protocol) -> bool:
@@ -133,6 +133,22 @@ def describe_error(error: BaseException) -> str:
 
 
 # -- a whole path in one call --------------------------------------------------------------------
+
+
+def _train_in_calls(
+    arm: Arm, protocol: Protocol, path: Path, split: Split, override: dict[str, Any]
+) -> Iterator[Row]:
+    """Train a path in one call, and what would start from a diverged training anew in another."""
+    left = path
+    while len(left):
+        estimator = make_estimator(arm, protocol, left.candidates[0], left.seed, override)
+        trained = 0
+        for row in _train_whole(estimator, left, split, protocol):
+            yield row
+            trained += 1
+            if row["status"] == "diverged":
+                break
+        left = left.only(range(trained, len(left)))
 
 
 def _train_whole(estimator: Any, path: Path, split: Split, protocol: Protocol) -> Iterator[Row]:

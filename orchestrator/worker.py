@@ -94,14 +94,18 @@ def _run_path(order: WorkOrder, path: Path, split: Split) -> Iterator[dict[str, 
     gram_seconds = clock.lap("gram")["gram_seconds"] / len(path) if order.shared_gram else 0.0
     trained = train_path(order.arm, order.protocol, path, split, kernel)
     for index, row in enumerate(trained):
-        yield _axes(path, index) | row | {"shared_gram": order.shared_gram, "gram_seconds": gram_seconds}
+        yield (
+            _axes(order.arm, path, index)
+            | row
+            | {"shared_gram": order.shared_gram, "gram_seconds": gram_seconds}
+        )
 
 
 def lost_records(order: WorkOrder, message: str) -> Records:
     """Return the records of a batch whose worker died with it too often."""
     now = datetime.now(UTC)
     fate = {"status": "worker_lost", "message": message, "score": None, "started_at": now, "finished_at": now}
-    rows = [_axes(path, index) | fate for path in order.batch.paths for index in range(len(path))]
+    rows = [_axes(order.arm, path, index) | fate for path in order.batch.paths for index in range(len(path))]
     return Records.of(_common_columns(order, worker=""), rows)
 
 
@@ -123,15 +127,14 @@ def _common_columns(order: WorkOrder, worker: str) -> dict[str, Any]:
     }
 
 
-def _axes(path: Path, index: int) -> dict[str, Any]:
+def _axes(arm: Arm, path: Path, index: int) -> dict[str, Any]:
     """Return the columns that say which trial of the study a row is."""
-    params = {f"param_{name}": value for name, value in path.candidates[index].params}
     return {
         "key": path.keys[index],
         "outer": path.outer,
         "inner": path.inner,
         "seed": path.seed,
-        **params,
+        **arm.param_columns(path.candidates[index]),
     }
 
 

@@ -8,22 +8,26 @@ import pandas as pd
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.analysis.tables import geometric_mean, ratio
+from orchestrator.study import cell, stored_as_numbers
 
 
 def sweeps(design: Design) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield every sweep as a title, the swept parameter, and its arms with their values in declared order.
 
-    With several swept parameters, each is followed while the others stay fixed.
+    With several swept parameters, each is followed while the others stay fixed. Values that are not all
+    numbers are given as text, each with its own.
     """
-    groups: dict[tuple[str, str, tuple[tuple[str, Any], ...]], dict[str, Any]] = {}
+    groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], dict[str, Any]] = {}
     for name, facts in design.arms.items():
         sweep = facts.get("sweep") or {}
         for axis, value in sweep.items():
-            fixed = tuple(sorted((other, held) for other, held in sweep.items() if other != axis))
+            fixed = tuple(sorted((other, cell(held)) for other, held in sweep.items() if other != axis))
             groups.setdefault((facts.get("solver", ""), axis, fixed), {})[name] = value
     for (solver, axis, fixed), arms in groups.items():
         if len(arms) > 1:
             held = ", ".join(f"{other}={value}" for other, value in fixed)
+            if not stored_as_numbers(list(arms.values())):
+                arms = {name: cell(value) for name, value in arms.items()}
             yield f"{solver}[{held}]" if held else solver, axis, arms
 
 

@@ -5,7 +5,7 @@ dataset × arm in declared order.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import pandas as pd
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.statistics import corrected_standard_error, standard_error
 from orchestrator.results import StudyResults
-from orchestrator.study import REFIT
+from orchestrator.study import REFIT, is_number, stored_as_numbers
 
 STATUSES = ("ok", "timeout", "diverged", "error", "worker_lost")
 
@@ -37,11 +37,9 @@ def _mean(rows: pd.DataFrame, name: str) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
-def _plain(value: Any) -> Any:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return str(value)
+def _numbers(column: pd.Series) -> np.ndarray:
+    """Return a parameter's numbers; NaN where it has another value or none."""
+    return pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
 
 
 def coverage(results: StudyResults, design: Design) -> pd.DataFrame:
@@ -236,33 +234,32 @@ def selections(results: StudyResults, design: Design) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def _edges(rows: pd.DataFrame, name: str, values: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
+def _edges(rows: pd.DataFrame, name: str, values: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
     """Return which rows chose the smallest and which the largest of several numeric values."""
-    numbers = [value for value in map(_plain, values) if isinstance(value, float)]
+    numbers = [float(value) for value in values if is_number(value)]
     column = rows.get(f"param_{name}")
     if column is None or len(set(numbers)) < 2:
         nowhere = np.zeros(len(rows), dtype=bool)
         return nowhere, nowhere
-    chosen = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    chosen = _numbers(column)
     return chosen == min(numbers), chosen == max(numbers)
 
 
 def _chosen(rows: pd.DataFrame) -> str:
-    params = {
-        name.removeprefix("param_"): rows[name].tolist()
-        for name in map(str, rows.columns)
-        if name.startswith("param_")
-    }
-    counts = Counter(
-        ", ".join(f"{name}={_short(values[i])}" for name, values in params.items() if pd.notna(values[i]))
-        for i in range(len(rows))
-    )
-    return "; ".join(f"{text} ({count}×)" for text, count in counts.most_common() if text)
+    params = [name for name in map(str, rows.columns) if name.startswith("param_")]
+    points = [
+        tuple((name.removeprefix("param_"), value) for name, value in zip(params, row, strict=True))
+        for row in rows[params].itertuples(index=False, name=None)
+    ]
+    counts = Counter(tuple((name, value) for name, value in point if pd.notna(value)) for point in points)
+    texts = {point: ", ".join(f"{name}={_short(value)}" for name, value in point) for point in counts}
+    if len(set(texts.values())) < len(texts):  # values that differ in a late digit
+        texts = {point: ", ".join(f"{name}={value}" for name, value in point) for point in counts}
+    return "; ".join(f"{texts[point]} ({count}×)" for point, count in counts.most_common() if point)
 
 
-def _short(value: Any) -> str:
-    number = _plain(value)
-    return f"{number:g}" if isinstance(number, float) else number
+def _short(value: float | str) -> str:
+    return f"{value:g}" if isinstance(value, float) else value
 
 
 def choice_counts(results: StudyResults, design: Design) -> pd.DataFrame:
@@ -276,10 +273,10 @@ def choice_counts(results: StudyResults, design: Design) -> pd.DataFrame:
         space = {name: values for name, values in facts.get("space", {}).items() if len(values) > 1}
         columns = [f"param_{name}" for name in space]
         rows = results.selections[results.selections["solver"] == arm]
-        numeric = all(isinstance(_plain(value), float) for values in space.values() for value in values)
+        numeric = all(map(stored_as_numbers, space.values()))
         if len(space) != 2 or not numeric or rows.empty or not set(columns) <= set(rows):
             continue
-        points = rows[columns].dropna().to_numpy(dtype=float)
+        points = rows[columns].dropna().apply(pd.to_numeric).to_numpy(dtype=float)
         x_name, y_name = space
         for (x, y), count in sorted(Counter(map(tuple, points)).items()):
             table.append({"solver": arm, "x_name": x_name, "x": x, "y_name": y_name, "y": y, "count": count})

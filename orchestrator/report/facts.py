@@ -9,6 +9,7 @@ import pandas as pd
 from orchestrator.analysis.findings import Findings
 from orchestrator.report import words
 from orchestrator.report.printed import Cell, Table, records
+from orchestrator.study import cell
 
 _SCALING = {
     "train": "each feature to [0, 1], fitted on the training rows of the trial at hand",
@@ -136,7 +137,7 @@ def arms(findings: Findings) -> Table:
             "package": facts.get("identity", ""),
             "fixed": _settings(facts.get("params", {})) or "the defaults of its class",
             "searched": "; ".join(
-                f"{param} ∈ {{{', '.join(_value(value) for value in values)}}}"
+                f"{param} ∈ {{{', '.join(map(cell, values))}}}"
                 for param, values in facts.get("space", {}).items()
             ),
         }
@@ -255,11 +256,7 @@ def _duration(seconds: float) -> str:
 
 
 def _settings(params: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={_value(value)}" for name, value in params.items())
-
-
-def _value(value: Any) -> str:
-    return f"{value:.10g}" if isinstance(value, float) else str(value)
+    return ", ".join(f"{name}={cell(value)}" for name, value in params.items())
 
 
 def _number(value: float | None) -> str:

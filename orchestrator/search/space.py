@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from orchestrator.study import Candidate, ParamValue
+from orchestrator.study import PATH_PARAM, Candidate, ParamValue, canonical_json, is_number
 
 Point = tuple[int, ...]
 """Positions on the axes of a space, in the order of its parameters."""
@@ -17,12 +17,13 @@ class Space:
     ----------
     axes : mapping of str to sequence
         The values of each parameter; parameters in order of precedence for ties. Numbers are sorted;
-        an axis that holds anything else keeps its order.
+        an axis that holds anything else keeps its order. 1, 1.0 and true are different values.
 
     Raises
     ------
     ValueError
-        If there is no axis, or an axis is empty, not a list, or holds a value twice or a nan.
+        If there is no axis, or an axis is empty, not a list, or holds a value twice, a nan, or what
+        has no canonical text.
     """
 
     def __init__(self, axes: Mapping[str, Sequence[ParamValue]]):
@@ -62,11 +63,30 @@ def _axis(name: str, values: Sequence[ParamValue]) -> tuple[ParamValue, ...]:
         raise ValueError(f"the search space's {name!r} is empty; expected at least one value")
     if any(isinstance(value, float) and math.isnan(value) for value in values):
         raise ValueError(f"the search space's {name!r} holds a nan; expected values a solver can be given")
-    for position, value in enumerate(values):
-        if value in values[:position]:
+    seen = set()
+    for value in values:
+        text = _identity(name, value)
+        if text in seen:
             raise ValueError(f"the search space's {name!r} holds {value!r} twice; list each value once")
-    return tuple(sorted(values)) if _all_numbers(values) else tuple(values)  # type: ignore[type-var]
+        seen.add(text)
+    if not _all_numbers(values):
+        return tuple(values)
+    return tuple(sorted(values, key=lambda value: (value, canonical_json(value))))
+
+
+def _identity(name: str, value: ParamValue) -> str:
+    # Along a path 1 and 1.0 are one place.
+    if name == PATH_PARAM and is_number(value):
+        value = float(value)
+    try:
+        return canonical_json(value)
+    except TypeError:
+        raise ValueError(
+            f"the search space's {name!r} holds {value!r}; "
+            "expected null, booleans, numbers, text, or lists and mappings of these"
+        ) from None
 
 
 def _all_numbers(values: Sequence[ParamValue]) -> bool:
+    """Whether values have the order of numbers; integers may be of any size."""
     return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)

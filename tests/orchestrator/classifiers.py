@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from orchestrator.arms import build_arms
 from orchestrator.scheduling import Batch
 from orchestrator.sources import prepare_source
-from orchestrator.study import Candidate, DatasetSpec, Identity, Protocol
+from orchestrator.study import Candidate, DatasetSpec, Identity, Protocol, canonical_json
 from orchestrator.worker import WorkOrder, run_batch
 
 
@@ -25,6 +25,20 @@ class Constant(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         return np.full(len(X), self.answer_)
+
+
+class Setting(Constant):
+    """Takes any setting; with another than the one whose canonical text is `best` it answers wrongly."""
+
+    def __init__(self, C=1.0, setting=None, best=None):
+        super().__init__(C)
+        self.setting, self.best = setting, best
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        if self.best not in (None, canonical_json(self.setting)):
+            self.answer_ = "wrong"
+        return self
 
 
 class Failing(Constant):
@@ -84,6 +98,33 @@ class Warm(Constant):
             time.sleep(0.1)
         self.n_iter_ = self.n_iter_ + 1 if warm else 1
         return super().fit(X, y)
+
+
+class DivergingOnce(Constant):
+    """Counts in its objective the fits it comes from; one value of C, and whatever starts there, diverges."""
+
+    def __init__(self, C=1.0, gamma=1.0, warm_start=False, diverges_at=None):
+        super().__init__(C, gamma)
+        self.warm_start, self.diverges_at = warm_start, diverges_at
+
+    def fit(self, X, y):
+        before = getattr(self, "objective_", 0.0) if self.warm_start else 0.0
+        self.objective_ = np.nan if self.diverges_at == self.C else before + 1.0
+        return super().fit(X, y)
+
+
+class DivergingPath(DivergingOnce):
+    """The same, all values of C in one call."""
+
+    def fit_path(self, X, y, Cs):
+        fitted = type(self)().fit(X, y)
+        steps = np.where(np.asarray(Cs) == self.diverges_at, np.nan, 1.0)
+        fitted.objective_ = np.cumsum(steps)
+        fitted.fit_seconds_ = np.ones(len(Cs))
+        return fitted
+
+    def predict_path(self, X):
+        return [self.predict(X) for _ in self.objective_]
 
 
 class WholePath(Warm):

@@ -97,10 +97,17 @@ def problems_of(*overrides, config_dir=None):
             "search.space.C=[-1]",
             r"search.space.C for solver libsvm_l1: The 'C' parameter of SVC must be .*Got -1.*",
         ),
-        ("search.space.C=[a]", "search.space.C holds 'a'; expected numbers, from small to large penalties"),
+        (
+            "search.space.C=[1,1.0]",
+            "solver libsvm_l1: the search space's 'C' holds 1.0 twice; list each value once",
+        ),
+        (
+            "search.space.C=[a]",
+            "search.space.C for solver libsvm_l1: The 'C' parameter of SVC must be .*Got 'a'.*",
+        ),
         (
             "search.space.gamma=[{a:1}]",
-            "search.space.gamma holds {'a': 1}; expected numbers, words, truths or lists",
+            "search.space.gamma for solver libsvm_l1: The 'gamma' parameter of SVC must be .*Got {'a': 1}.*",
         ),
         (
             "search.space.nu=[0.1]",
@@ -208,13 +215,13 @@ def test_a_solver_s_own_space_wins(tmp_path):
     assert set(svc.space) == {"C", "gamma"}
 
 
-def test_values_that_are_lists_reach_the_estimator_as_tuples(tmp_path):
+def test_values_that_are_lists_reach_the_estimator_as_they_are(tmp_path):
     write(
         tmp_path / "solver/mlp.yaml",
         "_target_: sklearn.neural_network.MLPClassifier\nspace: {hidden_layer_sizes: [[10], [5, 5]]}",
     )
     (arm,) = settings_of("solvers=[mlp]", config_dir=tmp_path).study.arms
-    assert arm.space["hidden_layer_sizes"] == ((10,), (5, 5))
+    assert arm.space["hidden_layer_sizes"] == ([10], [5, 5])
 
 
 @pytest.mark.parametrize(

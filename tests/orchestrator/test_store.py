@@ -277,11 +277,11 @@ def test_numbers_and_words_in_one_parameter_become_words(store):
         store.compact()
 
 
-def test_truth_and_other_values_are_words(store):
+def test_truth_and_other_values_are_text(store):
     store.append([records(trial("a", param_flag=True, param_x=[1, 2]), trial("b", param_flag=False))])
     found = store.trials().set_index("key")
-    assert found["param_flag"].to_dict() == {"a": "True", "b": "False"}
-    assert found["param_x"]["a"] == "[1, 2]"
+    assert found["param_flag"].to_dict() == {"a": "true", "b": "false"}
+    assert found["param_x"]["a"] == "[1,2]"
 
 
 def test_derived_tables_hold_parameters_of_any_kind(store):
@@ -289,7 +289,7 @@ def test_derived_tables_hold_parameters_of_any_kind(store):
     store.write_selections([{"outer": 0, "param_flag": True}, {"outer": 1, "param_C": 1}])
     assert [row["param_gamma"] for row in store.outer_rows()] == ["scale", "0.5"]
     assert [(row["param_flag"], row["param_C"]) for row in store.selection_rows()] == [
-        ("True", None),
+        ("true", None),
         (None, 1),
     ]
     store.write_selections([])

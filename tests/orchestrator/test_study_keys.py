@@ -46,7 +46,8 @@ def seed(arm=ARM, protocol=None, outer=0, inner=0, point=POINT, fingerprint="f",
         {"arm": replace(ARM, space={"C": (1, 4, 16), "gamma": (0.5,)})},
         {"arm": replace(ARM, params={"tol": 0.001, "kernel": "rbf"})},
         {"point": Candidate.of({"gamma": 0.5, "C": 4})},
-        {"point": Candidate.of({"C": 4.0, "gamma": np.float64(0.5)})},
+        {"point": Candidate.of({"C": np.int32(4), "gamma": np.float64(0.5)})},
+        {"protocol": Protocol(max_seconds=None, outer=np.int64(5))},
     ],
 )
 def test_what_cannot_change_a_number_is_not_in_the_key(change):
@@ -66,7 +67,9 @@ def test_what_cannot_change_a_number_is_not_in_the_key(change):
         {"inner": 1},
         {"inner": REFIT},
         {"point": Candidate.of({"C": 1, "gamma": 0.5})},
+        {"point": Candidate.of({"C": 4.0, "gamma": 0.5})},  # max_features=1 is one feature, 1.0 all of them
         {"point": Candidate.of({"C": 4, "gamma": 0.5, "degree": 3})},
+        {"point": Candidate.of({"C": 4, "gamma": 0.5, "degree": None})},
         {"protocol": Protocol(outer=6)},
         {"protocol": Protocol(inner=6)},
         {"protocol": Protocol(seed=1)},
@@ -97,8 +100,13 @@ def test_the_order_of_a_mapping_carries_no_meaning(params, random):
 
 
 @given(st.integers(-(2**53) + 1, 2**53 - 1))
-def test_a_whole_number_has_one_spelling(number):
-    assert canonical_json(number) == canonical_json(float(number)) == canonical_json(np.int64(number))
+def test_a_number_has_one_spelling_whatever_type_holds_it(number):
+    assert canonical_json(number) == canonical_json(np.int64(number))
+    assert canonical_json(float(number)) == canonical_json(np.float64(number))
+
+
+def test_a_limit_in_seconds_is_a_number_whatever_type_holds_it():
+    assert key(protocol=Protocol(max_seconds=60)) == key(protocol=Protocol(max_seconds=60.0))
 
 
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False))
@@ -107,7 +115,7 @@ def test_different_numbers_differ(a, b):
 
 
 def test_truth_is_not_a_number_and_text_neither():
-    assert len({canonical_json(value) for value in (1, True, "1", None, [1])}) == 5
+    assert len({canonical_json(value) for value in (1, 1.0, True, "1", None, [1])}) == 6
 
 
 def test_what_has_no_canonical_form_is_refused():
@@ -121,6 +129,7 @@ def test_what_has_no_canonical_form_is_refused():
 def test_solvers_and_values_of_C_share_their_random_numbers():
     assert seed(arm=replace(ARM, name="other", target="solvers.MNSVC", params={})) == seed()
     assert seed(point=Candidate.of({"C": 1, "gamma": 0.5})) == seed()
+    assert seed(point=Candidate.of({"C": 1, "gamma": 2})) == seed(point=Candidate.of({"C": 1, "gamma": 2.0}))
 
 
 @pytest.mark.parametrize(
@@ -181,9 +190,12 @@ def test_rounded_kernel_values_have_keys_of_their_own():
     assert exact.paths(0, 0, [POINT])[0].keys != rounded.paths(0, 0, [POINT])[0].keys
 
 
-def test_a_path_needs_numbers_to_be_ordered():
-    with pytest.raises(TypeError, match="C must be a number to order a path, found 'big'"):
-        Identity("iris", "f", "s", ARM, Protocol()).paths(0, 0, [Candidate.of({"C": "big"})])
+def test_values_of_C_without_an_order_are_trained_one_by_one():
+    points = [Candidate.of({"C": C}) for C in ("big", 4, None, True, 1)]
+    paths = Identity("iris", "f", "s", ARM, Protocol()).paths(0, 0, points)
+    trained = [[candidate.value("C") for candidate in path.candidates] for path in paths]
+    assert trained == [["big"], [1, 4], [None], [True]]
+    assert len({path.seed for path in paths}) == 1
 
 
 def test_a_part_of_a_path_keeps_candidates_keys_and_seed_together():
@@ -205,4 +217,5 @@ def test_a_study_knows_the_parameters_its_arms_search_over():
 
 
 def test_a_candidate_reads_like_its_parameters():
-    assert str(Candidate.of({"gamma": 0.5, "C": 16.0, "kernel": "rbf"})) == "C=16, gamma=0.5, kernel=rbf"
+    point = Candidate.of({"gamma": 0.5, "C": 16, "kernel": "rbf", "depth": None})
+    assert str(point) == "C=16, depth=null, gamma=0.5, kernel=rbf"

@@ -101,6 +101,14 @@ def test_a_training_that_ran_out_of_time_keeps_its_best_model_and_says_so(tmp_pa
     assert row["message"] == "stopped after 0.01 s with its best model so far"
 
 
+@pytest.mark.parametrize("target", ["DivergingOnce", "DivergingPath"])
+def test_nothing_starts_from_a_training_that_diverged(tmp_path, target):
+    rows = train(target, tmp_path, C=(1, 2, 4, 8), params={"diverges_at": 2})
+    assert [row["status"] for row in rows] == ["ok", "diverged", "ok", "ok"]
+    assert [row["warm_started"] for row in rows] == [False, True, False, True]
+    assert [row["objective"] for row in rows if row["status"] == "ok"] == [1.0, 1.0, 2.0]
+
+
 def test_a_failed_warm_start_is_followed_by_a_cold_one(tmp_path):
     rows = rows_of(order_for(here("Warm"), tmp_path, C=(1, 2, 4)))
     assert [row["warm_started"] for row in rows] == [False, True, True]
