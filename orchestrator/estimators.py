@@ -1,5 +1,6 @@
 """What can be known about an estimator class before it is trained: scikit-learn's protocol, no more."""
 
+import copy
 import inspect
 from collections.abc import Mapping
 from functools import cache
@@ -66,7 +67,13 @@ def make_estimator(
     if arm.warm_starts:
         derived["warm_start"] = True
     derived = {name: value for name, value in derived.items() if name in accepted}
-    return kind(**{**derived, **arm.params, **candidate.as_dict(), **(override or {})})
+    params = {**derived, **arm.params, **candidate.as_dict(), **(override or {})}
+    return kind(**{name: _own_copy(value) for name, value in params.items()})
+
+
+def _own_copy(value: Any) -> Any:
+    """Copy what an estimator could change in place, as scikit-learn's `clone` does."""
+    return value if isinstance(value, (int, float, str)) or value is None else copy.deepcopy(value)
 
 
 def takes_shared_gram(arm: Arm, n_samples: int, n_features: int) -> bool:
