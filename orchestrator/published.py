@@ -106,7 +106,7 @@ def _total(value: Any) -> int | None:
 
 
 def _number(value: Any) -> float | None:
-    return None if value is None else _read(lambda: float(np.sum(value)))
+    return None if value is None or np.iscomplexobj(value) else _read(lambda: float(np.sum(value)))
 
 
 def _truth(value: Any) -> bool | None:

@@ -142,26 +142,28 @@ def _short(value: Any) -> str:
 
 
 class Responses(ClassifierMixin, BaseEstimator):
-    """A fitted classifier for one set of rows, as scikit-learn's scorers see it.
+    """A fitted classifier and what it predicts of some rows, as scikit-learn's scorers see it.
 
     It is asked once for each kind of answer, however many scorers use it.
 
     Parameters
     ----------
     estimator : fitted classifier
-    rows : callable
-        Returns the rows as the estimator may have them, at each call.
+    ask : callable
+        Returns what a method of the estimator, given by name, answers about the rows.
+    labels : ndarray, shape (n,)
+        Its checked predictions.
     classes : ndarray, shape (n_classes,)
         The labels of the training rows, ascending.
-    n : int
-        Number of rows.
     """
 
-    def __init__(self, estimator: Any, rows: Callable[[], Any], classes: NDArray[Any], n: int):
+    def __init__(
+        self, estimator: Any, ask: Callable[[str], Any], labels: NDArray[Any], classes: NDArray[Any]
+    ):
         self.estimator = estimator
-        self.rows = rows
+        self.ask = ask
+        self.labels = labels
         self.classes = classes
-        self.n = n
         self.classes_ = classes
         self._answers: dict[str, NDArray[Any]] = {}
 
@@ -171,10 +173,7 @@ class Responses(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any = None) -> NDArray[Any]:
         """Return the checked labels of the rows, whatever `X`."""
-        if "predict" not in self._answers:
-            answer = self.estimator.predict(self.rows())
-            self._answers["predict"] = checked_labels(answer, self.classes, self.n)
-        return self._answers["predict"]
+        return self.labels
 
     @available_if(lambda self: hasattr(self.estimator, "decision_function"))
     def decision_function(self, X: Any = None) -> NDArray[Any]:
@@ -189,8 +188,8 @@ class Responses(ClassifierMixin, BaseEstimator):
     def _values(self, method: str) -> NDArray[Any]:
         if method not in self._answers:
             self._require_same_classes(method)
-            answer = getattr(self.estimator, method)(self.rows())
-            self._answers[method] = checked_values(method, answer, self.n, len(self.classes))
+            answer = self.ask(method)
+            self._answers[method] = checked_values(method, answer, len(self.labels), len(self.classes))
         return self._answers[method]
 
     def _require_same_classes(self, method: str) -> None:
@@ -216,4 +215,4 @@ def _scorer(metrics: tuple[str, ...]) -> Any:
     return check_scoring(_ANY_CLASSIFIER, scoring=metrics)
 
 
-_ANY_CLASSIFIER = Responses(None, lambda: None, np.empty(0), 0)
+_ANY_CLASSIFIER = Responses(None, lambda method: None, np.empty(0), np.empty(0))

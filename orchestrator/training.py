@@ -58,6 +58,18 @@ class PathTask:
     containment: Containment
     override: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._checksum  # noqa: B018  # of the split as it is now
+
+    @cached_property
+    def _checksum(self) -> tuple[Any, ...]:
+        return self.split.checksum()
+
+    @property
+    def intact(self) -> bool:
+        """Whether the split is as it was, or an estimator has found a way to write to it."""
+        return self.split.checksum() == self._checksum
+
     @cached_property
     def classes(self) -> NDArray[Any]:
         """The labels of the training rows, ascending."""
@@ -88,18 +100,22 @@ def train_path(task: PathTask) -> Iterator[Row]:
     The arrays of a split are read-only, for other trainings use them too. A training that fails because it
     writes to them is done again, from the start, with copies of its own.
     """
-    if task.takes_whole_path:
-        yield from _train_whole(task)
-        return
+    intact = True
+    for row in _train_whole(task) if task.takes_whole_path else _train_each(task):
+        intact = intact and task.intact
+        yield row if intact else row | _damage()
+
+
+# -- one training after the other ----------------------------------------------------------------
+
+
+def _train_each(task: PathTask) -> Iterator[Row]:
     fitted = None
     for candidate in task.path.candidates:
         row, fitted = _train(task, candidate, fitted)
         yield row
         if not task.arm.warm_starts or row["status"] == "error":
             fitted = None
-
-
-# -- one training after the other ----------------------------------------------------------------
 
 
 def _train(task: PathTask, candidate: Candidate, fitted: Any) -> tuple[Row, Any]:
@@ -116,7 +132,10 @@ def _attempt(
     row = _sizes(task.split) | {"started_at": datetime.now(UTC), "warm_started": fitted is not None}
     clock = Clock()
     try:
-        estimator = task.contained(_fit_and_score, task, candidate, fitted, share, row, clock)
+        estimator, predicted = task.contained(_fit_and_predict, task, candidate, fitted, share, row, clock)
+        row |= _evaluate(task, estimator, predicted, share)
+        row |= _verdict(row, task.protocol)
+        row["finished_at"] = datetime.now(UTC)
     except Exception as error:
         log.info("a training of %s failed", task.arm.name, exc_info=True)
         row |= clock.lap("predict" if "fit_seconds" in row else "fit")
@@ -124,11 +143,11 @@ def _attempt(
     return row, estimator, None
 
 
-def _fit_and_score(
+def _fit_and_predict(
     task: PathTask, candidate: Candidate, fitted: Any, share: Share, row: Row, clock: "Clock"
-) -> Any:
-    """Fit an estimator, evaluate it, and fill its row, as far as it gets; return the estimator."""
-    split, protocol = task.split, task.protocol
+) -> tuple[Any, Any]:
+    """Return a fitted estimator and what it predicts; fill its row, as far as it gets."""
+    split = task.split
     estimator = task.estimator(candidate) if fitted is None else fitted
     if fitted is not None:
         estimator.set_params(**candidate.as_dict())
@@ -136,15 +155,27 @@ def _fit_and_score(
     clock.restart()
     estimator.fit(X_train, y_train)
     row |= clock.lap("fit")
-    responses = Responses(estimator, lambda: share(split.X_test), task.classes, len(split.y_test))
-    predicted = responses.predict()
+    predicted = estimator.predict(share(split.X_test))
     row |= clock.lap("predict")
-    row |= _accuracy(split, predicted)
-    row |= _other_scores(responses, split, protocol)
-    row |= published_columns(estimator, split.y_train)
-    row |= _verdict(row, protocol)
-    row["finished_at"] = datetime.now(UTC)
-    return estimator
+    return estimator, predicted
+
+
+def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> Row:
+    """Return what the rows of the split and the estimator's attributes say of a training.
+
+    What the estimator has changed in the process is undone by now, so that it has no part in the scores.
+    """
+
+    def ask(method: str) -> Any:
+        return task.contained(lambda: getattr(estimator, method)(share(task.split.X_test)))
+
+    labels = checked_labels(predicted, task.classes, len(task.split.y_test))
+    responses = Responses(estimator, ask, labels, task.classes)
+    return (
+        _accuracy(task.split, labels)
+        | _other_scores(responses, task.split, task.protocol)
+        | published_columns(estimator, task.split.y_train)
+    )
 
 
 def _sizes(split: Split) -> Row:
@@ -190,13 +221,12 @@ def _failure(error: Exception) -> Row:
     }
 
 
-def damaged(row: Row) -> Row:
-    """Return the row of a training whose path has written to arrays that it shared, by whatever way."""
+def _damage() -> Row:
     message = (
         "the estimator wrote into memory that it shares with other trainings, past numpy's protection; "
         "its fit and predict must leave their arguments alone, or copy them"
     )
-    return row | _failure(ResponseError(message))
+    return _failure(ResponseError(message))
 
 
 def describe_error(error: BaseException) -> str:
@@ -240,15 +270,15 @@ def _attempt_whole(task: PathTask, share: Share) -> tuple[list[Row], Exception |
     shared = _sizes(task.split) | {"started_at": datetime.now(UTC)}
     clock = Clock()
     try:
-        rows = task.contained(_fit_and_score_whole, task, share, clock)
-        return [shared | row for row in rows], None
+        fitted, predicted, laps = task.contained(_fit_and_predict_whole, task, share, clock)
+        return [shared | row for row in _evaluate_whole(task, fitted, predicted, *laps)], None
     except Exception as error:
         log.info("the trainings of a path of %s failed", task.arm.name, exc_info=True)
         each = {name: seconds / len(task.path) for name, seconds in clock.lap("fit").items()}
         return [shared | each | _failure(error)] * len(task.path), error
 
 
-def _fit_and_score_whole(task: PathTask, share: Share, clock: "Clock") -> list[Row]:
+def _fit_and_predict_whole(task: PathTask, share: Share, clock: "Clock") -> tuple[Any, Any, tuple[Row, Row]]:
     split, path = task.split, task.path
     values = [candidate.as_dict()[PATH_PARAM] for candidate in path.candidates]
     estimator = task.estimator(path.candidates[0])
@@ -257,14 +287,19 @@ def _fit_and_score_whole(task: PathTask, share: Share, clock: "Clock") -> list[R
     fitted = estimator.fit_path(X_train, y_train, values)
     fit = clock.lap("fit")
     predicted = fitted.predict_path(share(split.X_test))
-    predict = clock.lap("predict")
-    if len(predicted) != len(values):
-        raise ResponseError(f"expected labels for each of {len(values)} trainings, found {len(predicted)}")
-    published = published_path_columns(fitted, len(values))
-    each: Row = {name: seconds / len(values) for name, seconds in predict.items()}
+    return fitted, predicted, (fit, clock.lap("predict"))
+
+
+def _evaluate_whole(task: PathTask, fitted: Any, predicted: Any, fit: Row, predict: Row) -> list[Row]:
+    """Return the rows of trainings that were fitted, and predicted, together."""
+    split, n = task.split, len(task.path)
+    if len(predicted) != n:
+        raise ResponseError(f"expected labels for each of {n} trainings, found {len(predicted)}")
+    published = published_path_columns(fitted, n)
+    each: Row = {name: seconds / n for name, seconds in predict.items()}
     each["finished_at"] = datetime.now(UTC)
     rows = []
-    for part, labels, columns in zip(_shares(fitted, len(values)), predicted, published, strict=True):
+    for part, labels, columns in zip(_shares(fitted, n), predicted, published, strict=True):
         row = each | {name: seconds * part for name, seconds in fit.items()} | columns
         try:
             row |= _accuracy(split, checked_labels(labels, task.classes, len(split.y_test)))

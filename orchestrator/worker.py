@@ -20,7 +20,7 @@ from orchestrator.records import Records
 from orchestrator.scheduling import Batch
 from orchestrator.sources import DataSource, Split, open_source, open_split
 from orchestrator.study import Arm, Path, Protocol
-from orchestrator.training import Clock, PathTask, damaged, train_path
+from orchestrator.training import Clock, PathTask, train_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +94,12 @@ def _run_path(
         gram = open_gram(order.source, order.protocol, path.outer, path.inner)
         split, override = gram.split(gamma_of(order.arm, path.candidates[0])), {"kernel": PRECOMPUTED}
     gram_seconds = clock.lap("gram")["gram_seconds"] / len(path) if order.shared_gram else 0.0
-    shared = split.checksum()
-    trained = list(train_path(PathTask(order.arm, order.protocol, path, split, containment, override)))
-    if split.checksum() != shared:
-        trained = [damaged(row) for row in trained]
+    task = PathTask(order.arm, order.protocol, path, split, containment, override)
+    for index, row in enumerate(train_path(task)):
+        yield _axes(path, index) | row | {"shared_gram": order.shared_gram, "gram_seconds": gram_seconds}
+    if not task.intact:
         open_split.cache_clear()
         forget_gram()
-    for index, row in enumerate(trained):
-        yield _axes(path, index) | row | {"shared_gram": order.shared_gram, "gram_seconds": gram_seconds}
 
 
 def lost_records(order: WorkOrder, message: str) -> Records:
