@@ -7,6 +7,8 @@ from functools import cache
 from typing import Any
 
 from sklearn.base import BaseEstimator
+from sklearn.metrics import get_scorer
+from sklearn.utils import get_tags
 
 from orchestrator.resolve import resolve
 from orchestrator.study import Arm, Candidate, Protocol
@@ -54,6 +56,26 @@ def refused_value(target: str, params: Mapping[str, Any]) -> str:
     except (TypeError, ValueError) as error:
         return " ".join(str(error).split())
     return ""
+
+
+def other_kind(target: str, params: Mapping[str, Any]) -> str:
+    """Return what kind of estimator a class says that it is; empty if a classifier, or if it does not say.
+
+    Classes without scikit-learn's tags are taken for classifiers as long as they behave as such.
+    """
+    estimator = estimator_class(target)[0](**params)
+    try:
+        kind = get_tags(estimator).estimator_type
+    except Exception:  # not a class of scikit-learn's, or of an older one's
+        kind = None
+    kind = kind or getattr(estimator, "_estimator_type", None)
+    return "" if kind in (None, "classifier") else str(kind).replace("_", " ")
+
+
+def refused_metric(name: str) -> str:
+    """Return what else than classes a scorer of scikit-learn's is for; empty if it is for classifiers."""
+    module = getattr(getattr(get_scorer(name), "_score_func", None), "__module__", "")
+    return {"_regression": "quantities", "cluster": "clusters"}.get((module.split(".") + [""] * 3)[2], "")
 
 
 def make_estimator(

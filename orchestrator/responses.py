@@ -20,6 +20,10 @@ class ResponseError(ValueError):
     """An estimator answered something that cannot be scored; the message says what was expected."""
 
 
+class UndefinedError(ResponseError):
+    """An answer of the right form that is not a number, as few rows may lead to."""
+
+
 def checked_labels(predicted: Any, classes: NDArray[Any], n: int) -> NDArray[Any]:
     """Return predicted labels in the type of the classes.
 
@@ -93,9 +97,9 @@ def checked_values(method: str, values: Any, n: int, n_classes: int) -> NDArray[
     if not fits:
         raise ResponseError(f"expected an array of shape {expected} from {method}, found {array.shape}")
     if np.isnan(array).any():
-        raise ResponseError(f"expected numbers from {method}, found NaN")
+        raise UndefinedError(f"expected numbers from {method}, found NaN")
     if method == "predict_proba" and not _are_probabilities(array):
-        raise ResponseError(
+        raise UndefinedError(
             "expected probabilities from predict_proba, from 0 to 1 and with sum 1 in each row"
         )
     return array
@@ -105,6 +109,19 @@ def _are_probabilities(array: NDArray[Any]) -> bool:
     return bool(
         np.all(array >= 0) and np.all(array <= 1) and np.all(np.abs(array.sum(axis=1) - 1) <= _SUM_TOLERANCE)
     )
+
+
+def require_classes(estimator: Any, classes: NDArray[Any]) -> None:
+    """Check that `classes_` holds the classes in ascending order, which columns and signs refer to.
+
+    Raises
+    ------
+    ResponseError
+        If it does not.
+    """
+    found = _plain_array("classes_", estimator.classes_)
+    if found.shape != classes.shape or not np.all(found == classes):
+        raise ResponseError("expected the training classes in ascending order in classes_, found others")
 
 
 def checked_score(metric: str, score: Any) -> float:
@@ -118,7 +135,7 @@ def checked_score(metric: str, score: Any) -> float:
     real = isinstance(score, numbers.Real) and not isinstance(score, (bool, np.bool_))
     number = float(score) if real else np.nan
     if not np.isfinite(number):
-        raise ResponseError(f"expected a finite number as the score {metric}, found {_short(score)}")
+        raise UndefinedError(f"expected a finite number as the score {metric}, found {_short(score)}")
     return number
 
 
@@ -187,16 +204,9 @@ class Responses(ClassifierMixin, BaseEstimator):
 
     def _values(self, method: str) -> NDArray[Any]:
         if method not in self._answers:
-            self._require_same_classes(method)
             answer = self.ask(method)
             self._answers[method] = checked_values(method, answer, len(self.labels), len(self.classes))
         return self._answers[method]
-
-    def _require_same_classes(self, method: str) -> None:
-        """Columns and signs mean nothing unless they follow the order of the classes."""
-        found = _plain_array("classes_", self.estimator.classes_)
-        if found.shape != self.classes.shape or not np.all(found == self.classes):
-            raise ResponseError(f"expected the training classes in ascending order in classes_, for {method}")
 
     def scores(self, metrics: Sequence[str], y: NDArray[Any]) -> Mapping[str, float]:
         """Return what scikit-learn's scorers of these names find.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from orchestrator.datasets import Dataset, DatasetError, load, open_prepared, prepare
 from orchestrator.datasets.prepared import META
@@ -143,9 +144,15 @@ def open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -
     `scaling="dataset"` fits the scaling on all rows instead, as the papers did. The split is read-only.
     """
     dataset, folds = open_source(source, protocol)
-    train, test = folds.train_test(outer, inner)
+    return scaled_split(dataset, *folds.train_test(outer, inner), protocol.scaling)
+
+
+def scaled_split(
+    dataset: Dataset, train: NDArray[np.integer], test: NDArray[np.integer], scale: str
+) -> Split:
+    """Slice the rows of these indices and scale them as `Protocol.scaling` says."""
     X_train, X_test = dataset.X[train], dataset.X[test]
-    if protocol.scaling != "none":
-        scaling = fit_scaling(dataset.X if protocol.scaling == "dataset" else X_train)
+    if scale != "none":
+        scaling = fit_scaling(dataset.X if scale == "dataset" else X_train)
         X_train, X_test = scaling.apply(X_train), scaling.apply(X_test)
     return Split(X_train, dataset.y[train], X_test, dataset.y[test]).read_only()

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from orchestrator.containment import Containment
 from orchestrator.estimators import estimator_class, make_estimator
 from orchestrator.published import plain_text, published_columns, published_path_columns
-from orchestrator.responses import ResponseError, Responses, checked_labels
+from orchestrator.responses import ResponseError, Responses, checked_labels, require_classes
 from orchestrator.shared_arrays import fresh_view, private_copy
 from orchestrator.sources import Split
 from orchestrator.study import PATH_PARAM, Arm, Candidate, Path, Protocol
@@ -106,6 +106,15 @@ def train_path(task: PathTask) -> Iterator[Row]:
         yield row if intact else row | _damage()
 
 
+def try_training(task: PathTask) -> Exception | None:
+    """Train the first candidate of a path, and return what went wrong."""
+    candidate = task.path.candidates[0]
+    _, _, error = _attempt(task, candidate, None, fresh_view)
+    if error is not None and _wants_to_write(error):
+        _, _, error = _attempt(task, candidate, None, private_copy)
+    return error
+
+
 # -- one training after the other ----------------------------------------------------------------
 
 
@@ -167,6 +176,7 @@ def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> R
     """
 
     def ask(method: str) -> Any:
+        require_classes(estimator, task.classes)
         return task.contained(lambda: getattr(estimator, method)(share(task.split.X_test)))
 
     labels = checked_labels(predicted, task.classes, len(task.split.y_test))

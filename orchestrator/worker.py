@@ -69,7 +69,7 @@ def run_batch(order: WorkOrder, worker: str = "client") -> BatchResult:
     with contained(kind) as containment:
         for path in order.batch.paths:
             split = open_split(order.source, order.protocol, path.outer, path.inner)
-            compiled = _compile(order, path, split, containment)
+            compiled = _compile(order, path, split)
             compile_seconds += compiled
             for row in _run_path(order, path, split, containment):
                 row["compile_seconds"] = compiled
@@ -145,7 +145,7 @@ def _axes(path: Path, index: int) -> dict[str, Any]:
 _compiled: set[tuple[Any, ...]] = set()
 
 
-def _compile(order: WorkOrder, path: Path, split: Split, containment: Containment) -> float:
+def _compile(order: WorkOrder, path: Path, split: Split) -> float:
     """Train a path on a few rows, so that no record pays for just-in-time compilation.
 
     Returns
@@ -174,6 +174,7 @@ def _compile(order: WorkOrder, path: Path, split: Split, containment: Containmen
     if order.shared_gram:
         few, override = SplitGram(few).split(1.0), {"kernel": PRECOMPUTED}
     with warnings.catch_warnings(action="ignore"):  # so few rows are a strange dataset
+        containment = Containment(estimator_class(arm.target)[0])
         deque(train_path(PathTask(arm, order.protocol, path, few, containment, override)), maxlen=0)
     return time.perf_counter() - started
 
