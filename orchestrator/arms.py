@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.estimators import estimator_class, refused_value
+from orchestrator.estimators import estimator_class, other_kind, refused_value
 from orchestrator.machine import package_identity
 from orchestrator.resolve import did_you_mean
 from orchestrator.search import make_search
@@ -144,6 +144,9 @@ def _refused_values(arm: Arm) -> Iterator[str]:
     """Ask the class about its fixed parameters, then about each value it is to be given."""
     if refusal := refused_value(arm.target, arm.params):
         yield f"solver {arm.name}: {refusal}"
+        return
+    if kind := other_kind(arm.target, arm.params):
+        yield f"solver {arm.name}: {arm.target} is a {kind}; expected a classifier"
         return
     for param, values in arm.space.items():
         for value in values:

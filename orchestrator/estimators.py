@@ -1,12 +1,14 @@
 """What can be known about an estimator class before it is trained: scikit-learn's protocol, no more."""
 
+import copy
 import inspect
 from collections.abc import Mapping
-from copy import deepcopy
 from functools import cache
 from typing import Any
 
 from sklearn.base import BaseEstimator
+from sklearn.metrics import get_scorer
+from sklearn.utils import get_tags
 
 from orchestrator.resolve import resolve
 from orchestrator.study import Arm, Candidate, Protocol, is_number
@@ -56,6 +58,26 @@ def refused_value(target: str, params: Mapping[str, Any]) -> str:
     return ""
 
 
+def other_kind(target: str, params: Mapping[str, Any]) -> str:
+    """Return what kind of estimator a class says that it is; empty if a classifier, or if it does not say.
+
+    Classes without scikit-learn's tags are taken for classifiers as long as they behave as such.
+    """
+    estimator = estimator_class(target)[0](**params)
+    try:
+        kind = get_tags(estimator).estimator_type
+    except Exception:  # not a class of scikit-learn's, or of an older one's
+        kind = None
+    kind = kind or getattr(estimator, "_estimator_type", None)
+    return "" if kind in (None, "classifier") else str(kind).replace("_", " ")
+
+
+def refused_metric(name: str) -> str:
+    """Return what else than classes a scorer of scikit-learn's is for; empty if it is for classifiers."""
+    module = getattr(getattr(get_scorer(name), "_score_func", None), "__module__", "")
+    return {"_regression": "quantities", "cluster": "clusters"}.get((module.split(".") + [""] * 3)[2], "")
+
+
 def make_estimator(
     arm: Arm, protocol: Protocol, candidate: Candidate, seed: int, override: Mapping[str, Any] | None = None
 ) -> Any:
@@ -67,7 +89,13 @@ def make_estimator(
     if arm.warm_starts:
         derived["warm_start"] = True
     derived = {name: value for name, value in derived.items() if name in accepted}
-    return kind(**{**derived, **deepcopy(dict(arm.params)), **candidate.as_dict(), **(override or {})})
+    params = {**derived, **arm.params, **candidate.as_dict(), **(override or {})}
+    return kind(**{name: _own_copy(value) for name, value in params.items()})
+
+
+def _own_copy(value: Any) -> Any:
+    """Copy what an estimator could change in place, as scikit-learn's `clone` does."""
+    return value if isinstance(value, (int, float, str)) or value is None else copy.deepcopy(value)
 
 
 def takes_shared_gram(arm: Arm, n_samples: int, n_features: int) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from orchestrator.shared_arrays import read_only_view
 from orchestrator.sources import DataSource, Split, open_split
 from orchestrator.study import Protocol
 
@@ -51,11 +52,11 @@ class SplitGram:
         """Return the split with exp(−γ‖x − x'‖²) in place of features, float32.
 
         `X_train` (n_train, n_train) and `X_test` (n_test, n_train) are overwritten by the next call:
-        touching fresh memory costs more than filling it.
+        touching fresh memory costs more than filling it. The split is read-only.
         """
         _exponential(self._distances_train, gamma, self._train)
         _exponential(self._distances_test, gamma, self._test)
-        return Split(self._train, self._y_train, self._test, self._y_test)
+        return Split(*map(read_only_view, (self._train, self._y_train, self._test, self._y_test)))
 
 
 def open_gram(source: DataSource, protocol: Protocol, outer: int, inner: int) -> SplitGram:
@@ -66,6 +67,11 @@ def open_gram(source: DataSource, protocol: Protocol, outer: int, inner: int) ->
         gram = SplitGram(open_split(source, protocol, outer, inner))
         _local.gram = (wanted, gram)
     return gram
+
+
+def forget_gram() -> None:
+    """Let go of this thread's distances; the next to be opened are computed."""
+    _local.gram = (None, None)
 
 
 def gram_bytes(n: int, outer: int) -> int:

@@ -9,6 +9,7 @@ import scipy.sparse
 
 from orchestrator.datasets import Dataset, DatasetError
 from orchestrator.estimators import takes_shared_gram
+from orchestrator.feasibility import infeasible
 from orchestrator.gram import DEFAULT_GB, gram_bytes
 from orchestrator.runner import Prepared
 from orchestrator.scheduling import Shape
@@ -68,6 +69,7 @@ def prepare_study(settings: Settings) -> PreparedStudy:
         except (DatasetError, OSError) as error:
             problems.append(str(error))
     problems += _same_content(loaded)
+    problems += infeasible(study, {name: dataset for name, (_, dataset) in loaded.items()})
     if problems:
         raise ConfigError(problems)
     memory_gb = settings.cluster.memory or DEFAULT_GB

@@ -3,9 +3,13 @@
 All are optional. An attribute that is missing, or not a number, leaves its column empty.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+_LARGEST = 2**63 - 1  # that a column of counts holds
+_STATUS_LENGTH = 500
 
 
 def published_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
@@ -29,11 +33,9 @@ def published_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
         "gap": _number(getattr(estimator, "duality_gap_", None)),
         "objective": _number(getattr(estimator, "objective_", None)),
     }
-    columns["sv_share"] = support_vector_share(estimator, y_train)
-    converged = getattr(estimator, "converged_", None)
-    columns["converged"] = None if converged is None else bool(converged)
-    status = getattr(estimator, "fit_status_", None)
-    columns["fit_status"] = None if status is None else str(status)
+    columns["sv_share"] = _read(lambda: support_vector_share(estimator, y_train))
+    columns["converged"] = _truth(getattr(estimator, "converged_", None))
+    columns["fit_status"] = _status(getattr(estimator, "fit_status_", None))
     return {name: value for name, value in columns.items() if value is not None}
 
 
@@ -43,18 +45,18 @@ def published_path_columns(fitted: Any, n: int) -> list[dict[str, Any]]:
     Its attributes are those of a fitted estimator, each with one value a training, and `sv_share_`.
     """
     sources = {
-        "n_iter": ("n_iter_", int),
-        "n_kernel_evals": ("n_kernel_evals_", int),
-        "n_sv": ("n_support_", int),
-        "sv_share": ("sv_share_", float),
-        "gap": ("duality_gap_", float),
-        "objective": ("objective_", float),
-        "converged": ("converged_", bool),
-        "fit_status": ("fit_status_", str),
+        "n_iter": ("n_iter_", _total),
+        "n_kernel_evals": ("n_kernel_evals_", _total),
+        "n_sv": ("n_support_", _total),
+        "sv_share": ("sv_share_", _number),
+        "gap": ("duality_gap_", _number),
+        "objective": ("objective_", _number),
+        "converged": ("converged_", _truth),
+        "fit_status": ("fit_status_", _status),
     }
     columns = {
-        name: [kind(value) for value in getattr(fitted, attribute)]
-        for name, (attribute, kind) in sources.items()
+        name: [read(value) for value in getattr(fitted, attribute)]
+        for name, (attribute, read) in sources.items()
         if hasattr(fitted, attribute)
     }
     return [{name: values[index] for name, values in columns.items()} for index in range(n)]
@@ -85,9 +87,31 @@ def support_vector_share(estimator: Any, y_train: np.ndarray) -> float | None:
     return float(np.mean(of_pair / (counts[first] + counts[second])))
 
 
+def plain_text(text: str) -> str:
+    """Return text that can be stored: what is no character in UTF-8 becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _read(read: Callable[[], Any]) -> Any:
+    """Return what a function reads of an estimator's attribute; None if it holds something else."""
+    try:
+        return read()
+    except Exception:  # whatever classes of other authors hold and raise
+        return None
+
+
 def _total(value: Any) -> int | None:
-    return None if value is None else int(np.sum(value))
+    total = None if value is None else _read(lambda: int(np.sum(value)))
+    return total if total is not None and abs(total) <= _LARGEST else None
 
 
 def _number(value: Any) -> float | None:
-    return None if value is None else float(np.sum(value))
+    return None if value is None or np.iscomplexobj(value) else _read(lambda: float(np.sum(value)))
+
+
+def _truth(value: Any) -> bool | None:
+    return None if value is None else _read(lambda: bool(value))
+
+
+def _status(value: Any) -> str | None:
+    return None if value is None else _read(lambda: plain_text(str(value))[:_STATUS_LENGTH])

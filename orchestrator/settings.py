@@ -9,6 +9,7 @@ import platformdirs
 from sklearn.metrics import get_scorer_names
 
 from orchestrator.arms import build_arms
+from orchestrator.estimators import refused_metric
 from orchestrator.execution.tls import Tls, is_loopback, read_tls
 from orchestrator.resolve import ResolveError, did_you_mean, resolve
 from orchestrator.study import Arm, DatasetSpec, Protocol, Study
@@ -152,6 +153,11 @@ def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
         if metric not in scorers:
             problems.append(
                 f"protocol.{key}: scikit-learn has no scorer {metric!r}{did_you_mean(str(metric), scorers)}"
+            )
+        elif measured := refused_metric(metric):
+            problems.append(
+                f"protocol.{key}: {metric} measures {measured}, not classes; "
+                "expected a scorer for classifiers, such as accuracy or balanced_accuracy"
             )
     known = {name: node[name] for name in asdict(Protocol())}
     return Protocol(**{**known, "also": tuple(map(str, also))})

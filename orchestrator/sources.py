@@ -1,17 +1,20 @@
 """How a process gets at the rows of a split: prepared once, memory-mapped, sliced and scaled on demand."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from orchestrator.datasets import Dataset, DatasetError, load, open_prepared, prepare
 from orchestrator.datasets.prepared import META
 from orchestrator.datasets.scaling import fit_scaling
 from orchestrator.machine import cache_folder
+from orchestrator.shared_arrays import checksum, fresh_view, private_copy, read_only
 from orchestrator.splits import Folds, nested_folds
 from orchestrator.study import DatasetSpec, Protocol
 
@@ -52,6 +55,25 @@ class Split:
     y_train: np.ndarray
     X_test: Any
     y_test: np.ndarray
+
+    def read_only(self) -> "Split":
+        """Return the split in memory that cannot be written to, so that many trainings can share it."""
+        return self._each(read_only)
+
+    def fresh_views(self) -> "Split":
+        """Return a read-only split as objects of a training's own, over the shared memory."""
+        return self._each(fresh_view)
+
+    def private_copies(self) -> "Split":
+        """Return the split in memory of a training's own, which it may write to."""
+        return self._each(private_copy)
+
+    def checksum(self) -> tuple[Any, ...]:
+        """Return what differs once a value of the split does."""
+        return tuple(map(checksum, (self.X_train, self.y_train, self.X_test, self.y_test)))
+
+    def _each(self, function: Callable[[Any], Any]) -> "Split":
+        return Split(*map(function, (self.X_train, self.y_train, self.X_test, self.y_test)))
 
 
 def prepare_source(spec: DatasetSpec, protocol: Protocol, cache: Path) -> tuple[DataSource, Dataset]:
@@ -119,12 +141,18 @@ def load_from_origin(source: DataSource, protocol: Protocol) -> None:
 def open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -> Split:
     """Slice a split's rows and scale them; what is fitted is fitted on the training rows alone.
 
-    `scaling="dataset"` fits the scaling on all rows instead, as the papers did.
+    `scaling="dataset"` fits the scaling on all rows instead, as the papers did. The split is read-only.
     """
     dataset, folds = open_source(source, protocol)
-    train, test = folds.train_test(outer, inner)
+    return scaled_split(dataset, *folds.train_test(outer, inner), protocol.scaling)
+
+
+def scaled_split(
+    dataset: Dataset, train: NDArray[np.integer], test: NDArray[np.integer], scale: str
+) -> Split:
+    """Slice the rows of these indices and scale them as `Protocol.scaling` says."""
     X_train, X_test = dataset.X[train], dataset.X[test]
-    if protocol.scaling != "none":
-        scaling = fit_scaling(dataset.X if protocol.scaling == "dataset" else X_train)
+    if scale != "none":
+        scaling = fit_scaling(dataset.X if scale == "dataset" else X_train)
         X_train, X_test = scaling.apply(X_train), scaling.apply(X_test)
-    return Split(X_train, dataset.y[train], X_test, dataset.y[test])
+    return Split(X_train, dataset.y[train], X_test, dataset.y[test]).read_only()

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
-from orchestrator.estimators import gamma_of
-from orchestrator.gram import PRECOMPUTED, SplitGram, open_gram
+from orchestrator.containment import Containment, contained
+from orchestrator.estimators import estimator_class, gamma_of
+from orchestrator.gram import PRECOMPUTED, SplitGram, forget_gram, open_gram
 from orchestrator.machine import host_name, versions_json
 from orchestrator.records import Records
 from orchestrator.scheduling import Batch
 from orchestrator.sources import DataSource, Split, open_source, open_split
 from orchestrator.study import Arm, Path, Protocol
-from orchestrator.training import Clock, train_path
+from orchestrator.training import Clock, PathTask, train_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,44 +61,49 @@ def run_batch(order: WorkOrder, worker: str = "client") -> BatchResult:
     DatasetError
         When this host cannot get the dataset, or gets another than the client has.
     """
-    _settle_process()
+    _quiet_what_rows_tell()
     started = time.perf_counter()
     rows: list[dict[str, Any]] = []
     compile_seconds = 0.0
-    for path in order.batch.paths:
-        split = open_split(order.source, order.protocol, path.outer, path.inner)
-        compiled = _compile(order, path, split)
-        compile_seconds += compiled
-        for row in _run_path(order, path, split):
-            row["compile_seconds"] = compiled
-            rows.append(row)
-            compiled = 0.0
+    kind, _ = estimator_class(order.arm.target)
+    with contained(kind) as containment:
+        for path in order.batch.paths:
+            split = open_split(order.source, order.protocol, path.outer, path.inner)
+            compiled = _compile(order, path, split)
+            compile_seconds += compiled
+            for row in _run_path(order, path, split, containment):
+                row["compile_seconds"] = compiled
+                rows.append(row)
+                compiled = 0.0
     training_seconds = sum(row["fit_seconds"] + row.get("predict_seconds", 0.0) for row in rows)
     records = Records.of(_common_columns(order, worker), rows)
     return BatchResult(records, time.perf_counter() - started, training_seconds, compile_seconds)
 
 
 @cache
-def _settle_process() -> None:
-    """Hold linear algebra to one thread, so that sums are the same everywhere; quiet what rows tell."""
-    threadpool_limits(limits=1)
+def _quiet_what_rows_tell() -> None:
     warnings.filterwarnings("ignore", category=ConvergenceWarning)
 
 
-def _run_path(order: WorkOrder, path: Path, split: Split) -> Iterator[dict[str, Any]]:
-    kernel = None
+def _run_path(
+    order: WorkOrder, path: Path, split: Split, containment: Containment
+) -> Iterator[dict[str, Any]]:
+    override = {}
     clock = Clock()
     if order.shared_gram:
         gram = open_gram(order.source, order.protocol, path.outer, path.inner)
-        split, kernel = gram.split(gamma_of(order.arm, path.candidates[0])), PRECOMPUTED
+        split, override = gram.split(gamma_of(order.arm, path.candidates[0])), {"kernel": PRECOMPUTED}
     gram_seconds = clock.lap("gram")["gram_seconds"] / len(path) if order.shared_gram else 0.0
-    trained = train_path(order.arm, order.protocol, path, split, kernel)
-    for index, row in enumerate(trained):
+    task = PathTask(order.arm, order.protocol, path, split, containment, override)
+    for index, row in enumerate(train_path(task)):
         yield (
             _axes(order.arm, path, index)
             | row
             | {"shared_gram": order.shared_gram, "gram_seconds": gram_seconds}
         )
+    if not task.intact:
+        open_split.cache_clear()
+        forget_gram()
 
 
 def lost_records(order: WorkOrder, message: str) -> Records:
@@ -167,11 +172,13 @@ def _compile(order: WorkOrder, path: Path, split: Split) -> float:
     _compiled.add(signature)
     started = time.perf_counter()
     rows = _few_of_each_class(split.y_train)
-    few, kernel = Split(split.X_train[rows], split.y_train[rows], split.X_test[:2], split.y_test[:2]), None
+    few = Split(split.X_train[rows], split.y_train[rows], split.X_test[:2], split.y_test[:2]).read_only()
+    override = {}
     if order.shared_gram:
-        few, kernel = SplitGram(few).split(1.0), PRECOMPUTED
+        few, override = SplitGram(few).split(1.0), {"kernel": PRECOMPUTED}
     with warnings.catch_warnings(action="ignore"):  # so few rows are a strange dataset
-        deque(train_path(arm, order.protocol, path, few, kernel), maxlen=0)
+        containment = Containment(estimator_class(arm.target)[0])
+        deque(train_path(PathTask(arm, order.protocol, path, few, containment, override)), maxlen=0)
     return time.perf_counter() - started
 
 

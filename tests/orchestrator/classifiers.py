@@ -28,7 +28,7 @@ class Constant(ClassifierMixin, BaseEstimator):
 
 
 class Setting(Constant):
-    """Takes any setting; with another than the one whose canonical text is `best` it answers wrongly."""
+    """Takes any setting; only with the one whose canonical text is `best` it looks at the features."""
 
     def __init__(self, C=1.0, setting=None, best=None):
         super().__init__(C)
@@ -36,9 +36,14 @@ class Setting(Constant):
 
     def fit(self, X, y):
         super().fit(X, y)
-        if self.best not in (None, canonical_json(self.setting)):
-            self.answer_ = "wrong"
+        self.centres_ = np.array([X[y == label].mean(axis=0) for label in self.classes_])
         return self
+
+    def predict(self, X):
+        if self.best not in (None, canonical_json(self.setting)):
+            return super().predict(X)
+        distances = ((X[:, None] - self.centres_) ** 2).sum(axis=2)
+        return self.classes_[distances.argmin(axis=1)]
 
 
 class Failing(Constant):
@@ -82,10 +87,22 @@ class Slow(Constant):
         return super().fit(X, y)
 
 
+class Kernels:
+    """Compiles as many kernels as it is asked for, slowly, and each once in a process."""
+
+    def __init__(self):
+        self.compiled = 0
+
+    def call(self, number):
+        if self.compiled <= number:
+            self.compiled += 1
+            time.sleep(0.1)
+
+
 class Warm(Constant):
     """Counts the fits that its solution comes from; only its first two are slow, as if compiled."""
 
-    compiled = 0
+    kernels = Kernels()
 
     def __init__(self, C=1.0, gamma=1.0, warm_start=False):
         super().__init__(C, gamma)
@@ -93,9 +110,7 @@ class Warm(Constant):
 
     def fit(self, X, y):
         warm = self.warm_start and hasattr(self, "n_iter_")
-        if type(self).compiled <= warm:
-            type(self).compiled += 1
-            time.sleep(0.1)
+        self.kernels.call(warm)
         self.n_iter_ = self.n_iter_ + 1 if warm else 1
         return super().fit(X, y)
 

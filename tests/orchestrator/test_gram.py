@@ -51,6 +51,6 @@ def test_a_small_budget_computes_kernels_on_the_fly_and_scores_the_same(tmp_path
 
 def test_trainings_with_and_without_shared_matrices_have_keys_of_their_own(tmp_path):
     shared, _ = run_study(tmp_path)
-    both, summary = run_study(tmp_path, "cluster.memory=0.0001")
+    fallback, summary = run_study(tmp_path, "cluster.memory=0.0001")
     assert summary.trials_stored_before == 0
-    assert both.trials["key"].nunique() == 2 * len(shared.trials)
+    assert not set(shared.trials["key"]) & set(fallback.trials["key"])

@@ -1,0 +1,359 @@
+"""Undo what a training leaves changed in its process, so that no training depends on those before it.
+
+Contained are the settings listed below, the variables of a few modules that everything uses, and those of
+the estimator's own classes and modules: names bound to other objects, and lists, dicts, sets and small arrays
+changed in place. Not contained are changes deeper inside such objects, inside other modules and inside
+compiled libraries, and threads that go on running.
+"""
+
+import builtins
+import contextvars
+import copy
+import decimal
+import gc
+import locale
+import logging
+import math
+import operator
+import os
+import random
+import signal
+import socket
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import sklearn
+from threadpoolctl import ThreadpoolController
+
+log = logging.getLogger(__name__)
+
+_taking_turns = threading.RLock()
+
+_SHARED_MODULES = (builtins, math, np, np.linalg, np.random, os, random, sys, time, warnings)
+_LARGEST_ARRAY = 1 << 20  # bytes
+
+
+class Containment:
+    """The state of this process at the start of a batch, to which it returns after every training.
+
+    Parameters
+    ----------
+    kind : type
+        The class of the estimators.
+    """
+
+    def __init__(self, kind: type):
+        self._name = kind.__name__
+        classes = [base for base in kind.__mro__ if base is not object]
+        modules = [sys.modules.get(base.__module__) for base in classes]
+        own = [*classes, *(module for module in modules if module is not None)]
+        self._namespaces = [_Namespace(holder) for holder in dict.fromkeys([*_SHARED_MODULES, *own])]
+        _threads.limit()
+        self._values = [(setting, setting.read()) for setting in _SETTINGS]
+
+    def run(self, seed: int, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function with the global random states seeded, then undo what it left changed.
+
+        Context variables (numpy's error handling and print options, the decimal context) are undone too.
+        """
+        _threads.limit()
+        np.random.seed(seed)  # noqa: NPY002  # what estimators without a random state draw from
+        random.seed(seed)
+        try:
+            return contextvars.copy_context().run(_with_own_decimals, function, *arguments)
+        finally:
+            self._restore()
+
+    def _restore(self) -> None:
+        changed = [namespace.name for namespace in self._namespaces if namespace.restore()]
+        for setting, value in self._values:
+            if not setting.has(value):
+                changed.append(setting.name)
+                with suppress(Exception):  # for example a working directory that was removed
+                    setting.write(value)
+        if changed:
+            log.info("a training of %s changed, and had restored: %s", self._name, ", ".join(changed))
+
+
+@contextmanager
+def contained(kind: type) -> Iterator[Containment]:
+    """Let the trainings of a batch run alone in this process, and leave its random states as they were.
+
+    Threads of one worker take turns, for most of what a training may change belongs to the process.
+    """
+    with _taking_turns:
+        numpy_state, state = np.random.get_state(), random.getstate()  # noqa: NPY002
+        try:
+            yield Containment(kind)
+        finally:
+            np.random.set_state(numpy_state)  # noqa: NPY002
+            random.setstate(state)
+
+
+def _with_own_decimals(function: Callable[..., Any], *arguments: Any) -> Any:
+    decimal.setcontext(
+        decimal.getcontext().copy()
+    )  # the context variable holds an object that can be changed
+    return function(*arguments)
+
+
+# -- variables of modules and classes ------------------------------------------------------------
+
+
+class _Namespace:
+    """The variables of a module or a class, and what the containers among them hold."""
+
+    def __init__(self, holder: Any):
+        self.name = f"variables of {holder.__name__}"
+        self._holder = holder
+        self._saved = dict(vars(holder))
+        self._containers = [
+            (value, _content(value))
+            for name, value in self._saved.items()
+            if type(value) in (list, dict, set, np.ndarray)
+            and not name.startswith("__")
+            and holder not in _SHARED_MODULES
+            and getattr(value, "nbytes", 0) <= _LARGEST_ARRAY
+        ]
+
+    def restore(self) -> bool:
+        """Put back what was changed, and return whether anything was."""
+        now, saved = vars(self._holder), self._saved
+        changed = False
+        if not _identical(now.values(), saved.values()):
+            changed = self._rebind(dict(now))
+        for container, content in self._containers:
+            if not _same_content(_content(container), content):
+                _refill(container, content)
+                changed = True
+        return changed
+
+    def _rebind(self, now: dict[str, Any]) -> bool:
+        changed = [name for name, value in self._saved.items() if name not in now or now[name] is not value]
+        added = [
+            name
+            for name, value in now.items()
+            # What an import leaves behind stays: a second import would not bring it back.
+            if name not in self._saved and not name.startswith("__") and not isinstance(value, ModuleType)
+        ]
+        with suppress(AttributeError, TypeError):  # a class of an extension module
+            for name in changed:
+                setattr(self._holder, name, self._saved[name])
+            for name in added:
+                delattr(self._holder, name)
+        return bool(changed or added)
+
+
+def _identical(now: Collection[Any], before: Collection[Any]) -> bool:
+    """Compare by identity, for what a user's objects call equal need not be the same."""
+    return len(now) == len(before) and all(map(operator.is_, now, before))
+
+
+def _content(container: Any) -> Any:
+    if isinstance(container, np.ndarray):
+        return container.copy()
+    return copy.copy(container)
+
+
+def _same_content(now: Any, before: Any) -> bool:
+    if isinstance(now, np.ndarray):
+        return now.shape == before.shape and now.tobytes() == before.tobytes()
+    if isinstance(now, set):
+        return now == before
+    if isinstance(now, dict):
+        return _identical(now.keys(), before.keys()) and _identical(now.values(), before.values())
+    return _identical(now, before)
+
+
+def _refill(container: Any, content: Any) -> None:
+    if isinstance(container, (dict, set)):
+        container.clear()
+        container.update(content)
+    elif isinstance(container, np.ndarray):
+        container.resize(content.shape, refcheck=False)
+        container[...] = content
+    else:
+        container[:] = content
+
+
+# -- settings of the process ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """Something that a process has one of."""
+
+    name: str
+    read: Callable[[], Any]
+    write: Callable[[Any], Any]
+    same: Callable[[Any, Any], bool] = operator.eq
+
+    def has(self, value: Any) -> bool:
+        """Return whether it is set to a value."""
+        try:
+            return bool(self.same(self.read(), value))
+        except Exception:  # for example a working directory that was removed
+            return False
+
+
+def _working_directory() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
+def _environment() -> dict[Any, Any]:
+    return os.environ._data.copy()  # type: ignore[attr-defined]  # decoding it would take 15 microseconds
+
+
+def _set_environment(value: dict[Any, Any]) -> None:
+    wanted = {os.fsdecode(name): os.fsdecode(text) for name, text in value.items()}
+    for name in os.environ.keys() - wanted.keys():
+        del os.environ[name]
+    os.environ.update(wanted)
+
+
+def _set_warning_filters(value: list[Any]) -> None:
+    warnings.resetwarnings()  # tells the interpreter that they change
+    warnings.filters[:] = value  # type: ignore[index]
+
+
+_SIGNALS = [
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGALRM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCHLD", "SIGFPE")
+    if hasattr(signal, name)
+]
+
+
+def _set_signal_handlers(value: list[Any]) -> None:
+    for number, handler in zip(_SIGNALS, value, strict=True):
+        if handler is not None and signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
+
+
+def _set_garbage_collection(value: tuple[bool, tuple[int, int, int]]) -> None:
+    enabled, thresholds = value
+    gc.set_threshold(*thresholds)
+    (gc.enable if enabled else gc.disable)()
+
+
+def _loggers() -> list[logging.Logger]:
+    known = logging.root.manager.loggerDict.items()
+    ours = [
+        logger
+        for name, logger in known
+        if name.partition(".")[0] == __package__ and isinstance(logger, logging.Logger)
+    ]
+    return [logging.root, *ours]
+
+
+def _logging() -> list[Any]:
+    states = [
+        (logger, logger.level, logger.disabled, logger.propagate, logger.handlers.copy())
+        for logger in _loggers()
+    ]
+    return [logging.root.manager.disable, *states]
+
+
+def _set_logging(value: list[Any]) -> None:
+    logging.disable(value[0])
+    for logger, level, disabled, propagate, handlers in value[1:]:
+        logger.setLevel(level)
+        logger.disabled, logger.propagate = disabled, propagate
+        logger.handlers[:] = handlers
+
+
+def _set_umask(value: int) -> None:
+    os.umask(value)
+
+
+def _umask() -> int:
+    """Return the mask of new files' permissions, which can be read by setting it only."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+_SETTINGS = [
+    _Setting("working directory", _working_directory, os.chdir),
+    _Setting("environment", _environment, _set_environment),
+    _Setting("sys.path", lambda: list(sys.path), lambda value: sys.path.__setitem__(slice(None), value)),
+    _Setting("warning filters", lambda: list(warnings.filters), _set_warning_filters, _identical),
+    _Setting(
+        "locale",
+        lambda: locale.setlocale(locale.LC_ALL),
+        lambda value: locale.setlocale(locale.LC_ALL, value),
+    ),
+    _Setting("configuration of scikit-learn", sklearn.get_config, lambda value: sklearn.set_config(**value)),
+    _Setting(
+        "numpy's bit generator",
+        np.random.mtrand.get_bit_generator,
+        np.random.mtrand.set_bit_generator,
+        operator.is_,
+    ),
+    _Setting("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
+    _Setting("switch interval", sys.getswitchinterval, sys.setswitchinterval),
+    _Setting("tracing", sys.gettrace, sys.settrace, operator.is_),
+    _Setting("profiling", sys.getprofile, sys.setprofile, operator.is_),
+    _Setting("garbage collection", lambda: (gc.isenabled(), gc.get_threshold()), _set_garbage_collection),
+    _Setting(
+        "signal handlers",
+        lambda: list(map(signal.getsignal, _SIGNALS)),
+        _set_signal_handlers,
+        _identical,
+    ),
+    _Setting("logging", _logging, _set_logging),
+    _Setting("mask of new files' permissions", _umask, _set_umask),
+    _Setting("timeout of sockets", socket.getdefaulttimeout, socket.setdefaulttimeout),
+]
+if hasattr(signal, "setitimer"):
+    _SETTINGS.append(
+        _Setting(
+            "alarm",
+            lambda: signal.getitimer(signal.ITIMER_REAL)[0] > 0,
+            lambda value: value or signal.setitimer(signal.ITIMER_REAL, 0),
+        )
+    )
+if hasattr(os, "sched_setaffinity"):
+    _SETTINGS.append(
+        _Setting(
+            "processor affinity",
+            lambda: os.sched_getaffinity(0),
+            lambda value: os.sched_setaffinity(0, value),
+        )
+    )
+
+
+# -- threads -------------------------------------------------------------------------------------
+
+
+class _Threads:
+    """The thread pools of compiled libraries, held to one thread, so that sums are the same everywhere."""
+
+    def __init__(self) -> None:
+        self._n_modules = -1
+        self._libraries: list[Any] = []
+
+    def limit(self) -> None:
+        """Set all to one thread, those included that were loaded since the last call."""
+        if len(sys.modules) != self._n_modules:  # looking for libraries takes a millisecond
+            self._n_modules = len(sys.modules)
+            self._libraries = ThreadpoolController().lib_controllers
+        for library in self._libraries:
+            if library.get_num_threads() != 1:
+                library.set_num_threads(1)
+        numba = sys.modules.get("numba.np.ufunc.parallel")
+        if getattr(numba, "_is_initialized", False):  # asking would start its threads
+            numba.set_num_threads(1)  # type: ignore[union-attr]
+
+
+_threads = _Threads()

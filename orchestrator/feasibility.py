@@ -1,0 +1,182 @@
+"""Find out which metrics and solvers cannot work on a dataset, before anything runs.
+
+Each metric is tried on a `DummyClassifier`, and each solver is trained on about twenty rows. A failure that
+the small sample may be to blame for, such as more neighbours than rows, is left to the trainings to tell.
+"""
+
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import get_scorer_names
+
+from orchestrator.containment import contained
+from orchestrator.datasets import Dataset
+from orchestrator.estimators import estimator_class, make_estimator, refused_metric
+from orchestrator.responses import ResponseError, Responses, UndefinedError
+from orchestrator.sources import Split, scaled_split
+from orchestrator.study import Arm, Candidate, Path, Protocol, Study
+from orchestrator.training import PathTask, try_training
+
+ROWS = 20
+"""How many rows a solver is tried on; more only if there are more than ten classes."""
+
+_CONCLUSIVE = (TypeError, AttributeError, NotImplementedError, NameError, ImportError, ResponseError)
+"""What is raised whatever the number of rows; a ValueError, for example, may come of their being few."""
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """A few rows of a dataset."""
+
+    split: Split
+
+    def metric_error(self, metric: str, like: Any = None) -> Exception | None:
+        """Return what a scorer raises for a dummy that has all methods, or those of an estimator."""
+        dummy = _Dummy(self.split)
+        responses = Responses(dummy if like is None else like, dummy.answer, dummy.predict(), dummy.classes)
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                responses.scores([metric], self.split.y_test)
+        except UndefinedError:
+            return None  # of few rows
+        except Exception as error:
+            return error
+        return None
+
+
+class _Dummy:
+    """Answers about the test rows by the shares of the classes."""
+
+    def __init__(self, split: Split):
+        self._model = DummyClassifier(strategy="prior").fit(split.y_train[:, None], split.y_train)
+        self._rows = split.y_test[:, None]
+        self.classes = np.unique(split.y_train)
+
+    def answer(self, method: str) -> NDArray[Any]:
+        """Return what a method given by name answers."""
+        return np.asarray(getattr(self, method)())
+
+    def predict(self) -> NDArray[Any]:
+        """Return the most frequent class for each row."""
+        return np.asarray(self._model.predict(self._rows))
+
+    def predict_proba(self) -> NDArray[Any]:
+        """Return the shares of the classes for each row."""
+        return np.asarray(self._model.predict_proba(self._rows))
+
+    def decision_function(self) -> NDArray[Any]:
+        """Return the same as decision values."""
+        shares = self.predict_proba()
+        return shares[:, 1] if len(self.classes) == 2 else shares
+
+
+def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
+    """Return one sentence for each metric, and for each solver, that cannot work on a dataset.
+
+    Parameters
+    ----------
+    study : Study
+    datasets : mapping of str to Dataset
+        By name.
+    """
+    found: dict[str, list[str]] = {}
+    for name, dataset in datasets.items():
+        for problem in _problems(study, _sample(dataset, study.protocol)):
+            found.setdefault(problem, []).append(name)
+    return [
+        f"dataset{'s' if len(names) > 1 else ''} {', '.join(names)}: {problem}"
+        for problem, names in found.items()
+    ]
+
+
+def _problems(study: Study, sample: _Sample) -> Iterator[str]:
+    protocol = study.protocol
+    usable = []
+    for key, metric in [("metric", protocol.metric), *(("also", metric) for metric in protocol.also)]:
+        error = sample.metric_error(metric)
+        if error is None:
+            usable.append(metric)
+        else:
+            yield f"protocol.{key}={metric} does not work: {_text(error)}{_instead(metric, sample)}"
+    first_arms = {arm.solver: arm for arm in reversed(study.arms)}
+    for arm in reversed(first_arms.values()):
+        if problem := _solver_problem(arm, protocol, usable, sample):
+            yield problem
+
+
+def _solver_problem(arm: Arm, protocol: Protocol, metrics: Sequence[str], sample: _Sample) -> str:
+    """Return why a solver cannot be trained, or not be scored by some metrics; empty if it can."""
+    if _error_of(arm, protocol, metrics, sample) is None:
+        return ""
+    if (error := _error_of(arm, protocol, ["accuracy"], sample)) is not None:
+        return f"solver {arm.solver} cannot be trained: {_text(error)}"
+    errors = {metric: _error_of(arm, protocol, [metric], sample) for metric in metrics}
+    failed = {metric: error for metric, error in errors.items() if error is not None}
+    text = " and ".join(dict.fromkeys(map(_text, failed.values())))
+    text = text.replace(Responses.__name__, arm.target)
+    return f"solver {arm.solver} cannot be scored by {' or '.join(failed)}: {text}"
+
+
+def _error_of(arm: Arm, protocol: Protocol, metrics: Sequence[str], sample: _Sample) -> Exception | None:
+    """Return why a solver fails, unless the rows' being few may be the reason."""
+    error = _any_error(arm, replace(protocol, metric="accuracy", also=tuple(metrics)), sample)
+    conclusive = isinstance(error, _CONCLUSIVE) and not isinstance(error, UndefinedError)
+    return error if conclusive else None
+
+
+def _any_error(arm: Arm, protocol: Protocol, sample: _Sample) -> Exception | None:
+    kind, _ = estimator_class(arm.target)
+    candidate = Candidate.of({name: values[0] for name, values in arm.space.items()})
+    seed = protocol.seed % 2**32
+    with warnings.catch_warnings(action="ignore"), contained(kind) as containment:
+        if _compiles(kind):
+            estimator = containment.run(seed, make_estimator, arm, protocol, candidate, seed)
+            errors = (sample.metric_error(metric, estimator) for metric in protocol.also)
+            return next((error for error in errors if error is not None), None)
+        path = Path("", arm.name, 0, 0, (candidate,), ("",), seed, warm_starts=False)
+        return try_training(PathTask(arm, protocol, path, sample.split, containment))
+
+
+def _compiles(kind: type) -> bool:
+    """Whether a class belongs to a package that compiles with numba: fitting it may take a minute then.
+
+    The methods of such a class are looked up, but it is not fitted here.
+    """
+    root = kind.__module__.partition(".")[0]
+    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == root]
+    return any(
+        type(value).__module__.partition(".")[0] == "numba"
+        for module in modules
+        for value in list(vars(module).values())
+    )
+
+
+def _instead(metric: str, sample: _Sample) -> str:
+    """Name the variants of a metric that would work."""
+    variants = [
+        name
+        for name in get_scorer_names()
+        if name.startswith(f"{metric}_") and not refused_metric(name) and sample.metric_error(name) is None
+    ]
+    return f"; use {' or '.join(variants)}" if variants else ""
+
+
+def _text(error: Exception) -> str:
+    """Return the first sentence of an error's text."""
+    text = " ".join(str(error).split()).split(". ")[0].rstrip(".")
+    return text if isinstance(error, (ValueError, AttributeError)) else f"{type(error).__name__}: {text}"
+
+
+def _sample(dataset: Dataset, protocol: Protocol) -> _Sample:
+    """Return rows of each class to train on, and others to predict."""
+    each = max(2, ROWS // len(dataset.classes))
+    members = [np.flatnonzero(dataset.codes == code) for code in range(len(dataset.classes))]
+    train = np.sort(np.concatenate([rows[: min(each, len(rows) // 2)] for rows in members]))
+    test = np.sort(np.concatenate([rows[-min(each, len(rows) // 2) :] for rows in members]))
+    return _Sample(scaled_split(dataset, train, test, protocol.scaling))
