@@ -123,9 +123,15 @@ def ranks(findings: Findings) -> str:
     )
     p = p_value(test.p)
     p = p if p.startswith("<") else f"= {p}"
+    how = (
+        "exact, over all permutations"
+        if test.n_permutations is None
+        else f"from {test.n_permutations:,} random permutations"
+    )
     return flow(f"""
-        {text} Whether any arms differ at all: Friedman test in the form of Iman and Davenport, corrected for
-        ties, F({test.df[0]}, {test.df[1]}) = {statistic}, approximate p {p}.
+        {text} Whether any arms differ at all: Friedman test, p {p}, {how} of the ranks within datasets. For
+        description: χ² = {test.chi2:.2f}, corrected for ties, and F({test.df[0]}, {test.df[1]}) =
+        {statistic} in the form of Iman and Davenport. No other test waits for this one.
     """)
 
 

@@ -1,8 +1,11 @@
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import friedmanchisquare
 
+from orchestrator.analysis import statistics
 from orchestrator.analysis.statistics import (
     corrected_standard_error,
     friedman,
@@ -54,6 +57,63 @@ def test_friedman_by_hand_and_against_scipy():
 def test_friedman_corrects_for_ties():
     scores = frame([[3, 3, 1, 2], [1, 2, 2, 2], [4, 4, 2, 1], [3, 1, 1, 2], [5, 4, 4, 3]])
     assert friedman(scores).chi2 == pytest.approx(friedmanchisquare(*scores.to_numpy().T).statistic)
+
+
+DEMSAR = """
+    .763 .768 .771 .798 | .599 .591 .590 .569 | .954 .971 .968 .967 | .628 .661 .654 .657 | .882 .888 .886 .898
+    | .936 .931 .916 .931 | .661 .668 .609 .685 | .583 .583 .563 .625 | .775 .838 .866 .875 | 1 1 1 1
+    | .940 .962 .965 .962 | .619 .666 .614 .669 | .972 .981 .975 .975 | .957 .978 .946 .970
+"""
+"""Accuracies of four arms on fourteen datasets: Demšar (2006), Table 6."""
+
+
+def table(text):
+    return frame([[float(value) for value in row.split()] for row in text.split("|")])
+
+
+@pytest.mark.parametrize(
+    ("text", "chi2", "statistic", "p"),
+    [
+        ("3 2 1 | 3 2 1 | 3 1 2", 14 / 3, 7.0, 42 / 216),
+        (".91 .90 .93 .89 | .85 .80 .88 .82 | .97 .95 .99 .96", 8.2, 20.5, 240 / 13824),
+        (DEMSAR, 10.952, 4.586, 0.0093),
+    ],
+)
+def test_friedman_s_p_is_that_of_permutations(text, chi2, statistic, p):
+    result = friedman(table(text))
+    assert result.chi2 == pytest.approx(chi2, abs=5e-4)
+    assert result.statistic == pytest.approx(statistic, abs=5e-4)
+    # The p of Demšar's table is known from random permutations alone.
+    assert result.p == pytest.approx(p, abs=4e-4 if text == DEMSAR else 1e-12)
+    assert result.n_permutations is None
+
+
+def test_friedman_s_exact_p_is_that_of_all_permutations_one_by_one():
+    generator = np.random.default_rng(4)
+    for n, k, levels in [(2, 3, 9), (4, 3, 3), (3, 4, 3), (3, 4, 99), (2, 5, 4), (5, 3, 2)]:
+        scores = frame(generator.integers(0, levels, size=(n, k)))
+        rank = ranks(scores).to_numpy()
+        orders = [list(itertools.permutations(row)) for row in rank]
+        spread = np.array([(np.sum(rows, axis=0) ** 2).sum() for rows in itertools.product(*orders)])
+        expected = np.mean(spread >= (rank.sum(axis=0) ** 2).sum() - 1e-9)
+        assert friedman(scores).p == pytest.approx(expected, abs=1e-12)
+
+
+def test_friedman_s_sampled_p_agrees_with_the_exact_one_whatever_the_order(monkeypatch):
+    scores = table(DEMSAR)
+    exact = friedman(scores).p
+    monkeypatch.setattr(statistics, "_LARGEST_STEP", 1)
+    sampled = friedman(scores)
+    assert sampled.n_permutations == statistics.PERMUTATIONS == 99_999
+    assert sampled.p == pytest.approx(exact, abs=5 * np.sqrt(exact / 99_999))
+    assert sampled.p * 100_000 == pytest.approx(round(sampled.p * 100_000))
+    assert friedman(scores.iloc[::-1, [2, 0, 3, 1]]).p == sampled.p
+
+
+def test_friedman_samples_what_it_cannot_count():
+    scores = frame(np.random.default_rng(0).normal(size=(40, 12)) + np.arange(12))
+    result = friedman(scores)
+    assert (result.p, result.n_permutations) == (1e-5, 99_999)
 
 
 def test_friedman_never_promises_more_than_permutations_can():
