@@ -132,7 +132,7 @@ def _exact_p(ranks: np.ndarray) -> float | None:
         return None
     powers = base ** np.arange(k, dtype=np.int64)
     states = np.sort(ranks[0])[np.newaxis]
-    probability = np.ones(1)
+    probability: np.ndarray = np.ones(1)
     for row in ranks[1:]:
         orders, multiplicity = np.unique(np.array(list(permutations(row))), axis=0, return_counts=True)
         if len(states) * len(orders) > _LARGEST_STEP:
