@@ -54,6 +54,11 @@ class Findings:
         return self.scores.empty or not self.scores["n_folds"].any()
 
     @property
+    def marked(self) -> pd.DataFrame:
+        """The rows of `effort` with a refit that claims a gap above `GAP_LEVEL` or did not converge."""
+        return self.effort[self.effort["marked"]] if len(self.effort) else self.effort
+
+    @property
     def incomplete(self) -> pd.DataFrame:
         """The dataset × arm that lack a score on some outer fold."""
         return self.scores[~self.scores["complete"]] if len(self.scores) else self.scores
