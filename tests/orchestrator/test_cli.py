@@ -1,3 +1,4 @@
+import re
 import shlex
 
 import pandas as pd
@@ -75,6 +76,29 @@ def test_a_report_is_written_where_it_says(svmbench, finished):
     index = finished / "results" / "small" / "report" / "index.html"
     assert str(index) in text
     assert index.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("verb", ["plan", "status"])
+def test_every_arm_is_shown_by_its_name(verb, svmbench, tmp_path):
+    arms = ["solvers=[mnsvm]", "sweep.eta=[1,1.3]", "sweep.pair=[mdm,imdm]", "datasets=[iris]"]
+    few = ["search.space.C=[1]", "search.space.gamma=[1]", "cluster=serial"]
+    if verb == "status":
+        svmbench("run", *SMALL, *arms, *few)
+    _, text, _ = svmbench(verb, *(["study=small"] if verb == "status" else [*SMALL, *arms, *few]))
+    for name in ("eta=1,pair=mdm", "eta=1,pair=imdm", "eta=1.3,pair=mdm", "eta=1.3,pair=imdm"):
+        assert f"mnsvm[{name}]" in text
+
+
+def test_messages_do_not_control_the_terminal(capsys, tmp_path):
+    folder = tmp_path / "\x1b[2J\x1b]0;title\x07[red]"
+    main(["status", "study=x", f"paths.results='{folder}'"])
+    main(["list", "\x1b[31msolvers"])
+    with pytest.raises(SystemExit):
+        main(["run", "--\x1b[31mno-such-option"])
+    output, errors = capsys.readouterr()
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", output + errors)
+    assert r"\x1b[2J\x1b]0;title\x07[red]" in errors
+    assert r"unknown option --\x1b[31mno-such-option" in errors
 
 
 def test_lists_name_what_can_be_chosen(svmbench, tmp_path):

@@ -56,6 +56,7 @@ NASTY = [
     "~~struck~~ ~~~",
     "a$b$c",
     r"$\frac{",
+    r"$\frac{$ and $x^2$",
     r"\$ \\$ $",
     "100 % of #1 & a_1^2 {x} ~y \\",
     r"\input{/etc/passwd}",
