@@ -5,7 +5,7 @@ import pytest
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 FACTORS = {"three outer folds": 1.620, "": 1.677}
-"""Corrected by descriptive standard error, for three and for five folds of five: √(n/(n−1))·√n·√(1/n + 1/4)."""
+"""Corrected ÷ descriptive standard error of n folds out of five: √(n/(n−1))·√n·√(1/n + 1/4)."""
 
 
 def test_the_standard_errors_of_the_cost_table_are_the_corrected_ones_beside_the_descriptive_ones():

@@ -78,15 +78,19 @@ def test_a_report_is_written_where_it_says(svmbench, finished):
     assert index.stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("verb", ["plan", "status"])
+@pytest.mark.parametrize("verb", ["plan", "status", "run"])
 def test_every_arm_is_shown_by_its_name(verb, svmbench, tmp_path):
-    arms = ["solvers=[mnsvm]", "sweep.eta=[1,1.3]", "sweep.pair=[mdm,imdm]", "datasets=[iris]"]
-    few = ["search.space.C=[1]", "search.space.gamma=[1]", "cluster=serial"]
+    solver = tmp_path / "mine" / "solver" / "knn.yaml"
+    solver.parent.mkdir(parents=True)
+    solver.write_text("_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {n_neighbors: [3]}\n")
+    mine = ["--config-dir", str(tmp_path / "mine"), "cluster=serial"]
+    study = [*SMALL, *mine, "solvers=[knn]", "sweep.p=[1,2,3,4]", "datasets=[iris]"]
     if verb == "status":
-        svmbench("run", *SMALL, *arms, *few)
-    _, text, _ = svmbench(verb, *(["study=small"] if verb == "status" else [*SMALL, *arms, *few]))
-    for name in ("eta=1,pair=mdm", "eta=1,pair=imdm", "eta=1.3,pair=mdm", "eta=1.3,pair=imdm"):
-        assert f"mnsvm[{name}]" in text
+        svmbench("run", *study)
+    _, text, errors = svmbench(verb, *(["study=small"] if verb == "status" else study))
+    assert errors == []
+    for p in (1, 2, 3, 4):
+        assert f"knn[p={p}]" in text
 
 
 def test_messages_do_not_control_the_terminal(capsys, tmp_path):
