@@ -18,6 +18,8 @@ from orchestrator.analysis.statistics import corrected_standard_error, standard_
 from orchestrator.results import StudyResults
 from orchestrator.study import REFIT
 
+_STOPPING_SHOWN = 3
+
 GAP_LEVEL = 1e-2
 """Claimed relative duality gaps above this are marked: the objective may be more than one per cent off its
 optimum, ten times the tolerance (10⁻³) to which such machines are commonly trained."""
@@ -143,7 +145,7 @@ def effort(results: StudyResults, design: Design) -> pd.DataFrame:
     table = []
     for dataset, arm, rows in _cells(results.outer, design):
         finished = rows[rows["status"].isin(FINISHED)]
-        gaps = _floats(finished["gap"]) if "gap" in finished else np.array([])
+        gaps = _gaps(finished)
         converged = finished["converged"].dropna() if "converged" in finished else pd.Series(dtype=bool)
         above, not_converged = int((gaps > GAP_LEVEL).sum()), int((~converged.astype(bool)).sum())
         table.append(
@@ -164,10 +166,19 @@ def effort(results: StudyResults, design: Design) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
+def _gaps(rows: pd.DataFrame) -> np.ndarray:
+    """Return the claimed gaps that are there; an infinite one claims nothing, and is kept."""
+    if "gap" not in rows:
+        return np.array([])
+    return pd.to_numeric(rows["gap"], errors="coerce").astype(float).dropna().to_numpy()
+
+
 def _stopping(rows: pd.DataFrame) -> str:
     texts = rows["stopping"].dropna().astype(str) if "stopping" in rows else ()
-    counts = Counter(text for text in texts if text)
-    return "; ".join(f"{text} ({count}×)" for text, count in counts.most_common())
+    counts = Counter(text for text in texts if text).most_common()
+    kinds = [f"{text} ({count}×)" for text, count in counts[:_STOPPING_SHOWN]]
+    others = sum(count for _, count in counts[_STOPPING_SHOWN:])
+    return "; ".join([*kinds, f"others ({others}×)"] if others else kinds)
 
 
 def timing(results: StudyResults, design: Design) -> pd.DataFrame:

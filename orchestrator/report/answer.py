@@ -157,8 +157,8 @@ def _not_optimal(findings: Findings) -> list[str]:
             details.append(f"{rows['not_converged'].sum()} of {rows['n_fits'].sum()} refits did not converge")
         arms.append(f"{arm} on {where} ({', '.join(details)})")
     return [
-        f"Not trained to within {GAP_LEVEL:g} of the optimum, or not converged: {'; '.join(arms)}; their "
-        "scores and times are those of the models at which training stopped."
+        f"Marked {words.MARK}, because not trained to within {GAP_LEVEL:g} of the optimum or not converged: "
+        f"{'; '.join(arms)}; their scores and times are those of the models at which training stopped."
     ]
 
 

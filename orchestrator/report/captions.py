@@ -8,10 +8,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, ALPHA
 from orchestrator.analysis.tables import GAP_LEVEL
 from orchestrator.report.printed import records
-from orchestrator.report.words import MISSING, difference_unit, flow, metric_words, p_value, plural
-
-MARK = "‡"
-"""Marks an arm whose refits are not known to be near the optimum of their problem."""
+from orchestrator.report.words import MARK, MISSING, difference_unit, flow, metric_words, p_value, plural
 
 _MARKED = flow(f"""
     {MARK}: a refit claims a relative duality gap above {GAP_LEVEL:g}, or did not converge. The objective may

@@ -67,7 +67,7 @@ def _pair(row: dict[str, Any], marked: Collection[str]) -> Cell:
 
 def with_mark(arm: str, marked: Collection[str]) -> str:
     """Return an arm's name, marked where its refits are not known to be near their optimum."""
-    return arm + captions.MARK if arm in marked else arm
+    return arm + words.MARK if arm in marked else arm
 
 
 def marked_arms(findings: Findings) -> frozenset[str]:

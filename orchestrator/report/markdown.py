@@ -10,6 +10,10 @@ from orchestrator.report.tables import all_tables
 from orchestrator.results import StudyResults
 
 _SHOWN = ("coverage", "scores", "tests")
+_NOTES = {
+    "scores": "±: standard error, corrected for the training rows that folds share; in parentheses the "
+    "descriptive one."
+}
 _SHORT = {
     "tests": (
         "Pair, A − B",
@@ -50,7 +54,10 @@ def _table(table: Table) -> str:
         )
         return f"| {' | '.join(padded)} |"
 
-    return "\n".join([f"## {escape(table.title)}", "", line(header), line(rule), *map(line, rows)])
+    lines = [f"## {escape(table.title)}", "", line(header), line(rule), *map(line, rows)]
+    if note := _NOTES.get(table.name):
+        lines += ["", escape(note)]
+    return "\n".join(lines)
 
 
 def _cell(text: str, strong: bool) -> str:

@@ -58,7 +58,7 @@ def scores(findings: Findings, metric: str | None = None) -> Table:
         mean, corrected, descriptive = (words.score(row[key], name) for key in ("mean", "corrected_se", "se"))
         text = f"{mean} ± {corrected} ({descriptive})"
         if (row["dataset"], row["solver"]) in marked:
-            text += f" {captions.MARK}"
+            text += f" {words.MARK}"
         if not row["complete"]:
             return Cell(f"{text} ({row['n_folds']} of {n_outer} folds)", tone="warn")
         return Cell(text, strong=row["best"])
@@ -321,7 +321,7 @@ def sweep(findings: Findings) -> Table:
         rows=[
             [
                 Cell(f"{row['sweep']}: {row['axis']}"),
-                Cell(str(row["setting"]) + (captions.MARK if row["solver"] in marked else "")),
+                Cell(str(row["setting"]) + (words.MARK if row["solver"] in marked else "")),
                 Cell(str(row["reference"])),
                 Cell(words.count(row["n"])),
                 Cell(f"{row['higher']} / {row['equal']} / {row['lower']}"),
@@ -396,7 +396,7 @@ def _with_previous(frame: pd.DataFrame) -> Iterable[tuple[dict[str, Any], dict[s
 def _names(row: dict[str, Any], previous: dict[str, Any], marked: bool = False) -> list[Cell]:
     """Name the dataset once for all its arms."""
     dataset = "" if row["dataset"] == previous.get("dataset") else row["dataset"]
-    return [Cell(dataset), Cell(row["solver"] + (captions.MARK if marked else ""))]
+    return [Cell(dataset), Cell(row["solver"] + (words.MARK if marked else ""))]
 
 
 def _marked_cells(findings: Findings) -> frozenset[tuple[str, str]]:

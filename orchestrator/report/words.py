@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from orchestrator.analysis.ratios import BETWEEN, EXACT
 
 MISSING = "–"
+MARK = "‡"
+"""Marks an arm whose refits are not known to be near the optimum of their problem."""
 PERCENT_METRICS = frozenset({"accuracy", "balanced_accuracy"})
 
 METRIC_WORDS = {"roc_auc": "area under the ROC curve"}
@@ -99,6 +101,8 @@ def bounded_ratio(bound: str, value: float, median_low: float, median_high: floa
 
 def gap(value: float) -> str:
     """Print a relative duality gap."""
+    if math.isinf(value):
+        return "∞"
     return MISSING if _missing(value) else f"{value:.1e}" if value < 1e-3 else f"{value:.2g}"
 
 
