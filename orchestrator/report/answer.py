@@ -113,15 +113,17 @@ def _too_few(findings: Findings) -> list[str]:
     tests = findings.tests
     n, differing = int(tests["n"].max()), int((tests["n"] - tests["n_zero"]).max())
     needed, family = int(tests["datasets_needed"].iloc[0]), int(tests["family"].iloc[0])
-    if differing >= needed or differing == 0:
+    if differing >= needed or n == 0:
         return []
-    floor = f"2/2{words.superscript(differing)} = {smallest_p(differing):g}"
+    if differing == 0 and n >= needed:
+        return [f"None of {n} datasets differs."]
     if n >= needed:
-        over = f"Only {differing} of {n} datasets differ, so the smallest p this test can give is {floor}"
-        so = "no difference could have been significant"
+        over = f"Only {differing} of {n} datasets differ, so the smallest p this test can give is"
+        so, floor = "no difference could have been significant", differing
     else:
-        over = f"With {words.plural(n, 'dataset')} the smallest p this test can give is {floor}"
-        so = "whatever the scores, no difference could have been significant"
+        over = f"With {words.plural(n, 'dataset')} the smallest p this test can give is"
+        so, floor = "whatever the scores, no difference could have been significant", n
+    over += f" 2/2{words.superscript(floor)} = {smallest_p(floor):g}"
     if family > 1:
         over += f", and Holm's adjustment over {family} tests multiplies the smallest by {family}"
     which = " that differ" if n >= needed else ""

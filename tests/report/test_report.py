@@ -10,6 +10,7 @@ from matplotlib.container import ErrorbarContainer
 
 from orchestrator.analysis.findings import analyse
 from orchestrator.report import figures, markdown_summary, write_report
+from orchestrator.report.answer import answer
 from orchestrator.results import StudyResults
 from tests.report.frames import QUICKSTART, arm, drop, edit, empty, make_results, many
 
@@ -403,3 +404,12 @@ def test_stores_without_certificates_are_reported_unmarked(quickstart, tmp_path)
     page, _ = report(older, tmp_path / "report")
     assert "‡" not in page.text
     assert page.tables["effort"][1][6:] == ["–", "–", "0 of 5", "–"]
+
+
+def test_a_study_without_any_difference_says_so(tmp_path):
+    means = {f"d{i}": {"a": 0.8, "b": 0.8} for i in range(8)}
+    findings = analyse(make_results(tmp_path, means))
+    assert answer(findings).endswith("None of 8 datasets differs.")
+    assert findings.tests["verdict"].tolist() == ["no evidence of a difference: none of 8 datasets differs"]
+    few = analyse(make_results(tmp_path, {"iris": {"a": 0.8, "b": 0.8}}))
+    assert "With 1 dataset the smallest p this test can give is 2/2¹ = 1" in answer(few)
