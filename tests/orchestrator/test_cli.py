@@ -1,9 +1,11 @@
+import logging
 import re
 import shlex
 
 import pandas as pd
 import pytest
 
+from orchestrator import cli
 from orchestrator.cli import EXIT_BAD, EXIT_OK, main
 from orchestrator.store import Store
 from tests.integration.processes import plain
@@ -103,6 +105,14 @@ def test_messages_do_not_control_the_terminal(capsys, tmp_path):
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", output + errors)
     assert r"\x1b[2J\x1b]0;title\x07[red]" in errors
     assert r"unknown option --\x1b[31mno-such-option" in errors
+
+
+def test_the_log_does_not_control_the_terminal():
+    record = logging.LogRecord(
+        "orchestrator", logging.INFO, "x.py", 1, "arm %s failed", ("\x1b[2J\x9bm",), None
+    )
+    formatter = cli._PrintableFormatter("%(levelname)s %(name)s: %(message)s")
+    assert formatter.format(record) == r"INFO orchestrator: arm \x1b[2J\x9bm failed"
 
 
 def test_lists_name_what_can_be_chosen(svmbench, tmp_path):
