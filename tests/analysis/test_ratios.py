@@ -4,6 +4,8 @@ from math import inf
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orchestrator.analysis import ratios
 from orchestrator.analysis.findings import analyse
@@ -82,6 +84,34 @@ def test_stopped_trainings_on_both_sides_leave_a_median_or_its_ends():
     assert np.isnan(summary.ratio)
     open_ended = summarise(bounds([0.5, 0], [0.5, inf]))
     assert (open_ended.median_low, open_ended.median_high) == (0, inf)
+
+
+positive = st.floats(0.01, 100)
+
+
+@given(
+    st.lists(st.tuples(positive, positive, st.booleans(), st.booleans()), min_size=1, max_size=9),
+    st.floats(0.1, 50),
+)
+def test_what_is_said_of_stopped_trainings_holds_for_the_times_they_would_have_taken(cases, limit):
+    a, b, stop_a, stop_b = (np.array(column) for column in zip(*cases, strict=True))
+    stop_a, stop_b = stop_a & (a > limit), stop_b & (b > limit)
+    low = np.where(stop_b, 0, np.where(stop_a, limit, a) / b)
+    high = np.where(stop_a, inf, a / np.where(stop_b, limit, b))
+    truth, found = summarise(bounds(a / b)), summarise(bounds(low, high))
+    slack = 1 + 1e-9
+    if found.bound in ("=", "≤"):
+        assert truth.ratio <= found.ratio * slack
+        assert truth.typical <= found.typical * slack
+    if found.bound in ("=", "≥"):
+        assert truth.ratio * slack >= found.ratio
+        assert truth.typical * slack >= found.typical
+    assert found.median_low <= truth.median_low * slack
+    assert found.median_high * slack >= truth.median_low
+    if len(cases) > 5:
+        assert found.typical_low <= truth.typical_low * slack
+        assert found.typical_high * slack >= truth.typical_high
+    assert (found.bound == "=") == (found.n_censored == 0)
 
 
 def test_the_times_of_a_study_are_compared_with_what_stopped_trainings_allow(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import friedmanchisquare
 
 from orchestrator.analysis import statistics
+from orchestrator.analysis.pairwise import LOWER, NO_EVIDENCE, pairwise
 from orchestrator.analysis.statistics import (
     corrected_standard_error,
     friedman,
@@ -31,6 +32,33 @@ def test_corrected_standard_error_is_half_as_large_again_over_five_folds():
     naive = scores.std(ddof=1) / np.sqrt(5)
     assert corrected_standard_error(scores, 0.25) == pytest.approx(1.5 * naive)
     assert np.isnan(corrected_standard_error(scores[:1], 0.25))
+
+
+@pytest.mark.parametrize(
+    ("scores", "descriptive", "corrected"),
+    [
+        ([0.90, 0.93, 0.91, 0.96, 0.92], 0.00920869, 0.01544345),
+        ([0.012, 0.004, 0.019, -0.003, 0.008], None, 0.005552027),
+    ],
+)
+def test_standard_errors_of_five_folds(scores, descriptive, corrected):
+    assert corrected_standard_error(np.array(scores), 0.25) == pytest.approx(corrected, abs=5e-9)
+    if descriptive is not None:
+        assert standard_error(np.array(scores)) == pytest.approx(descriptive, abs=5e-9)
+
+
+def test_all_pairs_of_demsar_s_table():
+    tests = pairwise(table(DEMSAR))
+    raw = [0.007324, 0.877930, 0.012451, 0.057129, 0.353516, 0.021973]
+    adjusted = [0.043945, 0.877930, 0.062256, 0.171387, 0.707031, 0.087891]
+    assert tests["p"].tolist() == pytest.approx(raw, abs=5e-7)
+    assert tests["p_holm"].tolist() == pytest.approx(adjusted, abs=5e-7)
+    # The first pair is C4.5 − m.
+    first = tests.iloc[0]
+    assert (first["w_minus"], first["w_plus"], first["n_zero"]) == (71.5, 6.5, 2)
+    assert [-first["high"], -first["estimate"], -first["low"]] == pytest.approx([0.003, 0.013, 0.0275])
+    assert first["confidence"] == pytest.approx(0.9505615, abs=5e-8)
+    assert tests["verdict"].tolist() == [LOWER, *[NO_EVIDENCE] * 5]
 
 
 def test_holm_is_monotone_and_clipped():
