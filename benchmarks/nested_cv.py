@@ -5,6 +5,8 @@
 Both train on the same outer and inner folds, scale to [0, 1] on training rows, search the same 8 × 8 grid
 by mean inner accuracy, refit and score. CPU seconds; compilation apart; ours include scheduling, storing
 and everything else between a configuration and its tables. Peak memory is that of the process so far.
+Accuracies: mean ± standard error corrected for the training rows that folds share (descriptive σ/√n); they
+tell that both did the same work, and are no comparison of accuracies.
 Datasets beside scikit-learn's own are read from --data as NAME.libsvm.xz. `letter` runs one outer fold
 unless --outer-folds says otherwise.
 """
@@ -31,6 +33,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC
 
+from orchestrator.analysis.statistics import corrected_standard_error, standard_error
 from orchestrator.config import check_settings, compose_settings
 from orchestrator.datasets import open_prepared
 from orchestrator.execution.serial import SerialExecutor
@@ -41,6 +44,8 @@ from orchestrator.splits import Folds
 from orchestrator.store import Store
 from orchestrator.studies import read_results
 
+N_OUTER = 5
+"""Outer folds that the rows are split into; fewer of them may be run."""
 DEFAULT_DATASETS = ["iris", "wine", "breast_cancer", "digits", "banana", "satimage", "letter"]
 
 
@@ -53,18 +58,20 @@ class Measured:
     peak_gib: float = 0.0
 
     @property
-    def mean(self) -> float:
-        return float(np.mean(self.scores))
-
-    @property
-    def se(self) -> float:
-        return float(np.std(self.scores) / math.sqrt(len(self.scores)))
+    def accuracy(self) -> str:
+        """Mean in per cent ± corrected standard error (descriptive one)."""
+        scores = np.array(self.scores)
+        text = f"{100 * scores.mean():.2f}"
+        if len(scores) < 2:
+            return text
+        corrected = corrected_standard_error(scores, 1 / (N_OUTER - 1))
+        return f"{text} ± {100 * corrected:.2f} ({100 * standard_error(scores):.2f})"
 
 
 class FirstFolds(Prepared):
     """A prepared study cut down to its first outer folds."""
 
-    n_outer: int = 5
+    n_outer: int = N_OUTER
 
     def outer_folds(self):
         return range(self.n_outer)
@@ -141,7 +148,7 @@ def main() -> None:
     )
     ratios: dict[str, list[float]] = {}
     for dataset in options.datasets:
-        n_outer = options.outer_folds or (1 if dataset == "letter" else 5)
+        n_outer = options.outer_folds or (1 if dataset == "letter" else N_OUTER)
         peer = None
         for solver in options.solvers.split(","):
             overrides = [f"paths.data={options.data}", "protocol.profile=throughput"]
@@ -151,13 +158,12 @@ def main() -> None:
             if peer is None and not options.without_sklearn:
                 peer = measure_sklearn(prepared, dataset, n_outer)
             row = [dataset, solver, str(n_outer), f"{ours.seconds:.2f}", f"{ours.peak_gib:.1f}"]
-            accuracy = f"{100 * ours.mean:.2f} ± {100 * ours.se:.2f}"
             if peer is None:
-                row += ["", "", accuracy, ""]
+                row += ["", "", ours.accuracy, ""]
             else:
                 ratios.setdefault(solver, []).append(ours.seconds / peer.seconds)
-                row += [f"{peer.seconds:.1f}", f"1/{peer.seconds / ours.seconds:.1f}", accuracy]
-                row += [f"{100 * peer.mean:.2f} ± {100 * peer.se:.2f}"]
+                row += [f"{peer.seconds:.1f}", f"1/{peer.seconds / ours.seconds:.1f}"]
+                row += [ours.accuracy, peer.accuracy]
             table.add_row(*row)
             print("  ".join(row), flush=True)
     Console(width=140).print(table)

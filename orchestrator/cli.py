@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from orchestrator import __version__
+from orchestrator.plain_text import printable, printable_lines
 
 EXIT_OK = 0
 EXIT_BAD = 1
@@ -61,13 +62,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_OK
     except ConfigError as error:
         for problem in error.problems:
-            print(f"svmbench: {problem}", file=sys.stderr)
+            _complain(problem)
     except (ExecutionError, StoreError, StudyStopped) as error:
-        print(f"svmbench: {error}", file=sys.stderr)
+        _complain(str(error))
     except KeyboardInterrupt:
         print("\nsvmbench: interrupted; what had finished is stored.", file=sys.stderr)
         if options.verb == "run":
-            print(f"Go on with: {shlex.join(request.command)}", file=sys.stderr)
+            print(f"Go on with: {printable(shlex.join(request.command))}", file=sys.stderr)
         return EXIT_INTERRUPTED
     return EXIT_BAD
 
@@ -77,8 +78,18 @@ def _speak_plainly(verbose: bool) -> None:
     level = logging.INFO if verbose else logging.CRITICAL
     handler = logging.StreamHandler()
     handler.setLevel(level)  # libraries set the levels of their own loggers, and a handler has the last word
-    logging.basicConfig(level=level, handlers=[handler], format="%(levelname)s %(name)s: %(message)s")
-    warnings.showwarning = lambda message, *_, **__: print(f"svmbench: {message}", file=sys.stderr)
+    handler.setFormatter(_PrintableFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])
+    warnings.showwarning = lambda message, *_, **__: _complain(str(message))
+
+
+def _complain(text: str) -> None:
+    print(f"svmbench: {printable_lines(text)}", file=sys.stderr)
+
+
+class _PrintableFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable_lines(super().format(record))
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
@@ -86,7 +97,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     if unknown := [argument for argument in rest if argument.startswith("-")]:
-        parser.error(f"unknown option {unknown[0]}")
+        parser.error(f"unknown option {printable(unknown[0])}")
     options.overrides += rest
     return options
 

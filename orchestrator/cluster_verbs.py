@@ -10,6 +10,7 @@ from orchestrator.execution import processes
 from orchestrator.execution.certificates import make_certificates
 from orchestrator.execution.tls import Tls, is_loopback, read_tls
 from orchestrator.settings import Cluster, ConfigError, cluster_settings, folders
+from orchestrator.terminal import say
 
 
 def run_action(options: argparse.Namespace, console: Console) -> None:
@@ -40,20 +41,20 @@ def run_action(options: argparse.Namespace, console: Console) -> None:
 def _certs(options: argparse.Namespace, console: Console) -> None:
     folder: Path = options.folder
     for path in make_certificates(folder, options.host):
-        console.print(str(path), highlight=False, soft_wrap=True)
-    console.print(
+        say(console, str(path), wrap=False)
+    say(
+        console,
         "Give a host ca.pem and its role's pair only, and the client client.pem and client.key; "
         "whoever holds a pair may run code on the cluster. Keep ca.key off the hosts.",
-        highlight=False,
     )
 
 
 def _warn_of_strangers(host: str | None, tls: Tls | None) -> None:
     if tls is None and host is not None and not is_loopback(host):
-        Console(stderr=True).print(
+        say(
+            Console(stderr=True),
             f"Nothing is encrypted: whoever reaches {host} can run code on it. "
             "Make certificates with `svmbench cluster certs DIR` and give them with cluster.tls.folder=DIR.",
-            highlight=False,
         )
 
 

@@ -11,6 +11,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.plain_text import printable_lines
+from orchestrator.terminal import as_text, say
+
 Pair = tuple[str, str]
 SecondsLeft = Callable[[Pair, int], float]
 """Expected wall seconds of so many more trainings of one dataset × arm."""
@@ -86,7 +89,9 @@ class Progress:
 
     def note(self, text: str) -> None:
         """Say something that happened."""
-        (self._live.console if self._live else self._console).print(Text(text, style="yellow"))
+        (self._live.console if self._live else self._console).print(
+            Text(printable_lines(text), style="yellow")
+        )
 
     def tick(self, seconds_left: SecondsLeft) -> None:
         """Show the state if enough time has passed."""
@@ -105,16 +110,17 @@ class Progress:
     def _table(self, seconds_left: SecondsLeft) -> Group:
         table = Table.grid(padding=(0, 2))
         for justify in ("left", "left", "left", "right", "right", "right"):
-            table.add_column(justify=justify)
+            table.add_column(justify=justify, overflow="fold")
         active = [pair for pair, tally in self.tallies.items() if 0 < tally.done < tally.planned]
         finished = [pair for pair, tally in self.tallies.items() if tally.left == 0]
         waiting = [pair for pair, tally in self.tallies.items() if tally.done == 0 and tally.left]
         for pair in (active + finished + waiting)[:_VISIBLE_LINES]:
             tally = self.tallies[pair]
             left = format_seconds(seconds_left(pair, tally.left)) if tally.left else "done"
-            failed = f"[red]{tally.failed} failed" if tally.failed else ""
+            failed = as_text(f"{tally.failed} failed" if tally.failed else "", "red")
             bar = ProgressBar(total=max(1, tally.planned), completed=tally.done, width=24)
-            table.add_row(*pair, bar, f"{tally.done:,}/{tally.planned:,}", failed, left)
+            names = (as_text(name) for name in pair)
+            table.add_row(*names, bar, f"{tally.done:,}/{tally.planned:,}", failed, left)
         return Group(table, Text(self._total(seconds_left), style="bold"))
 
     def _print_lines(self, seconds_left: SecondsLeft) -> None:
@@ -122,10 +128,8 @@ class Progress:
             if tally.left == 0 and pair not in self._announced:
                 self._announced.add(pair)
                 failed = f", {tally.failed} failed" if tally.failed else ""
-                self._console.print(
-                    f"{pair[0]} × {pair[1]}: {tally.done:,} trials done{failed}", highlight=False
-                )
-        self._console.print(self._total(seconds_left), highlight=False)
+                say(self._console, f"{pair[0]} × {pair[1]}: {tally.done:,} trials done{failed}")
+        say(self._console, self._total(seconds_left))
 
     def _total(self, seconds_left: SecondsLeft) -> str:
         done = sum(tally.done for tally in self.tallies.values())

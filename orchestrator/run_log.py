@@ -1,11 +1,12 @@
 """The log of a run: a file of JSON lines for later, and notes for whoever watches."""
 
-import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+
+from orchestrator.plain_text import json_text
 
 _PROGRAM = logging.getLogger("orchestrator")
 _CLUSTER = logging.getLogger("orchestrator.execution")
@@ -21,7 +22,7 @@ class _JsonLines(logging.Formatter):
         }
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(entry, ensure_ascii=False)
+        return json_text(entry)
 
 
 class _Notes(logging.Handler):

@@ -23,6 +23,7 @@ from orchestrator.run_log import cluster_notes, run_log
 from orchestrator.runner import Runner, RunSummary
 from orchestrator.settings import Settings
 from orchestrator.store import Store
+from orchestrator.terminal import say
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ def run_session(
         facts = executor.facts()
         log.info("run %s on %d workers: %s", run_id, facts["workers"], shlex.join(command))
         if dashboard := facts.get("dashboard"):
-            console.print(f"Dask dashboard: {dashboard}", highlight=False)
+            say(console, f"Dask dashboard: {dashboard}", wrap=False)
         provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
         store.write_provenance(run_id, provenance)
         study = prepared.prepared

@@ -1,12 +1,12 @@
 """What the verbs do; the command line parses their arguments and turns errors into exit codes."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.table import Table
 
 from orchestrator import planning
@@ -22,6 +22,7 @@ from orchestrator.session import run_session
 from orchestrator.settings import ConfigError, Settings, folders, study_name
 from orchestrator.store import Store
 from orchestrator.studies import load_study
+from orchestrator.terminal import MarkdownText, as_text, say
 
 _GROUP_OF = {"datasets": "dataset", "solvers": "solver", "experiments": "experiment", "searches": "search"}
 
@@ -52,8 +53,8 @@ def run(request: Request, console: Console) -> None:
     summary = run_session(settings, prepared, console, request.command)
     _print_costs(summary, console, in_process=settings.cluster.kind == "serial")
     name = settings.study.name
-    console.print(Markdown(markdown_summary(load_study(name, settings.paths.results))))
-    console.print(f"For the report: svmbench report study={name}", highlight=False)
+    console.print(MarkdownText(markdown_summary(load_study(name, settings.paths.results))))
+    say(console, f"For the report: svmbench report study={shlex.quote(name)}", wrap=False)
 
 
 def plan(request: Request, console: Console) -> None:
@@ -66,9 +67,7 @@ def plan(request: Request, console: Console) -> None:
     _print_lines(f"Plan of {settings.study.name}", lines, console)
     number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
     most = "" if settings.study.search == "grid" else " at most"
-    console.print(
-        f"{number:,} trainings to run{most}, about {format_seconds(seconds)} of one core", highlight=False
-    )
+    say(console, f"{number:,} trainings to run{most}, about {format_seconds(seconds)} of one core")
 
 
 def status(request: Request, console: Console) -> None:
@@ -76,7 +75,7 @@ def status(request: Request, console: Console) -> None:
     config = request.compose()
     results = load_study(study_name(config), folders(config).results)
     if not results.states:
-        console.print(f"{results.name}: no run has begun", markup=False, highlight=False)
+        say(console, f"{results.name}: no run has begun")
         return
     lines = planning.remaining(results.states, results.trials)
     _print_lines(f"Study {results.name}", lines, console)
@@ -87,19 +86,18 @@ def status(request: Request, console: Console) -> None:
         ending = "complete"
     done, planned = sum(line.stored for line in lines), sum(line.planned for line in lines)
     failed = sum(line.failed for line in lines)
-    console.print(f"{done:,} of {planned:,} trials, {failed:,} failed, {ending}", highlight=False)
+    say(console, f"{done:,} of {planned:,} trials, {failed:,} failed, {ending}")
     for row in results.apart.itertuples():
-        text = f"Not counted: {row.trials:,} trials of {row.dataset} × {row.solver} ({row.why})"
-        console.print(text, markup=False, highlight=False)
+        say(console, f"Not counted: {row.trials:,} trials of {row.dataset} × {row.solver} ({row.why})")
 
 
 def report(request: Request, console: Console) -> None:
     """Write the report of a study."""
     config = request.compose()
     results = load_study(study_name(config), folders(config).results)
-    console.print(Markdown(markdown_summary(results)))
+    console.print(MarkdownText(markdown_summary(results)))
     index = write_report(results, results.folder / "report")
-    console.print(f"Report: {index}", highlight=False, soft_wrap=True)
+    say(console, f"Report: {index}", wrap=False)
 
 
 def list(request: Request, console: Console) -> None:
@@ -112,16 +110,16 @@ def list(request: Request, console: Console) -> None:
         raise ConfigError([f"cannot list {unknown[0]!r}{near}; known: {', '.join(_GROUP_OF)}"])
     config = compose_settings(overrides, request.config_dir)
     for kind in kinds or _GROUP_OF:
-        console.print(f"[bold]{kind}")
+        console.print(as_text(kind, "bold"))
         names = known_names(_GROUP_OF[kind], overrides, request.config_dir)
         if kind == "datasets":
             names = sorted({*names, *libsvm_names(folders(config).data)})
         for name in names:
-            console.print(f"  {name}", highlight=False)
+            say(console, f"  {name}")
 
 
 def _print_lines(title: str, lines: Sequence[PlanLine], console: Console) -> None:
-    table = Table(title=title, title_justify="left")
+    table = Table(title=as_text(title), title_justify="left")
     for heading, justify in {
         "dataset": "left",
         "solver": "left",
@@ -131,27 +129,28 @@ def _print_lines(title: str, lines: Sequence[PlanLine], console: Console) -> Non
         "left": "right",
         "core time": "right",
     }.items():
-        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
     for line in lines:
         counts = (line.planned, line.stored, line.failed, line.left)
         time = format_seconds(line.seconds_left) if line.left else "–"
-        table.add_row(line.dataset, line.solver, *(f"{count:,}" for count in counts), time)
+        names = (as_text(line.dataset), as_text(line.solver))
+        table.add_row(*names, *(f"{count:,}" for count in counts), time)
     console.print(table)
 
 
 def _print_costs(summary: RunSummary, console: Console, in_process: bool) -> None:
     """Say what the run cost, and how much of it went into trainings."""
-    console.print(
+    say(
+        console,
         f"{summary.trials_run:,} trials run and {summary.trials_stored_before:,} found stored "
         f"in {format_seconds(summary.seconds)}; {summary.failures:,} failed.",
-        highlight=False,
     )
     if summary.worker_share is None:
         return
-    console.print(
+    say(
+        console,
         f"Workers spent {summary.worker_share:.0%} of their time inside fit and predict "
         f"({summary.compile_seconds:.1f} s of compilation apart).",
-        highlight=False,
     )
     if in_process:  # the CPU time of trainings cannot be told from the rest
         return
@@ -159,8 +158,8 @@ def _print_costs(summary: RunSummary, console: Console, in_process: bool) -> Non
         1000 * seconds / summary.batches
         for seconds in (summary.orchestration_cpu_seconds, summary.storing_cpu_seconds)
     )
-    console.print(
+    say(
+        console,
         f"Each of {summary.batches:,} batches took {orchestration:.1f} ms of client and scheduler CPU, "
         f"and {storing:.1f} ms to store.",
-        highlight=False,
     )

@@ -74,6 +74,27 @@ def test_reports_need_no_cluster_no_data_and_no_solvers(room):
         assert not {*ONLY_IN, "solvers"} & packages_imported_by(path), name_of(path)
 
 
+def is_text(node):
+    """Whether an expression is a string literal, formatted or not, which rich would read as markup."""
+    if isinstance(node, ast.BinOp):
+        return is_text(node.left) or is_text(node.right)
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def test_texts_reach_the_terminal_through_the_helper_that_takes_them_as_data():
+    guilty = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in modules("orchestrator/")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("print", "log", "rule", "status")
+        and "console" in ast.unparse(node.func.value).lower()
+        and any(map(is_text, node.args))
+    ]
+    assert not guilty
+
+
 def test_what_is_public_explains_itself():
     assert not [
         f"{name_of(path)}: {name}" for path in MODULES for name in undocumented(ast.parse(path.read_text()))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from orchestrator.analysis import pairwise, sweeps, tables
+from orchestrator.analysis import pairwise, ratios, sweeps, tables
 from orchestrator.analysis.design import Design, in_declared_order, read_design
 from orchestrator.analysis.statistics import Friedman
 from orchestrator.results import StudyResults
@@ -24,7 +24,7 @@ class Findings:
         The metrics recorded beside the one that selects.
     means : DataFrame (datasets, arms)
     tests : DataFrame
-        The declared family of pairwise tests.
+        The declared pairwise tests of scores; with the verdicts on time in `time_ratios` one family.
     ranks : DataFrame
     friedman : Friedman or None
     sweep_differences, sweep_summary : DataFrame
@@ -60,6 +60,11 @@ class Findings:
         return done and not self.is_empty and self.incomplete.empty
 
     @property
+    def marked(self) -> pd.DataFrame:
+        """The rows of `effort` with a refit that claims a gap above `GAP_LEVEL` or did not converge."""
+        return self.effort[self.effort["marked"]] if len(self.effort) else self.effort
+
+    @property
     def incomplete(self) -> pd.DataFrame:
         """The dataset × arm that lack a score on some outer fold."""
         return self.scores[~self.scores["complete"]] if len(self.scores) else self.scores
@@ -73,7 +78,13 @@ def analyse(results: StudyResults) -> Findings:
     means = pairwise.dataset_means(scores)
     effort = tables.effort(results, design)
     timing = tables.timing(results, design)
-    differences = sweeps.sweep_differences(design, means, effort, timing)
+    time_ratios = _time_ratios(results, design)
+    tests = pairwise.pairwise(means, ratios.tested_p(time_ratios, "fit_seconds"))
+    if len(time_ratios):
+        accuracy_p = tests["p"].fillna(1.0) if len(tests) else ()
+        time_ratios = ratios.decide(time_ratios, "fit_seconds", [*accuracy_p])
+    sweep_ratios = sweeps.sweep_ratios(results, design)
+    differences = sweeps.sweep_differences(design, means, sweep_ratios)
     return Findings(
         results=results,
         design=design,
@@ -83,15 +94,24 @@ def analyse(results: StudyResults) -> Findings:
             metric: tables.scores(results, design, metric) for metric in design.protocol.get("also", ())
         },
         means=means,
-        tests=pairwise.pairwise(means),
+        tests=tests,
         ranks=pairwise.mean_ranks(means),
         friedman=pairwise.omnibus(means),
         effort=effort,
         timing=timing,
-        time_ratios=tables.ratios_to_first(timing, design, ("fit_seconds", "predict_seconds")),
+        time_ratios=time_ratios,
         selections=tables.selections(results, design),
         choices=tables.choice_counts(results, design),
         failures=tables.failures(results, design),
         sweep_differences=differences,
-        sweep_summary=sweeps.sweep_summary(differences),
+        sweep_summary=sweeps.sweep_summary(differences, sweep_ratios),
     )
+
+
+def _time_ratios(results: StudyResults, design: Design) -> pd.DataFrame:
+    """Compare times with the first arm's; under the profile `timing` these tests are declared."""
+    rows = tables.timing_rows(results.outer)
+    arms = list(design.arms)
+    if len(arms) < 2 or (rows.empty and design.protocol.get("profile") != "timing"):
+        return pd.DataFrame()
+    return ratios.compare_costs(rows, design, ("fit_seconds", "predict_seconds"), arms[1:], arms[0])

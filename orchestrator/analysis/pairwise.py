@@ -1,12 +1,19 @@
 """The declared family of pairwise tests, and the omnibus test and ranks beside it."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
-from orchestrator.analysis.signed_rank import datasets_needed, hodges_lehmann, signed_rank
+from orchestrator.analysis.signed_rank import (
+    DECIMALS,
+    datasets_needed,
+    hodges_lehmann,
+    signed_rank,
+    smallest_p,
+)
 from orchestrator.analysis.statistics import Friedman, friedman, holm, ranks
 
 ALPHA = 0.05
@@ -16,7 +23,6 @@ ALL_PAIRS_UP_TO = 4
 HIGHER = "higher"
 LOWER = "lower"
 NO_EVIDENCE = "no evidence of a difference"
-UNREACHABLE = "no evidence of a difference (too few datasets)"
 NO_DATA = "no dataset in common yet"
 
 
@@ -36,18 +42,28 @@ def family(arms: list[str]) -> list[tuple[str, str]]:
     return [(arm, arms[0]) for arm in arms[1:]]
 
 
-def pairwise(means: pd.DataFrame) -> pd.DataFrame:
+def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = ()) -> pd.DataFrame:
     """Test every pair of the family over the datasets that both arms completed.
 
-    Columns: first, second, the fields of `SignedRank` and `Shift` for the difference first − second,
-    median_difference, p_holm, family (its size), datasets_needed, loo_p_low and loo_p_high (range of p
-    when one dataset is left out), excluded (datasets one of the two did not complete), verdict.
+    Parameters
+    ----------
+    means : DataFrame (datasets, arms)
+    also_tested : sequence of float
+        The p-values of other tests that belong to the family.
+
+    Returns
+    -------
+    DataFrame
+        Columns: first, second, the fields of `SignedRank` and `Shift` for the difference first − second,
+        median_difference, p_holm, family (its size), datasets_needed, loo_p_low and loo_p_high (range of p
+        when one dataset is left out), excluded (datasets one of the two did not complete), verdict. A pair
+        without a dataset counts in the family and has no p.
     """
     table = []
     for first, second in family(list(means.columns)):
         both = means[[first, second]].dropna()
-        differences = both[first] - both[second]
-        left_out = [signed_rank(differences.drop(name)).p for name in differences.index]
+        differences = (both[first] - both[second]).round(DECIMALS)
+        left_out = [signed_rank(differences.drop(name)).p for name in differences.index if len(both) > 1]
         table.append(
             {
                 "first": first,
@@ -62,20 +78,59 @@ def pairwise(means: pd.DataFrame) -> pd.DataFrame:
         )
     frame = pd.DataFrame(table)
     if table:
-        frame["p_holm"] = holm(frame["p"].to_numpy())
-        frame["family"] = len(frame)
-        frame["datasets_needed"] = datasets_needed(len(frame), ALPHA)
-        frame["verdict"] = frame.apply(_verdict, axis=1)
+        size = len(frame) + len(also_tested)
+        frame["p_holm"] = holm(np.array([*frame["p"], *also_tested]))[: len(frame)]
+        frame["family"] = size
+        frame["datasets_needed"] = datasets_needed(size, ALPHA)
+        frame["verdict"] = [
+            verdict(row["p_holm"], row["w_plus"] - row["w_minus"], row["n"], row["n_zero"], size)
+            for row in frame.to_dict("records")
+        ]
+        untested = frame["n"] == 0
+        frame.loc[untested, ["p", "smallest_p", "p_holm", "rank_biserial"]] = float("nan")
     return frame
 
 
-def _verdict(row: pd.Series) -> str:
-    if row["n"] == 0:
+def verdict(
+    p: float, direction: float, n: int, n_zero: int, size: int, words: tuple[str, str] = (HIGHER, LOWER)
+) -> str:
+    """Return what a test lets one say.
+
+    Parameters
+    ----------
+    p : float
+        Adjusted.
+    direction : float
+        Positive if the first of `words` is what a small p says, negative for the second.
+    n, n_zero : int
+        Datasets, and how many of them do not differ.
+    size : int
+        Of the family of tests.
+    words : (str, str)
+    """
+    if n == 0:
         return NO_DATA
-    if row["p_holm"] <= ALPHA:
-        return HIGHER if row["w_plus"] > row["w_minus"] else LOWER
-    # Whether the number of datasets, whatever they had shown, could have sufficed.
-    return UNREACHABLE if row["n"] < row["datasets_needed"] else NO_EVIDENCE
+    if p <= ALPHA:
+        return words[0] if direction > 0 else words[1]
+    times = f", times {size} comparisons" if size > 1 else ""
+    if size * smallest_p(n) > ALPHA:
+        return (
+            f"cannot be decided: with {n} {'dataset' if n == 1 else 'datasets'} the smallest attainable p "
+            f"is {_power(n)}{times}"
+        )
+    if n_zero == n:
+        return f"{NO_EVIDENCE}: none of {n} datasets differs"
+    k = n - n_zero
+    if size * smallest_p(k) > ALPHA:
+        return (
+            f"{NO_EVIDENCE}: only {k} of {n} datasets {'differs' if k == 1 else 'differ'}; the smallest "
+            f"attainable p is {_power(k)}{times}"
+        )
+    return NO_EVIDENCE
+
+
+def _power(n: int) -> str:
+    return f"2^(1−{n}) = {smallest_p(n):g}"
 
 
 def complete_blocks(means: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:

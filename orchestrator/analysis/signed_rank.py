@@ -72,14 +72,14 @@ def signed_rank(differences: pd.Series) -> SignedRank:
     Parameters
     ----------
     differences : Series of float
-        Indexed by dataset name; each dataset once.
+        Indexed by dataset name; each dataset once. An infinite one ranks above all finite ones.
 
     Raises
     ------
     FoldsAreNotIndependent
         If a dataset appears more than once.
     ValueError
-        If a difference is not finite.
+        If a difference is missing.
     """
     _require_one_row_per_dataset(differences.index)
     values = _rounded(differences)
@@ -155,11 +155,9 @@ def _require_one_row_per_dataset(index: pd.Index) -> None:
 
 def _rounded(differences: pd.Series) -> np.ndarray:
     values = differences.to_numpy(dtype=float, na_value=np.nan)
-    if not np.isfinite(values).all():
-        name = differences.index[~np.isfinite(values)][0]
-        raise ValueError(
-            f"expected a finite difference for every dataset, found none for {name!r}; leave it out"
-        )
+    if np.isnan(values).any():
+        name = differences.index[np.isnan(values)][0]
+        raise ValueError(f"expected a difference for every dataset, found none for {name!r}; leave it out")
     return np.round(values, DECIMALS)
 
 

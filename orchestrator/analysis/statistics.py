@@ -1,14 +1,20 @@
 """Standard errors, families of tests and ranks: what surrounds the signed-rank test."""
 
 from dataclasses import dataclass
-from math import factorial, prod, sqrt
+from itertools import permutations
+from math import factorial, sqrt
 
 import numpy as np
 import pandas as pd
-from scipy.stats import f as f_distribution
 from scipy.stats import norm, rankdata
 
 from orchestrator.analysis.signed_rank import DECIMALS
+
+PERMUTATIONS = 99_999
+"""Random permutations of a Friedman test that has too many to be counted one by one."""
+
+_LARGEST_STEP = 2_000_000
+"""Rank-sum vectors that one dataset may add to an exact Friedman test: about a second."""
 
 
 def standard_error(scores: np.ndarray) -> float:
@@ -47,7 +53,7 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Friedman:
-    """The omnibus test of k ≥ 3 arms over N datasets, in the F form of Iman and Davenport (1980).
+    """The omnibus test of k ≥ 3 arms over N datasets, by permutations.
 
     Attributes
     ----------
@@ -56,11 +62,14 @@ class Friedman:
     chi2 : float
         Friedman's statistic, corrected for ties.
     statistic : float
-        (N − 1)χ² / (N(k − 1) − χ²); infinite if all datasets order the arms alike.
+        (N − 1)χ² / (N(k − 1) − χ²), as Iman and Davenport (1980) have it; infinite if all datasets order
+        the arms alike. A description: p does not come from it.
     df : tuple of int
-        Degrees of freedom of the approximating F distribution.
+        Degrees of freedom of the F distribution that the statistic is often compared with.
     p : float
-        Approximate, but never below the smallest p that permutations within datasets can give.
+        Probability of a χ² as large or larger when the ranks are permuted within every dataset.
+    n_permutations : int or None
+        How many random permutations estimated p; None if p is exact.
     """
 
     n: int
@@ -69,6 +78,7 @@ class Friedman:
     statistic: float
     df: tuple[int, int]
     p: float
+    n_permutations: int | None
 
 
 def ranks(scores: pd.DataFrame) -> pd.DataFrame:
@@ -98,13 +108,56 @@ def friedman(scores: pd.DataFrame) -> Friedman:
     df = (k - 1, (k - 1) * (n - 1))
     correction = 1 - sum(float((t**3 - t).sum()) for t in tie_sizes) / (n * k * (k**2 - 1))
     if correction < 1e-12:
-        return Friedman(n, k, 0.0, 0.0, df, 1.0)
+        return Friedman(n, k, 0.0, 0.0, df, 1.0, None)
     chi2 = 12 * n / (k * (k + 1)) * float(((rank.mean(axis=0) - (k + 1) / 2) ** 2).sum()) / correction
     rest = n * (k - 1) - chi2
     statistic = (n - 1) * chi2 / rest if rest > 1e-9 else float("inf")
-    orders = [factorial(k) // prod(factorial(int(size)) for size in t) for t in tie_sizes]
-    floor = max(orders) / prod(orders)
-    return Friedman(n, k, chi2, statistic, df, max(floor, float(f_distribution.sf(statistic, *df))))
+    # Twice a mid-rank is a whole number, so that sums compare exactly.
+    doubled = np.rint(2 * rank).astype(np.int64)
+    p, n_permutations = _exact_p(doubled), None
+    if p is None:
+        p, n_permutations = _sampled_p(doubled), PERMUTATIONS
+    return Friedman(n, k, chi2, statistic, df, p, n_permutations)
+
+
+def _exact_p(ranks: np.ndarray) -> float | None:
+    """Return the permutation p by dynamic programming over vectors of rank sums; None if they are too many.
+
+    Every dataset's ranks are equally likely in any order, so vectors that differ only in the order of the
+    arms are equally likely too: one sorted vector stands for all of them.
+    """
+    n, k = ranks.shape
+    base = 2 * k * n + 1
+    if factorial(k) > _LARGEST_STEP or base**k > np.iinfo(np.int64).max:
+        return None
+    powers = base ** np.arange(k, dtype=np.int64)
+    states = np.sort(ranks[0])[np.newaxis]
+    probability: np.ndarray = np.ones(1)
+    for row in ranks[1:]:
+        orders, multiplicity = np.unique(np.array(list(permutations(row))), axis=0, return_counts=True)
+        if len(states) * len(orders) > _LARGEST_STEP:
+            return None
+        reached = np.sort((states[:, np.newaxis] + orders).reshape(-1, k), axis=1)
+        weights = np.outer(probability, multiplicity / factorial(k)).ravel()
+        _, first, place = np.unique(reached @ powers, return_index=True, return_inverse=True)
+        states, probability = reached[first], np.bincount(place, weights)
+    extreme = (states**2).sum(axis=1) >= (ranks.sum(axis=0) ** 2).sum()
+    return min(1.0, float(probability[extreme].sum()))
+
+
+def _sampled_p(ranks: np.ndarray) -> float:
+    """Return (c + 1)/(B + 1), c of B random permutations within datasets being as extreme as the data.
+
+    The ranks are sorted first, so that the same random numbers serve any order of datasets and arms.
+    """
+    generator = np.random.default_rng(0)
+    k = ranks.shape[1]
+    rows = np.sort(ranks, axis=1)
+    sums = np.zeros((PERMUTATIONS, k), dtype=np.int64)
+    for row in rows[np.lexsort(rows.T)]:
+        sums += generator.permuted(np.broadcast_to(row, sums.shape), axis=1)
+    extreme = (sums**2).sum(axis=1) >= (ranks.sum(axis=0) ** 2).sum()
+    return float((np.count_nonzero(extreme) + 1) / (PERMUTATIONS + 1))
 
 
 def unseen_violators(draws: int, confidence: float) -> float:

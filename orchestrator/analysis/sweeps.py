@@ -1,13 +1,15 @@
 """Arms of one solver that differ in one swept value, compared with the first of them."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 import pandas as pd
 
 from orchestrator.analysis.design import Design
+from orchestrator.analysis.ratios import cost_bounds, ratio_bounds, summarise
 from orchestrator.analysis.signed_rank import DECIMALS
-from orchestrator.analysis.tables import geometric_mean, ratio
+from orchestrator.analysis.tables import timing_rows
+from orchestrator.results import StudyResults
 from orchestrator.study import cell, stored_as_numbers
 
 
@@ -31,62 +33,85 @@ def sweeps(design: Design) -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield f"{solver}[{held}]" if held else solver, axis, arms
 
 
+def sweep_ratios(results: StudyResults, design: Design) -> dict[tuple[str, str], dict[str, pd.DataFrame]]:
+    """Return, for every (arm, reference) of the sweeps, the ends of its cost ratios by dataset; see `ratios`.
+
+    The costs are n_iter, n_kernel_evals and, from trainings alone on a core, fit_seconds.
+    """
+    rows = {"n_iter": results.outer, "n_kernel_evals": results.outer}
+    rows["fit_seconds"] = timing_rows(results.outer)
+    costs = {name: cost_bounds(frame, design, name) for name, frame in rows.items()}
+    return {
+        (arm, reference): {name: ratio_bounds(bounds, arm, reference) for name, bounds in costs.items()}
+        for _, _, arms in sweeps(design)
+        for reference in [next(iter(arms))]
+        for arm in arms
+    }
+
+
 def sweep_differences(
-    design: Design, means: pd.DataFrame, effort: pd.DataFrame, timing: pd.DataFrame
+    design: Design,
+    means: pd.DataFrame,
+    ratios: Mapping[tuple[str, str], Mapping[str, pd.DataFrame]],
 ) -> pd.DataFrame:
     """Compare every setting of a sweep with its reference, the setting declared first, on each dataset.
 
     Folds, draws and seeds are common to all settings, so the differences are paired. Columns: sweep, axis,
-    setting, reference, solver, dataset, difference (of dataset means), n_iter_ratio, n_kernel_evals_ratio,
-    fit_seconds_ratio (setting / reference; NaN where unknown).
+    setting, reference, reference_solver, solver, dataset, difference (of dataset means), and n_iter_ratio,
+    n_kernel_evals_ratio, fit_seconds_ratio (setting / reference; NaN where unknown or where a training was
+    stopped).
     """
-    work = {"n_iter": effort, "n_kernel_evals": effort, "fit_seconds": timing}
     table = []
     for title, axis, arms in sweeps(design):
         reference = next(iter(arms))
         scores = means.reindex(columns=list(arms))
         for arm, setting in arms.items():
             columns = {"difference": (scores[arm] - scores[reference]).round(DECIMALS)}
-            columns |= {f"{name}_ratio": ratio(frame, name, arm, reference) for name, frame in work.items()}
+            for name, ends in ratios[arm, reference].items():
+                columns[f"{name}_ratio"] = ends["low"].where(ends["low"] == ends["high"])
             rows = pd.DataFrame(columns, index=means.index).rename_axis("dataset").reset_index()
             rows.insert(0, "sweep", title)
             rows.insert(1, "axis", axis)
             rows.insert(2, "setting", setting)
             rows.insert(3, "reference", arms[reference])
-            rows.insert(4, "solver", arm)
+            rows.insert(4, "reference_solver", reference)
+            rows.insert(5, "solver", arm)
             table.append(rows)
     return pd.concat(table, ignore_index=True) if table else pd.DataFrame()
 
 
-def sweep_summary(differences: pd.DataFrame) -> pd.DataFrame:
+def sweep_summary(
+    differences: pd.DataFrame, ratios: Mapping[tuple[str, str], Mapping[str, pd.DataFrame]]
+) -> pd.DataFrame:
     """Summarise the paired differences of every setting over datasets.
 
     Columns: sweep, axis, setting, reference, solver, n, higher, equal, lower, median_difference,
-    lowest_difference, highest_difference, and the geometric mean of each ratio.
+    lowest_difference, highest_difference, and of each cost `<cost>_<field>` for the fields n, bound, ratio,
+    median_low and median_high of `RatioSummary`.
     """
     if differences.empty:
         return differences
     table = []
-    for (sweep, axis, solver), rows in differences.groupby(["sweep", "axis", "solver"], sort=False):
+    for name, rows in differences.groupby(["sweep", "axis", "solver"], sort=False):
+        sweep, axis, solver = cast(tuple[str, str, str], name)
         d = rows["difference"].dropna()
-        table.append(
-            {
-                "sweep": sweep,
-                "axis": axis,
-                "setting": rows["setting"].iloc[0],
-                "reference": rows["reference"].iloc[0],
-                "solver": solver,
-                "n": len(d),
-                "higher": int((d > 0).sum()),
-                "equal": int((d == 0).sum()),
-                "lower": int((d < 0).sum()),
-                "median_difference": d.median(),
-                "lowest_difference": d.min(),
-                "highest_difference": d.max(),
-                **{
-                    name: geometric_mean(rows[name])
-                    for name in ("n_iter_ratio", "n_kernel_evals_ratio", "fit_seconds_ratio")
-                },
-            }
-        )
+        summary: dict[str, Any] = {
+            "sweep": sweep,
+            "axis": axis,
+            "setting": rows["setting"].iloc[0],
+            "reference": rows["reference"].iloc[0],
+            "solver": solver,
+            "n": len(d),
+            "higher": int((d > 0).sum()),
+            "equal": int((d == 0).sum()),
+            "lower": int((d < 0).sum()),
+            "median_difference": d.median(),
+            "lowest_difference": d.min(),
+            "highest_difference": d.max(),
+        }
+        for cost, ends in ratios[solver, rows["reference_solver"].iloc[0]].items():
+            over_datasets = summarise(ends)
+            for field in ("n", "bound", "ratio", "median_low", "median_high"):
+                summary[f"{cost}_{field}"] = getattr(over_datasets, field)
+        table.append(summary)
     return pd.DataFrame(table)

@@ -12,9 +12,17 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.design import Design
+from orchestrator.analysis.ratios import FINISHED
+from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.analysis.statistics import corrected_standard_error, standard_error
 from orchestrator.results import StudyResults
 from orchestrator.study import REFIT, is_number, stored_as_numbers
+
+_STOPPING_SHOWN = 3
+
+GAP_LEVEL = 1e-2
+"""Claimed relative duality gaps above this are marked: the objective may be more than one per cent off its
+optimum, ten times the tolerance (10⁻³) to which such machines are commonly trained."""
 
 STATUSES = ("ok", "timeout", "diverged", "error", "worker_lost")
 
@@ -70,8 +78,7 @@ def scores(results: StudyResults, design: Design, metric: str | None = None) -> 
     """Average a metric over outer folds.
 
     Columns: dataset, solver, metric, n_folds, complete, mean, se (population σ/√n), corrected_se
-    (Nadeau–Bengio), best (highest mean among complete arms), near_best (within the best arm's corrected
-    standard error of its mean).
+    (Nadeau–Bengio), best (highest mean among complete arms).
     """
     column = "score" if metric is None else f"score_{metric}"
     table = []
@@ -99,105 +106,106 @@ def _test_share(rows: pd.DataFrame, n_outer: int) -> float:
 
 
 def _mark_best(frame: pd.DataFrame) -> pd.DataFrame:
-    frame = frame.assign(best=False, near_best=False)
+    frame = frame.assign(best=False)
     for _, rows in frame[frame["complete"]].groupby("dataset", sort=False):
-        if len(rows) < 2:
-            continue
-        means = rows["mean"].round(12)
-        best = means == means.max()
-        reach = rows.loc[best, "corrected_se"].max()
-        frame.loc[rows.index, "best"] = best
-        frame.loc[rows.index, "near_best"] = ~best & (means >= means.max() - reach)
+        if len(rows) > 1:
+            means = rows["mean"].round(DECIMALS)
+            frame.loc[rows.index, "best"] = means == means.max()
     return frame
 
 
 def effort(results: StudyResults, design: Design) -> pd.DataFrame:
-    """Average what the refits report of their own work: exact on any machine.
+    """Average what the refits report of their own work, exact on any machine, and of how they ended.
 
-    Columns: dataset, solver, n_fits, n_iter, n_kernel_evals, n_sv, sv_share, not_converged. NaN where a
-    solver does not publish the number.
+    Columns: dataset, solver, n_fits (refits that gave a model; the others are left out), n_stopped (those
+    that timed out, whose counts are lower bounds), n_iter, n_kernel_evals, n_sv, sv_share, gap_median,
+    gap_max (claimed relative gaps), n_gap_above (refits whose gap is above `GAP_LEVEL`), not_converged,
+    stopping (text, most frequent first), marked (whether a gap is above the level or a refit did not
+    converge). NaN where a solver does not publish the number.
     """
-    table = [
-        {
-            "dataset": dataset,
-            "solver": arm,
-            "n_fits": len(rows),
-            **{name: _mean(rows, name) for name in ("n_iter", "n_kernel_evals", "n_sv", "sv_share")},
-            "not_converged": int((~rows["converged"].dropna().astype(bool)).sum())
-            if "converged" in rows
-            else 0,
-        }
-        for dataset, arm, rows in _cells(results.outer, design)
-    ]
+    table = []
+    for dataset, arm, rows in _cells(results.outer, design):
+        finished = rows[rows["status"].isin(FINISHED)]
+        gaps = _gaps(finished)
+        converged = finished["converged"].dropna() if "converged" in finished else pd.Series(dtype=bool)
+        above, not_converged = int((gaps > GAP_LEVEL).sum()), int((~converged.astype(bool)).sum())
+        table.append(
+            {
+                "dataset": dataset,
+                "solver": arm,
+                "n_fits": len(finished),
+                "n_stopped": int((finished["status"] == "timeout").sum()),
+                **{name: _mean(finished, name) for name in ("n_iter", "n_kernel_evals", "n_sv", "sv_share")},
+                "gap_median": float(np.median(gaps)) if len(gaps) else float("nan"),
+                "gap_max": float(gaps.max()) if len(gaps) else float("nan"),
+                "n_gap_above": above,
+                "not_converged": not_converged,
+                "stopping": _stopping(finished),
+                "marked": bool(above or not_converged),
+            }
+        )
     return pd.DataFrame(table)
+
+
+def _gaps(rows: pd.DataFrame) -> np.ndarray:
+    """Return the claimed gaps that are there; an infinite one claims nothing, and is kept."""
+    if "gap" not in rows:
+        return np.array([])
+    return pd.to_numeric(rows["gap"], errors="coerce").astype(float).dropna().to_numpy()
+
+
+def _stopping(rows: pd.DataFrame) -> str:
+    texts = rows["stopping"].dropna().astype(str) if "stopping" in rows else ()
+    counts = Counter(text for text in texts if text).most_common()
+    kinds = [f"{text} ({count}×)" for text, count in counts[:_STOPPING_SHOWN]]
+    others = sum(count for _, count in counts[_STOPPING_SHOWN:])
+    return "; ".join([*kinds, f"others ({others}×)"] if others else kinds)
 
 
 def timing(results: StudyResults, design: Design) -> pd.DataFrame:
     """Average seconds over refits trained alone and cold (profile `timing`); empty without such rows.
 
-    Columns: dataset, solver, n_fits, fit_seconds, fit_se, fit_cpu_seconds, predict_seconds, study_seconds
-    (all stored trainings and predictions of the dataset × arm together), n_trainings.
+    Columns: dataset, solver, n_fits (refits that gave a model), n_stopped (those that timed out: with any,
+    fit_seconds and fit_cpu_seconds are lower bounds, and predict_seconds is unknown), complete, fit_seconds,
+    fit_se, fit_corrected_se, fit_cpu_seconds, predict_seconds, study_seconds (all stored trainings and
+    predictions of the dataset × arm together), n_trainings, n_trainings_stopped.
     """
-    trials = results.trials[results.trials["profile"] == "timing"]
-    outer = results.outer[results.outer["profile"] == "timing"]
+    trials, outer = timing_rows(results.trials), timing_rows(results.outer)
     everything = {(dataset, arm): rows for dataset, arm, rows in _cells(trials, design)}
     table = []
     for dataset, arm, rows in _cells(outer, design):
-        seconds = _floats(rows["fit_seconds"])
-        if len(seconds):
-            whole = everything[dataset, arm]
-            table.append(
-                {
-                    "dataset": dataset,
-                    "solver": arm,
-                    "n_fits": len(seconds),
-                    "fit_seconds": float(seconds.mean()),
-                    "fit_se": standard_error(seconds),
-                    "fit_cpu_seconds": _mean(rows, "fit_cpu_seconds"),
-                    "predict_seconds": _mean(rows, "predict_seconds"),
-                    "study_seconds": float(
-                        _floats(whole["fit_seconds"]).sum() + _floats(whole["predict_seconds"]).sum()
-                    ),
-                    "n_trainings": len(_floats(whole["fit_seconds"])),
-                }
-            )
+        finished = rows[rows["status"].isin(FINISHED)]
+        seconds = _floats(finished["fit_seconds"])
+        if not len(seconds):
+            continue
+        whole = everything[dataset, arm]
+        n_stopped = int((finished["status"] == "timeout").sum())
+        errors = seconds if n_stopped == 0 else np.array([])
+        table.append(
+            {
+                "dataset": dataset,
+                "solver": arm,
+                "n_fits": len(seconds),
+                "n_stopped": n_stopped,
+                "complete": len(seconds) == design.n_outer,
+                "fit_seconds": float(seconds.mean()),
+                "fit_se": standard_error(errors),
+                "fit_corrected_se": corrected_standard_error(errors, _test_share(rows, design.n_outer)),
+                "fit_cpu_seconds": _mean(finished, "fit_cpu_seconds"),
+                "predict_seconds": _mean(finished, "predict_seconds") if n_stopped == 0 else float("nan"),
+                "study_seconds": float(
+                    _floats(whole["fit_seconds"]).sum() + _floats(whole["predict_seconds"]).sum()
+                ),
+                "n_trainings": len(_floats(whole["fit_seconds"])),
+                "n_trainings_stopped": int((whole["status"] == "timeout").sum()),
+            }
+        )
     return pd.DataFrame(table)
 
 
-def ratios_to_first(frame: pd.DataFrame, design: Design, columns: Iterable[str]) -> pd.DataFrame:
-    """Return, for every arm, the geometric mean over datasets of its values relative to the first arm's.
-
-    Columns: solver, reference, and `<column>_ratio` with `<column>_n`, the number of datasets where both arms
-    have a positive value.
-    """
-    if frame.empty:
-        return frame
-    reference, *others = design.arms
-    table = []
-    for arm in others:
-        row: dict[str, Any] = {"solver": arm, "reference": reference}
-        for column in columns:
-            quotient = ratio(frame, column, arm, reference)
-            row[f"{column}_ratio"], row[f"{column}_n"] = geometric_mean(quotient), len(quotient)
-        table.append(row)
-    return pd.DataFrame(table)
-
-
-def ratio(frame: pd.DataFrame, column: str, arm: str, reference: str) -> pd.Series:
-    """Return `arm / reference` by dataset, where both have a positive value."""
-    if frame.empty:
-        return pd.Series(dtype=float)
-    positive = frame[frame[column] > 0].set_index("dataset")
-    quotient = positive.loc[positive["solver"] == arm, column].div(
-        positive.loc[positive["solver"] == reference, column]
-    )
-    return quotient.dropna()
-
-
-def geometric_mean(values: pd.Series) -> float:
-    """Return the geometric mean of the values that are there; NaN if none is."""
-    logs = np.log(_floats(values))
-    return float(np.exp(logs.mean())) if len(logs) else float("nan")
+def timing_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows whose seconds may be compared: trained alone and cold."""
+    return frame[frame["profile"] == "timing"]
 
 
 def selections(results: StudyResults, design: Design) -> pd.DataFrame:

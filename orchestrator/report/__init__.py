@@ -1,9 +1,14 @@
 """A study's report: one HTML page, its machine-readable twin, and the tables and figures for papers."""
 
+import csv
 import os
 from pathlib import Path
 
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
 from orchestrator.analysis.findings import analyse
+from orchestrator.plain_text import spreadsheet_text
 from orchestrator.report import facts
 from orchestrator.report.document import document
 from orchestrator.report.figures import all_figures
@@ -33,7 +38,7 @@ def write_report(results: StudyResults, folder: Path) -> Path:
     folder = Path(folder)
     files = {folder / "figures" / f"{name}.svg": svg for name, svg in figures.items()}
     for name, table in tables.items():
-        files[folder / "tables" / f"{name}.csv"] = table.data.to_csv(index=False)
+        files[folder / "tables" / f"{name}.csv"] = _csv(table.data)
         files[folder / "tables" / f"{name}.tex"] = latex(table)
     _remove_others(folder, set(files))
     files[folder / "report.json"] = document(findings, tables)
@@ -42,6 +47,12 @@ def write_report(results: StudyResults, folder: Path) -> Path:
     for path, text in files.items():
         _write(path, text)
     return index
+
+
+def _csv(frame: pd.DataFrame) -> str:
+    """Return a CSV file in which every text is quoted, whatever a spreadsheet takes for a separator."""
+    safe = frame.apply(lambda column: column if is_numeric_dtype(column) else column.map(spreadsheet_text))
+    return safe.rename(columns=spreadsheet_text).to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
 
 
 def _remove_others(folder: Path, kept: set[Path]) -> None:

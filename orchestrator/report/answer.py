@@ -4,7 +4,9 @@ from typing import Any
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALPHA, HIGHER, LOWER
+from orchestrator.analysis.ratios import WORDS
 from orchestrator.analysis.signed_rank import smallest_p
+from orchestrator.analysis.tables import GAP_LEVEL
 from orchestrator.report import words
 from orchestrator.report.printed import records
 
@@ -22,7 +24,7 @@ def answer(findings: Findings) -> str:
         sentences += _one_pair(findings)
     elif len(arms) > 2:
         sentences += _many_pairs(findings)
-    return " ".join(sentences)
+    return " ".join([*sentences, *_times(findings), *_not_optimal(findings)])
 
 
 def _standing(findings: Findings) -> str:
@@ -63,7 +65,12 @@ def _one_pair(findings: Findings) -> list[str]:
 
 
 def _p(test: dict[str, Any]) -> str:
-    text = words.p_value(test["p"])
+    adjusted = f", adjusted {_equals(test['p_holm'])}" if test["family"] > 1 else ""
+    return f"{_equals(test['p'])}{adjusted}"
+
+
+def _equals(p: float) -> str:
+    text = words.p_value(p)
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
@@ -98,23 +105,62 @@ def _above(test: dict[str, Any]) -> str:
     above, below = (
         (test["first"], test["second"]) if test["verdict"] == HIGHER else (test["second"], test["first"])
     )
-    return f"{above} above {below} (adjusted p = {words.p_value(test['p_holm'])})"
+    return f"{above} above {below} (adjusted {_equals(test['p_holm'])})"
 
 
 def _too_few(findings: Findings) -> list[str]:
-    """Say why so few datasets could not have shown a difference, where that is so."""
+    """Say why so few datasets, or so few that differ, could not have shown a difference, where that is so."""
     tests = findings.tests
-    n, needed, family = int(tests["n"].max()), int(tests["datasets_needed"].iloc[0]), len(tests)
-    if n >= needed or n == 0:
+    n, differing = int(tests["n"].max()), int((tests["n"] - tests["n_zero"]).max())
+    needed, family = int(tests["datasets_needed"].iloc[0]), int(tests["family"].iloc[0])
+    if differing >= needed or n == 0:
         return []
-    floor = smallest_p(n)
-    datasets = words.plural(n, "dataset")
-    over = f"With {datasets} the smallest p this test can give is 2/2{words.superscript(n)} = {floor:g}"
+    if differing == 0 and n >= needed:
+        return [f"None of {n} datasets differs."]
+    if n >= needed:
+        over = f"Only {differing} of {n} datasets differ, so the smallest p this test can give is"
+        so, floor = "no difference could have been significant", differing
+    else:
+        over = f"With {words.plural(n, 'dataset')} the smallest p this test can give is"
+        so, floor = "whatever the scores, no difference could have been significant", n
+    over += f" 2/2{words.superscript(floor)} = {smallest_p(floor):g}"
     if family > 1:
-        over += f", and Holm's adjustment over {family} pairs multiplies the smallest by {family}"
+        over += f", and Holm's adjustment over {family} tests multiplies the smallest by {family}"
+    which = " that differ" if n >= needed else ""
+    return [f"{over}, so {so} at {ALPHA:g}: that takes at least {needed} datasets{which}."]
+
+
+def _times(findings: Findings) -> list[str]:
+    """Say which arms are faster or slower than the first, where that is shown."""
+    if findings.time_ratios.empty:
+        return []
     return [
-        f"{over}, so whatever the scores, no difference could have been significant at {ALPHA:g}: "
-        f"that takes at least {needed} datasets."
+        f"Training {row['solver']} is {row['verdict']} than {row['reference']} "
+        f"({words.plural(row['fit_seconds_n'], 'dataset')}, adjusted {_equals(row['p_holm'])})."
+        for row in records(findings.time_ratios)
+        if row["verdict"] in WORDS
+    ]
+
+
+_MOST_NAMED = 4
+
+
+def _not_optimal(findings: Findings) -> list[str]:
+    """Name the arms whose refits are not known to be near the optimum of their problem."""
+    if findings.marked.empty:
+        return []
+    arms = []
+    for arm, rows in findings.marked.groupby("solver", sort=False):
+        names = list(rows["dataset"])
+        where = words.listed(names) if len(names) <= _MOST_NAMED else words.plural(len(names), "dataset")
+        gap = rows["gap_max"].max()
+        details = [f"largest claimed gap {words.gap(gap)}"] if gap > GAP_LEVEL else []
+        if rows["not_converged"].any():
+            details.append(f"{rows['not_converged'].sum()} of {rows['n_fits'].sum()} refits did not converge")
+        arms.append(f"{arm} on {where} ({', '.join(details)})")
+    return [
+        f"Marked {words.MARK}, because not trained to within {GAP_LEVEL:g} of the optimum or not converged: "
+        f"{'; '.join(arms)}; their scores and times are those of the models at which training stopped."
     ]
 
 

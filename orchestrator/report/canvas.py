@@ -11,6 +11,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from orchestrator.plain_text import printable
+
 WIDTH = 9.0
 """Width of every figure in inches; a page shows them all at one scale."""
 
@@ -96,8 +98,14 @@ def plain_axis(ax: Axes) -> None:
         ax.spines[side].set_visible(False)
 
 
+def literal(text: str) -> str:
+    """Return a text for matplotlib in which dollar signs do not enclose mathematics."""
+    return "\n".join(map(printable, text.split("\n"))).replace("$", r"\$")
+
+
 def wrapped(name: str, width: int = 24) -> str:
-    """Break a long name where a reader would, and anywhere if there is no such place."""
+    """Break a long name where a reader would, and anywhere else if need be; to be followed by `literal`."""
+    name = printable(name)
     lines = [""]
     for piece in re.findall(r"\[?[^\[,_\- ]+[,_\- \]]*|.", name):
         for start in range(0, len(piece), width):

@@ -1,5 +1,6 @@
 """The printed comparison of arms: pairwise tests, their sensitivity, mean ranks."""
 
+from collections.abc import Collection
 from typing import Any
 
 import pandas as pd
@@ -17,7 +18,7 @@ def tests(findings: Findings) -> Table:
     return Table(
         name="tests",
         title="Is the difference real? Pairwise tests over datasets",
-        caption=captions.tests(findings),
+        caption=captions.with_mark(captions.tests(findings), findings),
         header=[
             "Pair, A − B",
             "Datasets",
@@ -28,17 +29,17 @@ def tests(findings: Findings) -> Table:
             "Adjusted p",
             "Verdict",
         ],
-        rows=[_test_row(row, metric) for row in records(frame)],
+        rows=[_test_row(row, metric, marked_arms(findings)) for row in records(frame)],
         data=frame,
         last_is_text=True,
     )
 
 
-def _test_row(row: dict[str, Any], metric: str) -> list[Cell]:
+def _test_row(row: dict[str, Any], metric: str, marked: Collection[str]) -> list[Cell]:
     significant = row["verdict"] in (HIGHER, LOWER)
     verdict = {HIGHER: "A is higher", LOWER: "B is higher"}.get(row["verdict"], row["verdict"])
     return [
-        _pair(row),
+        _pair(row, marked),
         Cell(words.count(row["n"])),
         Cell(f"{row['wins']} / {row['n_zero']} / {row['losses']}"),
         Cell(_estimate(row, metric)),
@@ -59,13 +60,24 @@ def _estimate(row: dict[str, Any], metric: str) -> str:
     return f"{estimate} [{low}, {high}] at {100 * row['confidence']:.1f} %"
 
 
-def _pair(row: dict[str, Any]) -> Cell:
-    return Cell(f"{row['first']} − {row['second']}")
+def _pair(row: dict[str, Any], marked: Collection[str]) -> Cell:
+    first, second = (with_mark(row[name], marked) for name in ("first", "second"))
+    return Cell(f"{first} − {second}")
+
+
+def with_mark(arm: str, marked: Collection[str]) -> str:
+    """Return an arm's name, marked where its refits are not known to be near their optimum."""
+    return arm + words.MARK if arm in marked else arm
+
+
+def marked_arms(findings: Findings) -> frozenset[str]:
+    """Return the arms that carry the mark on some dataset."""
+    return frozenset(findings.marked["solver"]) if len(findings.marked) else frozenset()
 
 
 def details(findings: Findings) -> Table:
     """Rank sums and effect sizes behind the pairwise tests."""
-    metric = findings.design.metric
+    metric, marked = findings.design.metric, marked_arms(findings)
     frame = findings.tests[
         ["first", "second", "n", "n_zero", "w_plus", "w_minus", "rank_biserial", "median_difference"]
     ]
@@ -76,7 +88,7 @@ def details(findings: Findings) -> Table:
         header=["Pair, A − B", "Datasets that differ", "W⁺", "W⁻", "r", "Median difference"],
         rows=[
             [
-                _pair(row),
+                _pair(row, marked),
                 Cell(words.count(row["n"] - row["n_zero"])),
                 Cell(f"{row['w_plus']:g}"),
                 Cell(f"{row['w_minus']:g}"),
@@ -91,6 +103,7 @@ def details(findings: Findings) -> Table:
 
 def sensitivity(findings: Findings) -> Table:
     """How the p-values move when one dataset is left out."""
+    marked = marked_arms(findings)
     frame = findings.tests[
         ["first", "second", "n", "p", "loo_p_low", "loo_p_high", "verdict", "datasets_needed"]
     ]
@@ -101,12 +114,12 @@ def sensitivity(findings: Findings) -> Table:
         header=["Pair, A − B", "Datasets", "p", "Lowest p", "Highest p", "Smallest possible p"],
         rows=[
             [
-                _pair(row),
+                _pair(row, marked),
                 Cell(words.count(row["n"])),
                 Cell(words.p_value(row["p"])),
                 Cell(words.p_value(row["loo_p_low"])),
                 Cell(words.p_value(row["loo_p_high"])),
-                Cell(words.p_value(smallest_p(max(0, row["n"] - 1)))),
+                Cell(words.p_value(smallest_p(row["n"] - 1)) if row["n"] > 1 else words.MISSING),
             ]
             for row in records(frame)
         ],
@@ -120,8 +133,11 @@ def ranks(findings: Findings) -> Table:
     return Table(
         name="ranks",
         title="Mean ranks",
-        caption=captions.ranks(findings),
+        caption=captions.with_mark(captions.ranks(findings), findings),
         header=["Arm", "Mean rank"],
-        rows=[[Cell(row["solver"]), Cell(f"{row['mean_rank']:.2f}")] for row in records(frame)],
+        rows=[
+            [Cell(with_mark(row["solver"], marked_arms(findings))), Cell(f"{row['mean_rank']:.2f}")]
+            for row in records(frame)
+        ],
         data=frame,
     )

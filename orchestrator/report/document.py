@@ -1,6 +1,5 @@
 """The machine-readable twin of a report."""
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -10,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
+from orchestrator.plain_text import json_text
 from orchestrator.report.answer import answer, incomplete_note
 from orchestrator.report.facts import protocol
 from orchestrator.report.printed import Table
@@ -31,7 +31,7 @@ def document(findings: Findings, tables: Mapping[str, Table]) -> str:
         "friedman": None if findings.friedman is None else asdict(findings.friedman),
         "provenance": findings.results.provenance,
     }
-    return json.dumps(_plain(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(_plain(content), indent=1) + "\n"
 
 
 def _plain(value: Any) -> Any:

@@ -14,12 +14,15 @@ from matplotlib.ticker import EngFormatter
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, cliques
+from orchestrator.analysis.ratios import EXACT
+from orchestrator.plain_text import printable
 from orchestrator.report import words
 from orchestrator.report.canvas import (
     INK,
     MUTED,
     RULE,
     colours,
+    literal,
     new_figure,
     plain_axis,
     spans_decades,
@@ -37,7 +40,7 @@ ROW = 0.19
 
 @dataclass(frozen=True)
 class Panel:
-    """One column of a bar chart: a quantity, and perhaps its error.
+    """One column of a bar chart: a quantity, perhaps its error, and whether stopped trainings bound it.
 
     A quantity that spans decades is drawn as dots on a logarithmic axis, where a bar would have no foot.
     """
@@ -47,15 +50,15 @@ class Panel:
     error: str | None = None
     dots: bool = False
     limits: tuple[float, float] | None = None
+    lower_bounds: bool = False
 
 
 def scores(findings: Findings) -> Figure:
-    """Bars of mean scores with standard errors, and beside them the same enlarged about a dataset's mean."""
+    """Bars of mean scores with corrected standard errors, and the same enlarged about a dataset's mean."""
     metric = findings.design.metric
     scale = 100.0 if words.is_percent(metric) else 1.0
     frame = findings.scores.assign(
         mean=lambda f: f["mean"] * scale,
-        se=lambda f: f["se"] * scale,
         corrected_se=lambda f: f["corrected_se"] * scale,
         centred=lambda f: f["mean"] - f.groupby("dataset", sort=False)["mean"].transform("mean"),
     )
@@ -63,11 +66,11 @@ def scores(findings: Findings) -> Figure:
     unit = " (%)" if words.is_percent(metric) else ""
     inside = frame["mean"].dropna().between(0, scale).all()
     panels = [
-        Panel("mean", f"Mean {name}{unit}", "se", limits=(0, scale) if inside else None),
+        Panel("mean", f"Mean {name}{unit}", "corrected_se", limits=(0, scale) if inside else None),
         Panel(
             "centred",
             f"Enlarged: difference from the dataset's mean{unit.replace('%', 'points')}",
-            "se",
+            "corrected_se",
             dots=True,
         ),
     ]
@@ -77,10 +80,10 @@ def scores(findings: Findings) -> Figure:
 def timing(findings: Findings) -> Figure:
     """Bars of training and prediction times."""
     unit, scale = time_unit(findings.timing)
-    times = ["fit_seconds", "fit_se", "predict_seconds"]
+    times = ["fit_seconds", "fit_corrected_se", "predict_seconds"]
     frame = findings.timing.assign(**{name: findings.timing[name] * scale for name in times})
     panels = [
-        Panel("fit_seconds", f"Training ({unit})", "fit_se"),
+        Panel("fit_seconds", f"Training ({unit})", "fit_corrected_se", lower_bounds=True),
         Panel("predict_seconds", f"Prediction ({unit})"),
     ]
     return _chart(findings, frame, panels)
@@ -91,8 +94,8 @@ def effort(findings: Findings) -> Figure:
     frame = findings.effort.assign(sv_share=findings.effort["sv_share"] * 100)
     panels = [
         Panel("sv_share", "Support-vector share (%)"),
-        Panel("n_iter", "Iterations"),
-        Panel("n_kernel_evals", "Kernel evaluations"),
+        Panel("n_iter", "Iterations", lower_bounds=True),
+        Panel("n_kernel_evals", "Kernel evaluations", lower_bounds=True),
     ]
     return _chart(findings, frame, [panel for panel in panels if frame[panel.column].notna().any()])
 
@@ -116,7 +119,7 @@ def _chart(findings: Findings, frame: pd.DataFrame, panels: Sequence[Panel]) -> 
     for ax, panel in zip(axes, panels, strict=True):
         _panel(ax, panel, rows, colour)
     axes[0].set_ylim(y - 0.6, -0.7)
-    axes[0].set_yticks([at for at, _, _ in labels], [text for _, text, _ in labels])
+    axes[0].set_yticks([at for at, _, _ in labels], [literal(text) for _, text, _ in labels])
     for tick, (_, _, heading) in zip(axes[0].get_yticklabels(), labels, strict=True):
         tick.set_fontweight("bold" if heading else "normal")
     return figure
@@ -157,6 +160,9 @@ def _panel(
             zorder=3,
         )
         ax.axvline(0, color=MUTED, linewidth=0.6)
+    if panel.lower_bounds:
+        stopped = np.array([row["n_stopped"] > 0 for _, row in rows]) & np.isfinite(x)
+        ax.scatter(x[stopped], y[stopped], s=26, marker=">", color=INK, linewidths=0, zorder=4)
     if panel.dots:
         ax.axvline(0, color=MUTED, linewidth=0.6, zorder=1)
         reach = np.nanmax(np.abs(x) + error, initial=0) * 1.12 or 1.0
@@ -167,7 +173,7 @@ def _panel(
         ax.locator_params(axis="x", nbins=5)
         if np.nanmax(x, initial=0) >= 10_000:
             ax.xaxis.set_major_formatter(EngFormatter(sep=""))
-    ax.set_xlabel(panel.label + (", logarithmic" if log else ""))
+    ax.set_xlabel(literal(panel.label + (", logarithmic" if log else "")))
 
 
 def mean_ranks(findings: Findings) -> Figure:
@@ -199,7 +205,7 @@ def mean_ranks(findings: Findings) -> Figure:
     ax.set_xlim(0.9, len(order) + 0.15 + 0.12 * max(1, len(runs)) + 0.1)
     ax.set_ylim(len(order) - 0.4, -0.75)
     ax.set_xticks(range(1, len(order) + 1))
-    ax.set_yticks(y, [wrapped(name, 40) for name in order])
+    ax.set_yticks(y, [literal(wrapped(name, 40)) for name in order])
     ax.set_xlabel("Mean rank (1 is best)")
     return figure
 
@@ -243,9 +249,9 @@ def _choice_map(ax: Axes, counts: pd.DataFrame, space: dict[str, Any], arm: str)
     ax.tick_params(length=0, labelsize=7)
     for side in ("top", "right"):
         ax.spines[side].set_visible(True)
-    ax.set_title(wrapped(arm, 26))
-    ax.set_xlabel(x_name)
-    ax.set_ylabel(y_name)
+    ax.set_title(literal(wrapped(arm, 26)))
+    ax.set_xlabel(literal(wrapped(x_name, 26)))
+    ax.set_ylabel(literal(wrapped(y_name, 26)))
 
 
 def sweep(findings: Findings) -> Figure:
@@ -265,13 +271,13 @@ def sweep(findings: Findings) -> Figure:
     grid = figure.subplots(len(groups), len(shown), squeeze=False)
     for axes, ((title, axis), rows) in zip(grid, groups, strict=True):
         for ax, (name, label) in zip(axes, shown.items(), strict=True):
-            _sweep_panel(ax, rows, name)
-            ax.set_ylabel(label)
-            ax.set_xlabel(f"{wrapped(str(title), 30)}: {axis}")
+            _sweep_panel(ax, rows, name, findings.sweep_summary)
+            ax.set_ylabel(literal(label))
+            ax.set_xlabel(literal(f"{wrapped(str(title), 30)}: {printable(str(axis))}"))
     return figure
 
 
-def _sweep_panel(ax: Axes, rows: pd.DataFrame, name: str) -> None:
+def _sweep_panel(ax: Axes, rows: pd.DataFrame, name: str, summary: pd.DataFrame) -> None:
     ratio = name.endswith("_ratio")
     settings = list(dict.fromkeys(rows["setting"]))
     wide = rows.pivot(index="dataset", columns="setting", values=name)[settings]
@@ -279,18 +285,26 @@ def _sweep_panel(ax: Axes, rows: pd.DataFrame, name: str) -> None:
     ax.axhline(1 if ratio else 0, color=MUTED, linewidth=0.6)
     for values in wide.to_numpy(dtype=float):
         ax.plot(x, values, color="#b8c4d0", linewidth=0.8, zorder=2)
-    middle = np.exp(np.log(wide).mean()) if ratio else wide.median()
+    middle = _geometric_means(rows, name, summary) if ratio else wide.median()
     ax.plot(x, middle, color=colours(["first"])["first"], linewidth=1.8, marker="o", markersize=4, zorder=3)
     ax.grid(axis="y")
     ax.tick_params(length=0)
     long = max(len(str(setting)) for setting in settings) * len(settings) > 28
     ax.set_xticks(
         x,
-        [str(setting) for setting in settings],
+        [literal(str(setting)) for setting in settings],
         rotation=45 if long else 0,
         ha="right" if long else "center",
     )
     ax.margins(x=0.06)
+
+
+def _geometric_means(rows: pd.DataFrame, name: str, summary: pd.DataFrame) -> np.ndarray:
+    """Return a sweep's mean ratios by setting, NaN where stopped trainings leave only a bound."""
+    arms = list(dict.fromkeys(rows["solver"]))
+    same = (summary["sweep"] == rows["sweep"].iloc[0]) & (summary["axis"] == rows["axis"].iloc[0])
+    found = summary[same].set_index("solver").loc[arms]
+    return found[name].where(found[name.replace("_ratio", "_bound")] == EXACT).to_numpy(dtype=float)
 
 
 def all_figures(findings: Findings) -> dict[str, str]:

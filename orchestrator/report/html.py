@@ -3,12 +3,14 @@
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
+from orchestrator.plain_text import printable
 from orchestrator.report import facts, words
 from orchestrator.report.answer import answer, incomplete_note
 from orchestrator.report.printed import Table
@@ -66,6 +68,7 @@ def _template() -> Template:
         loader=PackageLoader("orchestrator.report"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -85,9 +88,15 @@ def is_long(text: str) -> bool:
 
 def breakable(text: str) -> Markup:
     """Allow a long name to break where a reader would break it."""
+    text = _printable(text)
     if not is_long(text):
         return Markup.escape(text)
     return Markup("<wbr>").join(re.split(r"(?<=[,_\]])|(?=\[)", text))
+
+
+def _printable(value: Any) -> Any:
+    """Spell out the characters that HTML does not allow; all others are escaped by Jinja."""
+    return printable(value, keep="\n\t") if type(value) is str else value
 
 
 def is_tall(svg: str) -> bool:

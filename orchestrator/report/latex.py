@@ -1,7 +1,9 @@
 """Tables for papers: LaTeX with booktabs."""
 
+import re
 from collections.abc import Iterable
 
+from orchestrator.plain_text import printable
 from orchestrator.report.printed import Cell, Table
 
 _ESCAPES = {
@@ -15,22 +17,31 @@ _ESCAPES = {
     "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    "<": r"$<$",
-    ">": r"$>$",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\textasciigrave{}",
+    '"': r"{\char34}",
     "±": r"$\pm$",
     "−": r"$-$",
     "×": r"$\times$",
-    "–": "--",
-    "†": r"\dag{}",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "∞": r"$\infty$",
+    "·": r"$\cdot$",
+    "–": r"\textendash{}",
+    "‡": r"\ddag{}",
     "⁺": r"$^{+}$",
     "⁻": r"$^{-}$",
     "ⁿ": r"$^{n}$",
+    "χ": r"$\chi$",
+    "²": r"$^{2}$",
     "σ": r"$\sigma$",
     "√": r"$\surd$",
     "∈": r"$\in$",
     "…": r"\dots{}",
-    "“": "``",
-    "”": "''",
+    "“": r"\textquotedblleft{}",
+    "”": r"\textquotedblright{}",
     "η": r"$\eta$",
     "γ": r"$\gamma$",
 }
@@ -61,7 +72,16 @@ def latex(table: Table) -> str:
 
 def escape(text: str) -> str:
     """Escape what LaTeX would not print as it stands."""
-    return "".join(_ESCAPES.get(character, character) for character in " ".join(text.split()))
+    line = re.sub(r"[ \t\n]+", " ", printable(text, keep="\n\t")).strip()
+    # Two of these in a row would become one dash or quotation mark.
+    pieces = re.split(r"(?<=([-,']))(?=\1)", line)
+    escaped = "{}".join("".join(map(_escaped, piece)) for piece in pieces[::2])
+    # A bracket or an asterisk would be read as an argument of the end of the row before it.
+    return "{}" + escaped if escaped.startswith(("[", "*")) else escaped
+
+
+def _escaped(character: str) -> str:
+    return _ESCAPES.get(character, character)
 
 
 def _cell(cell: Cell) -> str:

@@ -1,6 +1,9 @@
 """The short report for a terminal."""
 
+import re
+
 from orchestrator.analysis.findings import analyse
+from orchestrator.plain_text import printable
 from orchestrator.report.answer import answer, incomplete_note
 from orchestrator.report.facts import apart
 from orchestrator.report.printed import Table
@@ -8,6 +11,10 @@ from orchestrator.report.tables import all_tables
 from orchestrator.results import StudyResults
 
 _SHOWN = ("coverage", "scores", "tests", "apart")
+_NOTES = {
+    "scores": "±: standard error, corrected for the training rows that folds share; in parentheses the "
+    "descriptive one."
+}
 _SHORT = {
     "tests": (
         "Pair, A − B",
@@ -26,16 +33,16 @@ def markdown_summary(results: StudyResults) -> str:
     tables = all_tables(findings)
     if len(results.apart):
         tables["apart"] = apart(findings)
-    parts = [f"# {results.name}", answer(findings)]
+    parts = [f"# {escape(results.name)}", escape(answer(findings))]
     if not findings.is_empty and (note := incomplete_note(findings)):
-        parts.append(note)
+        parts.append(escape(note))
     parts += [_table(tables[name]) for name in _SHOWN if name in tables]
     return "\n\n".join(parts) + "\n"
 
 
 def _table(table: Table) -> str:
     keep = [i for i, text in enumerate(table.header) if text in _SHORT.get(table.name, table.header)]
-    header = [table.header[i] for i in keep]
+    header = [escape(table.header[i]) for i in keep]
     rows = [[_cell(row[i].text, row[i].strong) for i in keep] for row in table.rows]
     widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(keep))]
     text = [table.is_text(i) for i in keep]
@@ -50,9 +57,33 @@ def _table(table: Table) -> str:
         )
         return f"| {' | '.join(padded)} |"
 
-    return "\n".join([f"## {table.title}", "", line(header), line(rule), *map(line, rows)])
+    lines = [f"## {escape(table.title)}", "", line(header), line(rule), *map(line, rows)]
+    if note := _NOTES.get(table.name):
+        lines += ["", escape(note)]
+    return "\n".join(lines)
 
 
 def _cell(text: str, strong: bool) -> str:
-    plain = " ".join(text.split()).replace("|", "\\|")
-    return f"**{plain}**" if strong else plain
+    return f"**{escape(text)}**" if strong else escape(text)
+
+
+_SPECIAL = re.compile(
+    r"""
+    [\\`*|~]                                # anywhere
+    | (?<![^\W_])_ | _(?![^\W_])             # not between two letters or digits
+    | \](?=[(\[:])                          # what would make a link of the brackets before it
+    | <(?=[A-Za-z/!?])                      # tags and autolinks
+    | &(?=[A-Za-z#])                        # entities
+    | (?:(?<=^)|(?<=\s))\#                  # headings, and the end of one
+    | ^[-+>=]                               # lists, quotations, rules
+    """,
+    re.VERBOSE,
+)
+_SPACES = re.compile(r"[ \t\n]+")
+_NUMBERED = re.compile(r"^([0-9]{1,9})([.)])(?=\s|$)")
+
+
+def escape(text: str) -> str:
+    """Escape what Markdown would not print as it stands, and no more, so that it reads well unrendered."""
+    line = _SPACES.sub(" ", printable(text, keep="\n\t")).strip()
+    return _NUMBERED.sub(r"\1\\\2", _SPECIAL.sub(r"\\\g<0>", line))

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.ratios import BETWEEN, EXACT, WORDS
 from orchestrator.analysis.tables import STATUSES
 from orchestrator.report import captions, comparison, words
 from orchestrator.report.printed import Cell, Table, records
@@ -49,15 +50,18 @@ def scores(findings: Findings, metric: str | None = None) -> Table:
     frame = findings.scores if metric is None else findings.other_scores[metric]
     name = metric or findings.design.metric
     unit = ", per cent" if words.is_percent(name) else ""
-    n_outer = findings.design.n_outer
+    n_outer, marked = findings.design.n_outer, _marked_cells(findings)
 
     def cell(row: dict[str, Any]) -> Cell:
         if not row["n_folds"]:
             return Cell(words.MISSING, tone="quiet")
-        text = f"{words.score(row['mean'], name)} ± {words.score(row['se'], name)}"
+        mean, corrected, descriptive = (words.score(row[key], name) for key in ("mean", "corrected_se", "se"))
+        text = f"{mean} ± {corrected} ({descriptive})"
+        if (row["dataset"], row["solver"]) in marked:
+            text += f" {words.MARK}"
         if not row["complete"]:
             return Cell(f"{text} ({row['n_folds']} of {n_outer} folds)", tone="warn")
-        return Cell(text + (f" {captions.NEAR_BEST}" if row["near_best"] else ""), strong=row["best"])
+        return Cell(text, strong=row["best"])
 
     return _matrix(
         findings,
@@ -65,17 +69,17 @@ def scores(findings: Findings, metric: str | None = None) -> Table:
         cell,
         name="scores" if metric is None else f"scores_{metric}",
         title=f"{words.metric_words(name).capitalize()} on the outer folds{unit}",
-        caption=captions.scores(frame, n_outer),
+        caption=captions.with_mark(captions.scores(frame, n_outer), findings),
     )
 
 
 def effort(findings: Findings) -> Table:
-    """Support vectors, iterations and kernel evaluations of the refits."""
+    """Size and work of the refits, and how near the optimum they ended."""
     frame = findings.effort
     return Table(
         name="effort",
         title="Size of the models and work to train them",
-        caption=captions.EFFORT,
+        caption=captions.with_mark(captions.EFFORT, findings),
         header=[
             "Dataset",
             "Arm",
@@ -83,35 +87,46 @@ def effort(findings: Findings) -> Table:
             "Support vectors",
             "Iterations",
             "Kernel evaluations",
+            "Median gap",
+            "Largest gap",
             "Not converged",
+            "Stopped by",
         ],
         rows=[
             [
-                *_names(row, previous),
+                *_names(row, previous, row["marked"]),
                 Cell(words.share(row["sv_share"])),
                 Cell(words.count(row["n_sv"])),
-                Cell(words.count(row["n_iter"])),
-                Cell(words.count(row["n_kernel_evals"])),
+                *(Cell(_lower_bound(words.count(row[name]), row)) for name in ("n_iter", "n_kernel_evals")),
+                Cell(words.gap(row["gap_median"])),
+                Cell(words.gap(row["gap_max"]), tone="warn" if row["n_gap_above"] else ""),
                 Cell(
                     f"{row['not_converged']} of {row['n_fits']}",
                     tone="warn" if row["not_converged"] else "quiet",
                 ),
+                Cell(row["stopping"] or words.MISSING),
             ]
             for row, previous in _with_previous(frame)
         ],
         data=frame,
         text_columns=2,
+        last_is_text=True,
     )
+
+
+def _lower_bound(text: str, row: dict[str, Any]) -> str:
+    """Print a mean cost, as a lower bound if some of the refits were stopped."""
+    return f"≥ {text}" if row["n_stopped"] and text != words.MISSING else text
 
 
 def timing(findings: Findings) -> Table:
     """Training and prediction time of the refits, from the profile `timing` alone."""
-    frame = findings.timing
+    frame, marked = findings.timing, _marked_cells(findings)
     unit, scale = time_unit(frame)
     return Table(
         name="timing",
         title="Training and prediction time",
-        caption=captions.TIMING,
+        caption=captions.with_mark(captions.TIMING, findings),
         header=[
             "Dataset",
             "Arm",
@@ -123,11 +138,14 @@ def timing(findings: Findings) -> Table:
         ],
         rows=[
             [
-                *_names(row, previous),
-                Cell(_with_error(scale * row["fit_seconds"], scale * row["fit_se"])),
-                Cell(words.time(scale * row["fit_cpu_seconds"])),
+                *_names(row, previous, (row["dataset"], row["solver"]) in marked),
+                Cell(
+                    _fit_time(row, scale, findings.design.n_outer),
+                    tone="" if row["complete"] and not row["n_stopped"] else "warn",
+                ),
+                Cell(_lower_bound(words.time(scale * row["fit_cpu_seconds"]), row)),
                 Cell(words.time(scale * row["predict_seconds"])),
-                Cell(words.time(row["study_seconds"])),
+                Cell(("≥ " if row["n_trainings_stopped"] else "") + words.time(row["study_seconds"])),
                 Cell(words.count(row["n_trainings"])),
             ]
             for row, previous in _with_previous(frame)
@@ -137,36 +155,77 @@ def timing(findings: Findings) -> Table:
     )
 
 
-def _with_error(mean: float, error: float) -> str:
-    return f"{words.time(mean)} ± {words.time(error, like=mean)}"
+def _fit_time(row: dict[str, Any], scale: float, n_outer: int) -> str:
+    mean = scale * row["fit_seconds"]
+    if row["n_stopped"]:
+        text = f"≥ {words.time(mean)} ({row['n_stopped']} of {row['n_fits']} stopped)"
+    else:
+        corrected, descriptive = (
+            words.time(scale * row[name], like=mean) for name in ("fit_corrected_se", "fit_se")
+        )
+        text = f"{words.time(mean)} ± {corrected} ({descriptive})"
+    return text if row["complete"] else f"{text} ({row['n_fits']} of {n_outer} folds)"
 
 
 def time_unit(frame: pd.DataFrame) -> tuple[str, float]:
     """Return the unit in which the times of a table are read most easily, and how many make a second."""
-    slowest = frame[["fit_seconds", "predict_seconds"]].to_numpy(dtype=float).max()
+    slowest = frame[["fit_seconds", "predict_seconds"]].max().max()
     return ("ms", 1e3) if slowest < 1 else ("s", 1.0)
 
 
 def time_ratios(findings: Findings) -> Table:
-    """Geometric-mean time ratios to the first arm."""
-    frame = findings.time_ratios
+    """Time ratios to the first arm, and what may be said of them."""
+    frame, marked = findings.time_ratios, comparison.marked_arms(findings)
     reference = next(iter(findings.design.arms))
     return Table(
         name="time_ratios",
-        title=f"Time relative to {reference}",
-        caption=captions.time_ratios(reference),
-        header=["Arm", "Training", "Prediction", "Datasets"],
+        title=f"Time relative to {comparison.with_mark(reference, marked)}",
+        caption=captions.with_mark(captions.time_ratios(findings, reference), findings),
+        header=[
+            "Arm",
+            "Datasets",
+            "Training, geometric mean",
+            "Training, typical ratio",
+            "p",
+            "Adjusted p",
+            "Prediction, geometric mean",
+            "Training: verdict",
+        ],
         rows=[
             [
-                Cell(row["solver"]),
-                Cell(words.ratio(row["fit_seconds_ratio"])),
-                Cell(words.ratio(row["predict_seconds_ratio"])),
+                Cell(comparison.with_mark(row["solver"], marked)),
                 Cell(words.count(row["fit_seconds_n"])),
+                Cell(_geometric_mean(row, "fit_seconds")),
+                Cell(_typical_ratio(row, "fit_seconds")),
+                Cell(words.p_value(row["p"])),
+                Cell(words.p_value(row["p_holm"])),
+                Cell(_geometric_mean(row, "predict_seconds")),
+                Cell(row["verdict"], strong=row["verdict"] in WORDS),
             ]
             for row in records(frame)
         ],
         data=frame,
+        last_is_text=True,
     )
+
+
+def _geometric_mean(row: dict[str, Any], cost: str) -> str:
+    text = words.bounded_ratio(
+        *(row[f"{cost}_{key}"] for key in ("bound", "ratio", "median_low", "median_high"))
+    )
+    low, high = row[f"{cost}_ratio_low"], row[f"{cost}_ratio_high"]
+    return text if pd.isna(low) else f"{text} [{words.ratio(low)}, {words.ratio(high)}]"
+
+
+def _typical_ratio(row: dict[str, Any], cost: str) -> str:
+    estimate, low, high = (row[f"{cost}_{key}"] for key in ("typical", "typical_low", "typical_high"))
+    bound = (
+        "" if row[f"{cost}_bound"] in (EXACT, BETWEEN) or pd.isna(estimate) else f"{row[f'{cost}_bound']} "
+    )
+    text = f"{bound}{words.ratio(estimate)}"
+    if pd.isna(low):
+        return f"{text} (no interval)" if row[f"{cost}_n"] else words.MISSING
+    return f"{text} [{words.ratio(low)}, {words.ratio(high)}] at {100 * row[f'{cost}_confidence']:.1f} %"
 
 
 def selections(findings: Findings) -> Table:
@@ -198,8 +257,7 @@ def selections(findings: Findings) -> Table:
                     f"{row['n_failed']:,} of {row['n_candidates']:,}",
                     tone="warn" if row["n_failed"] else "quiet",
                 ),
-                # A line may break between choices, not within one.
-                Cell(row["chosen"].replace(" ", "\u00a0").replace(";\u00a0", "; ")),
+                Cell(row["chosen"]),
             ]
             for row, previous in _with_previous(frame)
         ],
@@ -237,11 +295,17 @@ def failures(findings: Findings) -> Table:
 def sweep(findings: Findings) -> Table:
     """One row for every swept setting, against its reference."""
     frame, metric = findings.sweep_summary, findings.design.metric
-    timed = frame["fit_seconds_ratio"].notna().any()
+    timed = (frame["fit_seconds_n"] > 0).any()
+    marked = comparison.marked_arms(findings)
+
+    def cost(row: dict[str, Any], name: str) -> Cell:
+        keys = ("bound", "ratio", "median_low", "median_high")
+        return Cell(words.bounded_ratio(*(row[f"{name}_{key}"] for key in keys)))
+
     return Table(
         name="sweep",
         title="Sweeps: each setting against the first one",
-        caption=captions.sweep(metric),
+        caption=captions.with_mark(captions.sweep(metric), findings),
         header=[
             "Sweep",
             "Setting",
@@ -257,7 +321,7 @@ def sweep(findings: Findings) -> Table:
         rows=[
             [
                 Cell(f"{row['sweep']}: {row['axis']}"),
-                Cell(str(row["setting"])),
+                Cell(str(row["setting"]) + (words.MARK if row["solver"] in marked else "")),
                 Cell(str(row["reference"])),
                 Cell(words.count(row["n"])),
                 Cell(f"{row['higher']} / {row['equal']} / {row['lower']}"),
@@ -266,9 +330,9 @@ def sweep(findings: Findings) -> Table:
                     f"{words.difference(row['lowest_difference'], metric)} to "
                     f"{words.difference(row['highest_difference'], metric)}"
                 ),
-                Cell(words.ratio(row["n_iter_ratio"])),
-                Cell(words.ratio(row["n_kernel_evals_ratio"])),
-                *([Cell(words.ratio(row["fit_seconds_ratio"]))] if timed else []),
+                cost(row, "n_iter"),
+                cost(row, "n_kernel_evals"),
+                *([cost(row, "fit_seconds")] if timed else []),
             ]
             for row in records(frame)
             if row["setting"] != row["reference"]
@@ -287,7 +351,7 @@ def all_tables(findings: Findings) -> dict[str, Table]:
         (not findings.is_empty and len(findings.tests) > 0, comparison.sensitivity),
         (len(findings.ranks) > 0 and len(findings.means.columns) > 2, comparison.ranks),
         (len(findings.timing) > 0, timing),
-        (len(findings.time_ratios) > 0, time_ratios),
+        (len(findings.timing) > 0 and len(findings.time_ratios) > 0, time_ratios),
         (not findings.is_empty, effort),
         (len(findings.selections) > 0, selections),
         (len(findings.failures) > 0, failures),
@@ -329,6 +393,13 @@ def _with_previous(frame: pd.DataFrame) -> Iterable[tuple[dict[str, Any], dict[s
     return zip(rows, [{}, *rows[:-1]], strict=True)
 
 
-def _names(row: dict[str, Any], previous: dict[str, Any]) -> list[Cell]:
+def _names(row: dict[str, Any], previous: dict[str, Any], marked: bool = False) -> list[Cell]:
     """Name the dataset once for all its arms."""
-    return [Cell("" if row["dataset"] == previous.get("dataset") else row["dataset"]), Cell(row["solver"])]
+    dataset = "" if row["dataset"] == previous.get("dataset") else row["dataset"]
+    return [Cell(dataset), Cell(row["solver"] + (words.MARK if marked else ""))]
+
+
+def _marked_cells(findings: Findings) -> frozenset[tuple[str, str]]:
+    """Return the dataset × arm whose refits are not known to be near their optimum."""
+    marked = findings.marked
+    return frozenset(zip(marked["dataset"], marked["solver"], strict=True)) if len(marked) else frozenset()

@@ -3,7 +3,11 @@
 import math
 from collections.abc import Sequence
 
+from orchestrator.analysis.ratios import BETWEEN, EXACT
+
 MISSING = "–"
+MARK = "‡"
+"""Marks an arm whose refits are not known to be near the optimum of their problem."""
 PERCENT_METRICS = frozenset({"accuracy", "balanced_accuracy"})
 
 METRIC_WORDS = {"roc_auc": "area under the ROC curve"}
@@ -76,8 +80,30 @@ def time(value: float, like: float | None = None) -> str:
 
 
 def ratio(value: float) -> str:
-    """Print a ratio with two significant decimals."""
-    return MISSING if _missing(value) else f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+    """Print a ratio with two decimals, and with two significant digits below a tenth."""
+    if math.isinf(value):
+        return "∞"
+    if _missing(value):
+        return MISSING
+    if 0 < value < 0.1:
+        return f"{value:.2g}"
+    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+
+
+def bounded_ratio(bound: str, value: float, median_low: float, median_high: float) -> str:
+    """Print a geometric mean, a bound of it, or only a median: what stopped trainings leave known."""
+    if bound != BETWEEN:
+        return ratio(value) if bound == EXACT or _missing(value) else f"{bound} {ratio(value)}"
+    if median_low == median_high:
+        return f"median {ratio(median_low)}"
+    return f"median {ratio(median_low)} to {ratio(median_high)}"
+
+
+def gap(value: float) -> str:
+    """Print a relative duality gap."""
+    if math.isinf(value):
+        return "∞"
+    return MISSING if _missing(value) else f"{value:.1e}" if value < 1e-3 else f"{value:.2g}"
 
 
 def share(value: float) -> str:

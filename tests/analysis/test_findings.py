@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from orchestrator.analysis.findings import analyse
-from orchestrator.analysis.pairwise import HIGHER, LOWER, NO_DATA, NO_EVIDENCE, UNREACHABLE, cliques
+from orchestrator.analysis.pairwise import HIGHER, LOWER, NO_DATA, NO_EVIDENCE, cliques
 from orchestrator.results import StudyResults
 from tests.report.frames import QUICKSTART, arm, drop, edit, empty, make_results, many
 
@@ -50,19 +50,17 @@ def test_means_and_errors_by_hand(quickstart):
     assert scores["complete"]
 
 
-def test_best_and_near_best(quickstart):
-    # Corrected error 0.0053: wine's 0.978 is within it of 0.983, iris's 0.960 is not of 0.967.
+def test_the_highest_mean_of_a_dataset_is_marked(quickstart):
     scores = analyse(quickstart).scores
     assert row(scores, dataset="wine", solver="mnsvm")["best"]
-    assert row(scores, dataset="wine", solver="libsvm_l1")["near_best"]
-    assert not row(scores, dataset="iris", solver="mnsvm")["near_best"]
+    assert not row(scores, dataset="wine", solver="libsvm_l1")["best"]
 
 
 def test_three_datasets_cannot_show_a_difference(quickstart):
     (test,) = analyse(quickstart).tests.to_dict("records")
     assert (test["n"], test["wins"], test["losses"]) == (3, 1, 2)
     assert (test["p"], test["smallest_p"], test["datasets_needed"]) == (0.75, 0.25, 6)
-    assert test["verdict"] == UNREACHABLE
+    assert test["verdict"].startswith("cannot be decided")
     assert (test["loo_p_low"], test["loo_p_high"]) == (0.5, 1.0)
 
 

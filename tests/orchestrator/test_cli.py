@@ -1,8 +1,11 @@
+import logging
+import re
 import shlex
 
 import pandas as pd
 import pytest
 
+from orchestrator import cli
 from orchestrator.cli import EXIT_BAD, EXIT_OK, main
 from orchestrator.store import Store
 from tests.integration.processes import plain
@@ -75,6 +78,41 @@ def test_a_report_is_written_where_it_says(svmbench, finished):
     index = finished / "results" / "small" / "report" / "index.html"
     assert str(index) in text
     assert index.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("verb", ["plan", "status", "run"])
+def test_every_arm_is_shown_by_its_name(verb, svmbench, tmp_path):
+    solver = tmp_path / "mine" / "solver" / "knn.yaml"
+    solver.parent.mkdir(parents=True)
+    solver.write_text("_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {n_neighbors: [3]}\n")
+    mine = ["--config-dir", str(tmp_path / "mine"), "cluster=serial"]
+    study = [*SMALL, *mine, "solvers=[knn]", "sweep.p=[1,2,3,4]", "datasets=[iris]"]
+    if verb == "status":
+        svmbench("run", *study)
+    _, text, errors = svmbench(verb, *(["study=small"] if verb == "status" else study))
+    assert errors == []
+    for p in (1, 2, 3, 4):
+        assert f"knn[p={p}]" in text
+
+
+def test_messages_do_not_control_the_terminal(capsys, tmp_path):
+    folder = tmp_path / "\x1b[2J\x1b]0;title\x07[red]"
+    main(["status", "study=x", f"paths.results='{folder}'"])
+    main(["list", "\x1b[31msolvers"])
+    with pytest.raises(SystemExit):
+        main(["run", "--\x1b[31mno-such-option"])
+    output, errors = capsys.readouterr()
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", output + errors)
+    assert r"\x1b[2J\x1b]0;title\x07[red]" in errors
+    assert r"unknown option --\x1b[31mno-such-option" in errors
+
+
+def test_the_log_does_not_control_the_terminal():
+    record = logging.LogRecord(
+        "orchestrator", logging.INFO, "x.py", 1, "arm %s failed", ("\x1b[2J\x9bm",), None
+    )
+    formatter = cli._PrintableFormatter("%(levelname)s %(name)s: %(message)s")
+    assert formatter.format(record) == r"INFO orchestrator: arm \x1b[2J\x9bm failed"
 
 
 def test_lists_name_what_can_be_chosen(svmbench, tmp_path):

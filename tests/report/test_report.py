@@ -1,13 +1,16 @@
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.container import ErrorbarContainer
 
 from orchestrator.analysis.findings import analyse
-from orchestrator.report import markdown_summary, write_report
+from orchestrator.report import figures, markdown_summary, write_report
+from orchestrator.report.answer import answer
 from orchestrator.results import StudyResults
 from tests.report.frames import QUICKSTART, arm, drop, edit, empty, make_results, many
 
@@ -119,7 +122,7 @@ def test_printed_numbers_are_those_of_the_json(quickstart, tmp_path):
     header, *rows = page.tables["scores"]
     printed = {(row[0], arm): cell for row in rows for arm, cell in zip(header[1:], row[1:], strict=True)}
     for record in twin["tables"]["scores"]["rows"]:
-        text = f"{100 * record['mean']:.2f} ± {100 * record['se']:.2f}"
+        text = f"{100 * record['mean']:.2f} ± {100 * record['corrected_se']:.2f} ({100 * record['se']:.2f})"
         assert printed[record["dataset"], record["solver"]].startswith(text)
     (test,) = twin["tables"]["tests"]["rows"]
     (row,) = page.tables["tests"][1:]
@@ -154,7 +157,8 @@ def test_latex_tables_are_well_formed(tmp_path):
     assert r"under\_score \& per\%cent 0" in (tmp_path / "report" / "tables" / "scores.tex").read_text()
 
 
-def test_three_datasets_are_told_why_they_cannot_show_a_difference(quickstart, tmp_path):
+def test_three_datasets_are_told_why_they_cannot_show_a_difference(tmp_path):
+    quickstart = make_results(tmp_path, QUICKSTART)
     page, twin = report(quickstart, tmp_path / "report")
     for text in (page.text, twin["answer"], markdown_summary(quickstart)):
         assert "There is no evidence of a difference" in text
@@ -176,7 +180,7 @@ def test_a_partial_study_says_so(quickstart, tmp_path):
 
 def test_a_single_fold_has_no_standard_error(quickstart, tmp_path):
     page, twin = report(drop(quickstart, lambda f: f.outer > 0), tmp_path / "report")
-    assert "95.00 ± – (1 of 5 folds)" in page.text
+    assert "95.00 ± – (–) (1 of 5 folds)" in page.text
     assert twin["tables"]["scores"]["rows"][0]["se"] is None
 
 
@@ -201,7 +205,7 @@ def test_rows_without_provenance_still_give_a_report(quickstart, tmp_path):
     )
     page, _ = report(lost, tmp_path / "report")
     assert "not recorded" in page.text
-    assert "96.00 ± 0.32" in page.text
+    assert "96.00 ± 0.53 (0.32)" in page.text
 
 
 def test_one_arm_is_reported_without_a_test(tmp_path):
@@ -256,7 +260,7 @@ def test_other_metrics_are_not_read_as_per_cent(tmp_path):
     results = make_results(tmp_path, QUICKSTART)
     results.provenance[0]["study"]["protocol"]["metric"] = "roc_auc"
     page, _ = report(results, tmp_path / "report")
-    assert page.tables["scores"][1][1] == "0.9600 ± 0.0032"
+    assert page.tables["scores"][1][1] == "0.9600 ± 0.0053 (0.0032)"
     assert "mean area under the ROC curve of 0.9727" in page.text
 
 
@@ -271,8 +275,141 @@ def test_many_arms_are_tested_against_the_first_and_ranked(tmp_path):
 def test_the_summary_for_the_terminal_is_aligned_markdown(quickstart):
     lines = markdown_summary(quickstart).splitlines()
     tables = [line for line in lines if line.startswith("|")]
-    assert "| iris          |     96.00 ± 0.32 | **96.70 ± 0.32** |" in tables
+    assert "| iris          |     96.00 ± 0.53 (0.32) | **96.70 ± 0.53 (0.32)** |" in tables
     blocks = re.split(r"\n\n", markdown_summary(quickstart))
     for block in blocks:
         rows = [line for line in block.splitlines() if line.startswith("|")]
         assert len({len(row) for row in rows}) <= 1
+
+
+SE_WORDS = "corrected for the training rows that folds share"
+
+
+def test_the_corrected_standard_error_stands_first_wherever_one_is_shown(quickstart, tmp_path):
+    # Folds at mean −0.01 … 0.01: descriptive 0.32 points, corrected 0.53; the ratio of 5 folds is 1.68.
+    folder = tmp_path / "report"
+    quickstart = edit(quickstart, lambda f: (f.dataset == "iris") & (f.outer == 0), fit_seconds=0.02)
+    page, _ = report(quickstart, folder)
+    latex = (folder / "tables" / "scores.tex").read_text()
+    for text in (page.text, markdown_summary(quickstart), latex.replace(r"$\pm$", "±")):
+        assert "96.00 ± 0.53 (0.32)" in text
+        assert SE_WORDS in text
+    assert "1.68 times smaller" in page.text
+    assert "with the corrected standard error" in page.text
+    # 20, 10, 10, 10, 10 ms.
+    assert page.tables["timing"][1][2] == "12.0 ± 3.0 (1.8)"
+
+
+def test_the_figures_draw_the_corrected_standard_error(quickstart):
+    findings = analyse(quickstart)
+    left, _ = figures.scores(findings).axes
+    (bars,) = [found for found in left.containers if isinstance(found, ErrorbarContainer)]
+    first, *_ = bars[2][0].get_segments()
+    half = (first[1][0] - first[0][0]) / 2
+    assert half == pytest.approx(100 * findings.scores["corrected_se"].iloc[0])
+
+
+def test_no_conclusion_is_drawn_from_a_single_dataset(tmp_path):
+    results = make_results(tmp_path, {"iris": {"a": 0.90, "b": 0.99}}, spread=0.001)
+    page, twin = report(results, tmp_path / "report")
+    assert page.tables["tests"][1][-1].startswith("cannot be decided: with 1 dataset")
+    assert "no difference could have been significant" in twin["answer"]
+    assert "one dataset alone decides nothing" in page.text
+    assert "†" not in page.text
+
+
+def test_zeros_that_leave_too_few_differences_are_named(tmp_path):
+    means = {f"d{i}": {"a": 0.8 + (i > 3) * (0.01 + i / 1000), "b": 0.8} for i in range(8)}
+    page, twin = report(make_results(tmp_path, means), tmp_path / "report")
+    assert "only 4 of 8 datasets differ; the smallest attainable p is 2^(1−4) = 0.125" in page.text
+    assert (
+        "Only 4 of 8 datasets differ, so the smallest p this test can give is 2/2⁴ = 0.125" in twin["answer"]
+    )
+
+
+def test_p_is_not_printed_where_nothing_was_compared(tmp_path):
+    results = drop(make_results(tmp_path, QUICKSTART), lambda f: (f.solver == "mnsvm") & (f.outer == 0))
+    page, twin = report(results, tmp_path / "report")
+    (row,) = page.tables["tests"][1:]
+    assert row[4:] == ["–", "–", "–", "no dataset in common yet"]
+    assert twin["tables"]["tests"]["rows"][0]["p"] is None
+    assert "1.000" not in markdown_summary(results)
+    assert page.tables["sensitivity"][1][2:] == ["–"] * 4
+
+
+def test_friedman_s_p_is_explained(tmp_path):
+    page, twin = report(make_results(tmp_path, many(5, 4)), tmp_path / "report")
+    assert "exact, over all permutations of the ranks within datasets" in page.text
+    assert twin["friedman"]["n_permutations"] is None
+
+
+def test_stopped_trainings_are_bounds_in_every_table_of_times(quickstart, tmp_path):
+    results = edit(
+        quickstart,
+        lambda f: (f.dataset == "iris") & (f.solver == "libsvm_l1") & (f.inner == -1) & (f.outer > 2),
+        status="timeout",
+        converged=False,
+    )
+    page, _ = report(results, tmp_path / "report")
+    (row,) = [row for row in page.tables["timing"] if "(2 of 5 stopped)" in row[2]]
+    assert row[1] == "libsvm_l1‡"
+    assert all(text.startswith("≥ ") for text in (row[2], row[3], row[5]))
+    assert row[4] == "–"
+    assert page.tables["time_ratios"][1][2] == "≥ 2.00"
+    assert "figure-timing" in page.ids
+
+
+def test_arms_that_are_not_near_their_optimum_are_marked_where_they_are_compared(quickstart, tmp_path):
+    unmarked, _ = report(quickstart, tmp_path / "a")
+    assert "‡" not in unmarked.text
+    mask = lambda f: (f.dataset == "wine") & (f.solver == "mnsvm") & (f.inner == -1)  # noqa: E731
+    loose = edit(quickstart, mask, gap=0.4)
+    loose = edit(loose, lambda f: mask(f) & (f.outer == 2), gap=0.98)
+    loose = replace(loose, outer=loose.outer.assign(stopping="no violator among 590 draws"))
+    page, twin = report(loose, tmp_path / "b")
+    tables = page.tables
+    (effort,) = [row for row in tables["effort"] if row[1] == "mnsvm‡"]
+    assert effort[6:] == ["0.4", "0.98", "0 of 5", "no violator among 590 draws (5×)"]
+    assert "‡" in tables["scores"][2][1]
+    assert "‡" in tables["scores_balanced_accuracy"][2][1]
+    assert not [cell for row in tables["scores"] for cell in row[2:] if "‡" in cell]
+    assert "mnsvm‡" in [row[1] for row in tables["timing"]]
+    assert tables["tests"][1][0] == "mnsvm‡ − libsvm_l1"
+    assert "relative duality gap above 0.01" in page.text
+    for text in (twin["answer"], markdown_summary(loose)):
+        assert "mnsvm on wine (largest claimed gap 0.98)" in text.replace("\\", "")
+
+
+def test_refits_that_did_not_converge_are_marked_without_a_gap(quickstart, tmp_path):
+    mask = lambda f: (f.dataset == "iris") & (f.solver == "libsvm_l1") & (f.inner == -1)  # noqa: E731
+    page, twin = report(edit(quickstart, mask, converged=False, gap=np.nan), tmp_path / "report")
+    assert "libsvm_l1 on iris (5 of 5 refits did not converge)" in twin["answer"]
+    assert "‡" in page.tables["scores"][1][2]
+
+
+def test_a_gap_that_claims_nothing_is_marked(quickstart, tmp_path):
+    mask = lambda f: (f.dataset == "iris") & (f.inner == -1) & (f.solver == "mnsvm") & (f.outer == 0)  # noqa: E731
+    page, _ = report(edit(quickstart, mask, gap=np.inf), tmp_path / "report")
+    assert page.tables["effort"][1][1] == "mnsvm‡"
+    assert page.tables["effort"][1][7] == "∞"
+
+
+def test_stores_without_certificates_are_reported_unmarked(quickstart, tmp_path):
+    columns = ["gap", "converged"]
+    older = replace(
+        quickstart,
+        trials=quickstart.trials.drop(columns=columns),
+        outer=quickstart.outer.drop(columns=columns),
+    )
+    page, _ = report(older, tmp_path / "report")
+    assert "‡" not in page.text
+    assert page.tables["effort"][1][6:] == ["–", "–", "0 of 5", "–"]
+
+
+def test_a_study_without_any_difference_says_so(tmp_path):
+    means = {f"d{i}": {"a": 0.8, "b": 0.8} for i in range(8)}
+    findings = analyse(make_results(tmp_path, means))
+    assert answer(findings).endswith("None of 8 datasets differs.")
+    assert findings.tests["verdict"].tolist() == ["no evidence of a difference: none of 8 datasets differs"]
+    few = analyse(make_results(tmp_path, {"iris": {"a": 0.8, "b": 0.8}}))
+    assert "With 1 dataset the smallest p this test can give is 2/2¹ = 1" in answer(few)

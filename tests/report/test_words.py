@@ -37,6 +37,29 @@ def test_times_have_three_significant_digits(value, text):
     assert words.time(value) == text
 
 
+@pytest.mark.parametrize(
+    ("bound", "value", "median", "text"),
+    [
+        ("=", 0.4155, (0.4, 0.4), "0.42"),
+        ("≤", 0.465, (0.2, 0.5), "≤ 0.47"),
+        ("≥", 1234.0, (2.0, 3.0), "≥ 1,234"),
+        ("between", math.nan, (0.5, 0.5), "median 0.50"),
+        ("between", math.nan, (0.0123, math.inf), "median 0.012 to ∞"),
+        ("=", math.nan, (math.nan, math.nan), "–"),
+    ],
+)
+def test_ratios_say_what_stopped_trainings_leave_known(bound, value, median, text):
+    assert words.bounded_ratio(bound, value, *median) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.98, "0.98"), (0.0123, "0.012"), (9e-11, "9.0e-11"), (math.inf, "∞"), (math.nan, "–")],
+)
+def test_gaps(value, text):
+    assert words.gap(value) == text
+
+
 def test_an_error_has_the_decimals_of_its_mean():
     assert words.time(0.0646, like=0.806) == "0.065"
     assert words.time(1.5, like=12345.0) == "2"

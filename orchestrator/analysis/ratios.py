@@ -1,0 +1,246 @@
+"""Ratios of what two arms cost, by dataset and over datasets; a training that was stopped gives a bound."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, nan, sqrt
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as t_distribution
+
+from orchestrator.analysis.design import Design
+from orchestrator.analysis.pairwise import ALPHA, verdict
+from orchestrator.analysis.signed_rank import hodges_lehmann, signed_rank
+from orchestrator.analysis.statistics import holm
+
+FINISHED = ("ok", "timeout")
+"""The statuses of trainings that gave a model; the cost of one that timed out is a lower bound."""
+
+FASTER, SLOWER = "faster", "slower"
+WORDS = (SLOWER, FASTER)
+UNDECIDED = "not decided: it depends on the trainings that were stopped"
+
+EXACT, AT_MOST, AT_LEAST, BETWEEN = "=", "≤", "≥", "between"
+"""How a number over datasets is to be read when some trainings were stopped."""
+
+
+@dataclass(frozen=True)
+class RatioSummary:
+    """Ratios of one cost, arm / reference, over datasets.
+
+    Everything is evaluated with all ratios at their lower and with all at their upper ends.
+
+    Attributes
+    ----------
+    n, n_censored : int
+        Datasets, and how many of them have a stopped training.
+    bound : {"=", "≤", "≥", "between"}
+        Whether `ratio` and `typical` are the estimates, or bounds of them; "between": neither is known.
+    ratio : float
+        Geometric mean.
+    ratio_low, ratio_high : float
+        Its 95 % interval by Student's t on the logarithms; only without stopped trainings.
+    median_low, median_high : float
+        Ends of the median; equal unless stopped trainings leave it open.
+    typical : float
+        Hodges–Lehmann estimate on the logarithms.
+    typical_low, typical_high, confidence : float
+        Its distribution-free interval, valid with stopped trainings too, and the confidence attained.
+    p_lower, p_upper : float
+        Exact signed-rank p of the logarithms at the lower and at the upper ends.
+    sign : {-1, 0, 1}
+        Direction in which the rank sums point at both ends; 0 if they disagree or balance.
+    n_zero : int
+        Datasets whose ratio is 1.
+    """
+
+    n: int
+    n_censored: int
+    bound: str
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    median_low: float
+    median_high: float
+    typical: float
+    typical_low: float
+    typical_high: float
+    confidence: float
+    p_lower: float
+    p_upper: float
+    sign: int
+    n_zero: int
+
+
+def cost_bounds(rows: pd.DataFrame, design: Design, column: str) -> pd.DataFrame:
+    """Return the ends between which the mean cost of every dataset × arm lies.
+
+    Only a dataset × arm with a finished or timed-out refit on every outer fold has a row. One timed-out
+    refit leaves the mean without an upper end; its own lower end is what it had cost when it was stopped.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Refits.
+    design : Design
+    column : str
+        Which cost.
+
+    Returns
+    -------
+    DataFrame
+        Columns dataset, solver, low, high.
+    """
+    table = []
+    groups = rows.groupby(["dataset", "solver"], sort=False) if column in rows and len(rows) else ()
+    for (dataset, arm), group in groups:
+        finished = group[group["status"].isin(FINISHED)]
+        values = pd.to_numeric(finished[column], errors="coerce").astype(float)
+        stopped = finished["status"] == "timeout"
+        if column == "predict_seconds":
+            values = values.mask(stopped, 0.0)  # the model that would have been finished may predict faster
+        elif values.notna().any() or column == "fit_seconds":
+            values = values.mask(stopped & values.isna(), _least(design, column))
+        if finished["outer"].nunique() == design.n_outer and values.notna().all():
+            low = float(values.mean())
+            if stopped.any() or low > 0:  # of two costs that are zero there is no ratio
+                table.append((dataset, arm, low, inf if stopped.any() else low))
+    frame = pd.DataFrame(table, columns=["dataset", "solver", "low", "high"])
+    return frame.astype({"low": float, "high": float})
+
+
+def _least(design: Design, column: str) -> float:
+    """Return what a training that was killed at the time limit has cost at least."""
+    return float(design.protocol.get("max_seconds") or 0.0) if column == "fit_seconds" else 0.0
+
+
+def ratio_bounds(costs: pd.DataFrame, arm: str, reference: str) -> pd.DataFrame:
+    """Return the ends of `arm / reference` by dataset, where both have a cost. Columns: low, high."""
+    first, second = (
+        costs.loc[costs["solver"] == name, ["dataset", "low", "high"]].set_index("dataset")
+        for name in (arm, reference)
+    )
+    second = second.reindex(first.index).dropna(how="all")
+    first = first.reindex(second.index)
+    # What was stopped before it had cost anything measurable leaves a ratio without an upper end.
+    with np.errstate(divide="ignore"):
+        return pd.DataFrame({"low": first["low"] / second["high"], "high": first["high"] / second["low"]})
+
+
+def summarise(ratios: pd.DataFrame) -> RatioSummary:
+    """Summarise the ratios of `ratio_bounds` over datasets."""
+    with np.errstate(divide="ignore"):
+        lower, upper = (
+            pd.Series(np.log(ratios[end].to_numpy(dtype=float)), ratios.index) for end in ("low", "high")
+        )
+    n, bound = len(ratios), _bound(lower, upper)
+    means = np.array([lower.mean(), upper.mean()]) if n else np.array([nan, nan])
+    shifts = [hodges_lehmann(end, 1 - ALPHA) for end in (lower, upper)]
+    tests = [signed_rank(end) for end in (lower, upper)]
+    signs = {int(np.sign(test.w_plus - test.w_minus)) for test in tests}
+    reach = nan
+    if bound == EXACT and n > 1:
+        reach = float(t_distribution.ppf(1 - ALPHA / 2, n - 1) * lower.std(ddof=1) / sqrt(n))
+    side = 0 if bound == AT_LEAST else 1
+    known = n > 0 and bound != BETWEEN
+    return RatioSummary(
+        n=n,
+        n_censored=int((lower != upper).sum()),
+        bound=bound,
+        ratio=float(np.exp(means[side])) if known else nan,
+        ratio_low=float(np.exp(means[0] - reach)),
+        ratio_high=float(np.exp(means[0] + reach)),
+        median_low=float(np.exp(lower.median())) if n else nan,
+        median_high=float(np.exp(upper.median())) if n else nan,
+        typical=float(np.exp(shifts[side].estimate)) if known else nan,
+        typical_low=_exp(shifts[0].low),
+        typical_high=_exp(shifts[1].high),
+        confidence=nan if shifts[0].confidence is None else shifts[0].confidence,
+        p_lower=tests[0].p if n else nan,
+        p_upper=tests[1].p if n else nan,
+        sign=signs.pop() if len(signs) == 1 else 0,
+        n_zero=max(test.n_zero for test in tests),
+    )
+
+
+def _bound(lower: pd.Series, upper: pd.Series) -> str:
+    down, up = bool(np.isneginf(lower).any()), bool(np.isposinf(upper).any())
+    return {(False, False): EXACT, (True, False): AT_MOST, (False, True): AT_LEAST}.get((down, up), BETWEEN)
+
+
+def _exp(value: float | None) -> float:
+    return nan if value is None else float(np.exp(value))
+
+
+def excluded(ratios: pd.DataFrame, design: Design) -> list[str]:
+    """Return the datasets that a comparison lacks, because an arm did not finish every outer fold."""
+    return [name for name in design.datasets if name not in ratios.index]
+
+
+def compare_costs(
+    rows: pd.DataFrame, design: Design, columns: Iterable[str], arms: Iterable[str], reference: str
+) -> pd.DataFrame:
+    """Compare the costs of arms with those of a reference.
+
+    Columns: solver, reference, and for every cost `<cost>_<field>` with the fields of `RatioSummary`, and
+    `<cost>_excluded`, the datasets left out.
+    """
+    costs = {column: cost_bounds(rows, design, column) for column in columns}
+    table = []
+    for arm in arms:
+        row: dict[str, object] = {"solver": arm, "reference": reference}
+        for column, bounds in costs.items():
+            ratios = ratio_bounds(bounds, arm, reference)
+            row |= {f"{column}_{name}": value for name, value in vars(summarise(ratios)).items()}
+            row[f"{column}_excluded"] = ", ".join(excluded(ratios, design))
+        table.append(row)
+    return pd.DataFrame(table)
+
+
+def tested_p(comparison: pd.DataFrame, column: str) -> list[float]:
+    """Return every arm's p that holds whatever the stopped trainings would have cost; 1 if none does."""
+    return [
+        1.0 if not row[f"{column}_n"] or _is_open(row, column) else max(_ends(row, column))
+        for row in comparison.to_dict("records")
+    ]
+
+
+def decide(comparison: pd.DataFrame, column: str, also_tested: Sequence[float]) -> pd.DataFrame:
+    """Add the verdicts on one cost: columns p, p_holm, family, verdict.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        The table of `compare_costs`.
+    column : str
+    also_tested : sequence of float
+        The p-values of other tests that belong to the family.
+    """
+    rows = comparison.to_dict("records")
+    p = tested_p(comparison, column)
+    adjusted = holm(np.array([*p, *also_tested]))[: len(p)]
+    # What the smaller p of the two ends would have said.
+    smaller = [min(_ends(row, column)) if row[f"{column}_n"] else 1.0 for row in rows]
+    at_best = holm(np.array([*smaller, *also_tested]))[: len(p)]
+    size = len(p) + len(also_tested)
+    verdicts = [
+        UNDECIDED
+        if row[f"{column}_n_censored"] and best <= ALPHA < each
+        # The first word belongs to ratios above 1.
+        else verdict(each, row[f"{column}_sign"], row[f"{column}_n"], row[f"{column}_n_zero"], size, WORDS)
+        for row, each, best in zip(rows, adjusted, at_best, strict=True)
+    ]
+    known = comparison[f"{column}_n"] > 0
+    return comparison.assign(p=p, p_holm=adjusted, family=size, verdict=verdicts).assign(
+        p=lambda f: f["p"].where(known), p_holm=lambda f: f["p_holm"].where(known)
+    )
+
+
+def _ends(row: Mapping[Hashable, Any], column: str) -> tuple[float, float]:
+    return row[f"{column}_p_lower"], row[f"{column}_p_upper"]
+
+
+def _is_open(row: Mapping[Hashable, Any], column: str) -> bool:
+    """Whether the two ends point in different directions."""
+    return bool(row[f"{column}_n_censored"]) and row[f"{column}_sign"] == 0

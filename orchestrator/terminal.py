@@ -1,0 +1,37 @@
+"""Text on a terminal: what it says is shown as it is, whatever looks like rich's markup or an emoji code."""
+
+from typing import ClassVar
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Markdown, MarkdownElement, TableElement
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.plain_text import printable
+
+
+def as_text(text: str, style: str = "") -> Text:
+    """Return a line for rich that is no markup; to be used wherever rich takes a `str` too."""
+    return Text(printable(text), style=style)
+
+
+def say(console: Console, text: str, *, wrap: bool = True) -> None:
+    """Print a line; paths and commands that someone may copy are not to be wrapped."""
+    console.print(as_text(text), soft_wrap=not wrap)
+
+
+class _WholeTable(TableElement):
+    """A table of a Markdown text whose words are broken rather than cut where a column is too narrow."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for table in super().__rich_console__(console, options):
+            if isinstance(table, Table):
+                for column in table.columns:
+                    column.overflow = "fold"
+            yield table
+
+
+class MarkdownText(Markdown):
+    """Markdown for a terminal, nothing of it cut."""
+
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "table_open": _WholeTable}

@@ -1,0 +1,24 @@
+import re
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+FACTORS = {"three outer folds": 1.620, "": 1.677}
+"""Corrected ÷ descriptive standard error of n folds out of five: √(n/(n−1))·√n·√(1/n + 1/4)."""
+
+
+def test_the_standard_errors_of_the_cost_table_are_the_corrected_ones_beside_the_descriptive_ones():
+    rows = [line for line in README.splitlines() if line.startswith("|") and "±" in line]
+    assert len(rows) == 6
+    for row in rows:
+        pairs = re.findall(r"± (\d\.\d\d) \((\d\.\d\d)\)", row)
+        assert len(pairs) == row.count("±")
+        factor = next(value for words, value in FACTORS.items() if words in row)
+        for corrected, descriptive in pairs:
+            # Both are rounded to a hundredth.
+            assert float(corrected) == pytest.approx(factor * float(descriptive), abs=0.005 * (1 + factor))
+
+
+def test_no_conclusion_is_drawn_from_a_single_dataset():
+    assert not re.search(r"(higher|lower|better|worse) (by|on|than)|standard error,? so", README)
