@@ -311,7 +311,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         return 1.0 / np.sqrt(diagonal)
 
     def _starts(self, rows, class_start, n_machines):
-        """Solutions of the last fit on the same samples and labels; None for a machine without, or diverged."""
+        """Solutions of the last fit on the same samples and labels; None for a machine that has none."""
         last = getattr(self, "_last", None) if getattr(self, "warm_start", False) else None
         if last is None or len(last[2]) != n_machines:
             return [None] * n_machines

@@ -84,8 +84,8 @@ def _require_present(X: Any) -> None:
         return
     row, column = map(int, np.argwhere(missing)[0])
     raise DatasetError(
-        f"expected values everywhere, found {int(missing.sum())} missing or masked ones, the first in row {row}, "
-        f"column {column} (from 0); impute them, or leave out those rows or columns"
+        f"expected values everywhere, found {int(missing.sum())} missing or masked ones, the first in "
+        f"row {row}, column {column} (from 0); impute them, or leave out those rows or columns"
     )
 
 
@@ -97,7 +97,7 @@ def _missing(values: Any) -> NDArray[np.bool_] | None:
         return np.ma.getmaskarray(values)
     if hasattr(values, "isna"):
         return np.asarray(values.isna(), dtype=bool)
-    if getattr(values, "dtype", None) == object:
+    if isinstance(values, np.ndarray) and values.dtype.kind == "O":
         return np.asarray(pd.isna(values))
     return None
 
