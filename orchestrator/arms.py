@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.estimators import estimator_class, other_kind, refused_value
-from orchestrator.machine import package_identity
 from orchestrator.resolve import did_you_mean
 from orchestrator.search import make_search
+from orchestrator.sources_of_class import class_identity
 from orchestrator.study import PATH_PARAM, Arm, ParamValue, canonical_json, cell, is_number
 
 Space = Mapping[str, tuple[ParamValue, ...]]
@@ -82,7 +82,7 @@ def _arm(
         target=target,
         params=params,
         space=space,
-        identity=package_identity(target),
+        identity=" + ".join(dict.fromkeys(map(class_identity, [target, *_nested_targets([params, space])]))),
         solver=name,
         sweep=sweep,
         warm_starts=profile == "throughput"
@@ -90,6 +90,16 @@ def _arm(
         and params.get("warm_start") is not False
         and _is_path(space.get(PATH_PARAM, ())),
     )
+
+
+def _nested_targets(node: Any) -> Iterator[str]:
+    """Yield the classes that parameters name, such as the steps of a pipeline."""
+    if isinstance(node, Mapping):
+        if isinstance(target := node.get("_target_"), str):
+            yield target
+        node = list(node.values())
+    for item in node if isinstance(node, (list, tuple)) else ():
+        yield from _nested_targets(item)
 
 
 def _label(value: ParamValue) -> str:

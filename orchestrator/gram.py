@@ -5,25 +5,42 @@ Solvers take it by scikit-learn's own convention, `kernel="precomputed"`. Matric
 entries are off by less than 1e-6, a thousandth of the solvers' tolerance, and take half the memory.
 """
 
+import math
+import os
+import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from orchestrator.machine import cache_folder
 from orchestrator.shared_arrays import read_only_view
 from orchestrator.sources import DataSource, Split, open_split
 from orchestrator.study import Protocol
 
+MOST_ROWS = 20_000
+"""The largest dataset whose trainings share Gram matrices: of 1.3 GB for a refit on four fifths of it.
+
+Sharing rounds, so it may not depend on a worker's memory. That decides only what is kept (`SplitGram`).
+"""
+
 DEFAULT_GB = 8.0
-"""A worker's memory where none is configured, for deciding what to share; the same on every host."""
+"""A worker's memory where none is configured."""
+
+MEMORY_SHARE = 0.5
+"""Share of a worker's memory that the matrices of a split may take."""
 
 PRECOMPUTED = "precomputed"
 """What scikit-learn's estimators call a kernel whose values are given in place of features."""
 
 _ROWS = 256  # of a block that stays in the cache
+
+
+Blocks = Iterator[tuple[slice, NDArray[np.float32]]]
+"""Blocks of a matrix, each with its rows."""
 
 
 class SplitGram:
@@ -35,17 +52,23 @@ class SplitGram:
     ----------
     split : Split
         Of features.
+    memory : float
+        Bytes to get by with. Distances are kept if there is room for them beside the Gram matrices, and
+        computed again for every γ if not; Gram matrices that have no room themselves lie in a file. The
+        values are the same, bit for bit.
     """
 
-    def __init__(self, split: Split):
+    def __init__(self, split: Split, memory: float = math.inf):
         order = np.argsort(split.y_train, kind="stable")
-        X_train = split.X_train[order]
-        n, m = X_train.shape[0], split.X_test.shape[0]
-        shapes = ((n, n), (m, n), (n, n), (m, n))
-        self._distances_train, self._distances_test, self._train, self._test = _matrices(shapes)
-        squared_distances(X_train, X_train, self._distances_train)
-        squared_distances(split.X_test, X_train, self._distances_test)
-        np.fill_diagonal(self._distances_train, 0.0)
+        self._X_train, self._X_test = split.X_train[order], split.X_test
+        n, m = self._X_train.shape[0], self._X_test.shape[0]
+        shapes, size = [(n, n), (m, n)], 4 * n * (n + m)
+        self._train, self._test, *self._kept = _matrices(
+            shapes if 2 * size > memory else 2 * shapes, in_file=size > memory
+        )
+        for distances, blocks in zip(self._kept, self._computed(), strict=False):
+            for rows, block in blocks:
+                distances[rows] = block
         self._y_train, self._y_test = split.y_train[order], split.y_test
 
     def split(self, gamma: float) -> Split:
@@ -54,17 +77,24 @@ class SplitGram:
         `X_train` (n_train, n_train) and `X_test` (n_test, n_train) are overwritten by the next call:
         touching fresh memory costs more than filling it. The split is read-only.
         """
-        _exponential(self._distances_train, gamma, self._train)
-        _exponential(self._distances_test, gamma, self._test)
+        distances = [_row_blocks(kept) for kept in self._kept] or self._computed()
+        for blocks, out in zip(distances, (self._train, self._test), strict=True):
+            _exponential(blocks, gamma, out)
         return Split(*map(read_only_view, (self._train, self._y_train, self._test, self._y_test)))
 
+    def _computed(self) -> list[Blocks]:
+        """Compute the distances of training and of test rows to the training rows."""
+        return [squared_distances(rows, self._X_train) for rows in (self._X_train, self._X_test)]
 
-def open_gram(source: DataSource, protocol: Protocol, outer: int, inner: int) -> SplitGram:
+
+def open_gram(
+    source: DataSource, protocol: Protocol, outer: int, inner: int, memory: float = math.inf
+) -> SplitGram:
     """Return the distances of a split, kept by this thread until it asks for another split's."""
-    wanted = (source, protocol, outer, inner)
+    wanted = (source, protocol, outer, inner, memory)
     held, gram = getattr(_local, "gram", (None, None))
     if gram is None or held != wanted:
-        gram = SplitGram(open_split(source, protocol, outer, inner))
+        gram = SplitGram(open_split(source, protocol, outer, inner), memory)
         _local.gram = (wanted, gram)
     return gram
 
@@ -74,25 +104,34 @@ def forget_gram() -> None:
     _local.gram = (None, None)
 
 
-def gram_bytes(n: int, outer: int) -> int:
-    """Return the memory that `SplitGram` takes for the largest split of a dataset, the refit's."""
-    n_test = -(-n // outer)
-    return 2 * 4 * (n - n_test) * n
-
-
-def squared_distances(A: Any, B: Any, out: NDArray[np.float32]) -> None:
-    """Fill `out` (a, b) with ‖A_i − B_j‖² = ‖A_i‖² − 2 A_i·B_j + ‖B_j‖², summed in float64.
+def squared_distances(A: Any, B: Any) -> Blocks:
+    """Yield blocks of ‖A_i − B_j‖² = ‖A_i‖² − 2 A_i·B_j + ‖B_j‖² (a, b), summed in float64; 0 where B is A.
 
     Two more columns, (‖A_i‖², 1) and (1, ‖B_j‖²), make the whole sum one matrix product.
     """
     left = _with_columns(A, -2.0, _square_lengths(A), np.ones(A.shape[0]))
     right = _with_columns(B, 1.0, np.ones(B.shape[0]), _square_lengths(B)).T
-    for start in range(0, A.shape[0], _ROWS):
-        rows = slice(start, start + _ROWS)
+    for rows in _slices(A.shape[0]):
         product = left[rows] @ right
         if scipy.sparse.issparse(product):
             product = product.toarray()
-        np.maximum(product, 0.0, out=out[rows], casting="same_kind")  # rounding may leave less than nothing
+        block = np.maximum(product, 0.0).astype(np.float32)  # rounding may leave less than nothing
+        if B is A:
+            np.fill_diagonal(block[:, rows], 0.0)
+        yield rows, block
+
+
+def _row_blocks(matrix: NDArray[np.float32]) -> Blocks:
+    return ((rows, matrix[rows]) for rows in _slices(len(matrix)))
+
+
+def _slices(n: int) -> Iterator[slice]:
+    return (slice(start, start + _ROWS) for start in range(0, n, _ROWS))
+
+
+def memory_for_gram(memory_gb: float | None) -> float:
+    """Return the bytes that the matrices of a split may take on a worker."""
+    return MEMORY_SHARE * (memory_gb or DEFAULT_GB) * 2**30
 
 
 def _square_lengths(X: Any) -> NDArray[np.float64]:
@@ -107,23 +146,34 @@ def _with_columns(X: Any, factor: float, *columns: NDArray[np.float64]) -> Any:
     return np.column_stack([factor * X, *columns])
 
 
-def _exponential(distances: NDArray[np.float32], gamma: float, out: NDArray[np.float32]) -> None:
-    for start in range(0, len(distances), _ROWS):
-        rows = slice(start, start + _ROWS)
-        np.multiply(distances[rows], np.float32(-gamma), out=out[rows])
+def _exponential(distances: Blocks, gamma: float, out: NDArray[np.float32]) -> None:
+    for rows, block in distances:
+        np.multiply(block, np.float32(-gamma), out=out[rows])
         np.exp(out[rows], out=out[rows])
 
 
 _local = threading.local()
 
 
-def _matrices(shapes: Sequence[tuple[int, int]]) -> list[NDArray[np.float32]]:
+def _matrices(shapes: Sequence[tuple[int, int]], in_file: bool = False) -> list[NDArray[np.float32]]:
     """Return matrices in this thread's one buffer, which grows if need be; who held it before loses it."""
     _local.gram = (None, None)
     ends = np.cumsum([rows * columns for rows, columns in shapes])
     buffer = getattr(_local, "buffer", None)
-    if buffer is None or len(buffer) < ends[-1]:
+    if in_file:
+        _local.buffer = buffer = None
+        buffer = _file_buffer(int(ends[-1]))
+    elif buffer is None or len(buffer) < ends[-1]:
         _local.buffer = buffer = None  # free the old before taking the new
         _local.buffer = buffer = np.empty(ends[-1], dtype=np.float32)
     pieces = np.split(buffer[: ends[-1]], ends[:-1])
     return [piece.reshape(shape) for piece, shape in zip(pieces, shapes, strict=True)]
+
+
+def _file_buffer(size: int) -> NDArray[np.float32]:
+    """Map a file without a name, in the folder of prepared datasets; it goes with the last reference."""
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        os.posix_fallocate(file.fileno(), 0, max(1, 4 * size))  # room is short now, or never
+        return np.asarray(np.memmap(file, dtype=np.float32, mode="r+", shape=(size,)))

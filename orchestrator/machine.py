@@ -102,18 +102,9 @@ def _cpu_model() -> str:
 
 
 @cache
-def package_identity(target: str) -> str:
-    """Return name, version and source hash of the package that holds a class.
-
-    An edited solver, or another version of it, gives other trial keys, so that no result outlives the
-    code that made it.
-
-    Parameters
-    ----------
-    target : str
-        Dotted path of the class, e.g. `solvers.MNSVC`.
-    """
-    root = target.split(".", 1)[0]
+def package_identity(package: str) -> str:
+    """Return name, version and source hash of a whole package: what a worker must have in common with us."""
+    root = package.partition(".")[0]
     number = getattr(sys.modules.get(root), "__version__", "")
     return " ".join(part for part in (root, str(number), source_hash(root)) if part)
 

@@ -10,15 +10,12 @@ import scipy.sparse
 from orchestrator.datasets import Dataset, DatasetError
 from orchestrator.estimators import takes_shared_gram
 from orchestrator.feasibility import infeasible
-from orchestrator.gram import DEFAULT_GB, gram_bytes
+from orchestrator.gram import MOST_ROWS, memory_for_gram
 from orchestrator.runner import Prepared
 from orchestrator.scheduling import Shape
 from orchestrator.settings import ConfigError, Settings
 from orchestrator.sources import DataSource, prepare_source
 from orchestrator.study import Arm, Identity, Protocol
-
-GRAM_SHARE = 0.5
-"""Share of a worker's memory that the matrices of a split may take."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,6 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     problems += infeasible(study, {name: dataset for name, (_, dataset) in loaded.items()})
     if problems:
         raise ConfigError(problems)
-    memory_gb = settings.cluster.memory or DEFAULT_GB
     identities = {
         (name, arm.name): Identity(
             name,
@@ -80,7 +76,7 @@ def prepare_study(settings: Settings) -> PreparedStudy:
             source.split_hash,
             arm,
             study.protocol,
-            shared_gram=_shares_gram(arm, dataset, study.protocol, memory_gb),
+            shared_gram=_shares_gram(arm, dataset, study.protocol),
         )
         for (name, (source, dataset)), arm in itertools.product(loaded.items(), study.arms)
     }
@@ -89,15 +85,15 @@ def prepare_study(settings: Settings) -> PreparedStudy:
         for name, (_, dataset) in loaded.items()
     }
     sources = {name: source for name, (source, _) in loaded.items()}
+    memory = memory_for_gram(settings.cluster.memory)
     facts = [_facts(*loaded[spec.name]) for spec in study.datasets]
-    return PreparedStudy(Prepared(study, sources, shapes, identities), facts)
+    return PreparedStudy(Prepared(study, sources, shapes, identities, memory), facts)
 
 
-def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol, memory_gb: float) -> bool:
-    """Decide for all workers alike, so that numbers do not depend on the host that computes them."""
+def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
+    """Decide by what is in a trial's key alone, for shared matrices are rounded."""
     n, d = dataset.X.shape
-    fits = gram_bytes(n, protocol.outer) <= GRAM_SHARE * memory_gb * 2**30
-    return protocol.profile == "throughput" and fits and takes_shared_gram(arm, n, d)
+    return protocol.profile == "throughput" and n <= MOST_ROWS and takes_shared_gram(arm, n, d)
 
 
 def _same_content(loaded: dict[str, tuple[DataSource, Dataset]]) -> list[str]:

@@ -67,12 +67,17 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A study whose data is ready: sources, sizes and the identity of every dataset × arm."""
+    """A study whose data is ready: sources, sizes and the identity of every dataset × arm.
+
+    `gram_memory` is what the Gram matrices of a split may take on a worker, in bytes; no number depends
+    on it.
+    """
 
     study: Study
     sources: Mapping[str, DataSource]
     shapes: Mapping[str, Shape]
     identities: Mapping[tuple[str, str], Identity]
+    gram_memory: float = math.inf
 
     def planned_trials(self, pair: tuple[str, str]) -> int:
         """Return the number of trials of a dataset × arm whose search visits every point of its space."""
@@ -215,6 +220,7 @@ class Runner:
                 identity.shared_gram,
                 study.protocol,
                 batch,
+                self._prepared.gram_memory,
             )
             self._executor.submit(order)
             self._in_flight += 1

@@ -22,6 +22,7 @@ from orchestrator.progress import Progress
 from orchestrator.run_log import cluster_notes, run_log
 from orchestrator.runner import Runner, RunSummary
 from orchestrator.settings import Settings
+from orchestrator.sources_of_class import source_packages
 from orchestrator.store import Store
 from orchestrator.terminal import say
 
@@ -84,7 +85,7 @@ def _executor(settings: Settings, report: Path) -> Iterator[Executor]:
 
     study, cluster = settings.study, settings.cluster
     terms = Terms(
-        packages=tuple(dict.fromkeys(arm.target.split(".", 1)[0] for arm in study.arms)),
+        packages=tuple(sorted({name for arm in study.arms for name in source_packages(arm.target)})),
         timing=study.protocol.profile == "timing",
         most=cluster.maximum or 0,
         no_workers_seconds=cluster.no_workers_timeout,

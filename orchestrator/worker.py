@@ -1,5 +1,6 @@
 """Run one batch: open its splits, share their Gram matrices, train, record. Workers run this."""
 
+import math
 import time
 import warnings
 from collections import deque
@@ -35,6 +36,7 @@ class WorkOrder:
     shared_gram: bool
     protocol: Protocol
     batch: Batch
+    gram_memory: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def _run_path(
     override = {}
     clock = Clock()
     if order.shared_gram:
-        gram = open_gram(order.source, order.protocol, path.outer, path.inner)
+        gram = open_gram(order.source, order.protocol, path.outer, path.inner, order.gram_memory)
         split, override = gram.split(gamma_of(order.arm, path.candidates[0])), {"kernel": PRECOMPUTED}
     gram_seconds = clock.lap("gram")["gram_seconds"] / len(path) if order.shared_gram else 0.0
     task = PathTask(order.arm, order.protocol, path, split, containment, override)

@@ -311,12 +311,12 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         return 1.0 / np.sqrt(diagonal)
 
     def _starts(self, rows, class_start, n_machines):
-        """Solutions of the last fit if it was on the same samples and labels, else None for each machine."""
+        """Solutions of the last fit on the same samples and labels; None for a machine that has none."""
         last = getattr(self, "_last", None) if getattr(self, "warm_start", False) else None
         if last is None or len(last[2]) != n_machines:
             return [None] * n_machines
         same = np.array_equal(last[0], rows) and np.array_equal(last[1], class_start)
-        return last[2] if same else [None] * n_machines
+        return [s if same and np.isfinite(s.objective) else None for s in last[2]]
 
     def _publish(self, X, rows, class_start, scale, solutions, members, at_once):
         """Set the fitted attributes from the machines' solutions."""

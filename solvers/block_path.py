@@ -243,6 +243,10 @@ def block_path(
         costs[k] = 0.0
         previous_ridge = ridge
         ridge = unit_ridge / Cs[k]
+        if k > 0 and not np.isfinite(norm2):  # what diverged is no start
+            alpha[:] = 0.0
+            norm2 = start(H, ridge, alpha, g)
+            previous_ridge = ridge
         if lowrank:
             # ||c||² cannot fall faster than 1/C, nor below what equal weights would give without a kernel.
             least = norm2 * Cs[k - 1] / Cs[k] if k else 1.0 / np.sum(1.0 / ridge)

@@ -4,6 +4,7 @@ import numbers
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse
 from numpy.typing import NDArray
 
@@ -60,6 +61,7 @@ def _features(X: Any) -> Features:
     try:
         if np.iscomplexobj(X):
             raise TypeError("complex numbers have no order")
+        _require_present(X)
         X = _csr(X) if sparse else np.ascontiguousarray(_two_dimensional(X), dtype=np.float64)
     except DatasetError:
         raise
@@ -73,6 +75,31 @@ def _features(X: Any) -> Features:
         )
     _require_finite(X)
     return X
+
+
+def _require_present(X: Any) -> None:
+    """Refuse what a conversion to numbers would fill in (masked values) or stumble over (pandas' NA)."""
+    missing = _missing(X)
+    if missing is None or missing.ndim != 2 or not missing.any():
+        return
+    row, column = map(int, np.argwhere(missing)[0])
+    raise DatasetError(
+        f"expected values everywhere, found {int(missing.sum())} missing or masked ones, the first in "
+        f"row {row}, column {column} (from 0); impute them, or leave out those rows or columns"
+    )
+
+
+def _missing(values: Any) -> NDArray[np.bool_] | None:
+    """Return where values are masked, or missing in the sense of pandas; None for arrays without either."""
+    if isinstance(values, (list, tuple)) and any(map(np.ma.isMaskedArray, values)):
+        values = np.ma.array(values)
+    if np.ma.isMaskedArray(values):
+        return np.ma.getmaskarray(values)
+    if hasattr(values, "isna"):
+        return np.asarray(values.isna(), dtype=bool)
+    if isinstance(values, np.ndarray) and values.dtype.kind == "O":
+        return np.asarray(pd.isna(values))
+    return None
 
 
 def _two_dimensional(X: Any) -> Any:
@@ -124,6 +151,11 @@ def _require_finite(X: Features) -> None:
 
 
 def _labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    if np.ma.is_masked(y):
+        row = int(np.flatnonzero(np.ma.getmaskarray(y))[0])
+        raise DatasetError(
+            f"expected a label in every row, found a masked one in row {row} (from 0); drop the row"
+        )
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels.reshape(-1)

@@ -1,10 +1,15 @@
+import mmap
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from orchestrator.gram import SplitGram, gram_bytes
+from orchestrator import preparation
+from orchestrator.gram import SplitGram
 from orchestrator.sources import Split
+from orchestrator.store import RUN_COLUMNS
 from tests.orchestrator.studies import run_study
 
 AXES = ["dataset", "solver", "outer", "inner", "param_C", "param_gamma"]
@@ -30,27 +35,70 @@ def test_gram_matrices_are_the_kernel_to_float32(split, gamma, form):
     assert np.all(np.diag(gram.X_train) == 1.0)
 
 
-def test_memory_is_what_was_announced(split):
-    gram = SplitGram(split)
-    held = (gram._distances_train, gram._distances_test, gram._train, gram._test)
-    assert sum(matrix.nbytes for matrix in held) == 2 * 4 * 500 * 700
-    assert gram_bytes(700, outer=5) == 2 * 4 * 560 * 700
+ALL, GRAM = 2 * 4 * 500 * 700, 4 * 500 * 700
+"""Bytes of distances and Gram matrices of `split`, and of the latter alone."""
 
 
-def test_a_small_budget_computes_kernels_on_the_fly_and_scores_the_same(tmp_path):
+@pytest.mark.parametrize(
+    ("memory", "kept", "in_file"),
+    [(ALL, 2, False), (ALL - 1, 0, False), (GRAM, 0, False), (GRAM - 1, 0, True)],
+)
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
+def test_memory_decides_what_is_kept_and_not_one_bit(
+    split, memory, kept, in_file, form, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path))
+    split = Split(form(split.X_train), split.y_train, form(split.X_test), split.y_test)
+    whole = {gamma: [part.copy() for part in parts(SplitGram(split).split(gamma))] for gamma in (0.25, 2.0)}
+    gram = SplitGram(split, memory)
+    assert len(gram._kept) == kept
+    assert mapped(gram._train) == in_file
+    assert list(tmp_path.iterdir()) == []  # the file has no name
+    for gamma in (0.25, 2.0, 0.25):
+        for part, expected in zip(parts(gram.split(gamma)), whole[gamma], strict=True):
+            np.testing.assert_array_equal(part, expected)
+
+
+def parts(split):
+    return split.X_train, split.y_train, split.X_test, split.y_test
+
+
+def mapped(matrix):
+    base = matrix
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, mmap.mmap)
+
+
+def test_a_worker_s_memory_changes_no_row(tmp_path):
+    overrides = ("datasets=[iris,wine,breast_cancer]", "solvers=[newton,mnsvm,libsvm_l1]")
+    runs = {
+        memory: run_study(tmp_path / str(memory), *overrides, f"cluster.memory={memory}")[0]
+        for memory in ("null", "0.0027", "0.00001")
+    }
+    rows = {
+        memory: run.trials.sort_values("key", ignore_index=True).drop(columns=list(RUN_COLUMNS))
+        for memory, run in runs.items()
+    }
+    assert rows["null"]["shared_gram"].all()
+    assert (runs["null"].trials["gram_seconds"] > 0).all()
+    for memory in ("0.0027", "0.00001"):
+        pd.testing.assert_frame_equal(rows[memory], rows["null"], check_exact=True)
+
+
+def test_only_the_size_of_a_dataset_decides_whether_kernel_values_are_shared(tmp_path, monkeypatch):
     """float32 moves decisions by less than 1e-5, a hundredth of what the solvers' tolerance does."""
     overrides = ("datasets=[iris,wine,breast_cancer]", "solvers=[newton,mnsvm,libsvm_l1]")
-    shared, _ = run_study(tmp_path / "shared", *overrides)
-    fallback, _ = run_study(tmp_path / "fallback", *overrides, "cluster.memory=0.0001")
-    assert shared.trials["shared_gram"].all()
-    assert not fallback.trials["shared_gram"].any()
-    assert (shared.trials["gram_seconds"] > 0).all()
-    scores = [run.trials.set_index(AXES)["n_correct"].sort_index() for run in (shared, fallback)]
+    shared, _ = run_study(tmp_path, *overrides)
+    monkeypatch.setattr(preparation, "MOST_ROWS", 160)
+    both, summary = run_study(tmp_path, *overrides)
+    sharing = both.trials.groupby("dataset")["shared_gram"].agg(["any", "all"])
+    assert sharing.loc["iris"].all()
+    assert not sharing["all"][["wine", "breast_cancer"]].any()
+    assert summary.trials_stored_before == len(shared.trials[shared.trials["dataset"] == "iris"])
+    exact = both.trials[~both.trials["key"].isin(shared.trials["key"])]
+    scores = [
+        trials[trials["dataset"] != "iris"].set_index(AXES)["n_correct"].sort_index()
+        for trials in (shared.trials, exact)
+    ]
     assert scores[0].equals(scores[1])
-
-
-def test_trainings_with_and_without_shared_matrices_have_keys_of_their_own(tmp_path):
-    shared, _ = run_study(tmp_path)
-    fallback, summary = run_study(tmp_path, "cluster.memory=0.0001")
-    assert summary.trials_stored_before == 0
-    assert not set(shared.trials["key"]) & set(fallback.trials["key"])

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import minmax_scale
 
-from solvers import NewtonSVC
+from solvers import MNSVC, NewtonSVC
 
 CS = 4.0 ** np.arange(-2, 6)
 
@@ -112,3 +113,19 @@ def test_a_start_that_is_optimal_already_has_a_time_too():
     path = NewtonSVC(kernel="precomputed").fit_path(np.eye(8), np.arange(8) % 2, [1.0, 4.0])
     assert np.isfinite(path.fit_seconds_).all()
     assert path.n_iter_.sum() == 0
+
+
+@pytest.mark.parametrize("solver", [NewtonSVC, MNSVC])
+def test_nothing_starts_from_a_training_that_diverged(solver):
+    X, y = load_iris(return_X_y=True)
+    Cs = [1e-310, 1.0]  # 1/C of the first is infinite
+    alone = solver(C=1.0, gamma=0.5).fit(X, y)
+    fitted = solver(gamma=0.5).fit_path(X, y, Cs)
+    assert not np.isfinite(fitted.objective_[0])
+    warm = solver(gamma=0.5, warm_start=True)
+    with np.errstate(all="ignore"), pytest.warns(ConvergenceWarning):
+        warm.set_params(C=Cs[0]).fit(X, y)
+    assert not np.isfinite(warm.objective_)
+    warm.set_params(C=Cs[1]).fit(X, y)
+    for after in (fitted.objective_[1], warm.objective_):
+        assert after == pytest.approx(alone.objective_, rel=1e-2)

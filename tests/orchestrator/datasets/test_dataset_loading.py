@@ -127,6 +127,10 @@ def test_labels_of_any_kind_become_classes_and_codes(loaded, labels, classes):
     assert dataset.y.tolist() == plain
 
 
+def frame(column):
+    return pd.DataFrame({"a": column, "b": [1, 2, 3, 4]})
+
+
 def with_value(value, row=2, column=1):
     broken = X.copy()
     broken[row, column] = value
@@ -145,6 +149,12 @@ def with_value(value, row=2, column=1):
         ((X[None], Y), r"found shape \(1, 4, 2\)"),
         ((X[:, :0], Y), r"at least one row and one feature, found shape \(4, 0\)"),
         ((X, X), r"one label for each row, found shape \(4, 2\)"),
+        ((np.ma.masked_equal(X, X[2, 1]), Y), r"values everywhere, found 1 missing .* row 2, column 1"),
+        ((list(np.ma.masked_equal(X, X[2, 1])), Y), r"found 1 missing .* row 2, column 1"),
+        ((frame(pd.array([1, 2, None, 4], "Int64")), Y), r"found 1 missing .* row 2, column 0"),
+        ((frame(pd.Categorical([1, 2, None, 4])), Y), r"found 1 missing .* row 2, column 0"),
+        ((np.array([[1.0], [pd.NA], [2.0], [pd.NaT]]), Y), r"found 2 missing .* row 1, column 0"),
+        ((X, np.ma.masked_equal([0, 1, 2, 1], 2)), r"a label in every row, found a masked one in row 2"),
         ((X, [1.0, np.nan, 0.0, 1.0]), r"a label in every row, found nan in row 1"),
         ((X, ["a", None, "b", "a"]), r"expected strings as labels, found None in row 1"),
         ((X, pd.Series([None, "a", "b", "a"])), r"expected strings as labels, found (None|nan) in row 0"),
