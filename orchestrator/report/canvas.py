@@ -110,10 +110,10 @@ def wrapped(name: str, width: int = 24) -> str:
     for piece in re.findall(r"\[?[^\[,_\- ]+[,_\- \]]*|.", name):
         for start in range(0, len(piece), width):
             part = piece[start : start + width]
-            if len(lines[-1]) + len(part.rstrip()) > width:
+            if len(lines[-1]) + len(part.rstrip(" ")) > width:
                 lines.append("")
             lines[-1] += part
-    return "\n".join(line.strip() for line in lines if line.strip())
+    return "\n".join(line.strip(" ") for line in lines if line.strip(" "))
 
 
 def spans_decades(values: Iterable[float], factor: float = 30.0) -> bool:

@@ -168,9 +168,9 @@ def time_ratios(findings: Findings, reference: str) -> str:
         Geometric mean over datasets, with a 95 % interval by Student's t on the logarithms; typical ratio:
         the Hodges–Lehmann estimate on the logarithms, with a distribution-free interval. A training that
         ran out of time took longer than it had: its dataset's ratio has one end only, everything is
-        evaluated with all ratios at their lower and at their upper ends, and ≤ or ≥ marks a bound; where both
-        arms ran out of time only a median can be told. p: exact two-sided Wilcoxon signed-rank test of the
-        logarithms, the larger of the two ends. Adjusted p: by Holm's method for the
+        evaluated with all ratios at their lower and at their upper ends, and ≤ or ≥ marks a bound; where
+        bounds go both ways only a median, or its two ends, can be told. p: exact two-sided Wilcoxon
+        signed-rank test of the logarithms, the larger of the two ends. Adjusted p: by Holm's method for the
         {int(frame["family"].iloc[0])} tests of the family, those of scores among them. Prediction times
         are described and not tested.
     """).format(reference=reference)
