@@ -38,7 +38,8 @@ log = logging.getLogger(__name__)
 _taking_turns = threading.RLock()
 
 _SHARED_MODULES = (builtins, math, np, np.linalg, np.random, os, random, sys, time, warnings)
-_LARGEST_ARRAY = 1 << 20  # bytes
+_LARGEST = 1 << 20
+"""Bytes of a container that is worth a copy in each batch."""
 
 
 class Containment:
@@ -56,7 +57,6 @@ class Containment:
         modules = [sys.modules.get(base.__module__) for base in classes]
         own = [*classes, *(module for module in modules if module is not None)]
         self._namespaces = [_Namespace(holder) for holder in dict.fromkeys([*_SHARED_MODULES, *own])]
-        _threads.limit()
         self._values = [(setting, setting.read()) for setting in _SETTINGS]
 
     def run(self, seed: int, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -64,13 +64,13 @@ class Containment:
 
         Context variables (numpy's error handling and print options, the decimal context) are undone too.
         """
-        _threads.limit()
         np.random.seed(seed)  # noqa: NPY002  # what estimators without a random state draw from
         random.seed(seed)
         try:
             return contextvars.copy_context().run(_with_own_decimals, function, *arguments)
         finally:
             self._restore()
+            _threads.limit()
 
     def _restore(self) -> None:
         changed = [namespace.name for namespace in self._namespaces if namespace.restore()]
@@ -85,11 +85,13 @@ class Containment:
 
 @contextmanager
 def contained(kind: type) -> Iterator[Containment]:
-    """Let the trainings of a batch run alone in this process, and leave its random states as they were.
+    """Let the trainings of a batch run alone in this process, with one thread for linear algebra.
+
+    Random states and numbers of threads are as they were afterwards.
 
     Threads of one worker take turns, for most of what a training may change belongs to the process.
     """
-    with _taking_turns:
+    with _taking_turns, _threads.limited():
         numpy_state, state = np.random.get_state(), random.getstate()  # noqa: NPY002
         try:
             yield Containment(kind)
@@ -121,7 +123,7 @@ class _Namespace:
             if type(value) in (list, dict, set, np.ndarray)
             and not name.startswith("__")
             and holder not in _SHARED_MODULES
-            and getattr(value, "nbytes", 0) <= _LARGEST_ARRAY
+            and value.__sizeof__() <= _LARGEST
         ]
 
     def restore(self) -> bool:
@@ -343,17 +345,36 @@ class _Threads:
         self._n_modules = -1
         self._libraries: list[Any] = []
 
-    def limit(self) -> None:
-        """Set all to one thread, those included that were loaded since the last call."""
+    def limit(self) -> list[tuple[Any, int]]:
+        """Set all to one thread, those included that were loaded since the last call.
+
+        Returns
+        -------
+        list of (library, int)
+            Those that had another number of threads.
+        """
         if len(sys.modules) != self._n_modules:  # looking for libraries takes a millisecond
             self._n_modules = len(sys.modules)
             self._libraries = ThreadpoolController().lib_controllers
-        for library in self._libraries:
-            if library.get_num_threads() != 1:
-                library.set_num_threads(1)
         numba = sys.modules.get("numba.np.ufunc.parallel")
-        if getattr(numba, "_is_initialized", False):  # asking would start its threads
-            numba.set_num_threads(1)  # type: ignore[union-attr]
+        started = (
+            [numba] if getattr(numba, "_is_initialized", False) else []
+        )  # asking would start its threads
+        before = [(library, library.get_num_threads()) for library in (*self._libraries, *started)]
+        changed = [(library, number) for library, number in before if number != 1]
+        for library, _ in changed:
+            library.set_num_threads(1)
+        return changed
+
+    @contextmanager
+    def limited(self) -> Iterator[None]:
+        """Hold all to one thread meanwhile."""
+        changed = self.limit()
+        try:
+            yield
+        finally:
+            for library, number in changed:
+                library.set_num_threads(number)
 
 
 _threads = _Threads()

@@ -152,7 +152,7 @@ def _plain_array(method: str, values: Any) -> NDArray[Any]:
 
 def _short(value: Any) -> str:
     """Describe a value of any class in a few words."""
-    if isinstance(value, (str, bool, numbers.Number)) or value is None:
+    if isinstance(value, (str, bytes, numbers.Number)) or value is None:
         text = repr(value)
         return text if len(text) <= 60 else f"{text[:59]}…"
     return f"an object of type {type(value).__name__}"

@@ -94,16 +94,34 @@ class PathTask:
         return self.containment.run(self.path.seed, function, *arguments)
 
 
-def train_path(task: PathTask) -> Iterator[Row]:
+def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Row]:
     """Train a path's candidates in order and yield the row of each.
 
     The arrays of a split are read-only, for other trainings use them too. A training that fails because it
     writes to them is done again, from the start, with copies of its own.
+
+    Parameters
+    ----------
+    task : PathTask
+    reopen : callable
+        Returns the split anew, after an estimator has found a way to write to it.
     """
-    intact = True
-    for row in _train_in_calls(task) if task.takes_whole_path else _train_each(task):
-        intact = intact and task.intact
-        yield row if intact else row | _damage()
+    if task.takes_whole_path:
+        rows = list(_train_in_calls(task))
+        if not task.intact:
+            rows = [row | _damage() for row in rows]
+            reopen()
+        yield from rows
+        return
+    fitted = None
+    for candidate in task.path.candidates:
+        row, fitted = _train(task, candidate, fitted)
+        if not task.intact:
+            row |= _damage()
+            task = replace(task, split=reopen())
+        yield row
+        if not task.arm.warm_starts or row["score"] is None:
+            fitted = None  # neither a failed training nor a diverged one is a start
 
 
 def try_training(task: PathTask) -> Exception | None:
@@ -116,15 +134,6 @@ def try_training(task: PathTask) -> Exception | None:
 
 
 # -- one training after the other ----------------------------------------------------------------
-
-
-def _train_each(task: PathTask) -> Iterator[Row]:
-    fitted = None
-    for candidate in task.path.candidates:
-        row, fitted = _train(task, candidate, fitted)
-        yield row
-        if not task.arm.warm_starts or row["score"] is None:
-            fitted = None  # neither a failed training nor a diverged one is a start
 
 
 def _train(task: PathTask, candidate: Candidate, fitted: Any) -> tuple[Row, Any]:
@@ -272,7 +281,7 @@ def _train_in_calls(task: PathTask) -> Iterator[Row]:
     """Train a path in one call, and what would start from a diverged training anew in another."""
     left = task.path
     while len(left):
-        rows = _train_whole(replace(task, path=left))
+        rows = _train_whole(task if left is task.path else replace(task, path=left))
         diverged = (index for index, row in enumerate(rows) if row["status"] == "diverged")
         trained = next(diverged, len(rows) - 1) + 1
         yield from rows[:trained]

@@ -90,22 +90,31 @@ def _quiet_what_rows_tell() -> None:
 def _run_path(
     order: WorkOrder, path: Path, split: Split, containment: Containment
 ) -> Iterator[dict[str, Any]]:
-    override = {}
+    override = {"kernel": PRECOMPUTED} if order.shared_gram else {}
     clock = Clock()
     if order.shared_gram:
-        gram = open_gram(order.source, order.protocol, path.outer, path.inner, order.gram_memory)
-        split, override = gram.split(gamma_of(order.arm, path.candidates[0])), {"kernel": PRECOMPUTED}
+        split = _open_gram(order, path)
     gram_seconds = clock.lap("gram")["gram_seconds"] / len(path) if order.shared_gram else 0.0
+
+    def reopen() -> Split:
+        open_split.cache_clear()
+        forget_gram()
+        if order.shared_gram:
+            return _open_gram(order, path)
+        return open_split(order.source, order.protocol, path.outer, path.inner)
+
     task = PathTask(order.arm, order.protocol, path, split, containment, override)
-    for index, row in enumerate(train_path(task)):
+    for index, row in enumerate(train_path(task, reopen)):
         yield (
             _axes(order.arm, path, index)
             | row
             | {"shared_gram": order.shared_gram, "gram_seconds": gram_seconds}
         )
-    if not task.intact:
-        open_split.cache_clear()
-        forget_gram()
+
+
+def _open_gram(order: WorkOrder, path: Path) -> Split:
+    gram = open_gram(order.source, order.protocol, path.outer, path.inner, order.gram_memory)
+    return gram.split(gamma_of(order.arm, path.candidates[0]))
 
 
 def lost_records(order: WorkOrder, message: str) -> Records:
@@ -174,13 +183,15 @@ def _compile(order: WorkOrder, path: Path, split: Split) -> float:
     _compiled.add(signature)
     started = time.perf_counter()
     rows = _few_of_each_class(split.y_train)
-    few = Split(split.X_train[rows], split.y_train[rows], split.X_test[:2], split.y_test[:2]).read_only()
-    override = {}
-    if order.shared_gram:
-        few, override = SplitGram(few).split(1.0), {"kernel": PRECOMPUTED}
+
+    def few() -> Split:
+        some = Split(split.X_train[rows], split.y_train[rows], split.X_test[:2], split.y_test[:2]).read_only()
+        return SplitGram(some).split(1.0) if order.shared_gram else some
+
+    override = {"kernel": PRECOMPUTED} if order.shared_gram else {}
     with warnings.catch_warnings(action="ignore"):  # so few rows are a strange dataset
         containment = Containment(estimator_class(arm.target)[0])
-        deque(train_path(PathTask(arm, order.protocol, path, few, containment, override)), maxlen=0)
+        deque(train_path(PathTask(arm, order.protocol, path, few(), containment, override), few), maxlen=0)
     return time.perf_counter() - started
 
 

@@ -1,9 +1,13 @@
 """Classifiers that misbehave on purpose, and the orders a worker gets to train them."""
 
+import ctypes
 import time
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from orchestrator.arms import build_arms
 from orchestrator.scheduling import Batch
@@ -173,6 +177,106 @@ class Seeded(Constant):
     def fit(self, X, y):
         self.objective_ = self.random_state
         return super().fit(X, y)
+
+
+class Fussy(Constant):
+    """Cannot be made with some values of C."""
+
+    def __init__(self, C=1.0, gamma=1.0):
+        if C * gamma == 8:
+            raise ValueError("these two do not go together")
+        super().__init__(C, gamma)
+
+
+class Unpublished(WholePath):
+    """Trains whole paths, and does not say how long each training took."""
+
+    def fit_path(self, X, y, Cs):
+        super().fit_path(X, y, Cs)
+        self.fit_seconds_ = self.fit_seconds_[:1]
+        return self
+
+
+class OddPath(WholePath):
+    """Trains whole paths; its second answer is none, and its third training failed by itself."""
+
+    def predict_path(self, X):
+        first, _, third = super().predict_path(X)
+        return [first, first[:, None], third]
+
+
+class ScalesInPlace(ClassifierMixin, BaseEstimator):
+    """Scales what it is given in place, when fitted and whenever it is asked."""
+
+    def __init__(self, C=1.0):
+        self.C = C
+
+    def fit(self, X, y):
+        self.scaler_ = StandardScaler(copy=False)
+        X -= X.mean(axis=0)
+        self.model_ = LogisticRegression(C=self.C).fit(self.scaler_.fit_transform(X), y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict(self, X):
+        X -= 1.0
+        return self.model_.predict(X)
+
+    def predict_proba(self, X):
+        X -= 1.0
+        return self.model_.predict_proba(X)
+
+
+class ScalesItsOwn(ScalesInPlace):
+    """Scales copies."""
+
+    def fit(self, X, y):
+        return super().fit(X.copy(), y)
+
+    def predict(self, X):
+        return super().predict(X.copy())
+
+    def predict_proba(self, X):
+        return super().predict_proba(X.copy())
+
+
+class ScalesStoredValues(Constant):
+    """Scales the stored values of a sparse matrix in place, and replaces its parts."""
+
+    def fit(self, X, y):
+        X.data = X.data.copy()
+        X.data /= 2
+        X.indices[...] = 0
+        self.objective_ = float(X.sum())
+        return self.fit_labels(y)
+
+    def fit_labels(self, y):
+        self.classes_, counts = np.unique(y, return_counts=True)
+        self.answer_ = self.classes_[counts.argmax()]
+        return self
+
+    def predict(self, X):
+        return np.full(X.shape[0], self.answer_)
+
+
+class SpoilsGram(SVC):
+    """Halves kernel values in place after it is fitted."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        if self.kernel == "precomputed":
+            X *= 0.5
+        return self
+
+
+class SpoilsGramForGood(SVC):
+    """Halves kernel values in place, through a pointer, after it is fitted."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        if self.kernel == "precomputed" and len(X) > 25:
+            ctypes.memset(X.ctypes.data, 0, X.nbytes // 2)
+        return self
 
 
 class Range(Constant):

@@ -2,7 +2,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.datasets import load_iris
+from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import balanced_accuracy_score, f1_score
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC
@@ -159,6 +161,107 @@ def test_a_scorer_that_the_estimator_cannot_serve_is_a_failure_with_a_reason(tmp
     row, _ = train("Constant", tmp_path, metric="roc_auc")
     assert row["status"] == "error"
     assert "decision_function" in row["message"] or "multi_class" in row["message"]
+
+
+# -- data that trainings share -------------------------------------------------------------------
+
+
+FOLDS_OF_ALL = tuple((outer, inner) for outer in range(2) for inner in (0, 1, -1))
+
+
+def numbers_of(rows):
+    return [(row["status"], row["n_correct"], row["score"], row.get("score_roc_auc_ovr")) for row in rows]
+
+
+@pytest.mark.parametrize("dataset", ["iris", "wine"])
+def test_ridge_that_writes_into_its_data_finds_what_it_finds_on_copies(dataset, tmp_path):
+    spec = DatasetSpec(dataset, f"sklearn.datasets.load_{dataset}", {"return_X_y": True})
+    choices = {"dataset": spec, "folds": FOLDS_OF_ALL, "outer": 2, "inner": 2, "scaling": "none"}
+    target = "tests.orchestrator.test_worker.Ridge"
+    copying, writing, again = (
+        rows_of(order_for(target, tmp_path, C=(0.1, 1, 10, 100), params={"copy_X": copy_X}, **choices))
+        for copy_X in (True, False, False)
+    )
+    assert numbers_of(writing) == numbers_of(copying) == numbers_of(again)
+    assert {row["status"] for row in writing} == {"ok"}
+
+
+class Ridge(RidgeClassifier):
+    """Takes its penalty under the name of a path's parameter."""
+
+    def __init__(self, C=1.0, copy_X=True):
+        super().__init__(alpha=C, copy_X=copy_X)
+        self.C = C
+
+
+@pytest.mark.parametrize("scaling", ["none", "train"])
+def test_a_training_that_writes_gets_copies_at_every_answer(scaling, tmp_path):
+    choices = {"C": (0.1, 1, 10), "folds": FOLDS_OF_ALL, "outer": 2, "inner": 2, "scaling": scaling}
+    choices["also"] = ("roc_auc_ovr", "f1_macro")
+    in_place, copying = (train(name, tmp_path, **choices) for name in ("ScalesInPlace", "ScalesItsOwn"))
+    assert numbers_of(in_place) == numbers_of(copying)
+    assert {row["status"] for row in in_place} == {"ok"}
+
+
+def sparse_rows():
+    X = scipy.sparse.random(60, 12, 0.4, format="csr", random_state=0)
+    return X, np.arange(60) % 2
+
+
+@pytest.mark.parametrize("scaling", ["none", "train"])
+def test_parts_of_a_sparse_matrix_are_no_more_shared_than_the_matrix(scaling, tmp_path):
+    spec = DatasetSpec("sparse", f"{__name__}.sparse_rows")
+    choices = {"dataset": spec, "outer": 2, "inner": 2, "scaling": scaling}
+    rows = train("ScalesStoredValues", tmp_path, C=(1, 2, 3), **choices)
+    assert {row["status"] for row in rows} == {"ok"}
+    assert len({row["objective"] for row in rows}) == 1
+
+
+@pytest.mark.parametrize("name", ["SpoilsGram", "SpoilsGramForGood"])
+def test_kernel_values_that_are_written_to_harm_nobody_else(name, tmp_path):
+    choices = {"C": (1, 4, 16), "gamma": (0.5, 1), "folds": ((0, 0), (0, -1))}
+    healthy = shared(order_for("sklearn.svm.SVC", tmp_path, **choices))
+    before = numbers_of(rows_of(healthy))
+    spoilt = rows_of(shared(order_for(here(name), tmp_path, **choices)))
+    assert numbers_of(rows_of(healthy)) == before
+    if name == "SpoilsGram":
+        assert numbers_of(spoilt) == before
+    else:
+        assert {row["status"] for row in spoilt} == {"error"}
+        assert all("memory that it shares" in row["message"] for row in spoilt)
+
+
+def test_numbers_do_not_depend_on_what_was_trained_before(tmp_path):
+    order = order_for("tests.orchestrator.hostile.Guesses", tmp_path, C=(1, 2), folds=FOLDS_OF_ALL)
+    alone = [
+        row
+        for path in order.batch.paths
+        for row in rows_of(replace(order, batch=replace(order.batch, paths=(path,))))
+    ]
+    assert numbers_of(rows_of(order)) == numbers_of(alone)
+
+
+# -- what estimators publish and raise -----------------------------------------------------------
+
+
+def test_values_that_do_not_go_together_are_a_row(tmp_path):
+    rows = train("Fussy", tmp_path, C=(1, 2, 4), gamma=(1.0, 2.0))
+    failed = [(row["param_C"], row["param_gamma"]) for row in rows if row["status"] == "error"]
+    assert failed == [(4, 2.0)]
+    assert sum(row["status"] == "ok" for row in rows) == 5
+
+
+def test_one_odd_answer_of_a_path_costs_one_row(tmp_path):
+    rows = train("OddPath", tmp_path, C=(1, 2, 4))
+    assert [row["status"] for row in rows] == ["ok", "error", "diverged"]
+    assert "found an array of shape (30, 1)" not in rows[0]["message"]
+    assert "found an array of shape (24, 1)" in rows[1]["message"]
+
+
+def test_a_path_that_publishes_too_little_is_a_row_for_each_training(tmp_path):
+    rows = train("Unpublished", tmp_path, C=(1, 2, 4))
+    assert {row["status"] for row in rows} == {"error"}
+    assert {row["message"] for row in rows} == {"expected fit_seconds_ of shape (3,), found (1,)"}
 
 
 # -- compilation ---------------------------------------------------------------------------------
