@@ -87,9 +87,8 @@ class Containment:
 def contained(kind: type) -> Iterator[Containment]:
     """Let the trainings of a batch run alone in this process, with one thread for linear algebra.
 
-    Random states and numbers of threads are as they were afterwards.
-
-    Threads of one worker take turns, for most of what a training may change belongs to the process.
+    Threads of one worker take turns, for most of what a training may change belongs to the process. Random
+    states and numbers of threads are as they were afterwards.
     """
     with _taking_turns, _threads.limited():
         numpy_state, state = np.random.get_state(), random.getstate()  # noqa: NPY002
@@ -101,9 +100,7 @@ def contained(kind: type) -> Iterator[Containment]:
 
 
 def _with_own_decimals(function: Callable[..., Any], *arguments: Any) -> Any:
-    decimal.setcontext(
-        decimal.getcontext().copy()
-    )  # the context variable holds an object that can be changed
+    decimal.setcontext(decimal.getcontext().copy())  # else both contexts would hold the same object
     return function(*arguments)
 
 
