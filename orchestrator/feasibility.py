@@ -56,7 +56,7 @@ class _Dummy:
     def __init__(self, split: Split):
         self._model = DummyClassifier(strategy="prior").fit(split.y_train[:, None], split.y_train)
         self._rows = split.y_test[:, None]
-        self.classes = np.unique(split.y_train)
+        self.classes = split.classes
 
     def answer(self, method: str) -> NDArray[Any]:
         """Return what a method given by name answers."""

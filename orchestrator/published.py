@@ -45,12 +45,12 @@ def published_path_columns(fitted: Any, n: int) -> list[dict[str, Any]]:
     Its attributes are those of a fitted estimator, each with one value a training, and `sv_share_`.
     """
     sources = {
-        "n_iter": ("n_iter_", _total),
-        "n_kernel_evals": ("n_kernel_evals_", _total),
-        "n_sv": ("n_support_", _total),
-        "sv_share": ("sv_share_", _number),
-        "gap": ("duality_gap_", _number),
-        "objective": ("objective_", _number),
+        "n_iter": ("n_iter_", _count),
+        "n_kernel_evals": ("n_kernel_evals_", _count),
+        "n_sv": ("n_support_", _count),
+        "sv_share": ("sv_share_", _real),
+        "gap": ("duality_gap_", _real),
+        "objective": ("objective_", _real),
         "converged": ("converged_", _truth),
         "fit_status": ("fit_status_", _status),
     }
@@ -101,12 +101,26 @@ def _read(read: Callable[[], Any]) -> Any:
 
 
 def _total(value: Any) -> int | None:
-    total = None if value is None else _read(lambda: int(np.sum(value)))
-    return total if total is not None and abs(total) <= _LARGEST else None
+    return None if value is None else _read(lambda: _count(np.sum(value)))
 
 
 def _number(value: Any) -> float | None:
-    return None if value is None or np.iscomplexobj(value) else _read(lambda: float(np.sum(value)))
+    return None if value is None else _read(lambda: _real(np.sum(value)))
+
+
+def _count(value: Any) -> int | None:
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if abs(number) <= _LARGEST else None
+
+
+def _real(value: Any) -> float | None:
+    try:
+        return None if isinstance(value, (complex, np.complexfloating)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _truth(value: Any) -> bool | None:

@@ -47,11 +47,11 @@ def checked_labels(predicted: Any, classes: NDArray[Any], n: int) -> NDArray[Any
             f"expected one label for each of {n} rows from predict, found an array of shape {array.shape}"
         )
     labels = _comparable(array, classes)
-    positions = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    known = classes[positions] == labels
-    if not np.all(known):
+    nearest = classes[np.minimum(np.searchsorted(classes, labels), len(classes) - 1)]
+    known = nearest == labels
+    if not known.all():
         raise _not_a_class(labels[~known][0], classes)
-    return classes[positions]
+    return nearest
 
 
 def _comparable(array: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
@@ -141,6 +141,8 @@ def checked_score(metric: str, score: Any) -> float:
 
 def _plain_array(method: str, values: Any) -> NDArray[Any]:
     """Return an array-like as an array of no subclass, which might compare or index in ways of its own."""
+    if type(values) is np.ndarray:
+        return values
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ResponseError(f"expected an answer for every row from {method}, found a masked array")
     if scipy.sparse.issparse(values) or not (

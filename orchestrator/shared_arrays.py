@@ -52,9 +52,11 @@ def checksum(X: Any) -> tuple[Any, ...]:
     """
     if scipy.sparse.issparse(X):
         return tuple(checksum(getattr(X, name)) for name in _SPARSE_PARTS)
+    if X.nbytes < 8 * _BLOCK:
+        return (zlib.crc32(X.data),)
     content = np.ndarray(X.nbytes, np.uint8, buffer=X)
     words = content[: X.nbytes // (8 * _BLOCK) * 8 * _BLOCK].view(np.uint64).reshape(-1, _BLOCK)
-    sums = [words.sum(axis=axis, dtype=np.uint64).tobytes() for axis in (0, 1)] if len(words) else []
+    sums = [words.sum(axis=axis, dtype=np.uint64).tobytes() for axis in (0, 1)]
     return (*sums, zlib.crc32(content[words.nbytes :].data))
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ class DataNotHere(LookupError):
     """The host neither sees the client's prepared dataset nor holds a copy of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Split:
     """The scaled rows of one train/test split: `X` (n, d) dense or CSR, `y` (n,) the dataset's own labels."""
 
@@ -67,6 +67,16 @@ class Split:
     def private_copies(self) -> "Split":
         """Return the split in memory of a training's own, which it may write to."""
         return self._each(private_copy)
+
+    @cached_property
+    def classes(self) -> NDArray[Any]:
+        """The labels of the training rows, ascending."""
+        return np.unique(self.y_train)
+
+    @cached_property
+    def first_checksum(self) -> tuple[Any, ...]:
+        """The checksum of the split when it was first asked for."""
+        return self.checksum()
 
     def checksum(self) -> tuple[Any, ...]:
         """Return what differs once a value of the split does."""

@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from time import perf_counter, process_time
 from typing import Any
 
@@ -59,21 +58,12 @@ class PathTask:
     override: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._checksum  # noqa: B018  # of the split as it is now
-
-    @cached_property
-    def _checksum(self) -> tuple[Any, ...]:
-        return self.split.checksum()
+        self.split.first_checksum  # noqa: B018  # before anything is trained
 
     @property
     def intact(self) -> bool:
-        """Whether the split is as it was, or an estimator has found a way to write to it."""
-        return self.split.checksum() == self._checksum
-
-    @cached_property
-    def classes(self) -> NDArray[Any]:
-        """The labels of the training rows, ascending."""
-        return np.unique(self.split.y_train)
+        """Whether the split is as it was; if not, an estimator has found a way to write to it."""
+        return self.split.checksum() == self.split.first_checksum
 
     @property
     def takes_whole_path(self) -> bool:
@@ -185,11 +175,11 @@ def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> R
     """
 
     def ask(method: str) -> Any:
-        require_classes(estimator, task.classes)
+        require_classes(estimator, task.split.classes)
         return task.contained(lambda: getattr(estimator, method)(share(task.split.X_test)))
 
-    labels = checked_labels(predicted, task.classes, len(task.split.y_test))
-    responses = Responses(estimator, ask, labels, task.classes)
+    labels = checked_labels(predicted, task.split.classes, len(task.split.y_test))
+    responses = Responses(estimator, ask, labels, task.split.classes)
     return (
         _accuracy(task.split, labels)
         | _other_scores(responses, task.split, task.protocol)
@@ -332,7 +322,7 @@ def _evaluate_whole(task: PathTask, fitted: Any, predicted: Any, fit: Row, predi
     for part, labels, columns in zip(_shares(fitted, n), predicted, published, strict=True):
         row = each | {name: seconds * part for name, seconds in fit.items()} | columns
         try:
-            row |= _accuracy(split, checked_labels(labels, task.classes, len(split.y_test)))
+            row |= _accuracy(split, checked_labels(labels, task.split.classes, len(split.y_test)))
             row |= _verdict(row, task.protocol)
         except ResponseError as error:
             row |= _failure(error)
