@@ -21,7 +21,7 @@ from orchestrator.sources import DataSource, Split, open_split
 from orchestrator.study import Protocol
 
 MOST_ROWS = 20_000
-"""The largest dataset whose trainings share Gram matrices: of 1.3 GB for a refit on four fifths of it.
+"""The largest dataset whose trainings share Gram matrices; those of a split take less than 1.6 GB.
 
 Sharing rounds, so it may not depend on a worker's memory. That decides only what is kept (`SplitGram`).
 """
