@@ -169,5 +169,6 @@ def _file_buffer(size: int) -> NDArray[np.float32]:
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as file:
-        os.posix_fallocate(file.fileno(), 0, max(1, 4 * size))  # room is short now, or never
-        return np.asarray(np.memmap(file, dtype=np.float32, mode="r+", shape=(size,)))
+        if hasattr(os, "posix_fallocate"):  # not on macOS
+            os.posix_fallocate(file.fileno(), 0, max(1, 4 * size))  # room is short now, or never
+        return np.asarray(np.memmap(file, dtype=np.float32, mode="w+", shape=(size,)))
