@@ -61,9 +61,10 @@ class Candidate:
         """Return the value of a parameter, or another if the candidate does not have it."""
         return next((value for known, value in self.params if known == name), default)
 
-    def without(self, name: str) -> "Candidate":
-        """Return the candidate with one parameter left out."""
-        return Candidate(tuple(pair for pair in self.params if pair[0] != name))
+    @cached_property
+    def off_path(self) -> "Candidate":
+        """The candidate without the parameter of paths: what the trainings of a path have in common."""
+        return Candidate(tuple(pair for pair in self.params if pair[0] != PATH_PARAM))
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={cell(value)}" for name, value in self.params)
@@ -377,14 +378,14 @@ class Identity:
         groups: dict[Candidate, list[Candidate]] = {}
         for candidate in candidates:
             ordered = is_number(candidate.value(PATH_PARAM, 0))
-            groups.setdefault(candidate.without(PATH_PARAM) if ordered else candidate, []).append(candidate)
+            groups.setdefault(candidate.off_path if ordered else candidate, []).append(candidate)
         return [self._path(outer, inner, sorted(group, key=_path_position)) for group in groups.values()]
 
     def _path(self, outer: int, inner: int, candidates: list[Candidate]) -> Path:
         # A warm-started training depends on those before it: keyed together, a path is one unit of resume.
         company = ";".join(candidate.text for candidate in candidates) if self.arm.warm_starts else ""
         keys = tuple(self._key(f"{outer}|{inner}|{candidate.text}|{company}") for candidate in candidates)
-        seed = self._seed(outer, inner, candidates[0].without(PATH_PARAM))
+        seed = self._seed(outer, inner, candidates[0].off_path)
         return Path(
             self.dataset, self.arm.name, outer, inner, tuple(candidates), keys, seed, self.arm.warm_starts
         )

@@ -287,6 +287,7 @@ SOLVERS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", SOLVERS)
 def test_what_a_file_says_is_trained_stored_and_reported(tmp_path, name):
     solver, n_candidates = SOLVERS[name]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.sources_of_class import class_identity, source_packages
+from orchestrator.sources_of_class import _sources, class_identity, source_packages
 
 SOLVERS = Path(importlib.util.find_spec("solvers").origin).parent
 CLASSES = ["MNSVC", "SphereSVC", "BallSVC", "CoreSVC", "SMOSVC", "NewtonSVC"]
@@ -78,6 +78,17 @@ def test_an_edited_or_a_new_solver_leaves_the_others_alone(solvers_copy):
     )
     assert changed_by("__init__.py", "import numpy\nnumpy.seterr(all='raise')\n") == set(CLASSES)
     assert identities() == before
+
+
+def test_nothing_that_an_import_loads_is_missing(solvers_copy, monkeypatch):
+    (solvers_copy / "__init__.py").write_text("")  # now a module loads what it imports itself, and no more
+    importlib.invalidate_caches()
+    for module, name in (("cvm", "CoreSVC"), ("smo", "SMOSVC"), ("newton", "NewtonSVC")):
+        for loaded in [loaded for loaded in sys.modules if loaded.partition(".")[0] == "solvers_copy"]:
+            monkeypatch.delitem(sys.modules, loaded)
+        kind = getattr(importlib.import_module(f"solvers_copy.{module}"), name)
+        loaded = {loaded for loaded in sys.modules if loaded.startswith("solvers_copy.")}
+        assert loaded == {module for module, _ in _sources(kind).pieces}
 
 
 def test_scikit_learn_s_classes_are_their_version():
