@@ -340,7 +340,9 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         else:
             self.dual_coef_ = pairwise_coefficients(n_classes, class_of_support, machines)
             self.intercept_ = np.concatenate([s.bias for s in solutions]) * (-1.0 if n_classes == 2 else 1.0)
-        self.support_vectors_ = X[:0] if self.kernel == "precomputed" else X[self.support_]
+        # Not X[:0], which is a view and would keep the whole Gram matrix in memory.
+        is_gram = self.kernel == "precomputed"
+        self.support_vectors_ = np.empty((0, X.shape[1]), X.dtype) if is_gram else X[self.support_]
         self.n_iter_ = sum(s.n_iter for s in solutions)
         self.n_kernel_evals_ = sum(s.n_kernel_evals for s in solutions)
         self.objective_ = float(sum(s.objective for s in solutions))

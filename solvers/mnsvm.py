@@ -27,7 +27,7 @@ from solvers.kernels import GRAM, kernel_block
 from solvers.minimal_norm_block import Rules
 from solvers.minimal_norm_path import Course, path_by_machines, path_from_gram
 from solvers.pairs import PAIRS, choose_partner, lowest_support
-from solvers.path_input import check_ascending, check_path_input, sort_trusted_labels
+from solvers.path_input import check_ascending, check_path_input, detached, sort_trusted_labels
 from solvers.stopping import RULES, violation_threshold
 from solvers.weights import move_weight
 
@@ -212,26 +212,27 @@ class MNSVC(GeometricSVC):
         solvers.fitted_path.FittedPath
         """
         started = time.perf_counter()
-        self._validate_params()
+        model = detached(self)
+        model._validate_params()
         Cs = check_ascending(Cs)
-        X, y = check_path_input(self, X, y)
+        X, y = check_path_input(model, X, y)
         classes, rows, class_start = sort_trusted_labels(y)
-        kernel, source = self._resolve_kernel(X)
+        kernel, source = model._resolve_kernel(X)
         course = Course(
             Cs=Cs,
-            at_once=self.multiclass == "all_at_once" and classes.size > 2,
-            bias=0.0 if self.bias == "none" else 1.0,
-            tol=self.tol,
-            rules=self._rules(),
-            seed=random_seed(self.random_state),
+            at_once=model.multiclass == "all_at_once" and classes.size > 2,
+            bias=0.0 if model.bias == "none" else 1.0,
+            tol=model.tol,
+            rules=model._rules(),
+            seed=random_seed(model.random_state),
         )
-        memory = 1e6 * self.cache_size
+        memory = 1e6 * model.cache_size
         if kernel.kind == GRAM or 8.0 * rows.size**2 <= memory:
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
             solution = path_from_gram(K, classes, rows, class_start, course)
         else:
             solution = path_by_machines(
-                source, kernel, classes, rows, class_start, course, memory, self._solve
+                source, kernel, classes, rows, class_start, course, memory, model._solve
             )
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
         status = solution.outcomes.max(axis=1)

@@ -12,7 +12,7 @@ from solvers.kernels import GRAM, kernel_block
 from solvers.newton_gram import MAX_STEPS, fit_path
 from solvers.newton_machine import FEATURE_ROWS, solve_machine
 from solvers.newton_path import path_by_machines
-from solvers.path_input import check_ascending, check_path_input, sort_trusted_labels
+from solvers.path_input import check_ascending, check_path_input, detached, sort_trusted_labels
 
 STOPPED_BY = {1: "max_iter", 2: "max_seconds", 3: "stalled"}
 # With at most this many features the kernel's rank is small enough to do without a Gram matrix.
@@ -207,23 +207,24 @@ class NewtonSVC(KernelSVC):
         solvers.fitted_path.FittedPath
         """
         started = time.perf_counter()
-        self._validate_params()
+        model = detached(self)
+        model._validate_params()
         Cs = check_ascending(Cs)
-        X, y = check_path_input(self, X, y)
+        X, y = check_path_input(model, X, y)
         classes, rows, class_start = sort_trusted_labels(y)
-        kernel, source = self._resolve_kernel(X)
-        bias = 0.0 if self.bias == "none" else 1.0
-        at_once = self.multiclass == "all_at_once" and classes.size > 2
+        kernel, source = model._resolve_kernel(X)
+        bias = 0.0 if model.bias == "none" else 1.0
+        at_once = model.multiclass == "all_at_once" and classes.size > 2
         training_set = (classes, rows, class_start, Cs)
-        fits = 8.0 * rows.size**2 <= 1e6 * self.cache_size
-        if kernel.kind == GRAM or (fits and self.prefers_gram(*X.shape)):
-            limits = self._limits()
+        fits = 8.0 * rows.size**2 <= 1e6 * model.cache_size
+        if kernel.kind == GRAM or (fits and model.prefers_gram(*X.shape)):
+            limits = model._limits()
             del limits["memory"]
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
             solution = fit_path(K, *training_set, at_once=at_once, bias=bias, **limits)
         else:
-            solution = path_by_machines(source, kernel, *training_set, at_once, bias, **self._limits())
+            solution = path_by_machines(source, kernel, *training_set, at_once, bias, **model._limits())
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
-        converged = solution.gaps.max(axis=1) <= self.tol
+        converged = solution.gaps.max(axis=1) <= model.tol
         methods = [method_names(bits) for bits in np.bitwise_or.reduce(solution.outcomes, axis=1)]
         return FittedPath(self, solution, converged, methods, kernel, X)

@@ -1,9 +1,22 @@
 """What `fit_path` is called with."""
 
+from copy import copy, deepcopy
+
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from solvers.base import sort_by_class
+
+
+def detached(estimator):
+    """Return a copy that may be changed while a path is trained: the estimator stays as it is.
+
+    Parameters are shared, but for a random generator, which would advance.
+    """
+    model = copy(estimator)
+    if isinstance(getattr(model, "random_state", None), np.random.RandomState):
+        model.random_state = deepcopy(model.random_state)
+    return model
 
 
 def check_path_input(estimator, X, y):
