@@ -77,7 +77,7 @@ class GeometricSVC(KernelSVC):
         epsilon = self.tol
         if epsilon == "auto":
             epsilon = default_tolerance(rule, hull.diagonal[0], problem.C[0])
-        max_iter = self._iteration_limit()
+        max_iter = problem.max_iter
         for _ in range(REFRESHES):
             status, hull = self._descend(hull, float(epsilon), max_iter, cache_bytes, problem.deadline)
             if hull.counts[ITERATIONS] < STEPS_WITHOUT_DRIFT:

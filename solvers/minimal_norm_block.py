@@ -13,7 +13,7 @@ from numba import njit
 from solvers.block_path import change_ridge, refresh
 from solvers.draws import draw_tracked, random_below, scan_tracked
 from solvers.hull import CONVERGED, LIMIT, NOT_POSITIVE, STALLED
-from solvers.pair_steps import INDEX_BITS, LARGEST, VALUE_BITS, float_bits, ordered_key
+from solvers.pair_steps import LARGEST, float_bits, index_bits, ordered_key
 from solvers.pairs import IMDM, MDM
 from solvers.stopping import violation_threshold
 
@@ -74,6 +74,7 @@ class Rules(NamedTuple):
 def best_partner(pair, exponent, g, alpha, h_v, diagonal, v):
     """Return u with α_u > 0 and g_u > g_v by the rule of `solvers.pairs.choose_partner`, or −1."""
     g_v, diagonal_v = g[v], diagonal[v]
+    bits = index_bits(g.size)
     best = np.int64(0)
     if pair == IMDM:
         for i in range(g.size):
@@ -81,30 +82,31 @@ def best_partner(pair, exponent, g, alpha, h_v, diagonal, v):
             square_distance = max(diagonal_v + diagonal[i] - 2.0 * h_v[i], TINY)
             beta = min(ahead / square_distance, alpha[i])
             gain = beta * (2.0 * ahead - beta * square_distance)
-            best = max(best, (float_bits(gain) & VALUE_BITS) | np.int64(i))
+            best = max(best, (float_bits(gain) & ~bits) | np.int64(i))
     elif pair == MDM:
         for i in range(g.size):
             gain = max(g[i] - g_v, 0.0) if alpha[i] > 0.0 else 0.0
-            best = max(best, (float_bits(gain) & VALUE_BITS) | np.int64(i))
+            best = max(best, (float_bits(gain) & ~bits) | np.int64(i))
     else:
         for i in range(g.size):
             square_distance = max(diagonal_v + diagonal[i] - 2.0 * h_v[i], TINY)
             gain = max(g[i] - g_v, 0.0) / square_distance ** (0.5 * exponent)
             gain = gain if alpha[i] > 0.0 else 0.0
-            best = max(best, (float_bits(gain) & VALUE_BITS) | np.int64(i))
-    return best & INDEX_BITS if best > INDEX_BITS else np.int64(-1)
+            best = max(best, (float_bits(gain) & ~bits) | np.int64(i))
+    return best & bits if best > bits else np.int64(-1)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def shift(g, alpha, h_v, h_u, beta):
     """``g += beta (h_v - h_u)``; return the support vector with the smallest g: the next to be tuned."""
+    bits = index_bits(g.size)
     lowest = LARGEST
     for i in range(g.size):
         x = g[i] + beta * (np.float64(h_v[i]) - np.float64(h_u[i]))
         g[i] = x
-        key = ordered_key(x, np.int64(i))
+        key = ordered_key(x, np.int64(i), ~bits)
         lowest = min(lowest, key if alpha[i] > 0.0 else LARGEST)
-    return lowest & INDEX_BITS
+    return lowest & bits
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -12,13 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from solvers.base import Problem, mix
+from solvers.base import Problem
 from solvers.block_path import step_cost
 from solvers.hull import writeable
 from solvers.kernels import kernel_block
 from solvers.minimal_norm_block import Outcomes, Rules, minimal_norm_path, new_outcomes
 from solvers.path_blocks import cut_block, groups_of, is_sorted, store_block
 from solvers.path_result import PathSolution
+from solvers.seeds import machine_seeds
 from solvers.stopping import default_tolerance
 
 
@@ -166,7 +167,7 @@ def _allocate(class_start, course):
 
 
 def _seeds(course, n_machines):
-    return np.array([mix(course.seed + k) for k in range(n_machines)], dtype=np.uint64)
+    return machine_seeds(course.seed, n_machines)
 
 
 def _solve_gram(K, rows, class_start, groups, course, seeds, weights, outcomes):

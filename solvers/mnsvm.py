@@ -5,7 +5,6 @@ import time
 import numpy as np
 from numba import njit
 
-from solvers.base import random_seed
 from solvers.cache import row
 from solvers.draws import find_violator
 from solvers.fitted_path import FittedPath
@@ -28,6 +27,7 @@ from solvers.minimal_norm_block import Rules
 from solvers.minimal_norm_path import Course, path_by_machines, path_from_gram
 from solvers.pairs import PAIRS, choose_partner, lowest_support
 from solvers.path_input import check_ascending, check_path_input, detached, sort_trusted_labels
+from solvers.seeds import random_seed
 from solvers.stopping import RULES, violation_threshold
 from solvers.weights import move_weight
 
