@@ -3,8 +3,15 @@
 import time
 
 import numpy as np
+from numba import njit
 
 NO_LIMIT = int(np.iinfo(np.int64).max)
+
+
+@njit(nogil=True, cache=True)
+def share_of(left, n):
+    """Return an equal share of what is left for n, rounded up."""
+    return left // n + (left % n > 0)
 
 
 class Budget:
@@ -32,7 +39,7 @@ class Budget:
         now = time.monotonic()
         max_iter = self._iterations
         if max_iter != NO_LIMIT:
-            max_iter = -(-max_iter // self._machines)
+            max_iter = share_of(max_iter, self._machines)
         return max_iter, now + (self._end - now) / self._machines
 
     def spend(self, n_iter):

@@ -15,7 +15,7 @@ from solvers.draws import draw_tracked, random_below, scan_tracked
 from solvers.hull import CONVERGED, LIMIT, NOT_POSITIVE, STALLED
 from solvers.pair_steps import LARGEST, float_bits, index_bits, ordered_key
 from solvers.pairs import IMDM, MDM
-from solvers.stopping import violation_threshold
+from solvers.stopping import NOISE_ROUNDINGS, violation_threshold
 
 FIRST_EPSILON = 0.5  # of the multi-scale approximation (Algorithm 5)
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
@@ -67,7 +67,6 @@ class Rules(NamedTuple):
     exponent: float
     eta: float
     average_bias: bool
-    max_iter: int
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -261,7 +260,7 @@ def block_biases(class_start, alpha, g, norm2, average, biases):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def minimal_norm_path(
-    H, class_start, Cs, epsilons, bias, rules, state, weights, norm2s, gaps, steps, statuses, biases
+    H, class_start, Cs, epsilons, bias, rules, limits, state, weights, norm2s, gaps, steps, statuses, biases
 ):
     """Solve one block for every C, the first from a random sample, each other from the solution before it.
 
@@ -272,6 +271,8 @@ def minimal_norm_path(
     Cs, epsilons : arrays (n_C,)
     bias : {0.0, 1.0}
         What was added to the kernel.
+    limits : int64 array (n_C,)
+        Of the steps for each C.
     weights : array (n_C, m)
         Receives the weights of margin 1, ``α / ||c||²``.
     norm2s, gaps, steps, statuses, biases : arrays (n_C,) or (n_C, classes)
@@ -293,7 +294,7 @@ def minimal_norm_path(
         epsilon = epsilons[k]
         steps[k] = 0
         for _ in range(REFRESHES):
-            left = rules.max_iter - steps[k]
+            left = limits[k] - steps[k]
             norm2, taken, statuses[k] = descend_shrunk(
                 H, diagonal, ridge, class_start, alpha, g, norm2, epsilon, rules, left, state
             )
@@ -306,6 +307,10 @@ def minimal_norm_path(
             if statuses[k] != CONVERGED and statuses[k] != STALLED:
                 break
         norm2 = np.dot(alpha, g)
+        if statuses[k] == NOT_POSITIVE:  # or is that rounding?
+            norm2 = refresh(H, ridge, alpha, g)
+            if norm2 >= -NOISE_ROUNDINGS * np.finfo(H.dtype).eps * np.max(np.abs(diagonal)):
+                statuses[k] = STALLED
         norm2s[k] = norm2
         share = min(max(np.min(g), 0.0), norm2) / norm2 if norm2 > 0.0 else 0.0
         gaps[k] = 1.0 - share * share

@@ -22,7 +22,8 @@ from solvers.hull import (
     WORK,
     interruption,
 )
-from solvers.kernels import GRAM, kernel_block
+from solvers.kernels import GRAM, kernel_block, kernel_diagonal
+from solvers.limits import NO_LIMIT
 from solvers.minimal_norm_block import Rules
 from solvers.minimal_norm_path import Course, path_by_machines, path_from_gram
 from solvers.pairs import PAIRS, choose_partner, lowest_support
@@ -119,7 +120,8 @@ class MNSVC(GeometricSVC):
     eta : float, default=1.0
         Over-relaxation, 1 ≤ η < 2 (5.3).
     stopping : {"mn", "adjmn", "meb"}, default="mn"
-        Stopping rule.
+        Stopping rule. Those of the ball, "adjmn" and "meb", need the same k(x, x) and the same C for all
+        samples.
     bias : {"theoretic", "average", "none"}, default="theoretic"
         Bias Σ α_i y_i (2.98), the mean of the optimality conditions (5.24), or a machine without one (chapter
         6).
@@ -128,7 +130,7 @@ class MNSVC(GeometricSVC):
     cache_size : float, default=200
         Megabytes for kernel rows.
     max_iter : int, default=-1
-        Limit of the iterations of a machine; −1 for none.
+        Limit of the iterations of a whole `fit`; −1 for none.
     max_seconds : float, optional
         Limit of the wall time of `fit`.
     warm_start : bool, default=False
@@ -190,13 +192,26 @@ class MNSVC(GeometricSVC):
         self.probability = probability
         self.random_state = random_state
 
+    def _check_diagonal(self, X, kernel, rows, C):
+        if self.stopping == "mn":
+            return
+        of_kernel = np.ones(1) if kernel.has_constant_diagonal else kernel_diagonal(X, kernel)[rows]
+        for what, values in (("k(x, x)", of_kernel), ("C", C)):
+            if not np.allclose(values, values[0], rtol=1e-6, atol=0.0):
+                raise ValueError(
+                    f"stopping={self.stopping!r} measures by a ball on which all samples lie, and needs the "
+                    f"same {what} for all of them; it lies between {values.min():g} and {values.max():g}: "
+                    "use stopping='mn'"
+                )
+
     def fit_path(self, X, y, Cs):
         """Train for every C of an ascending path, each from the solution before it.
 
         The same algorithm as `fit` with ``warm_start=True`` and one C after the other, hence within `tol` of
         the same machines, in a fraction of the time: kernel values are read from one Gram matrix, or one of
-        each machine, wherever that fits into `cache_size`. The estimator itself is not fitted; `max_seconds`
-        and `probability` are not heeded. Values of a precomputed Gram matrix are not checked for NaN.
+        each machine, wherever that fits into `cache_size`. The estimator itself is left as it is. `max_iter`
+        bounds the training for each C; `max_seconds` must be None; `probability` is not heeded. Values of a
+        precomputed Gram matrix are not checked for NaN.
 
         Parameters
         ----------
@@ -218,12 +233,14 @@ class MNSVC(GeometricSVC):
         X, y = check_path_input(model, X, y)
         classes, rows, class_start = sort_trusted_labels(y)
         kernel, source = model._resolve_kernel(X)
+        model._check_diagonal(source, kernel, rows, np.ones(1))
         course = Course(
             Cs=Cs,
             at_once=model.multiclass == "all_at_once" and classes.size > 2,
             bias=0.0 if model.bias == "none" else 1.0,
             tol=model.tol,
             rules=model._rules(),
+            max_iter=NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
             seed=random_seed(model.random_state),
         )
         memory = 1e6 * model.cache_size
@@ -236,7 +253,7 @@ class MNSVC(GeometricSVC):
             )
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
         status = solution.outcomes.max(axis=1)
-        return FittedPath(self, solution, status == CONVERGED, status.tolist(), kernel, X)
+        return FittedPath(self, solution, status == CONVERGED, status, kernel, X)
 
     def _rules(self):
         return Rules(
@@ -248,7 +265,6 @@ class MNSVC(GeometricSVC):
             exponent=float(self.pair_exponent),
             eta=float(self.eta),
             average_bias=self.bias == "average",
-            max_iter=self._iteration_limit(),
         )
 
     def _advance(self, hull, epsilon, max_iter, budget):

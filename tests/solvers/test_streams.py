@@ -60,16 +60,6 @@ def test_folds_of_the_calibration_draw_from_streams_of_their_own(monkeypatch):
     assert len(set(seeds)) == 3 * 6
 
 
-def test_one_machine_of_seed_s_is_not_another_of_the_next_seed():
-    """Machine 1 of seed 0 and machine 0 of seed 1, on the same samples, take different courses."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 3))
-    copies = np.vstack([X, X])  # classes 0 and 1 of the first machine are classes 0 and 2 of the second
-    y = np.concatenate([np.arange(60) % 2, 2 * (np.arange(60) % 2)])
-    shared = [MNSVC(gamma=0.5, random_state=s).fit(copies, y).n_iter_ for s in range(4)]
-    assert len(set(shared)) > 1
-
-
 def test_a_negative_seed_is_refused_in_a_sentence():
     with pytest.raises(ValueError, match=r"random_state must be a whole number ≥ 0, .*; got -1"):
         MNSVC(random_state=-1).fit(*load_iris(return_X_y=True))
