@@ -20,9 +20,9 @@ from solvers.pair_steps import (
     ordered_key,
 )
 
-OPTIMAL, PAUSED, ROW_MISSING, STALLED = range(4)
+OPTIMAL, PAUSED, ROW_MISSING, NO_STEP, UNBOUNDED = range(5)
 # A gradient of this size says that an indefinite kernel has left the L2 problem without a minimum.
-UNBOUNDED = 1e100
+LARGEST_GRADIENT = 1e100
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -83,31 +83,35 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diag, ridge, tol, max_steps
     steps : int
     wanted : int
         The sample whose row is missing, or -1.
+    gain : float
+        What the steps have taken off the objective.
     """
     n = F.size
     can_grow = beta < high
     can_shrink = beta > low
+    gain = 0.0
     for step in range(max_steps):
         i, worst = lowest_and_highest(F, can_grow, can_shrink)
         if i < 0 or worst < 0 or F[worst] - F[i] <= tol:
-            return OPTIMAL, step, -1
-        if not F[worst] - F[i] < UNBOUNDED:
-            return STALLED, step, -1
+            return OPTIMAL, step, -1, gain
+        if not F[worst] - F[i] < LARGEST_GRADIENT:
+            return UNBOUNDED, step, -1, gain
         if slot[i] < 0:
-            return ROW_MISSING, step, i
+            return ROW_MISSING, step, i, gain
         clock[-1] += 1
         clock[slot[i]] = clock[-1]
         row_i = rows[slot[i]]
         j = second_order_choice(F, can_shrink, row_i, diag, F[i], diag[i])
         if j < 0:
-            return STALLED, step, -1
+            return NO_STEP, step, -1, gain
         if slot[j] < 0:
-            return ROW_MISSING, step, j
+            return ROW_MISSING, step, j, gain
         clock[slot[j]] = clock[-1]
         row_j = rows[slot[j]]
         distance2 = max(diag[i] + diag[j] - 2.0 * row_i[j], SMALLEST_DISTANCE2)
         room_i, room_j = high[i] - beta[i], beta[j] - low[j]
         delta = min((F[j] - F[i]) / distance2, room_i, room_j)
+        gain += delta * (F[j] - F[i] - 0.5 * delta * distance2)
         beta[i] = high[i] if delta == room_i else beta[i] + delta
         beta[j] = low[j] if delta == room_j else beta[j] - delta
         can_grow[i], can_shrink[i] = beta[i] < high[i], beta[i] > low[i]
@@ -116,4 +120,4 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diag, ridge, tol, max_steps
             F[t] += delta * (row_i[t] - row_j[t])
         F[i] += delta * ridge[i]
         F[j] -= delta * ridge[j]
-    return PAUSED, max_steps, -1
+    return PAUSED, max_steps, -1, gain

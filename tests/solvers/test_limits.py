@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -83,7 +83,9 @@ def endless():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("probability", [False, True])
-@pytest.mark.parametrize("model", [MNSVC(), BallSVC(tol=1e-9), SMOSVC(tol=1e-9), NewtonSVC(tol=1e-12)], ids=str)
+@pytest.mark.parametrize(
+    "model", [MNSVC(), BallSVC(tol=1e-9), SMOSVC(tol=1e-9), NewtonSVC(tol=1e-12)], ids=str
+)
 def test_max_seconds_bound_the_whole_fit(endless, model, probability):
     X, y = endless
     model = seeded(model, C=1e8, gamma=0.01, max_seconds=1.0, probability=probability)
@@ -173,7 +175,9 @@ def test_rules_of_the_ball_refuse_a_kernel_whose_diagonal_varies(iris, stopping)
     model = MNSVC(stopping=stopping, random_state=0)
     for kernel in ("linear", "poly", "sigmoid"):
         varying = clone(model).set_params(kernel=kernel)
-        with pytest.raises(ValueError, match=rf"stopping='{stopping}' .* same k\(x, x\) .* use stopping='mn'"):
+        with pytest.raises(
+            ValueError, match=rf"stopping='{stopping}' .* same k\(x, x\) .* use stopping='mn'"
+        ):
             varying.fit(X, y)
         with pytest.raises(ValueError, match=r"same k\(x, x\)"):
             varying.fit_path(X, y, CS)

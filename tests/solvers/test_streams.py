@@ -2,7 +2,6 @@
 
 import threading
 
-import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from threadpoolctl import ThreadpoolController, threadpool_limits
