@@ -261,10 +261,13 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
                 scores[block] = votes(decisions, n_classes)
         return scores
 
-    def _blocks(self, n):
-        """Cut n samples into blocks whose kernel values, decisions and couplings stay within `cache_size`."""
+    def _blocks(self, n, width=0):
+        """Cut n samples into blocks whose kernel values, decisions and couplings stay within `cache_size`.
+
+        So does a copy of the samples of a block, if their `width` is given.
+        """
         room = min(BLOCK_VALUES, self.cache_size * 1e6 / 16)
-        step = max(1, int(room // max(1, self.support_.size + 8 * (self.classes_.size - 2) ** 2)))
+        step = max(1, int(room // max(1, width + self.support_.size + 8 * (self.classes_.size - 2) ** 2)))
         return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
     def _decisions(self, X):

@@ -18,7 +18,7 @@ from solvers.hull import writeable
 from solvers.kernels import kernel_block
 from solvers.limits import NO_LIMIT, share_of
 from solvers.minimal_norm_block import Outcomes, Rules, minimal_norm_path, new_outcomes
-from solvers.path_blocks import cut_block, groups_of, is_sorted, store_block
+from solvers.path_blocks import cut_block, groups_of, is_sorted, require_block_memory, store_block
 from solvers.path_result import PathSolution
 from solvers.seeds import machine_seeds
 from solvers.stopping import default_tolerance
@@ -181,6 +181,7 @@ def _allocate(class_start, course):
 
 
 def _solve_gram(K, rows, class_start, groups, course, left, seeds, weights, outcomes):
+    require_block_memory(class_start, groups, K.itemsize)
     first = rows[class_start[groups[:, 0]]]
     k_ii = K[first, first].astype(np.float64)[:, None]
     epsilons = np.full((len(groups), course.Cs.size), 0.0 if course.tol == "auto" else course.tol)

@@ -12,7 +12,14 @@ from numba import njit
 from solvers.blas import one_blas_thread
 from solvers.block_path import block_path
 from solvers.hull import writeable
-from solvers.path_blocks import cut_block, groups_of, is_sorted, layer, store_block
+from solvers.path_blocks import (
+    cut_block,
+    groups_of,
+    is_sorted,
+    layer,
+    require_block_memory,
+    store_block,
+)
 from solvers.path_result import PathSolution, intercepts
 
 MAX_STEPS = np.iinfo(np.int64).max
@@ -146,6 +153,7 @@ def fit_path(
     depth = 1 if at_once else n_classes - 1
     groups = groups_of(n_classes, at_once)
     opposite = -1.0 / (n_classes - 1) if at_once else -1.0
+    require_block_memory(class_start, groups, K.itemsize)
     weights = np.zeros((Cs.size, depth, n))
     with one_blas_thread():
         norm2s, gaps, costs, steps, rounds, methods, supports = solve_path(

@@ -199,7 +199,7 @@ class PlattMixin:
             seeds = machine_seeds(seed, n_machines, k)
             model, of_fold = self._train_without(X, samples, held_out, seeds, budget)
             statuses += of_fold
-            for block in model._blocks(test.size):
+            for block in model._blocks(test.size, X.shape[1]):
                 part = test[block]
                 values = machine_decisions(model, X[part])
                 if not at_once:

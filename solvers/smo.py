@@ -193,7 +193,8 @@ class _State:
         is_current = np.zeros(free.size, dtype=bool)
         is_current[self.active] = True
         free &= is_current
-        bias = -self.F[free].mean() if free.any() else -0.5 * sum(self.violation())
+        ends = self.F[free] if free.any() else np.array(self.violation())
+        bias = -ends[np.isfinite(ends)].mean() if np.isfinite(ends).any() else 0.0
         objective, gap = (self.objective, np.nan) if not is_current.all() else self._certificate(bias)
         support = np.flatnonzero(self.beta)
         return Solution(

@@ -70,6 +70,15 @@ class MachineKernel:
             return self._X[np.ix_(some, others)].astype(np.float64, copy=False)
         return kernel_block(some, others, self._kernel)
 
+    def row_among(self, point, samples):
+        """Evaluate the kernel between a point and many samples, from all rows of X and without copies."""
+        self.evaluations += self._X.shape[0]
+        return kernel_block(point, self._X, self._kernel)[0, self._rows[samples]]
+
+    def are_most(self, n):
+        """Whether n samples are most of the rows of X."""
+        return not self._is_gram and 2 * n >= self._X.shape[0]
+
     def gram(self):
         """Evaluate the kernel between all samples.
 
@@ -79,7 +88,7 @@ class MachineKernel:
         """
         K = np.empty((self.size, self.size))
         points = self.points(slice(None))
-        step = max(1, BLOCK_VALUES // self.size)
+        step = max(1, min(BLOCK_VALUES // self.size, self.size // 8))
         for start in range(0, self.size, step):
             self.check_time()
             K[start : start + step] = self.block(points[start : start + step], points)
@@ -154,24 +163,23 @@ class CachedRows:
         place = int(self.clock[:-1].argmin())
         if self._owner[place] >= 0:
             self.slot[self._owner[place]] = -1
-        point = self._kernel.points(self._active[i : i + 1])
-        for part, points in self._portions():
-            self.rows[place, part] = self._kernel.block(point, points)[0]
+        self._evaluate(self._kernel.points(self._active[i : i + 1]), self.rows[place])
         self._owner[place] = i
         self.slot[i] = place
         self.clock[-1] += 1
         self.clock[place] = self.clock[-1]
 
-    def _portions(self):
-        """Give the active samples all at once where there is a copy of them, else some at a time."""
-        n = self._active.size
+    def _evaluate(self, point, row):
+        """Write the kernel between a point and the active samples; without a copy of them, some at a time."""
         if self._points is not None:
-            yield slice(0, n), self._points
-            return
-        step = self._samples_to_copy(n)
-        for start in range(0, n, step):
-            part = slice(start, min(start + step, n))
-            yield part, self._kernel.points(self._active[part])
+            row[:] = self._kernel.block(point, self._points)[0]
+        elif self._kernel.are_most(row.size):
+            row[:] = self._kernel.row_among(point, self._active)
+        else:
+            step = self._samples_to_copy(row.size)
+            for start in range(0, row.size, step):
+                part = slice(start, start + step)
+                row[part] = self._kernel.block(point, self._kernel.points(self._active[part]))[0]
 
     def _samples_to_copy(self, n):
         """Return of how many of n samples a copy may be made at a time."""
