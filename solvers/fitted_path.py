@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import check_array
 
+from solvers.block_path import method_names
 from solvers.kernels import GRAM, kernel_block
 from solvers.path_blocks import groups_of
 
@@ -38,6 +39,8 @@ class FittedPath:
         The largest certified gap of a machine.
     fit_status_ : int ndarray of shape (n_C,)
         As a fitted estimator has it.
+    method_ : list of str
+        As `NewtonSVC` has it; absent for other solvers.
     fit_seconds_ : ndarray of shape (n_C,)
         Wall seconds of the whole path, shared out by counted work.
     """
@@ -55,6 +58,8 @@ class FittedPath:
         self.converged_ = converged
         self.fit_status_ = fit_status
         self.fit_seconds_ = solution.seconds
+        if solution.methods is not None:
+            self.method_ = [method_names(bits) for bits in np.bitwise_or.reduce(solution.methods, axis=1)]
         self._kernel = kernel
         self._room = min(BLOCK_VALUES, 1e6 * estimator.cache_size / 24)
         self._callable = estimator.kernel if callable(estimator.kernel) else None

@@ -21,6 +21,11 @@ def detached(estimator):
 
 def check_path_input(estimator, X, y):
     """Validate samples as `fit` does, but a precomputed Gram matrix by its shape and type alone."""
+    if estimator.max_seconds is not None:
+        raise ValueError(
+            f"fit_path does not heed max_seconds, which is {estimator.max_seconds}: "
+            "set it to None, or use fit for one C after the other"
+        )
     if estimator.kernel != "precomputed":
         return validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
     X, y = np.asarray(X), np.asarray(y)
