@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 Row = dict[str, Any]
 _MESSAGE_LENGTH = 500
+TIMED_OUT = "2"
+"""What `fit_status_` is where an estimator's own `max_seconds` ended it."""
 
 
 def train_path(
@@ -61,8 +63,11 @@ def train_path(
 def _takes_whole_paths(estimator: Any, arm: Arm, protocol: Protocol) -> bool:
     """Whether the estimator solves a path in one call, and nothing needs its trainings one by one.
 
-    Time limits are a training's own, and scorers other than accuracy want a fitted estimator.
+    Time limits are a training's own, the protocol's or the estimator's, and scorers other than accuracy want
+    a fitted estimator.
     """
+    if getattr(estimator, "max_seconds", None) is not None:
+        return False
     plain = protocol.metric == "accuracy" and not protocol.also and protocol.max_seconds is None
     return plain and arm.warm_starts and hasattr(estimator, "fit_path")
 
@@ -115,7 +120,9 @@ def _verdict(row: Row, protocol: Protocol) -> Row:
         message = f"the objective is {objective}, the score {row['score']}"
         return {"status": "diverged", "message": message, "score": None}
     limit = protocol.max_seconds
-    if limit is not None and row.get("converged") is False and row["fit_seconds"] >= limit:
+    # Machines share the time out: one that ran out of its share may leave the fit before the limit.
+    is_out_of_time = limit is not None and (row["fit_seconds"] >= limit or row.get("fit_status") == TIMED_OUT)
+    if is_out_of_time and row.get("converged") is False:
         return {"status": "timeout", "message": f"stopped after {limit:g} s with its best model so far"}
     return {"status": "ok", "message": ""}
 

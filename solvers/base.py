@@ -132,8 +132,9 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
     `max_iter` and `max_seconds` bound a whole `fit`: all of its machines together, and those of the five
     more trainings for `probability`. Each machine gets an equal share of what those before it have left.
 
-    Arrays made on the way, in training and in prediction, stay within `cache_size`; a callable kernel is
-    evaluated for all pairs of samples at once, and refused where the result would not fit into memory.
+    Predictions and probabilities are computed in blocks that stay within `cache_size`. What would not fit
+    into memory is refused before the training begins: kernel values that `cache_size` allows, and those of a
+    callable kernel, which is evaluated for all pairs of samples at once.
 
     Where k(x, x) has to be constant and is not, samples are normalised to k(x, x) = 1. A sample to predict
     that cannot be, because its k(x, x) is not positive (a row of zeros, say), has k(x, z) = 0: the decision
@@ -165,6 +166,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         weights = self._check_weights(sample_weight, X.shape[0])
         if weights is not None and not weights.all():
             rows, class_start = without(rows, class_start, weights == 0.0, self.classes_)
+        self._require_cache(rows.size)
         folds = folds_of(y, rows) if getattr(self, "probability", False) else []
         C = np.array([float(self.C)])
         if weights is not None:
@@ -191,7 +193,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _groups(self):
-        """Classes of each machine."""
+        """Return the classes of each machine."""
         n_classes = self.classes_.size
         at_once = self.multiclass == "all_at_once" and n_classes > 2
         return [range(n_classes)] if at_once else pairs_of(n_classes)
@@ -255,7 +257,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
             decisions = self._decisions(X[block])
             if n_classes == 2:
                 scores[block] = decisions[:, 0]
-            elif self.multiclass == "all_at_once":
+            elif self.dual_coef_.shape[0] == n_classes:  # all at once
                 scores[block] = decisions
             else:
                 scores[block] = votes(decisions, n_classes)
@@ -372,6 +374,14 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
                 variance = X.var(dtype=np.float64)
             return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
         return float(self.gamma)
+
+    def _require_cache(self, n):
+        """Refuse a cache for the kernel values of n samples that would not fit into memory."""
+        require_memory(
+            min(1e6 * self.cache_size, 8.0 * n**2),
+            f"a cache of kernel values for {n:,} samples with cache_size={self.cache_size}",
+            "set a smaller cache_size",
+        )
 
     def _check_diagonal(self, X, kernel, rows, C):
         """Refuse a kernel on which the stopping rule has no meaning."""

@@ -232,6 +232,7 @@ class MNSVC(GeometricSVC):
         Cs = check_ascending(Cs)
         X, y = check_path_input(model, X, y)
         classes, rows, class_start = sort_trusted_labels(y)
+        model._require_cache(rows.size)
         kernel, source = model._resolve_kernel(X)
         model._check_diagonal(source, kernel, rows, np.ones(1))
         course = Course(

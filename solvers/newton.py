@@ -201,6 +201,7 @@ class NewtonSVC(KernelSVC):
         Cs = check_ascending(Cs)
         X, y = check_path_input(model, X, y)
         classes, rows, class_start = sort_trusted_labels(y)
+        model._require_cache(rows.size)
         kernel, source = model._resolve_kernel(X)
         bias = 0.0 if model.bias == "none" else 1.0
         at_once = model.multiclass == "all_at_once" and classes.size > 2

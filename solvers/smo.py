@@ -1,5 +1,7 @@
 """SMO for the L1 and the L2 support vector machine with a bias constraint: LIBSVM's problems."""
 
+from typing import Any
+
 import numpy as np
 
 from solvers.base import KernelSVC, Solution, check_choice, check_count, check_number
@@ -121,7 +123,7 @@ class _State:
         self.high = np.where(self.y > 0, limit, 0.0)
         self.ridge = np.zeros(n) if loss == "l1" else 1.0 / C
         self.kernel = MachineKernel(problem)
-        self.store = None
+        self.store: Any = None
         self.diag = self.kernel.diagonal() + self.ridge
         self.beta = np.zeros(n)
         self.F = -self.y

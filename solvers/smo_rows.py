@@ -1,6 +1,7 @@
 """Kernel rows for `solvers.smo_steps`: the whole Gram matrix of a small machine, or a cache of rows."""
 
 import time
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -141,13 +142,15 @@ class CachedRows:
     def __init__(self, kernel, cache_bytes):
         self._kernel = kernel
         self._bytes = cache_bytes
+        self._points: Any = None
+        self.rows = np.empty((0, 0))
         self.activate(np.arange(kernel.size))
 
     def activate(self, active):
         """Start anew with rows over these samples only."""
         n = active.size
         copy_bytes = self._kernel.points_bytes(n)
-        self.rows = self._points = None  # makes room for the next
+        self._points, self.rows = None, np.empty((0, 0))  # makes room for the next
         self._active = active
         if copy_bytes <= SHARE_OF_COPY * self._bytes:
             self._points = self._kernel.points(active)

@@ -39,9 +39,9 @@ def lowest_and_highest(F, can_grow, can_shrink):
         best = min(best, key if can_grow[i] else LARGEST)
         key = ordered_key(-F[i], np.int64(i), ~bits)
         worst = min(worst, key if can_shrink[i] else LARGEST)
-    i = best & bits if best < LARGEST else np.int64(-1)
-    j = worst & bits if worst < LARGEST else np.int64(-1)
-    return i, j
+    lowest = best & bits if best < LARGEST else np.int64(-1)
+    highest = worst & bits if worst < LARGEST else np.int64(-1)
+    return lowest, highest
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

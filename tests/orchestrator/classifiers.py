@@ -68,6 +68,15 @@ class Slow(Constant):
         return super().fit(X, y)
 
 
+class OutOfTime(Slow):
+    """Says that its time limit ended it, before the limit."""
+
+    def fit(self, X, y):
+        self.converged_ = False
+        self.fit_status_ = 2
+        return Constant.fit(self, X, y)
+
+
 class Warm(Constant):
     """Counts the fits that its solution comes from; only its first two are slow, as if compiled."""
 
