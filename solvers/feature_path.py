@@ -58,11 +58,11 @@ class PivotedFactor:
         ``column(p)`` returns ``H[:, p]``.
     diagonal : ndarray of shape (m,)
     max_rank : int
-    deadline : float
+    deadline : float, optional
         `time.monotonic()` at which to append no more.
     """
 
-    def __init__(self, column, diagonal, max_rank, deadline):
+    def __init__(self, column, diagonal, max_rank, deadline=np.inf):
         self.deadline = deadline
         self.column = column
         self.residual = np.array(diagonal, dtype=np.float64)

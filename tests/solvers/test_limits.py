@@ -40,7 +40,7 @@ def iterations_of(model, monkeypatch, X, y):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("max_iter", [1, 7, 50, 1000])
+@pytest.mark.parametrize("max_iter", [1, 7, 200])
 @pytest.mark.parametrize("probability", [False, True])
 @pytest.mark.parametrize("model", ALL, ids=str)
 def test_max_iter_bounds_the_whole_fit(monkeypatch, iris, model, probability, max_iter):
@@ -83,18 +83,27 @@ def endless():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("probability", [False, True])
 @pytest.mark.parametrize(
-    "model", [MNSVC(), BallSVC(tol=1e-9), SMOSVC(tol=1e-9), NewtonSVC(tol=1e-12)], ids=str
+    "model",
+    [
+        MNSVC(),
+        MNSVC(probability=True),
+        BallSVC(tol=1e-9, probability=True),
+        SMOSVC(tol=1e-9, probability=True),
+        NewtonSVC(tol=1e-12),
+        NewtonSVC(tol=1e-12, probability=True),
+    ],
+    ids=str,
 )
-def test_max_seconds_bound_the_whole_fit(endless, model, probability):
+def test_max_seconds_bound_the_whole_fit(endless, model):
+    """In seconds of the processor, which other processes take no part of."""
     X, y = endless
-    model = seeded(model, C=1e8, gamma=0.01, max_seconds=1.0, probability=probability)
+    model = seeded(model, C=1e8, gamma=0.01, max_seconds=0.5)
     clone(model).set_params(max_seconds=0.01).fit(X[:400], y[:400])  # compile
-    started = time.monotonic()
-    with threadpool_limits(1):  # threads that wait for a busy core take longer than the limit
+    with threadpool_limits(1):
+        started = time.process_time()
         model.fit(X, y)
-    assert time.monotonic() - started < 4.0
+        assert time.process_time() - started < 0.5 + 3.0
     assert model.fit_status_ == 2
     assert np.isfinite(model.decision_function(X[:10])).all()
 
@@ -134,13 +143,15 @@ def duplicates():
     return np.round(rng.normal(size=(60, 2))), rng.integers(0, 2, 60)
 
 
-@pytest.mark.parametrize("solver", [MNSVC, SphereSVC, BallSVC, NewtonSVC])
-@pytest.mark.parametrize("C", [1e16, 1e20])
+@pytest.mark.parametrize(
+    ("solver", "C"),
+    [(MNSVC, 1e16), (MNSVC, 1e20), (SphereSVC, 1e16), (BallSVC, 1e16), (NewtonSVC, 1e16), (NewtonSVC, 1e20)],
+)
 def test_a_stall_by_rounding_does_not_blame_a_positive_definite_kernel(solver, C):
     X, y = duplicates()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = solver(C=C, gamma=1.0).fit(X, y)
+        model = seeded(solver(), C=C, gamma=1.0).fit(X, y)
     messages = [str(warning.message) for warning in caught]
     assert model.fit_status_ == 4
     assert any("no more progress" in message for message in messages)
@@ -222,12 +233,11 @@ def test_beyond_50_000_samples_the_gap_bounds_or_is_unknown():
     rng = np.random.default_rng(0)
     X = rng.random((52_000, 2))
     y = (X.sum(axis=1) > 1).astype(int)
-    for cache_size in (200, 1):
-        model = MNSVC(C=4.0, gamma=1.0, random_state=0, cache_size=cache_size).fit(X, y)
+    for solver in (MNSVC, SphereSVC):
+        model = solver(C=4.0, gamma=1.0, random_state=0).fit(X, y)
         signs = np.where(y == 1, 1.0, -1.0)
         alpha = np.zeros(len(y))
         alpha[model.support_] = np.abs(model.dual_coef_[0])
-        scale = model.objective_
-        g = (signs * model.decision_function(X) + alpha / 4.0) * scale
-        true_gap = 1.0 - (max(g.min(), 0.0) / scale) ** 2
+        g = (signs * model.decision_function(X) + alpha / 4.0) * model.objective_
+        true_gap = 1.0 - (max(g.min(), 0.0) / model.objective_) ** 2
         assert np.isnan(model.gap_) or model.gap_ >= true_gap - 1e-9

@@ -114,9 +114,9 @@ def test_the_calibration_does_not_copy_the_gram_matrix(solver):
 def test_a_callable_kernel_that_cannot_fit_is_refused_before_it_is_called(monkeypatch):
     X, y = overlapping(100)
     called = []
-    model = MNSVC(kernel=lambda A, B: called.append(1) or A @ B.T)
+    model = MNSVC(kernel=lambda A, B: called.append(1) or A @ B.T, cache_size=0.01)
     monkeypatch.setattr(solvers.memory, "SMALL", 0)
-    monkeypatch.setattr(solvers.memory, "available_bytes", lambda: 10_000.0)
+    monkeypatch.setattr(solvers.memory, "available_bytes", lambda: 50_000.0)
     for train in (lambda: model.fit(X, y), lambda: model.fit_path(X, y, [1.0])):
         with pytest.raises(MemoryError, match="the matrix of a callable kernel for 100 samples takes"):
             train()
@@ -128,9 +128,21 @@ def test_a_copy_of_a_gram_matrix_that_cannot_fit_is_refused(monkeypatch, solver)
     X, y = overlapping(100)
     K = rbf_kernel(X)
     monkeypatch.setattr(solvers.memory, "SMALL", 0)
-    monkeypatch.setattr(solvers.memory, "available_bytes", lambda: 10_000.0)
-    with pytest.raises(MemoryError, match="are free"):
-        solver(kernel="precomputed").fit_path(K, y, [1.0])
+    monkeypatch.setattr(solvers.memory, "available_bytes", lambda: 50_000.0)
+    with pytest.raises(
+        MemoryError, match=r"a machine of 100 samples, cut from a Gram matrix, takes .* are free"
+    ):
+        solver(kernel="precomputed", cache_size=0.01).fit_path(K, y, [1.0])
+
+
+@pytest.mark.parametrize("solver", [MNSVC, BallSVC, SMOSVC, NewtonSVC])
+def test_a_cache_that_cannot_fit_is_refused(monkeypatch, solver):
+    X, y = overlapping(100)
+    monkeypatch.setattr(solvers.memory, "SMALL", 0)
+    monkeypatch.setattr(solvers.memory, "available_bytes", lambda: 50_000.0)
+    with pytest.raises(MemoryError, match=r"cache_size=1 takes .*: set a smaller cache_size"):
+        solver(cache_size=1).fit(X, y)
+    assert solver(cache_size=0.04).fit(X, y).score(X, y) > 0.7
 
 
 def test_available_memory_heeds_the_limit_of_the_process():
