@@ -188,7 +188,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         statuses = [s.status for s in machines.solutions]
         if folds:
             statuses += self._fit_probability(X, y, samples, folds, seed, budget)
-        if any(statuses):
+        if any(statuses) or not self.converged_:
             self._warn(max(statuses))
         return self
 
