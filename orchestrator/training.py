@@ -30,6 +30,8 @@ Share = Callable[[Any], Any]
 """How a training gets at an array of its split: as a view of its own, or as a copy of its own."""
 
 _MESSAGE_LENGTH = 500
+TIMED_OUT = "2"
+"""What `fit_status_` is where an estimator's own `max_seconds` ended it."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,13 @@ class PathTask:
     def takes_whole_path(self) -> bool:
         """Whether the estimator solves a path in one call, and nothing needs its trainings one by one.
 
-        Time limits are a training's own, and scorers other than accuracy want a fitted estimator.
+        Time limits are a training's own, the protocol's or the estimator's, and scorers other than accuracy
+        want a fitted estimator.
         """
         protocol = self.protocol
-        plain = protocol.metric == "accuracy" and not protocol.also and protocol.max_seconds is None
+        own_limit = {**self.arm.params, **self.path.candidates[0].as_dict()}.get("max_seconds")
+        unlimited = protocol.max_seconds is None and own_limit is None
+        plain = protocol.metric == "accuracy" and not protocol.also and unlimited
         return plain and self.arm.warm_starts and hasattr(estimator_class(self.arm.target)[0], "fit_path")
 
     def estimator(self, candidate: Candidate) -> Any:
@@ -215,7 +220,9 @@ def _verdict(row: Row, protocol: Protocol) -> Row:
         message = f"the objective is {objective}, the score {row['score']}"
         return {"status": "diverged", "message": message, "score": None}
     limit = protocol.max_seconds
-    if limit is not None and row.get("converged") is False and row["fit_seconds"] >= limit:
+    # Machines share the time out: one that ran out of its share may leave the fit before the limit.
+    is_out_of_time = limit is not None and (row["fit_seconds"] >= limit or row.get("fit_status") == TIMED_OUT)
+    if is_out_of_time and row.get("converged") is False:
         return {"status": "timeout", "message": f"stopped after {limit:g} s with its best model so far"}
     return {"status": "ok", "message": ""}
 

@@ -8,24 +8,27 @@ which trains one machine: two classes, or all of them where `multiclass="all_at_
 problem are numbered 0 … n − 1 class by class (`class_start`), and sample i is row `rows[i]` of `X`. In a
 binary machine the first class has y = +1. `X` is C-contiguous float32/float64 or CSR; for a precomputed or
 callable kernel (`kernel.kind == GRAM`) it is the full Gram matrix. A solution holds the weights such that
-d(x) = Σ α_i y_i k(x_i, x) + bias has margin 1. `_solve` ends in order at `problem.deadline`
-(`time.monotonic`) with the best it has. Solvers with fewer parameters set the class attributes below (`bias`,
-`multiclass`).
+d(x) = Σ α_i y_i k(x_i, x) + bias has margin 1. `_solve` ends in order after `problem.max_iter` iterations or
+at `problem.deadline` (`time.monotonic`) with the best it has. Solvers with fewer parameters set the class
+attributes below (`bias`, `multiclass`).
 """
 
 import time
 import warnings
+from copy import copy
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvers.kernels import GRAM, KINDS, LINEAR, Kernel, kernel_block, kernel_diagonal
+from solvers.limits import NO_LIMIT, Budget
+from solvers.memory import require_memory
 from solvers.multiclass import (
     all_at_once_coefficients,
     pairs_of,
@@ -33,7 +36,8 @@ from solvers.multiclass import (
     pairwise_decisions,
     votes,
 )
-from solvers.platt import PlattMixin
+from solvers.platt import PlattMixin, folds_of
+from solvers.seeds import machine_seeds, random_seed
 
 BLOCK_VALUES = 1 << 20  # kernel values of a block of predictions (8 MB)
 
@@ -51,6 +55,7 @@ class Problem:
     scale: np.ndarray  # (n,) 1/√k(x, x) if the kernel is to be normalised, else (0,)
     seed: int
     deadline: float  # time.monotonic() at which to stop
+    max_iter: int = NO_LIMIT
     start: "Solution | None" = None  # of the last fit, to start from
 
 
@@ -65,15 +70,34 @@ class Solution:
     gap: float  # relative; NaN if it was not computed
     n_iter: int
     n_kernel_evals: int
-    status: int  # 0 converged, 1 max_iter, 2 max_seconds, 3 the kernel is not positive definite
+    status: int  # of those of `REASONS`, or 0: converged
 
 
 REASONS = {
     1: "max_iter was reached: raise it, or tol",
     2: "max_seconds were over: raise them, or tol",
-    4: "rounding ended its progress: scale the samples, or use a smaller C",
     3: "the kernel is not positive definite on these samples: use another one, or a smaller C",
+    4: "its steps made no more progress, which rounding does at a large C or a small tol: "
+    "scale the samples, use a smaller C, or a larger tol",
 }
+
+
+class TrainingSet(NamedTuple):
+    """Samples of a fit, or of a fold of it, class by class."""
+
+    X: np.ndarray | sparse.csr_matrix  # features, or the Gram matrix
+    kernel: Kernel
+    rows: np.ndarray  # (n,) int32: rows of X sorted by class
+    class_start: np.ndarray  # (n_classes + 1,)
+    C: np.ndarray  # (1,), or (n_samples of X,)
+    scale: np.ndarray  # (n_samples of X,) as in `Problem`, or (0,)
+
+
+class Machines(NamedTuple):
+    """What was trained on a `TrainingSet`."""
+
+    solutions: list[Solution]
+    members: list[np.ndarray]  # rows of X of each
 
 
 class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
@@ -100,8 +124,21 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         training.
     converged_ : bool
     fit_status_ : int
-        0 converged, 1 `max_iter`, 2 `max_seconds`, 3 kernel not positive definite, 4 ended by rounding; the
-        largest of the machines.
+        0 converged; else why it ended before: 1 `max_iter`, 2 `max_seconds`, 3 the kernel is not positive
+        definite, 4 its steps made no more progress. The largest of the machines.
+
+    Notes
+    -----
+    `max_iter` and `max_seconds` bound a whole `fit`: all of its machines together, and those of the five
+    more trainings for `probability`. Each machine gets an equal share of what those before it have left.
+
+    Predictions and probabilities are computed in blocks that stay within `cache_size`. What would not fit
+    into memory is refused before the training begins: kernel values that `cache_size` allows, and those of a
+    callable kernel, which is evaluated for all pairs of samples at once.
+
+    Where k(x, x) has to be constant and is not, samples are normalised to k(x, x) = 1. A sample to predict
+    that cannot be, because its k(x, x) is not positive (a row of zeros, say), has k(x, z) = 0: the decision
+    is the bias.
     """
 
     bias: str = "theoretic"
@@ -128,46 +165,78 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         self.classes_, rows, class_start = sort_by_class(y)
         weights = self._check_weights(sample_weight, X.shape[0])
         if weights is not None and not weights.all():
-            rows, class_start = _without(rows, class_start, weights == 0.0, self.classes_)
+            rows, class_start = without(rows, class_start, weights == 0.0, self.classes_)
+        self._require_cache(rows.size)
+        folds = folds_of(y, rows) if getattr(self, "probability", False) else []
         C = np.array([float(self.C)])
         if weights is not None:
-            C = self._penalties(weights[rows])
+            C = self._penalties(weights, rows)
         kernel, X_or_gram = self._resolve_kernel(X)
+        self._check_diagonal(X_or_gram, kernel, rows, C)
         scale = self._normalisation(X_or_gram, kernel)
 
+        samples = TrainingSet(X_or_gram, kernel, rows, class_start, C, scale)
+        n_machines = len(self._groups())
+        seed = random_seed(self.random_state) if hasattr(self, "random_state") else 0
+        limits = getattr(self, "max_iter", -1), getattr(self, "max_seconds", None)
+        budget = Budget(*limits, n_machines * (1 + len(folds)), started)
+        starts = self._starts(rows, class_start, n_machines)
+        machines = self._train(samples, starts, machine_seeds(seed, n_machines), budget)
+        self._publish(X, samples, machines)
+        if getattr(self, "warm_start", False):
+            self._last = (rows, class_start, machines.solutions)
+        statuses = [s.status for s in machines.solutions]
+        if folds:
+            statuses += self._fit_probability(X, y, samples, folds, seed, budget)
+        if any(statuses) or not self.converged_:
+            self._warn(max(statuses))
+        return self
+
+    def _groups(self):
+        """Return the classes of each machine."""
         n_classes = self.classes_.size
         at_once = self.multiclass == "all_at_once" and n_classes > 2
-        groups = [range(n_classes)] if at_once else pairs_of(n_classes)
-        starts = self._starts(rows, class_start, len(groups))
-        seed = random_seed(self.random_state) if hasattr(self, "random_state") else 0
-        limit = getattr(self, "max_seconds", None)
-        end = np.inf if limit is None else started + limit
-        solutions, members = [], []
-        for k, group in enumerate(groups):
+        return [range(n_classes)] if at_once else pairs_of(n_classes)
+
+    def _train(self, samples, starts, seeds, budget):
+        """Train every machine within a budget."""
+        rows, class_start, C, scale = samples.rows, samples.class_start, samples.C, samples.scale
+        machines = Machines([], [])
+        for group, start, seed in zip(self._groups(), starts, seeds, strict=True):
             part = [rows[class_start[t] : class_start[t + 1]] for t in group]
-            member = rows if len(part) == n_classes else np.concatenate(part)
-            now = time.monotonic()
-            solutions.append(
-                self._solve(
-                    Problem(
-                        X=X_or_gram,
-                        rows=member,
-                        class_start=np.cumsum([0, *(p.size for p in part)]),
-                        C=C if C.size == 1 else self.C * weights[member],
-                        kernel=kernel,
-                        bias=0.0 if self.bias == "none" else 1.0,
-                        scale=scale if scale.size == 0 else scale[member],
-                        seed=mix(seed + k),
-                        deadline=now + (end - now) / (len(groups) - k),
-                        start=starts[k],
-                    )
+            member = rows if len(part) == self.classes_.size else np.concatenate(part)
+            max_iter, deadline = budget.share()
+            solution = self._solve(
+                Problem(
+                    X=samples.X,
+                    rows=member,
+                    class_start=np.cumsum([0, *(p.size for p in part)]),
+                    C=C if C.size == 1 else C[member],
+                    kernel=samples.kernel,
+                    bias=0.0 if self.bias == "none" else 1.0,
+                    scale=scale if scale.size == 0 else scale[member],
+                    seed=int(seed),
+                    deadline=deadline,
+                    max_iter=max_iter,
+                    start=start,
                 )
             )
-            members.append(member)
-        self._publish(X, rows, class_start, scale, solutions, members, at_once)
-        if getattr(self, "probability", False):
-            self._fit_probability(X, y, sample_weight)
-        return self
+            budget.spend(solution.n_iter)
+            machines.solutions.append(solution)
+            machines.members.append(member)
+        return machines
+
+    def _train_without(self, X, samples, held_out, seeds, budget):
+        """Return a copy fitted to the samples but those held out, and the statuses of its machines.
+
+        Rows keep their numbers and X is not copied: what belongs to a Gram matrix stays in place.
+        """
+        rows, class_start = without(samples.rows, samples.class_start, held_out, self.classes_)
+        part = samples._replace(rows=rows, class_start=class_start)
+        machines = self._train(part, [None] * len(seeds), seeds, budget)
+        model = copy(self)
+        model._publish(X, part, machines)
+        return model, [s.status for s in machines.solutions]
 
     def decision_function(self, X):
         """Evaluate the machines.
@@ -184,17 +253,32 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         )
         n_classes = self.classes_.size
         scores = np.empty((X.shape[0], n_classes) if n_classes > 2 else X.shape[0])
-        step = max(1, BLOCK_VALUES // max(1, self.support_.size))
-        class_start = np.concatenate(([0], np.cumsum(self.n_support_)))
-        for start in range(0, X.shape[0], step):
-            block = slice(start, start + step)
-            K = self._kernel_to_support(X[block])
-            if self.dual_coef_.shape[0] == n_classes:
-                scores[block] = K @ self.dual_coef_.T + self.intercept_
-                continue
-            decisions = pairwise_decisions(K, self.dual_coef_, self.intercept_, class_start)
-            scores[block] = decisions[:, 0] if n_classes == 2 else votes(decisions, n_classes)
+        for block in self._blocks(X.shape[0]):
+            decisions = self._decisions(X[block])
+            if n_classes == 2:
+                scores[block] = decisions[:, 0]
+            elif self.dual_coef_.shape[0] == n_classes:  # all at once
+                scores[block] = decisions
+            else:
+                scores[block] = votes(decisions, n_classes)
         return scores
+
+    def _blocks(self, n, width=0):
+        """Cut n samples into blocks whose kernel values, decisions and couplings stay within `cache_size`.
+
+        So does a copy of the samples of a block, if their `width` is given.
+        """
+        room = min(BLOCK_VALUES, self.cache_size * 1e6 / 16)
+        step = max(1, int(room // max(1, width + self.support_.size + 8 * (self.classes_.size - 2) ** 2)))
+        return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+    def _decisions(self, X):
+        """Evaluate every machine on a block of samples; all at once: every class."""
+        K = self._kernel_to_support(X)
+        if self.dual_coef_.shape[0] == self.classes_.size:
+            return K @ self.dual_coef_.T + self.intercept_
+        class_start = np.concatenate(([0], np.cumsum(self.n_support_)))
+        return pairwise_decisions(K, self.dual_coef_, self.intercept_, class_start)
 
     def predict(self, X):
         """Predict a label of `classes_` for every sample."""
@@ -242,10 +326,10 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
             )
         return None if (weights == 1.0).all() else weights
 
-    def _penalties(self, weights):
-        """C_i of the samples; a single number where all are the same."""
-        if (weights == weights[0]).all():
-            return self.C * weights[:1]
+    def _penalties(self, weights, rows):
+        """C_i of the samples; a single number where it is the same for all rows."""
+        if (weights[rows] == weights[rows[0]]).all():
+            return self.C * weights[rows[:1]]
         if self.normalises:
             raise ValueError(
                 f"{type(self).__name__} needs the same C for all samples, which must lie on a sphere; "
@@ -256,6 +340,11 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
     def _resolve_kernel(self, X):
         """Return the kernel with its numbers, and what it is evaluated on: X, or a Gram matrix."""
         if callable(self.kernel):
+            require_memory(
+                8.0 * X.shape[0] ** 2,
+                f"the matrix of a callable kernel for {X.shape[0]:,} samples",
+                "use a named kernel, which is evaluated in parts, or fewer samples",
+            )
             gram = np.ascontiguousarray(self.kernel(X, X), dtype=np.float64)
             if gram.shape != (X.shape[0],) * 2:
                 raise ValueError(
@@ -286,6 +375,17 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
             return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
         return float(self.gamma)
 
+    def _require_cache(self, n):
+        """Refuse a cache for the kernel values of n samples that would not fit into memory."""
+        require_memory(
+            min(1e6 * self.cache_size, 8.0 * n**2),
+            f"a cache of kernel values for {n:,} samples with cache_size={self.cache_size}",
+            "set a smaller cache_size",
+        )
+
+    def _check_diagonal(self, X, kernel, rows, C):
+        """Refuse a kernel on which the stopping rule has no meaning."""
+
     def _normalisation(self, X, kernel):
         """Return 1/√k(x, x) where the method needs a constant diagonal and the kernel has none (2.47)."""
         self._normalised = False
@@ -300,9 +400,6 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
                 )
             return np.empty(0)
         self._normalised = True
-        return self._inverse_root(diagonal)
-
-    def _inverse_root(self, diagonal):
         if not (diagonal > 0).all():
             raise ValueError(
                 f"{type(self).__name__} normalises the {self.kernel} kernel, which needs k(x, x) > 0 for all "
@@ -318,8 +415,10 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         same = np.array_equal(last[0], rows) and np.array_equal(last[1], class_start)
         return [s if same and np.isfinite(s.objective) else None for s in last[2]]
 
-    def _publish(self, X, rows, class_start, scale, solutions, members, at_once):
+    def _publish(self, X, samples, machines):
         """Set the fitted attributes from the machines' solutions."""
+        rows, class_start, scale = samples.rows, samples.class_start, samples.scale
+        solutions, members = machines
         n_classes = self.classes_.size
         used = np.zeros(X.shape[0], dtype=bool)
         for solution, member in zip(solutions, members, strict=True):
@@ -330,31 +429,34 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         class_of_support = np.repeat(np.arange(n_classes), self.n_support_)
         place = np.empty(X.shape[0] if self.support_.size else 0, dtype=np.int32)
         place[self.support_] = np.arange(self.support_.size, dtype=np.int32)
-        machines = [
+        weights = [
             (place[member[s.support]], s.alpha if scale.size == 0 else s.alpha * scale[member[s.support]])
             for s, member in zip(solutions, members, strict=True)
         ]
-        if at_once:
-            self.dual_coef_ = all_at_once_coefficients(class_of_support, machines[0][1], n_classes)
+        if self.multiclass == "all_at_once" and n_classes > 2:
+            self.dual_coef_ = all_at_once_coefficients(class_of_support, weights[0][1], n_classes)
             self.intercept_ = solutions[0].bias
         else:
-            self.dual_coef_ = pairwise_coefficients(n_classes, class_of_support, machines)
+            self.dual_coef_ = pairwise_coefficients(n_classes, class_of_support, weights)
             self.intercept_ = np.concatenate([s.bias for s in solutions]) * (-1.0 if n_classes == 2 else 1.0)
-        self.support_vectors_ = X[:0] if self.kernel == "precomputed" else X[self.support_]
+        # Not X[:0], which is a view and would keep the whole Gram matrix in memory.
+        is_gram = self.kernel == "precomputed"
+        self.support_vectors_ = np.empty((0, X.shape[1]), X.dtype) if is_gram else X[self.support_]
         self.n_iter_ = sum(s.n_iter for s in solutions)
         self.n_kernel_evals_ = sum(s.n_kernel_evals for s in solutions)
         self.objective_ = float(sum(s.objective for s in solutions))
         self.gap_ = self.duality_gap_ = float(np.max([s.gap for s in solutions]))
-        self.fit_status_ = max(s.status for s in solutions)
+        self.fit_status_ = int(max(s.status for s in solutions))
         self.converged_ = self.fit_status_ == 0
-        if getattr(self, "warm_start", False):
-            self._last = (rows, class_start, solutions)
-        if not self.converged_:
-            warnings.warn(
-                f"{type(self).__name__} stopped before its tolerance was met: {REASONS[self.fit_status_]}",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+
+    def _warn(self, status):
+        """Say why a machine, of the classifier or of its calibration, did not converge."""
+        of_what = " for the class probabilities" if self.converged_ else ""
+        warnings.warn(
+            f"{type(self).__name__}{of_what} stopped before its tolerance was met: {REASONS[status]}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
     def _kernel_to_support(self, X):
         """Kernel between a block of samples and the support vectors."""
@@ -365,7 +467,9 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         kernel = Kernel(KINDS[self.kernel], self._gamma, float(self.coef0), float(self.degree))
         K = kernel_block(X, self.support_vectors_, kernel)
         if self._normalised:
-            K *= self._inverse_root(kernel_diagonal(X, kernel))[:, None]
+            diagonal = kernel_diagonal(X, kernel)
+            positive = diagonal > 0
+            K *= np.where(positive, 1.0 / np.sqrt(np.where(positive, diagonal, 1.0)), 0.0)[:, None]
         return K
 
 
@@ -406,8 +510,8 @@ def sort_by_class(y):
     return classes, rows, np.concatenate(([0], np.cumsum(np.bincount(codes))))
 
 
-def _without(rows, class_start, dropped, classes):
-    """Leave out the samples of weight 0."""
+def without(rows, class_start, dropped, classes):
+    """Leave out samples (bool, by row of X), those of weight 0 say."""
     kept = ~dropped[rows]
     sizes = np.add.reduceat(kept, class_start[:-1], dtype=np.int64)
     if not sizes.all():
@@ -416,20 +520,3 @@ def _without(rows, class_start, dropped, classes):
             f"class {classes[sizes == 0][0]!r} has none"
         )
     return rows[kept], np.concatenate(([0], np.cumsum(sizes)))
-
-
-def random_seed(random_state):
-    """Make a whole number of what scikit-learn accepts as a random state."""
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-    return int(check_random_state(random_state).randint(1 << 31))
-
-
-def mix(seed):
-    """Scramble a whole number to 64 bits, never 0 (splitmix64): neighbours become unrelated random states."""
-    z = (seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) & (2**64 - 1)
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & (2**64 - 1)
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & (2**64 - 1)
-    return (z ^ (z >> 31)) or 1

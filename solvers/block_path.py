@@ -9,9 +9,11 @@ course everywhere.
 import numpy as np
 from numba import njit
 
+from solvers.hull import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, TIMEOUT
 from solvers.lowrank_space import lowrank_point, lowrank_space
-from solvers.newton_block import FINISHED, NOT_POSITIVE, UNFINISHED, block_product, newton_rounds
+from solvers.newton_block import FINISHED, INDEFINITE, UNFINISHED, block_product, newton_rounds
 from solvers.pair_steps import pair_steps
+from solvers.stopping import NOISE_ROUNDINGS
 
 # What a point was reached by; the bits of `method` add up over the blocks of one training.
 PAIR_STEPS, SUPPORT_NEWTON, LOW_RANK = 1, 2, 4
@@ -34,6 +36,8 @@ USEFUL_GAP = 0.5
 MARGIN = 0.1
 SHRINK_BELOW = 0.6
 SHRINKINGS = 4
+# Support vectors whose block is looked at for negative curvature, when a training has stalled.
+ROWS_OF_EVIDENCE = 2000
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -66,7 +70,7 @@ def certified_gap(norm2, g):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def support_newton(H, ridge, alpha, g, norm2, eps):
+def support_newton(H, ridge, alpha, g, norm2, eps, max_rounds):
     """Newton rounds from a hull point, replaced if they find a better one.
 
     Returns
@@ -78,8 +82,8 @@ def support_newton(H, ridge, alpha, g, norm2, eps):
     """
     beta = alpha / norm2
     f = g / norm2 - ridge * beta
-    rounds, outcome = newton_rounds(H, ridge, beta, f, eps, NEWTON_ROUNDS)
-    if outcome == NOT_POSITIVE:
+    rounds, outcome = newton_rounds(H, ridge, beta, f, eps, max_rounds)
+    if outcome == INDEFINITE:
         return norm2, rounds, False
     if outcome == UNFINISHED:
         beta = np.maximum(1.0 - f, 0.0) / ridge
@@ -94,7 +98,7 @@ def support_newton(H, ridge, alpha, g, norm2, eps):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def solve_block(H, ridge, alpha, g, norm2, tol, max_steps):
+def solve_block(H, ridge, alpha, g, norm2, tol, max_iter, max_cost):
     """Minimise ``||c||²`` over the hull from a point whose ``g`` is known.
 
     Parameters
@@ -105,7 +109,10 @@ def solve_block(H, ridge, alpha, g, norm2, tol, max_steps):
     norm2 : float
     tol : float
         Bound on the certified gap.
-    max_steps : int
+    max_iter : int
+        Of steps and rounds together.
+    max_cost : float
+        Of the work, about.
 
     Returns
     -------
@@ -126,10 +133,10 @@ def solve_block(H, ridge, alpha, g, norm2, tol, max_steps):
     steps, rounds, since_refresh = 0, 0, 0
     cost = 0.0
     newtons_left = NEWTONS
-    while steps < max_steps and norm2 > 0.0:
+    while steps + rounds < max_iter and cost < max_cost and norm2 > 0.0:
         before = norm2
         norm2, taken, at_rest = pair_steps(
-            H, diag, ridge, alpha, g, norm2, eps, min(STEPS_PER_CHUNK, max_steps - steps)
+            H, diag, ridge, alpha, g, norm2, eps, min(STEPS_PER_CHUNK, max_iter - steps - rounds)
         )
         steps += taken
         since_refresh += taken
@@ -145,7 +152,15 @@ def solve_block(H, ridge, alpha, g, norm2, tol, max_steps):
             at_rest = True
         active = np.sum(g - ridge * alpha < norm2)
         if newtons_left > 0 and (at_rest or cost > PATIENCE * newton_cost(active, m)):
-            norm2, used, possible = support_newton(H, ridge, alpha, g, norm2, 0.5 * eps)
+            allowed = min(NEWTON_ROUNDS, max_iter - steps - rounds)
+            if allowed * newton_cost(active, m) > max_cost - cost:
+                allowed = np.int64(max(0.0, max_cost - cost) / newton_cost(active, m))
+            if allowed == 0:
+                if at_rest:
+                    cost = max_cost if max_cost < np.inf else cost  # what comes next is not affordable
+                    break
+                continue
+            norm2, used, possible = support_newton(H, ridge, alpha, g, norm2, 0.5 * eps, allowed)
             rounds += used
             cost += used * newton_cost(active, m)
             since_refresh = 0
@@ -154,7 +169,7 @@ def solve_block(H, ridge, alpha, g, norm2, tol, max_steps):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def solve_shrunk(H, ridge, alpha, g, norm2, tol, max_steps):
+def solve_shrunk(H, ridge, alpha, g, norm2, tol, max_iter, max_cost):
     """`solve_block`, first on the rows with weight or next to the margin if they are few, then on all."""
     m = g.size
     steps, rounds = 0, 0
@@ -172,7 +187,14 @@ def solve_shrunk(H, ridge, alpha, g, norm2, tol, max_steps):
         part_alpha = alpha[rows]
         part_g = g[rows]
         norm2, _, taken, used, spent = solve_block(
-            part, ridge[rows], part_alpha, part_g, norm2, 0.9 * tol, max_steps - steps
+            part,
+            ridge[rows],
+            part_alpha,
+            part_g,
+            norm2,
+            0.9 * tol,
+            max_iter - steps - rounds,
+            max_cost - cost,
         )
         alpha[rows] = part_alpha
         norm2 = refresh(H, ridge, alpha, g)
@@ -180,9 +202,11 @@ def solve_shrunk(H, ridge, alpha, g, norm2, tol, max_steps):
         rounds += used
         cost += spent + 0.3 * rows.size * rows.size
         gap = certified_gap(norm2, g)
-        if gap <= tol or steps >= max_steps:
+        if gap <= tol or steps + rounds >= max_iter or cost >= max_cost:
             return norm2, gap, steps, rounds, cost
-    norm2, gap, taken, used, spent = solve_block(H, ridge, alpha, g, norm2, tol, max_steps - steps)
+    norm2, gap, taken, used, spent = solve_block(
+        H, ridge, alpha, g, norm2, tol, max_iter - steps - rounds, max_cost - cost
+    )
     return norm2, gap, steps + taken, rounds + used, cost + spent
 
 
@@ -208,8 +232,58 @@ def change_ridge(old, new, alpha, g, norm2):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def is_indefinite(H, ridge, alpha):
+    """Whether the block of support vectors, or of some of many, has negative curvature beyond rounding."""
+    rows = np.flatnonzero(alpha > 0.0)[:ROWS_OF_EVIDENCE]
+    s = rows.size
+    block = np.empty((s, s))
+    largest = 0.0
+    for a in range(s):
+        row = H[rows[a]]
+        for b in range(s):
+            block[a, b] = row[rows[b]]
+        largest = max(largest, abs(block[a, a]))
+        block[a, a] += ridge[rows[a]]
+    noise = NOISE_ROUNDINGS * np.finfo(H.dtype).eps * largest
+    for a in range(s):
+        block[a, a] += noise
+    try:
+        np.linalg.cholesky(block)
+    except Exception:
+        return True
+    return False
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def status_of(H, ridge, alpha, gap, tol, is_out_of_iterations, is_out_of_work):
+    """Say why a training ended: one of the statuses of `solvers.hull`."""
+    if gap <= tol:
+        return CONVERGED
+    if is_out_of_iterations:
+        return LIMIT
+    if is_out_of_work:
+        return TIMEOUT
+    return NOT_POSITIVE if is_indefinite(H, ridge, alpha) else STALLED
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def block_path(
-    H, unit_ridge, Cs, tol, max_steps, lowrank, alpha, weights, norm2s, gaps, steps, rounds, costs, methods
+    H,
+    unit_ridge,
+    Cs,
+    tol,
+    limits,
+    max_cost,
+    lowrank,
+    alpha,
+    weights,
+    norm2s,
+    gaps,
+    steps,
+    rounds,
+    costs,
+    methods,
+    statuses,
 ):
     """Solve one block for every C, each from the solution before it.
 
@@ -221,21 +295,23 @@ def block_path(
         ``1 / sample_weight``; the ridge is this over C.
     Cs : array (n_C,)
     tol : float
-    max_steps : int
-        For each C.
+    limits : int64 array (n_C,)
+        Of steps and rounds together for each C.
+    max_cost : float
+        Of the work for each C, about; see `step_cost`.
     lowrank : bool
         Whether low-rank Newton may find the points to start from; else they come from ``alpha``.
     alpha : array (m,)
         Weights to start from (all zero: none); holds the last solution at the end.
     weights : array (n_C, m), float64
         Receives the solutions of the modified L2 SVM, ``α / ||c||²``.
-    norm2s, gaps, steps, rounds, costs, methods : arrays (n_C,)
-        What is known of each solution.
+    norm2s, gaps, steps, rounds, costs, methods, statuses : arrays (n_C,)
+        What is known of each solution; statuses are those of `solvers.hull`.
     """
     m = alpha.size
     g = np.empty(m)
     ridge = unit_ridge / Cs[0]
-    lowrank = lowrank and m >= LOWRANK_ROWS
+    lowrank = lowrank and m >= LOWRANK_ROWS and 0.2 * m * m <= max_cost  # of the first √m pivots
     space = lowrank_space(H if lowrank else H[:1, :1])
     norm2 = 0.0 if lowrank else start(H, ridge, alpha, g)
     for k in range(Cs.size):
@@ -251,7 +327,7 @@ def block_path(
             # ||c||² cannot fall faster than 1/C, nor below what equal weights would give without a kernel.
             least = norm2 * Cs[k - 1] / Cs[k] if k else 1.0 / np.sum(1.0 / ridge)
             rounds[k], norm2, gaps[k], costs[k] = lowrank_point(
-                space, H, unit_ridge, Cs[k], least, tol, alpha, g
+                space, H, unit_ridge, Cs[k], least, tol, limits[k], max_cost, alpha, g
             )
             methods[k] = LOW_RANK
             if gaps[k] > tol:
@@ -260,10 +336,14 @@ def block_path(
         else:
             norm2 = change_ridge(previous_ridge, ridge, alpha, g, norm2)
         if methods[k] == 0 or gaps[k] > tol:
-            norm2, gaps[k], steps[k], newtons, cost = solve_shrunk(H, ridge, alpha, g, norm2, tol, max_steps)
+            norm2, gaps[k], steps[k], newtons, cost = solve_shrunk(
+                H, ridge, alpha, g, norm2, tol, limits[k] - rounds[k], max_cost - costs[k]
+            )
             rounds[k] += newtons
             costs[k] += cost
             methods[k] += (PAIR_STEPS if steps[k] else 0) + (SUPPORT_NEWTON if newtons else 0)
+        is_out = steps[k] + rounds[k] >= limits[k]
+        statuses[k] = status_of(H, ridge, alpha, gaps[k], tol, is_out, costs[k] >= 0.9 * max_cost)
         norm2s[k] = norm2
         scale = 1.0 / norm2 if norm2 > 0.0 else 1.0
         for i in range(m):

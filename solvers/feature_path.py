@@ -5,6 +5,7 @@ residual of the factorisation (`solvers.newton_lowrank`). Where the rank would g
 and says how far it came.
 """
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,10 @@ class FeaturePath:
     pivots : ndarray of shape (r,)
     coefficients : ndarray of shape (n_solved, r)
         On the pivots: ``f(x) = Σ_p coefficients_p h(x, x_p)``.
+    last : ndarray of shape (m,)
+        Weights of the last point that was reached, certified or not; zeros if there is none.
+    rounds_in_vain : int
+        Rounds that went into a solution that could not be certified.
     """
 
     weights: np.ndarray
@@ -40,6 +45,8 @@ class FeaturePath:
     ranks: np.ndarray
     pivots: np.ndarray
     coefficients: np.ndarray
+    last: np.ndarray
+    rounds_in_vain: int
 
 
 class PivotedFactor:
@@ -51,9 +58,12 @@ class PivotedFactor:
         ``column(p)`` returns ``H[:, p]``.
     diagonal : ndarray of shape (m,)
     max_rank : int
+    deadline : float, optional
+        `time.monotonic()` at which to append no more.
     """
 
-    def __init__(self, column, diagonal, max_rank):
+    def __init__(self, column, diagonal, max_rank, deadline=np.inf):
+        self.deadline = deadline
         self.column = column
         self.residual = np.array(diagonal, dtype=np.float64)
         self.noise = NOISE_ROUNDINGS * np.finfo(np.float64).eps * self.residual.max()
@@ -78,6 +88,8 @@ class PivotedFactor:
             left = self.residual[pivot]
             if left <= max(target, self.noise) or self.rank >= min(max_rank, self.max_rank):
                 return left
+            if time.monotonic() > self.deadline:
+                return left
             if self.rank == self._rows.shape[0]:
                 self._rows = np.concatenate((self._rows, np.empty_like(self._rows)))
             append_pivot(self._rows, self.rank, self.residual, pivot, self.column(pivot))
@@ -91,7 +103,7 @@ class PivotedFactor:
         return left <= target or promising(half_left, left, target)
 
 
-def feature_path(column, diagonal, unit_ridge, Cs, tol, max_rank):
+def feature_path(column, diagonal, unit_ridge, Cs, tol, max_rank, max_iter, deadline):
     """Train one machine for ascending C in feature space.
 
     Parameters
@@ -105,6 +117,10 @@ def feature_path(column, diagonal, unit_ridge, Cs, tol, max_rank):
     Cs : ndarray of shape (n_C,)
     tol : float
     max_rank : int
+    max_iter : int
+        Rounds for each C.
+    deadline : float
+        `time.monotonic()` at which to stop.
 
     Returns
     -------
@@ -112,39 +128,40 @@ def feature_path(column, diagonal, unit_ridge, Cs, tol, max_rank):
         With as many solutions as could be certified.
     """
     m = diagonal.size
-    factor = PivotedFactor(column, diagonal, max_rank)
-    f, alpha, g = np.zeros(m), np.empty(m), np.empty(m)
+    factor = PivotedFactor(column, diagonal, max_rank, deadline)
+    f, alpha, g = np.zeros(m), np.zeros(m), np.empty(m)
     w, scatter, counted = np.zeros(0), np.zeros((0, 0)), np.zeros(m, dtype=bool)
-    solved = []
+    solved, total_rounds = [], 0
     lowest_norm2 = 1.0 / (Cs[0] * (1.0 / unit_ridge).sum())
     for k, C in enumerate(Cs):
+        gap = np.inf
         target = TARGET_SHARE * tol * lowest_norm2
+        total_rounds = 0
         if k == 0 and not factor.promises(target):
             break
-        total_rounds = 0
         for _ in range(RETRIES):
             factor.extend(target, max_rank)
+            if time.monotonic() > deadline:
+                break
             grown = factor.rank - w.size
             if grown:
                 w = np.concatenate((w, np.zeros(grown)))
                 scatter = np.zeros((factor.rank, factor.rank))
                 counted[:] = False
-            rounds, norm2, gap = newton_rounds_lowrank(
-                factor.Z,
-                factor.residual,
-                unit_ridge,
-                C,
-                f,
-                w,
-                scatter,
-                counted,
-                alpha,
-                g,
-                tol,
-                LOWRANK_ROUNDS,
-            )
-            total_rounds += rounds
+            allowed = min(LOWRANK_ROUNDS, max_iter - total_rounds)
+            # With a deadline one round at a time, else as many as it takes: the same rounds.
+            step = allowed if deadline == np.inf else min(1, allowed)
+            finished = False
+            while not finished:
+                rounds, norm2, gap, finished = newton_rounds_lowrank(
+                    factor.Z, factor.residual, unit_ridge, C, f, w, scatter, counted, alpha, g, tol, step
+                )
+                total_rounds += rounds
+                allowed -= rounds
+                finished = finished or allowed <= 0 or time.monotonic() > deadline
             if gap <= tol or factor.rank >= factor.max_rank:
+                break
+            if total_rounds >= max_iter or time.monotonic() > deadline:
                 break
             target = min(RETRY_SHARE * target, TARGET_SHARE * tol * norm2)
         if gap > tol:
@@ -154,10 +171,11 @@ def feature_path(column, diagonal, unit_ridge, Cs, tol, max_rank):
         if k + 1 < len(Cs):
             # ||c||² cannot fall faster than 1/C.
             lowest_norm2 = norm2 * C / Cs[k + 1]
-    return _collect(solved, factor, m)
+    in_vain = total_rounds if len(solved) < Cs.size else 0
+    return _collect(solved, factor, m, alpha, in_vain)
 
 
-def _collect(solved, factor, m):
+def _collect(solved, factor, m, last, rounds_in_vain):
     upper = factor.Z[:, factor.pivots]
     coefficients = np.zeros((len(solved), factor.rank))
     for k, (*_, rank, w) in enumerate(solved):
@@ -170,4 +188,6 @@ def _collect(solved, factor, m):
         ranks=np.array([s[4] for s in solved], dtype=np.int64),
         pivots=np.array(factor.pivots, dtype=np.int64),
         coefficients=coefficients,
+        last=last,
+        rounds_in_vain=rounds_in_vain,
     )

@@ -3,10 +3,11 @@
 import numpy as np
 from sklearn.utils.validation import check_array
 
+from solvers.block_path import method_names
 from solvers.kernels import GRAM, kernel_block
 from solvers.path_blocks import groups_of
 
-BLOCK_VALUES = 1 << 22
+BLOCK_VALUES = 1 << 22  # of a block of predictions, at most (32 MB)
 
 
 class FittedPath:
@@ -18,7 +19,7 @@ class FittedPath:
         That `fit_path` was called on.
     solution : PathSolution
     converged : bool ndarray of shape (n_C,)
-    fit_status : sequence of length n_C
+    fit_status : int ndarray of shape (n_C,)
     kernel : solvers.kernels.Kernel
     X : {ndarray, CSR}
         Training samples, or their precomputed Gram matrix.
@@ -36,8 +37,10 @@ class FittedPath:
         ``||c||²`` summed over the machines.
     duality_gap_ : ndarray of shape (n_C,)
         The largest certified gap of a machine.
-    fit_status_ : sequence of length n_C
+    fit_status_ : int ndarray of shape (n_C,)
         As a fitted estimator has it.
+    method_ : list of str
+        As `NewtonSVC` has it; absent for other solvers.
     fit_seconds_ : ndarray of shape (n_C,)
         Wall seconds of the whole path, shared out by counted work.
     """
@@ -55,7 +58,10 @@ class FittedPath:
         self.converged_ = converged
         self.fit_status_ = fit_status
         self.fit_seconds_ = solution.seconds
+        if solution.methods is not None:
+            self.method_ = [method_names(bits) for bits in np.bitwise_or.reduce(solution.methods, axis=1)]
         self._kernel = kernel
+        self._room = min(BLOCK_VALUES, 1e6 * estimator.cache_size / 24)
         self._callable = estimator.kernel if callable(estimator.kernel) else None
         if kernel.kind == GRAM and self._callable is None:
             self._solution, self._vectors = solution, None
@@ -75,13 +81,17 @@ class FittedPath:
         labels : ndarray of shape (n_C, n_test)
         """
         if self._vectors is None:
-            return self._solution.predict_path(np.asarray(X))
-        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
-        step = max(1, BLOCK_VALUES // max(1, self._vectors.shape[0]))
-        blocks = [X[a : a + step] for a in range(0, X.shape[0], step)]
-        return np.concatenate(
-            [self._solution.predict_path(self._kernel_to(block)) for block in blocks], axis=1
-        )
+            X = np.asarray(X)
+        else:
+            X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+        n_C, depth, n = self._solution.weights.shape
+        step = max(1, int(self._room // max(1, n + 2 * n_C * depth * self.classes_.size)))
+        labels = np.empty((n_C, X.shape[0]), self.classes_.dtype)
+        for start in range(0, X.shape[0], step):
+            block = slice(start, start + step)
+            K = X[block] if self._vectors is None else self._kernel_to(X[block])
+            labels[:, block] = self._solution.predict_path(K)
+        return labels
 
     def _kernel_to(self, X):
         if self._callable is not None:

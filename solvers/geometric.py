@@ -14,6 +14,7 @@ from solvers.hull import (
     EVALUATIONS,
     FULL,
     ITERATIONS,
+    NOT_POSITIVE,
     PAUSED,
     SQUARE_NORM,
     STALLED,
@@ -23,11 +24,14 @@ from solvers.hull import (
     make_room,
     new_hull,
 )
+from solvers.kernels import GRAM
 from solvers.pairs import PAIRS
-from solvers.stopping import RULES, default_tolerance
+from solvers.stopping import NOISE_ROUNDINGS, RULES, default_tolerance
 from solvers.weights import enter, square_norm_of
 
 WORK_BEFORE_PAUSE = 30_000_000  # elementary operations between two looks at the clock: some 20 ms
+LEAST_WORK = 100_000  # the same where little time is left
+WORK_PER_SECOND = 1_500_000_000
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
 STEPS_WITHOUT_DRIFT = 1000  # rounding moves g by 10⁻¹⁶ a step
 SURE_CERTIFICATE = 50_000_000  # kernel evaluations that a certificate may always cost
@@ -77,7 +81,7 @@ class GeometricSVC(KernelSVC):
         epsilon = self.tol
         if epsilon == "auto":
             epsilon = default_tolerance(rule, hull.diagonal[0], problem.C[0])
-        max_iter = self._iteration_limit()
+        max_iter = problem.max_iter
         for _ in range(REFRESHES):
             status, hull = self._descend(hull, float(epsilon), max_iter, cache_bytes, problem.deadline)
             if hull.counts[ITERATIONS] < STEPS_WITHOUT_DRIFT:
@@ -86,16 +90,15 @@ class GeometricSVC(KernelSVC):
             is_settled = not drift > 0.1 * epsilon * hull.real[SQUARE_NORM]
             if is_settled or status not in (CONVERGED, STALLED):
                 break
+        if status == NOT_POSITIVE and not is_negative(hull):
+            status = STALLED
         return self._solution(hull, status, problem.deadline)
-
-    def _iteration_limit(self):
-        return int(np.iinfo(np.int64).max) if self.max_iter == -1 else int(self.max_iter)
 
     def _descend(self, hull, epsilon, max_iter, cache_bytes, deadline):
         """Iterate to the end, and see to room, clock and progress on the way; return status and state."""
         steps, last = hull.counts[ITERATIONS], np.inf
         while True:
-            status = self._advance(hull, epsilon, max_iter, WORK_BEFORE_PAUSE)
+            status = self._advance(hull, epsilon, max_iter, work_before_pause(deadline))
             if status == FULL:
                 hull = make_room(hull, cache_bytes)
             elif status != PAUSED:
@@ -128,6 +131,22 @@ class GeometricSVC(KernelSVC):
             n_kernel_evals=int(hull.counts[EVALUATIONS]),
             status=int(status),
         )
+
+
+def work_before_pause(deadline):
+    """Return how many operations to do before the next look at the clock."""
+    if deadline == np.inf:
+        return WORK_BEFORE_PAUSE
+    left = WORK_PER_SECOND * (deadline - time.monotonic())
+    return int(np.clip(left, LEAST_WORK, WORK_BEFORE_PAUSE))
+
+
+def is_negative(hull):
+    """Whether ‖c‖², computed afresh from the kernel, is negative by more than rounding explains."""
+    refresh(hull, np.inf)
+    rounding = np.finfo(hull.X.dtype if hull.kind == GRAM else np.float64).eps
+    largest = np.abs(hull.diagonal[: hull.counts[TRACKED]]).max()
+    return hull.real[SQUARE_NORM] < -NOISE_ROUNDINGS * rounding * largest
 
 
 def relative_gap(square_norm, lowest):

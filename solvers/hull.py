@@ -14,6 +14,7 @@ from numba import njit
 from scipy import sparse
 
 from solvers.kernels import GRAM
+from solvers.memory import require_memory
 
 DENSE, CSR, VALUES = range(3)  # what X holds: features, sparse features, kernel values
 
@@ -93,6 +94,11 @@ def new_hull(problem, cache_bytes, epsilon, first_samples):
     kernel, n, d = problem.kernel, problem.rows.size, problem.X.shape[1]
     capacity = n if n <= TRACK_ALL else min(n, max(FIRST_CAPACITY, first_samples))
     storage, X, indptr, indices, data = _storage(problem.X, kernel)
+    require_memory(
+        8.0 * d * capacity if storage == DENSE else 0.0,
+        f"a copy of {capacity:,} samples with {d:,} features",
+        "use a sparse matrix, or fewer samples",
+    )
     slots = _slots(capacity, cache_bytes)
     # Memory that is never touched costs nothing: a machine that may grow gets all of its cache at once.
     cache_values = slots * capacity if capacity >= n else max(slots * capacity, int(cache_bytes // 8))

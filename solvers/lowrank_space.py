@@ -83,7 +83,7 @@ def grow(space, H, target):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def lowrank_point(space, H, unit_ridge, C, least_norm2, tol, alpha, g):
+def lowrank_point(space, H, unit_ridge, C, least_norm2, tol, max_rounds, max_cost, alpha, g):
     """Fill ``alpha`` and its low-rank ``g`` with the solution in the space, grown for this C.
 
     Parameters
@@ -95,6 +95,9 @@ def lowrank_point(space, H, unit_ridge, C, least_norm2, tol, alpha, g):
     least_norm2 : float
         Lower bound of ``||c||²``.
     tol : float
+    max_rounds : int
+    max_cost : float
+        Of the rounds.
     alpha, g : arrays (m,)
 
     Returns
@@ -107,7 +110,10 @@ def lowrank_point(space, H, unit_ridge, C, least_norm2, tol, alpha, g):
     m = alpha.size
     appended = grow(space, H, TARGET_SHARE * tol * least_norm2)
     rank = space.rank[0]
-    rounds, norm2, gap = newton_rounds_lowrank(
+    allowed = min(LOWRANK_ROUNDS, max_rounds)
+    if allowed * lowrank_cost(rank, m) > max_cost:
+        allowed = np.int64(max(0.0, max_cost) / lowrank_cost(rank, m))
+    rounds, norm2, gap, _ = newton_rounds_lowrank(
         space.Z[:rank],
         space.residual,
         unit_ridge,
@@ -119,7 +125,7 @@ def lowrank_point(space, H, unit_ridge, C, least_norm2, tol, alpha, g):
         alpha,
         g,
         tol,
-        LOWRANK_ROUNDS,
+        allowed,
     )
     cost = 0.2 * m * appended * (2 * rank - appended) + rounds * lowrank_cost(rank, m)
     return rounds, norm2, gap, cost

@@ -13,9 +13,9 @@ from numba import njit
 from solvers.block_path import change_ridge, refresh
 from solvers.draws import draw_tracked, random_below, scan_tracked
 from solvers.hull import CONVERGED, LIMIT, NOT_POSITIVE, STALLED
-from solvers.pair_steps import INDEX_BITS, LARGEST, VALUE_BITS, float_bits, ordered_key
+from solvers.pair_steps import LARGEST, float_bits, index_bits, ordered_key
 from solvers.pairs import IMDM, MDM
-from solvers.stopping import violation_threshold
+from solvers.stopping import NOISE_ROUNDINGS, violation_threshold
 
 FIRST_EPSILON = 0.5  # of the multi-scale approximation (Algorithm 5)
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
@@ -67,13 +67,13 @@ class Rules(NamedTuple):
     exponent: float
     eta: float
     average_bias: bool
-    max_iter: int
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def best_partner(pair, exponent, g, alpha, h_v, diagonal, v):
     """Return u with α_u > 0 and g_u > g_v by the rule of `solvers.pairs.choose_partner`, or −1."""
     g_v, diagonal_v = g[v], diagonal[v]
+    bits = index_bits(g.size)
     best = np.int64(0)
     if pair == IMDM:
         for i in range(g.size):
@@ -81,30 +81,31 @@ def best_partner(pair, exponent, g, alpha, h_v, diagonal, v):
             square_distance = max(diagonal_v + diagonal[i] - 2.0 * h_v[i], TINY)
             beta = min(ahead / square_distance, alpha[i])
             gain = beta * (2.0 * ahead - beta * square_distance)
-            best = max(best, (float_bits(gain) & VALUE_BITS) | np.int64(i))
+            best = max(best, (float_bits(gain) & ~bits) | np.int64(i))
     elif pair == MDM:
         for i in range(g.size):
             gain = max(g[i] - g_v, 0.0) if alpha[i] > 0.0 else 0.0
-            best = max(best, (float_bits(gain) & VALUE_BITS) | np.int64(i))
+            best = max(best, (float_bits(gain) & ~bits) | np.int64(i))
     else:
         for i in range(g.size):
             square_distance = max(diagonal_v + diagonal[i] - 2.0 * h_v[i], TINY)
             gain = max(g[i] - g_v, 0.0) / square_distance ** (0.5 * exponent)
             gain = gain if alpha[i] > 0.0 else 0.0
-            best = max(best, (float_bits(gain) & VALUE_BITS) | np.int64(i))
-    return best & INDEX_BITS if best > INDEX_BITS else np.int64(-1)
+            best = max(best, (float_bits(gain) & ~bits) | np.int64(i))
+    return best & bits if best > bits else np.int64(-1)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def shift(g, alpha, h_v, h_u, beta):
     """``g += beta (h_v - h_u)``; return the support vector with the smallest g: the next to be tuned."""
+    bits = index_bits(g.size)
     lowest = LARGEST
     for i in range(g.size):
         x = g[i] + beta * (np.float64(h_v[i]) - np.float64(h_u[i]))
         g[i] = x
-        key = ordered_key(x, np.int64(i))
+        key = ordered_key(x, np.int64(i), ~bits)
         lowest = min(lowest, key if alpha[i] > 0.0 else LARGEST)
-    return lowest & INDEX_BITS
+    return lowest & bits
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -259,7 +260,7 @@ def block_biases(class_start, alpha, g, norm2, average, biases):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def minimal_norm_path(
-    H, class_start, Cs, epsilons, bias, rules, state, weights, norm2s, gaps, steps, statuses, biases
+    H, class_start, Cs, epsilons, bias, rules, limits, state, weights, norm2s, gaps, steps, statuses, biases
 ):
     """Solve one block for every C, the first from a random sample, each other from the solution before it.
 
@@ -270,6 +271,8 @@ def minimal_norm_path(
     Cs, epsilons : arrays (n_C,)
     bias : {0.0, 1.0}
         What was added to the kernel.
+    limits : int64 array (n_C,)
+        Of the steps for each C.
     weights : array (n_C, m)
         Receives the weights of margin 1, ``α / ||c||²``.
     norm2s, gaps, steps, statuses, biases : arrays (n_C,) or (n_C, classes)
@@ -291,7 +294,7 @@ def minimal_norm_path(
         epsilon = epsilons[k]
         steps[k] = 0
         for _ in range(REFRESHES):
-            left = rules.max_iter - steps[k]
+            left = limits[k] - steps[k]
             norm2, taken, statuses[k] = descend_shrunk(
                 H, diagonal, ridge, class_start, alpha, g, norm2, epsilon, rules, left, state
             )
@@ -304,6 +307,10 @@ def minimal_norm_path(
             if statuses[k] != CONVERGED and statuses[k] != STALLED:
                 break
         norm2 = np.dot(alpha, g)
+        if statuses[k] == NOT_POSITIVE:  # or is that rounding?
+            norm2 = refresh(H, ridge, alpha, g)
+            if norm2 >= -NOISE_ROUNDINGS * np.finfo(H.dtype).eps * np.max(np.abs(diagonal)):
+                statuses[k] = STALLED
         norm2s[k] = norm2
         share = min(max(np.min(g), 0.0), norm2) / norm2 if norm2 > 0.0 else 0.0
         gaps[k] = 1.0 - share * share

@@ -12,18 +12,22 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from solvers.base import Problem, mix
+from solvers.base import Problem
 from solvers.block_path import step_cost
 from solvers.hull import writeable
 from solvers.kernels import kernel_block
+from solvers.limits import NO_LIMIT, share_of
 from solvers.minimal_norm_block import Outcomes, Rules, minimal_norm_path, new_outcomes
-from solvers.path_blocks import cut_block, groups_of, is_sorted, store_block
+from solvers.path_blocks import cut_block, groups_of, is_sorted, require_block_memory, store_block
 from solvers.path_result import PathSolution
+from solvers.seeds import machine_seeds
 from solvers.stopping import default_tolerance
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def solve_gram(K, rows, class_start, groups, opposite, bias, Cs, epsilons, rules, seeds, weights, outcomes):
+def solve_gram(
+    K, rows, class_start, groups, opposite, bias, Cs, epsilons, rules, left, seeds, weights, outcomes
+):
     """Solve every machine for every C.
 
     Parameters
@@ -32,6 +36,8 @@ def solve_gram(K, rows, class_start, groups, opposite, bias, Cs, epsilons, rules
         As in `solvers.newton_gram.solve_path`.
     epsilons : array (n_machines, n_C)
     rules : solvers.minimal_norm_block.Rules
+    left : int64 array (n_C,)
+        Steps that the machines may take together for each C: each an equal share of what is left.
     seeds : uint64 array (n_machines,)
     weights : array (n_C, n_classes - 1 or 1, n)
         Receives the weights of margin 1, in the layout of `PathSolution.weights`.
@@ -55,6 +61,7 @@ def solve_gram(K, rows, class_start, groups, opposite, bias, Cs, epsilons, rules
         solution = solutions[: n_C * m].reshape((n_C, m))
         cut_block(K, rows, in_order, class_start, group, opposite, bias, H)
         state[0] = seeds[k]
+        limits = share_of(left, groups.shape[0] - k)
         minimal_norm_path(
             H,
             starts,
@@ -62,6 +69,7 @@ def solve_gram(K, rows, class_start, groups, opposite, bias, Cs, epsilons, rules
             epsilons[k],
             bias,
             rules,
+            limits,
             state,
             solution,
             outcomes.norm2s[k],
@@ -70,6 +78,7 @@ def solve_gram(K, rows, class_start, groups, opposite, bias, Cs, epsilons, rules
             outcomes.statuses[k],
             outcomes.biases[k],
         )
+        left -= np.minimum(left, outcomes.steps[k])
         store_block(solution, class_start, group, weights)
         outcomes.evaluations[k] = m * m
         for j in range(n_C):
@@ -85,6 +94,7 @@ class Course(NamedTuple):
     tol: str | float  # ε of the stopping rule, or "auto"
     rules: Rules
     seed: int
+    max_iter: int = NO_LIMIT  # for each C
 
 
 def path_from_gram(K, classes, rows, class_start, course):
@@ -106,7 +116,9 @@ def path_from_gram(K, classes, rows, class_start, course):
     """
     started = time.perf_counter()
     groups, weights, outcomes = _allocate(class_start, course)
-    _solve_gram(K, rows, class_start, groups, course, _seeds(course, len(groups)), weights, outcomes)
+    left = np.full(course.Cs.size, course.max_iter)
+    seeds = machine_seeds(course.seed, len(groups))
+    _solve_gram(K, rows, class_start, groups, course, left, seeds, weights, outcomes)
     return _solution(classes, rows, class_start, groups, course, weights, outcomes, started)
 
 
@@ -130,17 +142,19 @@ def path_by_machines(X, kernel, classes, rows, class_start, course, memory, solv
     """
     started = time.perf_counter()
     groups, weights, outcomes = _allocate(class_start, course)
+    left = np.full(course.Cs.size, course.max_iter)
+    seeds = machine_seeds(course.seed, len(groups))
     for k, group in enumerate(groups):
         members = np.concatenate([rows[class_start[p] : class_start[p + 1]] for p in group])
         starts = np.concatenate(([0], np.cumsum(np.diff(class_start)[group])))
-        seeds = _seeds(course, len(groups))[k : k + 1]
+        limits = share_of(left, len(groups) - k)
         outcome = Outcomes(*(values[k : k + 1] for values in outcomes))
         solution = np.zeros((course.Cs.size, 1, members.size))
         if 8.0 * members.size**2 <= memory:
             K = kernel_block(X[members], X[members], kernel)
             everyone = np.arange(group.size)[None, :]
             in_order = np.arange(members.size, dtype=np.int32)
-            _solve_gram(K, in_order, starts, everyone, course, seeds, solution, outcome)
+            _solve_gram(K, in_order, starts, everyone, course, limits, seeds[k : k + 1], solution, outcome)
         else:
             problem = Problem(
                 X=X,
@@ -150,10 +164,11 @@ def path_by_machines(X, kernel, classes, rows, class_start, course, memory, solv
                 kernel=kernel,
                 bias=course.bias,
                 scale=np.empty(0),
-                seed=int(seeds[0]),
+                seed=int(seeds[k]),
                 deadline=np.inf,
             )
-            _solve_for_each_C(problem, course.Cs, solve, solution[:, 0], outcome)
+            _solve_for_each_C(problem, course.Cs, limits, solve, solution[:, 0], outcome)
+        left -= np.minimum(left, outcomes.steps[k])
         store_block(solution[:, 0], class_start, group, weights)
     return _solution(classes, rows, class_start, groups, course, weights, outcomes, started)
 
@@ -165,11 +180,8 @@ def _allocate(class_start, course):
     return groups, weights, new_outcomes(len(groups), course.Cs.size, groups.shape[1])
 
 
-def _seeds(course, n_machines):
-    return np.array([mix(course.seed + k) for k in range(n_machines)], dtype=np.uint64)
-
-
-def _solve_gram(K, rows, class_start, groups, course, seeds, weights, outcomes):
+def _solve_gram(K, rows, class_start, groups, course, left, seeds, weights, outcomes):
+    require_block_memory(class_start, groups, K.itemsize)
     first = rows[class_start[groups[:, 0]]]
     k_ii = K[first, first].astype(np.float64)[:, None]
     epsilons = np.full((len(groups), course.Cs.size), 0.0 if course.tol == "auto" else course.tol)
@@ -186,15 +198,16 @@ def _solve_gram(K, rows, class_start, groups, course, seeds, weights, outcomes):
         course.Cs,
         epsilons,
         course.rules,
+        left,
         seeds,
         weights,
         outcomes,
     )
 
 
-def _solve_for_each_C(problem, Cs, solve, weights, outcome):
+def _solve_for_each_C(problem, Cs, limits, solve, weights, outcome):
     for j in range(Cs.size):
-        solved = solve(replace(problem, C=Cs[j : j + 1]))
+        solved = solve(replace(problem, C=Cs[j : j + 1], max_iter=int(limits[j])))
         problem.start = solved
         weights[j, solved.support] = solved.alpha
         outcome.norm2s[0, j], outcome.gaps[0, j] = solved.objective, solved.gap

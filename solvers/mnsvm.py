@@ -5,7 +5,6 @@ import time
 import numpy as np
 from numba import njit
 
-from solvers.base import random_seed
 from solvers.cache import row
 from solvers.draws import find_violator
 from solvers.fitted_path import FittedPath
@@ -23,11 +22,13 @@ from solvers.hull import (
     WORK,
     interruption,
 )
-from solvers.kernels import GRAM, kernel_block
+from solvers.kernels import GRAM, kernel_block, kernel_diagonal
+from solvers.limits import NO_LIMIT
 from solvers.minimal_norm_block import Rules
 from solvers.minimal_norm_path import Course, path_by_machines, path_from_gram
 from solvers.pairs import PAIRS, choose_partner, lowest_support
-from solvers.path_input import check_ascending, check_path_input, sort_trusted_labels
+from solvers.path_input import check_ascending, check_path_input, detached, sort_trusted_labels
+from solvers.seeds import random_seed
 from solvers.stopping import RULES, violation_threshold
 from solvers.weights import move_weight
 
@@ -119,7 +120,8 @@ class MNSVC(GeometricSVC):
     eta : float, default=1.0
         Over-relaxation, 1 ≤ η < 2 (5.3).
     stopping : {"mn", "adjmn", "meb"}, default="mn"
-        Stopping rule.
+        Stopping rule. Those of the ball, "adjmn" and "meb", need the same k(x, x) and the same C for all
+        samples.
     bias : {"theoretic", "average", "none"}, default="theoretic"
         Bias Σ α_i y_i (2.98), the mean of the optimality conditions (5.24), or a machine without one (chapter
         6).
@@ -128,7 +130,7 @@ class MNSVC(GeometricSVC):
     cache_size : float, default=200
         Megabytes for kernel rows.
     max_iter : int, default=-1
-        Limit of the iterations of a machine; −1 for none.
+        Limit of the iterations of a whole `fit`; −1 for none.
     max_seconds : float, optional
         Limit of the wall time of `fit`.
     warm_start : bool, default=False
@@ -190,13 +192,26 @@ class MNSVC(GeometricSVC):
         self.probability = probability
         self.random_state = random_state
 
+    def _check_diagonal(self, X, kernel, rows, C):
+        if self.stopping == "mn":
+            return
+        of_kernel = np.ones(1) if kernel.has_constant_diagonal else kernel_diagonal(X, kernel)[rows]
+        for what, values in (("k(x, x)", of_kernel), ("C", C)):
+            if not np.allclose(values, values[0], rtol=1e-6, atol=0.0):
+                raise ValueError(
+                    f"stopping={self.stopping!r} measures by a ball on which all samples lie, and needs the "
+                    f"same {what} for all of them; it lies between {values.min():g} and {values.max():g}: "
+                    "use stopping='mn'"
+                )
+
     def fit_path(self, X, y, Cs):
         """Train for every C of an ascending path, each from the solution before it.
 
         The same algorithm as `fit` with ``warm_start=True`` and one C after the other, hence within `tol` of
         the same machines, in a fraction of the time: kernel values are read from one Gram matrix, or one of
-        each machine, wherever that fits into `cache_size`. The estimator itself is not fitted; `max_seconds`
-        and `probability` are not heeded. Values of a precomputed Gram matrix are not checked for NaN.
+        each machine, wherever that fits into `cache_size`. The estimator itself is left as it is. `max_iter`
+        bounds the training for each C; `max_seconds` must be None; `probability` is not heeded. Values of a
+        precomputed Gram matrix are not checked for NaN.
 
         Parameters
         ----------
@@ -212,30 +227,34 @@ class MNSVC(GeometricSVC):
         solvers.fitted_path.FittedPath
         """
         started = time.perf_counter()
-        self._validate_params()
+        model = detached(self)
+        model._validate_params()
         Cs = check_ascending(Cs)
-        X, y = check_path_input(self, X, y)
+        X, y = check_path_input(model, X, y)
         classes, rows, class_start = sort_trusted_labels(y)
-        kernel, source = self._resolve_kernel(X)
+        model._require_cache(rows.size)
+        kernel, source = model._resolve_kernel(X)
+        model._check_diagonal(source, kernel, rows, np.ones(1))
         course = Course(
             Cs=Cs,
-            at_once=self.multiclass == "all_at_once" and classes.size > 2,
-            bias=0.0 if self.bias == "none" else 1.0,
-            tol=self.tol,
-            rules=self._rules(),
-            seed=random_seed(self.random_state),
+            at_once=model.multiclass == "all_at_once" and classes.size > 2,
+            bias=0.0 if model.bias == "none" else 1.0,
+            tol=model.tol,
+            rules=model._rules(),
+            max_iter=NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
+            seed=random_seed(model.random_state),
         )
-        memory = 1e6 * self.cache_size
+        memory = 1e6 * model.cache_size
         if kernel.kind == GRAM or 8.0 * rows.size**2 <= memory:
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
             solution = path_from_gram(K, classes, rows, class_start, course)
         else:
             solution = path_by_machines(
-                source, kernel, classes, rows, class_start, course, memory, self._solve
+                source, kernel, classes, rows, class_start, course, memory, model._solve
             )
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
         status = solution.outcomes.max(axis=1)
-        return FittedPath(self, solution, status == CONVERGED, status.tolist(), kernel, X)
+        return FittedPath(self, solution, status == CONVERGED, status, kernel, X)
 
     def _rules(self):
         return Rules(
@@ -247,7 +266,6 @@ class MNSVC(GeometricSVC):
             exponent=float(self.pair_exponent),
             eta=float(self.eta),
             average_bias=self.bias == "average",
-            max_iter=self._iteration_limit(),
         )
 
     def _advance(self, hull, epsilon, max_iter, budget):

@@ -2,6 +2,8 @@
 
 import time
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -9,12 +11,12 @@ from solvers.base import KernelSVC, Solution, check_choice, check_count, check_n
 from solvers.block_path import method_names
 from solvers.fitted_path import FittedPath
 from solvers.kernels import GRAM, kernel_block
-from solvers.newton_gram import MAX_STEPS, fit_path
+from solvers.limits import NO_LIMIT
+from solvers.newton_gram import fit_path
 from solvers.newton_machine import FEATURE_ROWS, solve_machine
 from solvers.newton_path import path_by_machines
-from solvers.path_input import check_ascending, check_path_input, sort_trusted_labels
+from solvers.path_input import check_ascending, check_path_input, detached, sort_trusted_labels
 
-STOPPED_BY = {1: "max_iter", 2: "max_seconds", 3: "stalled"}
 # With at most this many features the kernel's rank is small enough to do without a Gram matrix.
 FEW_FEATURES = 4
 
@@ -61,9 +63,9 @@ class NewtonSVC(KernelSVC):
         may then be negative) instead of on all of its support vectors.
     cache_size : float, default=1000
         Megabytes that the Gram block of a machine may take. A larger machine is solved on a growing working
-        set.
+        set, or on kernel rows where that does not fit either.
     max_iter : int, default=-1
-        Limit of the pair steps of a machine; −1 for none.
+        Limit of the pair steps and Newton rounds of a whole `fit`; −1 for none.
     max_seconds : float, optional
         Limit of the wall time of `fit`.
     warm_start : bool, default=False
@@ -73,8 +75,8 @@ class NewtonSVC(KernelSVC):
 
     Attributes
     ----------
-    fit_status_ : str
-        The methods that were used, such as ``"pair_steps+support_newton"``, or what stopped them.
+    method_ : str
+        The methods that were used, such as ``"pair_steps+support_newton"``.
 
     See `solvers.base.KernelSVC` for the others.
     """
@@ -121,23 +123,22 @@ class NewtonSVC(KernelSVC):
         if self.max_iter != -1:
             check_count("max_iter", self.max_iter)
 
-    def fit(self, X, y, sample_weight=None):
-        """Train on samples X with labels y; see `solvers.base.KernelSVC.fit`."""
-        self._methods = 0
-        super().fit(X, y, sample_weight)
-        if self.fit_status_ == 0:
-            self.fit_status_ = method_names(self._methods)
-        else:
-            self.fit_status_ = STOPPED_BY[self.fit_status_]
-        return self
+    def _publish(self, X, samples, machines):
+        super()._publish(X, samples, machines)
+        self.method_ = method_names(reduce(or_, (solution.methods for solution in machines.solutions)))
 
     def _solve(self, problem):
         start = None if problem.start is None else problem.start.weights
         solved = solve_machine(
-            problem, float(self.C), np.array([float(self.C)]), start=start, **self._limits()
+            problem,
+            float(self.C),
+            np.array([float(self.C)]),
+            tol=float(self.tol),
+            max_iter=problem.max_iter,
+            memory=1e6 * self.cache_size,
+            start=start,
         )
         weights = solved.weights[0]
-        self._methods |= int(solved.methods[0])
         if self.compact and len(solved.coefficients):
             support = np.sort(solved.pivots)
             alpha = solved.coefficients[0][np.argsort(solved.pivots)]
@@ -152,23 +153,10 @@ class NewtonSVC(KernelSVC):
             gap=float(solved.gaps[0]),
             n_iter=int(solved.iterations[0]),
             n_kernel_evals=solved.evaluations,
-            status=self._status(problem, solved),
+            status=int(solved.statuses[0]),
+            methods=int(solved.methods[0]),
             weights=weights,
         )
-
-    def _limits(self):
-        return {
-            "tol": float(self.tol),
-            "max_steps": MAX_STEPS if self.max_iter == -1 else int(self.max_iter),
-            "memory": 1e6 * self.cache_size,
-        }
-
-    def _status(self, problem, solved):
-        if solved.gaps[0] <= self.tol:
-            return 0
-        if time.monotonic() > problem.deadline:
-            return 2
-        return 1 if 0 < self.max_iter <= solved.iterations[0] else 3
 
     def _biases(self, problem, support, alpha):
         """Return Σ α_i (y_t·y_i) for the first class of a pair, or for all classes."""
@@ -190,8 +178,9 @@ class NewtonSVC(KernelSVC):
         """Train for every C of an ascending path, each from the solution before it.
 
         The same machines as `fit` with ``warm_start=True`` and one C after the other gives, to within `tol`,
-        in a fraction of the time. The estimator itself is not fitted. Values of a precomputed Gram matrix are
-        not checked for NaN.
+        in a fraction of the time. The estimator itself is left as it is. `max_iter` bounds the training for
+        each C; `max_seconds` must be None; `probability` is not heeded. Values of a precomputed Gram matrix
+        are not checked for NaN.
 
         Parameters
         ----------
@@ -207,23 +196,27 @@ class NewtonSVC(KernelSVC):
         solvers.fitted_path.FittedPath
         """
         started = time.perf_counter()
-        self._validate_params()
+        model = detached(self)
+        model._validate_params()
         Cs = check_ascending(Cs)
-        X, y = check_path_input(self, X, y)
+        X, y = check_path_input(model, X, y)
         classes, rows, class_start = sort_trusted_labels(y)
-        kernel, source = self._resolve_kernel(X)
-        bias = 0.0 if self.bias == "none" else 1.0
-        at_once = self.multiclass == "all_at_once" and classes.size > 2
+        model._require_cache(rows.size)
+        kernel, source = model._resolve_kernel(X)
+        bias = 0.0 if model.bias == "none" else 1.0
+        at_once = model.multiclass == "all_at_once" and classes.size > 2
         training_set = (classes, rows, class_start, Cs)
-        fits = 8.0 * rows.size**2 <= 1e6 * self.cache_size
-        if kernel.kind == GRAM or (fits and self.prefers_gram(*X.shape)):
-            limits = self._limits()
-            del limits["memory"]
+        memory = 1e6 * model.cache_size
+        limits = {
+            "tol": float(model.tol),
+            "max_iter": NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
+        }
+        fits = 8.0 * rows.size**2 <= memory
+        if kernel.kind == GRAM or (fits and model.prefers_gram(*X.shape)):
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
             solution = fit_path(K, *training_set, at_once=at_once, bias=bias, **limits)
         else:
-            solution = path_by_machines(source, kernel, *training_set, at_once, bias, **self._limits())
+            solution = path_by_machines(source, kernel, *training_set, at_once, bias, **limits, memory=memory)
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
-        converged = solution.gaps.max(axis=1) <= self.tol
-        methods = [method_names(bits) for bits in np.bitwise_or.reduce(solution.outcomes, axis=1)]
-        return FittedPath(self, solution, converged, methods, kernel, X)
+        converged = solution.gaps.max(axis=1) <= model.tol
+        return FittedPath(self, solution, converged, solution.outcomes.max(axis=1), kernel, X)

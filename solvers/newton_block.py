@@ -9,7 +9,7 @@ With ``β = α / ||c||²`` the problem is ``min ½ βᵀHβ + ½ Σ max(0, 1 - f
 import numpy as np
 from numba import njit
 
-FINISHED, UNFINISHED, NOT_POSITIVE = range(3)
+FINISHED, UNFINISHED, INDEFINITE = range(3)
 
 # After a full step a row must violate its margin by this share of the tolerance to enter: rounding does not.
 ENTRY_SHARE = 0.1
@@ -128,7 +128,7 @@ def newton_rounds(H, ridge, beta, f, eps, max_rounds):
     rounds : int
     outcome : int
         FINISHED: the point is optimal on its own support and violates no other margin by more than ``eps``;
-        UNFINISHED; or NOT_POSITIVE: the active block is not positive definite.
+        UNFINISHED; or INDEFINITE: the active block is not positive definite.
     """
     m = f.size
     f_new = np.empty(m)
@@ -139,7 +139,7 @@ def newton_rounds(H, ridge, beta, f, eps, max_rounds):
         active = np.flatnonzero(is_active)
         x = solve_ones(H, ridge, active)
         if x.size == 0:
-            return round_, NOT_POSITIVE
+            return round_, INDEFINITE
         block_product(H, active, x, f_new)
         beta_new[:] = 0.0
         beta_new[active] = x

@@ -12,14 +12,20 @@ from numba import njit
 from solvers.blas import one_blas_thread
 from solvers.block_path import block_path
 from solvers.hull import writeable
-from solvers.path_blocks import cut_block, groups_of, is_sorted, layer, store_block
+from solvers.limits import NO_LIMIT, share_of
+from solvers.path_blocks import (
+    cut_block,
+    groups_of,
+    is_sorted,
+    layer,
+    require_block_memory,
+    store_block,
+)
 from solvers.path_result import PathSolution, intercepts
-
-MAX_STEPS = np.iinfo(np.int64).max
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol, max_steps, starts, weights):
+def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol, left, starts, weights):
     """Solve every machine for every C.
 
     Parameters
@@ -34,8 +40,8 @@ def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol
         ``1 / sample_weight`` in sorted order.
     Cs : array (n_C,)
     tol : float
-    max_steps : int
-        For each machine and C.
+    left : int64 array (n_C,)
+        Steps and rounds that the machines may take together for each C: each an equal share of what is left.
     starts : array (n_classes - 1 or 1, n)
         Weights to start from, in the layout of `PathSolution.weights`; zeros for none.
     weights : array (n_C, n_classes - 1 or 1, n)
@@ -44,7 +50,7 @@ def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol
     Returns
     -------
     norm2s, gaps, costs : arrays (n_C, n_machines)
-    steps, rounds, methods, supports : int arrays (n_C, n_machines)
+    steps, rounds, methods, statuses, supports : int arrays (n_C, n_machines)
     """
     n_C, n_machines = Cs.size, groups.shape[0]
     norm2s = np.empty((n_machines, n_C))
@@ -53,6 +59,7 @@ def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol
     steps = np.empty((n_machines, n_C), np.int64)
     rounds = np.empty((n_machines, n_C), np.int64)
     methods = np.empty((n_machines, n_C), np.int64)
+    statuses = np.empty((n_machines, n_C), np.int64)
     supports = np.empty((n_machines, n_C), np.int64)
     in_order = is_sorted(rows)
     largest = 0
@@ -79,7 +86,8 @@ def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol
             ridge,
             Cs,
             tol,
-            max_steps,
+            share_of(left, n_machines - k),
+            np.inf,
             not np.any(alpha > 0.0),
             alpha,
             solution,
@@ -89,11 +97,13 @@ def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol
             rounds[k],
             costs[k],
             methods[k],
+            statuses[k],
         )
+        left -= np.minimum(left, steps[k] + rounds[k])
         store_block(solution, class_start, group, weights)
         for j in range(n_C):
             supports[k, j] = np.sum(solution[j] > 0.0)
-    return norm2s.T, gaps.T, costs.T, steps.T, rounds.T, methods.T, supports.T
+    return norm2s.T, gaps.T, costs.T, steps.T, rounds.T, methods.T, statuses.T, supports.T
 
 
 def fit_path(
@@ -107,7 +117,7 @@ def fit_path(
     bias,
     tol,
     unit_ridge=None,
-    max_steps=MAX_STEPS,
+    max_iter=NO_LIMIT,
     starts=None,
 ):
     """Train every machine of a training set for every C.
@@ -130,8 +140,8 @@ def fit_path(
         Bound on the certified gap of every machine.
     unit_ridge : ndarray of shape (n,), optional
         ``1 / sample_weight`` of every row of `rows`.
-    max_steps : int
-        Limit on pair steps for each machine and C.
+    max_iter : int
+        Limit on pair steps and Newton rounds, of all machines together, for each C.
     starts : ndarray, optional
         ``weights[-1]`` of an earlier solution on the same rows.
 
@@ -146,9 +156,10 @@ def fit_path(
     depth = 1 if at_once else n_classes - 1
     groups = groups_of(n_classes, at_once)
     opposite = -1.0 / (n_classes - 1) if at_once else -1.0
+    require_block_memory(class_start, groups, K.itemsize)
     weights = np.zeros((Cs.size, depth, n))
     with one_blas_thread():
-        norm2s, gaps, costs, steps, rounds, methods, supports = solve_path(
+        norm2s, gaps, costs, steps, rounds, methods, statuses, supports = solve_path(
             writeable(np.ascontiguousarray(K)),
             rows,
             class_start,
@@ -158,7 +169,7 @@ def fit_path(
             np.ones(n) if unit_ridge is None else unit_ridge,
             Cs,
             tol,
-            max_steps,
+            np.full(Cs.size, max_iter),
             np.zeros((depth, n)) if starts is None else starts,
             weights,
         )
@@ -174,7 +185,8 @@ def fit_path(
         norm2s=norm2s,
         gaps=gaps,
         iterations=steps + rounds,
-        outcomes=methods,
+        outcomes=statuses,
+        methods=methods,
         supports=supports,
         n_support=np.count_nonzero(weights.any(axis=1), axis=1),
         evaluations=np.full(Cs.size, (sizes[groups].sum(axis=1) ** 2).sum()),

@@ -104,6 +104,8 @@ def newton_rounds_lowrank(Z, residual, unit_ridge, C, f, w, scatter, counted, al
     gap : float
         Certified against the exact kernel; above ``tol`` when the rank is too small for it (or rounds ran
         out).
+    finished : bool
+        Whether more rounds would not help.
     """
     ridge = unit_ridge / C
     norm2, gap = 0.0, 1.0
@@ -126,6 +128,6 @@ def newton_rounds_lowrank(Z, residual, unit_ridge, C, f, w, scatter, counted, al
         if CHANGES_NEAR_THE_END * changed <= np.sum(counted):
             norm2, inner, gap = dual_certificate(Z, residual, ridge, f, alpha, g)
             if changed == 0 or gap <= tol or inner <= INNER_SHARE * tol:
-                return round_, norm2, gap
+                return round_, norm2, gap, True
     norm2, inner, gap = dual_certificate(Z, residual, ridge, f, alpha, g)
-    return max_rounds, norm2, gap
+    return max_rounds, norm2, gap, gap <= tol

@@ -1,27 +1,36 @@
 """One machine for an ascending path of C: which of the exact methods takes it, and what came out.
 
 In feature space without a Gram matrix where the rank stays small; on the machine's Gram block where that fits
-the memory allowed; else on a working set that grows by the worst violators.
+the memory allowed; else on a working set that grows by the worst violators, or, once that does not fit
+either, by pair steps on kernel rows.
 """
 
 import time
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from solvers.base import Problem, Solution
 from solvers.blas import one_blas_thread
-from solvers.block_path import LOW_RANK, block_path, certified_gap
+from solvers.block_path import LOW_RANK, PAIR_STEPS, block_path, certified_gap
 from solvers.feature_path import feature_path
+from solvers.hull import CONVERGED, LIMIT, STALLED, TIMEOUT
 from solvers.kernels import GRAM, kernel_block, kernel_diagonal
-from solvers.newton_gram import MAX_STEPS
-from solvers.path_blocks import cut_block
+from solvers.limits import NO_LIMIT
+from solvers.mnsvm import MNSVC
+from solvers.path_blocks import cut_block, require_block_memory
 
 # Below this many rows a Gram block costs less than asking for kernel columns one by one.
 FEATURE_ROWS = 500
+# Up to this many rows a kernel block is not worth waking threads for.
+SMALL_MACHINE = 2000
 # A feature space of more than this many times √m dimensions is slower than the Gram block.
 FEATURE_RANK = 4
-# Work between two looks at the clock, in row operations of pair steps: some 0.1 s.
-STEPS_BETWEEN_LOOKS = 3e8
+# Share of the time that is left which the next portion of work may take by its cost in nanoseconds: a core
+# may be slower than the one the costs were measured on.
+SHARE_OF_TIME = 0.25
+LEAST_TIME = 1e-3
 FIRST_WORKING_SET = 500
 BLOCK_VALUES = 1 << 22
 
@@ -37,6 +46,8 @@ class MachinePath:
     norm2s, gaps : ndarrays of shape (n_C,)
     iterations, methods : int ndarrays of shape (n_C,)
         Pair steps and Newton rounds; the bits of `block_path.METHOD_NAMES`.
+    statuses : int ndarray of shape (n_C,)
+        Of those of `solvers.hull`.
     evaluations : int
         Kernel values computed (or read) in all.
     pivots : ndarray of shape (r,)
@@ -49,6 +60,7 @@ class MachinePath:
     gaps: np.ndarray
     iterations: np.ndarray
     methods: np.ndarray
+    statuses: np.ndarray
     evaluations: int
     pivots: np.ndarray
     coefficients: np.ndarray
@@ -83,17 +95,29 @@ class Machine:
         values = kernel_diagonal(self.X, self.kernel)
         return (values[self.rows] if self.kernel.kind == GRAM else values) + self.bias
 
-    def block(self):
-        """Evaluate the whole of ``H``: float64, or in the dtype of a Gram matrix that was given."""
+    def block(self, deadline):
+        """Evaluate the whole of ``H``: float64, or in the dtype of a Gram matrix that was given.
+
+        None if the deadline passes before.
+        """
+        if self.kernel.kind != GRAM:
+            return self.symmetric_part(np.arange(self.size), deadline)
         m = self.size
         self.evaluations += m * m
         group = np.arange(self.n_classes)
-        if self.kernel.kind == GRAM:
-            H = np.empty((m, m), self.X.dtype)
-            cut_block(self.X, self.rows, False, self.class_start, group, self.opposite, self.bias, H)
-            return H
-        H = kernel_block(self.X, self.X, self.kernel)
-        cut_block(H, np.arange(m, dtype=np.int32), True, self.class_start, group, self.opposite, self.bias, H)
+        require_block_memory(self.class_start, group[None, :], self.X.itemsize)
+        H = np.empty((m, m), self.X.dtype)
+        cut_block(self.X, self.rows, False, self.class_start, group, self.opposite, self.bias, H)
+        return H
+
+    def symmetric_part(self, some, deadline):
+        """``H[some, some]`` in float64, or None if the deadline passes before."""
+        H = np.empty((some.size, some.size))
+        step = max(1, BLOCK_VALUES // some.size)
+        for start in range(0, some.size, step):
+            if time.monotonic() > deadline:
+                return None
+            H[start : start + step] = self.part(some[start : start + step], some)
         return H
 
     def part(self, some, others):
@@ -112,18 +136,53 @@ class Machine:
         return self.part(np.arange(p, p + 1), np.arange(self.size))[0]
 
 
-def solve_machine(problem, C, Cs, tol, *, max_steps=MAX_STEPS, memory=1e9, start=None):
+@dataclass
+class Training:
+    """What it takes to train a machine, and what has come of it."""
+
+    problem: Problem
+    machine: Machine
+    unit_ridge: np.ndarray  # (m,)
+    Cs: np.ndarray
+    tol: float
+    limits: np.ndarray  # (n_C,) int64: pair steps and Newton rounds for each C
+    memory: float  # bytes that a Gram block may take
+    outcome: MachinePath
+
+    def seconds_left(self):
+        """Time until the deadline; infinite without one."""
+        return self.problem.deadline - time.monotonic()
+
+    def affordable(self):
+        """Cost of the next portion of work, see `block_path.step_cost`."""
+        return 1e9 * SHARE_OF_TIME * max(self.seconds_left(), LEAST_TIME)
+
+    def iterations_left(self):
+        """Return how many iterations are left for each C."""
+        return np.maximum(0, self.limits - self.outcome.iterations)
+
+    def record(self, k, weights, norm2, gap, iterations, methods, status):
+        """Note the solution for a C; iterations and methods add up."""
+        outcome = self.outcome
+        outcome.weights[k], outcome.norm2s[k], outcome.gaps[k] = weights, norm2, gap
+        outcome.iterations[k] += iterations
+        outcome.methods[k] |= methods
+        outcome.statuses[k] = status
+
+
+def solve_machine(problem, C, Cs, tol, *, max_iter=NO_LIMIT, memory=1e9, start=None):
     """Train one machine for ascending C.
 
     Parameters
     ----------
     problem : solvers.base.Problem
+        Its deadline is that of all C.
     C : float
         Which `problem.C` was made for: a sample with another penalty keeps its ratio to it.
     Cs : ndarray of shape (n_C,)
     tol : float
-    max_steps : int
-        Pair steps for each C.
+    max_iter : int or int ndarray of shape (n_C,)
+        Pair steps and Newton rounds for each C.
     memory : float
         Bytes a Gram block may take.
     start : ndarray of shape (m,), optional
@@ -135,21 +194,31 @@ def solve_machine(problem, C, Cs, tol, *, max_steps=MAX_STEPS, memory=1e9, start
     """
     machine = Machine(problem)
     m = machine.size
-    unit_ridge = np.broadcast_to(C / problem.C, (m,)).astype(np.float64)
+    training = Training(
+        problem=problem,
+        machine=machine,
+        unit_ridge=np.broadcast_to(C / problem.C, (m,)).astype(np.float64),
+        Cs=Cs,
+        tol=tol,
+        limits=np.broadcast_to(np.asarray(max_iter, dtype=np.int64), Cs.shape),
+        memory=memory,
+        outcome=_empty_path(Cs.size, m),
+    )
     fits = 8.0 * m * m <= memory or machine.kernel.kind == GRAM
-    outcome = _empty_path(Cs.size, m)
     solved = 0
     if machine.kernel.kind != GRAM and m >= FEATURE_ROWS and start is None:
         max_rank = FEATURE_RANK * int(np.sqrt(m)) if fits else int(memory / (16.0 * m))
-        solved = _in_feature_space(machine, unit_ridge, Cs, tol, max_rank, outcome)
-        if solved:
-            start = outcome.weights[solved - 1]
+        solved, start = _in_feature_space(training, max_rank)
     if solved < Cs.size:
-        on_block = _on_block if fits else _on_working_set
-        rest = slice(solved, Cs.size)
-        on_block(machine, unit_ridge, Cs, tol, max_steps, memory, start, problem.deadline, outcome, rest)
-    outcome.evaluations = machine.evaluations
-    return outcome
+        alpha = np.zeros(m) if start is None else start / start.sum()
+        with one_blas_thread() if m <= SMALL_MACHINE else nullcontext():
+            H = machine.block(problem.deadline) if fits else None
+            if H is not None:
+                _on_block(training, H, alpha, solved)
+            else:
+                _on_working_set(training, alpha, solved)
+    training.outcome.evaluations += machine.evaluations
+    return training.outcome
 
 
 def _empty_path(n_C, m):
@@ -159,16 +228,36 @@ def _empty_path(n_C, m):
         gaps=np.ones(n_C),
         iterations=np.zeros(n_C, dtype=np.int64),
         methods=np.zeros(n_C, dtype=np.int64),
+        statuses=np.zeros(n_C, dtype=np.int64),
         evaluations=0,
         pivots=np.empty(0, dtype=np.int64),
         coefficients=np.empty((0, 0)),
     )
 
 
-def _in_feature_space(machine, unit_ridge, Cs, tol, max_rank, outcome):
-    """Fill in what can be solved without a Gram matrix; return for how many C."""
+def _in_feature_space(training, max_rank):
+    """Fill in what can be solved without a Gram matrix.
+
+    Returns
+    -------
+    solved : int
+        For how many C.
+    start : ndarray of shape (m,) or None
+        Weights for the others to start from.
+    """
+    machine, outcome = training.machine, training.outcome
+    limit = int(training.limits.min())
     with one_blas_thread():
-        path = feature_path(machine.column, machine.diagonal(), unit_ridge, Cs, tol, max_rank)
+        path = feature_path(
+            machine.column,
+            machine.diagonal(),
+            training.unit_ridge,
+            training.Cs,
+            training.tol,
+            max_rank,
+            limit,
+            training.problem.deadline,
+        )
     solved = len(path.gaps)
     outcome.weights[:solved] = path.weights
     outcome.norm2s[:solved] = path.norm2s
@@ -177,22 +266,28 @@ def _in_feature_space(machine, unit_ridge, Cs, tol, max_rank, outcome):
     outcome.methods[:solved] = LOW_RANK
     outcome.pivots = path.pivots
     outcome.coefficients = path.coefficients
-    return solved
+    start = outcome.weights[solved - 1] if solved else None
+    if solved < training.Cs.size:
+        outcome.iterations[solved] = path.rounds_in_vain
+        was_cut_short = training.seconds_left() < 0.0 or path.rounds_in_vain >= limit
+        if was_cut_short and path.last.any():
+            start = path.last
+    return solved, start
 
 
-def _solve_on(H, unit_ridge, Cs, tol, max_steps, alpha):
+def _solve_on(H, unit_ridge, Cs, tol, limits, max_cost, alpha):
     """Call `block_path` from `alpha`, which is changed in place.
 
     Returns
     -------
     weights : ndarray of shape (n_C, m)
     norm2s, gaps : ndarrays of shape (n_C,)
-    steps, rounds, methods : int ndarrays of shape (n_C,)
+    iterations, methods, statuses : int ndarrays of shape (n_C,)
     """
     n_C = Cs.size
     weights = np.empty((n_C, alpha.size))
     norm2s, gaps, costs = (np.empty(n_C) for _ in range(3))
-    steps, rounds, methods = (np.empty(n_C, dtype=np.int64) for _ in range(3))
+    steps, rounds, methods, statuses = (np.empty(n_C, dtype=np.int64) for _ in range(4))
     lowrank = not alpha.any()
     with one_blas_thread():
         block_path(
@@ -200,7 +295,8 @@ def _solve_on(H, unit_ridge, Cs, tol, max_steps, alpha):
             unit_ridge,
             Cs,
             tol,
-            max_steps,
+            limits,
+            max_cost,
             lowrank,
             alpha,
             weights,
@@ -210,83 +306,124 @@ def _solve_on(H, unit_ridge, Cs, tol, max_steps, alpha):
             rounds,
             costs,
             methods,
+            statuses,
         )
-    return weights, norm2s, gaps, steps, rounds, methods
+    return weights, norm2s, gaps, steps + rounds, methods, statuses
 
 
-def _on_block(machine, unit_ridge, Cs, tol, max_steps, memory, start, deadline, outcome, which):
+def _on_block(training, H, alpha, first):
     """Solve on the Gram block; with a deadline, look at the clock between C and now and then."""
-    H = machine.block()
-    alpha = np.zeros(machine.size) if start is None else start / start.sum()
-    if deadline == np.inf:
-        weights, norm2s, gaps, steps, rounds, methods = _solve_on(
-            H, unit_ridge, Cs[which], tol, max_steps, alpha
-        )
-        outcome.weights[which], outcome.norm2s[which], outcome.gaps[which] = weights, norm2s, gaps
-        outcome.iterations[which], outcome.methods[which] = steps + rounds, methods
+    Cs, unit_ridge, tol = training.Cs, training.unit_ridge, training.tol
+    if training.problem.deadline == np.inf:
+        left = training.iterations_left()[first:]
+        solved = _solve_on(H, unit_ridge, Cs[first:], tol, left, np.inf, alpha)
+        for k, values in enumerate(zip(*solved, strict=True), start=first):
+            training.record(k, *values)
         return
-    chunk = max(1000, int(STEPS_BETWEEN_LOOKS / machine.size))
-    for k in range(Cs.size)[which]:
-        taken = 0
+    for k in range(first, Cs.size):
         while True:
-            allowed = min(chunk, max_steps - taken)
-            weights, norm2, gap, steps, rounds, methods = _solve_on(
-                H, unit_ridge, Cs[k : k + 1], tol, allowed, alpha
-            )
-            _record(outcome, k, weights[0], norm2[0], gap[0], steps[0] + rounds[0], methods[0])
-            taken += int(steps[0])
-            if gap[0] <= tol or steps[0] < chunk or taken >= max_steps or time.monotonic() > deadline:
+            left = training.iterations_left()[k : k + 1]
+            solved = _solve_on(H, unit_ridge, Cs[k : k + 1], tol, left, training.affordable(), alpha)
+            training.record(k, *(values[0] for values in solved))
+            if training.outcome.statuses[k] != TIMEOUT or training.seconds_left() < LEAST_TIME:
                 break
 
 
-def _record(outcome, k, weights, norm2, gap, iterations, methods):
-    outcome.weights[k] = weights
-    outcome.norm2s[k], outcome.gaps[k] = norm2, gap
-    outcome.iterations[k] += iterations
-    outcome.methods[k] |= methods
-
-
-def _on_working_set(machine, unit_ridge, Cs, tol, max_steps, memory, start, deadline, outcome, which):
+def _on_working_set(training, alpha, first):
     """Solve for the support vectors and the worst violators, look for new ones among all rows, repeat."""
-    m = machine.size
-    largest = int(np.sqrt(memory / 8.0))
-    alpha = np.zeros(m) if start is None else start / start.sum()
     if not alpha.any():
-        alpha[machine.class_start[:-1]] = 1.0 / machine.n_classes
-    for k in range(Cs.size)[which]:
-        ridge = unit_ridge / Cs[k]
-        violators = np.linspace(0, m - 1, min(m, FIRST_WORKING_SET)).astype(np.int64)
-        while True:
-            rows = np.union1d(np.flatnonzero(alpha), violators)
-            if rows.size > largest:
-                raise MemoryError(
-                    f"a machine of {m} samples needs a Gram block of {rows.size} rows, and "
-                    f"cache_size allows {largest}: raise cache_size, or use MNSVC"
-                )
-            part = alpha[rows]
-            *_, steps, rounds, methods = _solve_on(
-                machine.part(rows, rows), unit_ridge[rows], Cs[k : k + 1], 0.5 * tol, max_steps, part
-            )
-            alpha[rows] = part
-            g = _products(machine, alpha) + ridge * alpha
-            norm2 = float(alpha @ g)
-            gap = certified_gap(norm2, g) if norm2 > 0.0 else np.inf
-            weights = alpha / norm2 if norm2 > 0.0 else alpha
-            _record(outcome, k, weights, norm2, gap, steps[0] + rounds[0], methods[0])
-            if gap <= tol or time.monotonic() > deadline or outcome.iterations[k] >= max_steps:
-                break
-            count = max(FIRST_WORKING_SET, np.count_nonzero(alpha) // 2)
-            violators = np.argsort(g)[:count]
-            violators = violators[g[violators] < norm2]
-            if not np.setdiff1d(violators, rows).size:
-                break
+        alpha[training.machine.class_start[:-1]] = 1.0 / training.machine.n_classes
+    for k in range(first, training.Cs.size):
+        largest = int(np.sqrt(training.memory / 8.0))
+        if not _grow_working_set(training, k, alpha, largest):
+            _on_kernel_rows(training, k, alpha)
 
 
-def _products(machine, alpha):
-    """``Hα``, block by block."""
+def _grow_working_set(training, k, alpha, largest):
+    """Solve for one C from `alpha`, which is changed in place; False if `largest` does not hold the set."""
+    machine, deadline = training.machine, training.problem.deadline
+    m = machine.size
+    C, ridge = training.Cs[k : k + 1], training.unit_ridge / training.Cs[k]
+    violators = np.linspace(0, m - 1, min(m, FIRST_WORKING_SET, max(2, largest // 2))).astype(np.int64)
+    is_known = False
+    while True:
+        rows = np.union1d(np.flatnonzero(alpha), violators)
+        if rows.size > largest:
+            return False
+        H = machine.symmetric_part(rows, deadline)
+        if H is None and is_known:
+            return True
+        if H is None:  # no time: the best that can be had is the machine of a few samples
+            alpha[:] = 0.0
+            rows = violators
+            H = machine.symmetric_part(rows, np.inf)
+        part = alpha[rows]
+        cost = np.inf if deadline == np.inf else training.affordable()
+        left = training.iterations_left()[k : k + 1]
+        _, norm2s, _, iterations, methods, statuses = _solve_on(
+            H, training.unit_ridge[rows], C, 0.5 * training.tol, left, cost, part
+        )
+        alpha[rows] = part
+        is_known = True
+        products = _products(machine, alpha, deadline)
+        if products is None:  # the gap of all samples is not known: 1 is a bound of any
+            weights = alpha / norm2s[0] if norm2s[0] > 0.0 else alpha
+            training.record(k, weights, norm2s[0], 1.0, iterations[0], methods[0], TIMEOUT)
+            return True
+        g = products + ridge * alpha
+        norm2 = float(alpha @ g)
+        gap = certified_gap(norm2, g) if norm2 > 0.0 else 1.0
+        weights = alpha / norm2 if norm2 > 0.0 else alpha
+        status = CONVERGED if gap <= training.tol else statuses[0] if statuses[0] != CONVERGED else STALLED
+        training.record(k, weights, norm2, gap, iterations[0], methods[0], status)
+        if gap <= training.tol or status == LIMIT:
+            return True
+        if training.seconds_left() < 0.0:
+            training.outcome.statuses[k] = TIMEOUT
+            return True
+        count = max(FIRST_WORKING_SET, np.count_nonzero(alpha) // 2)
+        violators = np.argsort(g)[:count]
+        violators = violators[g[violators] < norm2]
+        if not np.setdiff1d(violators, rows).size and status != TIMEOUT:
+            return True
+
+
+def _on_kernel_rows(training, k, alpha):
+    """Solve for one C from `alpha`, which is changed in place, without any block: by the loop of `MNSVC`."""
+    outcome, machine, tol = training.outcome, training.machine, training.tol
+    epsilon = 1.0 - (1.0 - 0.99 * tol) ** 0.25  # at which its rule, g ≥ (1 − ε)² ‖c‖², gives the gap
+    support = np.flatnonzero(alpha)
+    problem = replace(
+        training.problem,
+        C=training.Cs[k] / training.unit_ridge,
+        max_iter=int(training.iterations_left()[k]),
+        start=Solution(support, alpha[support], np.zeros(1), 0.0, 1.0, 0, 0, CONVERGED),
+    )
+    stream = MNSVC(tol=epsilon, draws=machine.size, bias="none", cache_size=training.memory / 1e6)
+    solved = stream._solve(problem)
+    outcome.evaluations += solved.n_kernel_evals
+    weights = np.zeros(machine.size)
+    weights[solved.support] = solved.alpha
+    alpha[:] = weights / weights.sum()
+    gap = solved.gap
+    if np.isnan(gap):
+        products = _products(machine, alpha, training.problem.deadline)
+        g = None if products is None else products + training.unit_ridge / training.Cs[k] * alpha
+        gap = 1.0 if g is None or alpha @ g <= 0.0 else certified_gap(float(alpha @ g), g)
+    status = CONVERGED if gap <= tol else solved.status if solved.status != CONVERGED else STALLED
+    training.record(k, weights, solved.objective, gap, solved.n_iter, PAIR_STEPS, status)
+
+
+def _products(machine, alpha, deadline):
+    """``Hα``, block by block; None if the deadline passes before."""
     support = np.flatnonzero(alpha)
     weights = alpha[support]
     step = max(1, BLOCK_VALUES // support.size)
     everyone = np.arange(machine.size)
-    parts = [machine.part(everyone[a : a + step], support) @ weights for a in range(0, machine.size, step)]
-    return np.concatenate(parts)
+    products = np.empty(machine.size)
+    for start in range(0, machine.size, step):
+        if time.monotonic() > deadline:
+            return None
+        part = everyone[start : start + step]
+        products[part] = machine.part(part, support) @ weights
+    return products

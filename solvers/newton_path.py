@@ -5,12 +5,14 @@ import time
 import numpy as np
 
 from solvers.base import Problem
+from solvers.limits import share_of
 from solvers.newton_machine import solve_machine
 from solvers.path_blocks import groups_of, store_block
 from solvers.path_result import PathSolution, intercepts
+from solvers.seeds import machine_seeds
 
 
-def path_by_machines(X, kernel, classes, rows, class_start, Cs, at_once, bias, *, tol, max_steps, memory):
+def path_by_machines(X, kernel, classes, rows, class_start, Cs, at_once, bias, *, tol, max_iter, memory):
     """Train the machines of a path one by one from the features of their samples.
 
     Parameters are those of `solvers.newton_gram.fit_path` and `solvers.newton_machine.solve_machine`.
@@ -26,7 +28,11 @@ def path_by_machines(X, kernel, classes, rows, class_start, Cs, at_once, bias, *
     used = np.zeros((Cs.size, rows.size), dtype=bool)
     of_machine = (Cs.size, len(groups))
     norm2s, gaps, seconds = np.empty(of_machine), np.empty(of_machine), np.empty(of_machine)
-    iterations, methods, supports, evaluations = (np.empty(of_machine, dtype=np.int64) for _ in range(4))
+    iterations, methods, statuses, supports, evaluations = (
+        np.empty(of_machine, dtype=np.int64) for _ in range(5)
+    )
+    left = np.full(Cs.size, max_iter)
+    seeds = machine_seeds(0, len(groups))
     for k, group in enumerate(groups):
         started = time.perf_counter()
         samples = np.concatenate([np.arange(class_start[p], class_start[p + 1]) for p in group])
@@ -39,10 +45,12 @@ def path_by_machines(X, kernel, classes, rows, class_start, Cs, at_once, bias, *
             kernel=kernel,
             bias=bias,
             scale=np.empty(0),
-            seed=0,
+            seed=int(seeds[k]),
             deadline=np.inf,
         )
-        solved = solve_machine(problem, 1.0, Cs, tol, max_steps=max_steps, memory=memory)
+        limits = share_of(left, len(groups) - k)
+        solved = solve_machine(problem, 1.0, Cs, tol, max_iter=limits, memory=memory)
+        left -= np.minimum(left, solved.iterations)
         used[:, samples] |= solved.weights > 0.0
         model = solved.weights
         if len(solved.coefficients):
@@ -52,6 +60,7 @@ def path_by_machines(X, kernel, classes, rows, class_start, Cs, at_once, bias, *
         store_block(model, class_start, group, weights)
         norm2s[:, k], gaps[:, k] = solved.norm2s, solved.gaps
         iterations[:, k], methods[:, k] = solved.iterations, solved.methods
+        statuses[:, k] = solved.statuses
         supports[:, k] = np.count_nonzero(solved.weights, axis=1)
         evaluations[:, k] = solved.evaluations
         seconds[:, k] = (time.perf_counter() - started) / Cs.size
@@ -66,7 +75,8 @@ def path_by_machines(X, kernel, classes, rows, class_start, Cs, at_once, bias, *
         norm2s=norm2s,
         gaps=gaps,
         iterations=iterations,
-        outcomes=methods,
+        outcomes=statuses,
+        methods=methods,
         supports=supports,
         n_support=np.count_nonzero(used, axis=1),
         evaluations=evaluations.sum(axis=1),

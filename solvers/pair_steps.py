@@ -4,9 +4,10 @@ The block ``H`` is ``y_i y_j (k(x_i, x_j) + bias)`` without the ridge; the ridge
 The problem is ``min ||c||² = aᵀ(H + diag(ridge))a`` over ``a >= 0, sum(a) = 1``; ``g = (H + diag(ridge))a``.
 
 Every loop is written so that LLVM vectorises it. A float minimum with its index does not vectorise under IEEE
-rules; the minimum of integers does. So a float64 is mapped to an integer that sorts alike, its lowest 20 bits
-are overwritten by the index, and one integer minimum yields value and index together. The choice is thus made
-at a relative resolution of 2^-32; the step and the stopping rule use the exact values.
+rules; the minimum of integers does. So a float64 is mapped to an integer that sorts alike, its lowest bits
+are overwritten by the index, and one integer minimum yields value and index together. Twenty bits hold the
+index of up to 2^20 samples, so that the choice is made at a relative resolution of 2^-32; beyond, the index
+takes as many bits as it needs. The step and the stopping rule use the exact values.
 """
 
 import numpy as np
@@ -14,9 +15,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-MAX_BLOCK = 1 << 20
-INDEX_BITS = np.int64(MAX_BLOCK - 1)
-VALUE_BITS = np.int64(~(MAX_BLOCK - 1))
+LEAST_INDEX_BITS = np.int64((1 << 20) - 1)
 LARGEST = np.int64(0x7FFFFFFFFFFFFFFF)
 # Keeps a step finite on an indefinite kernel (sigmoid) or a rounded Gram; a positive definite one never sees
 # it.
@@ -34,25 +33,36 @@ def float_bits(typingctx, x):
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def ordered_key(x, i):
-    """Integer that sorts like ``x`` and carries ``i`` in its lowest bits."""
+def index_bits(n):
+    """Bits of a key that hold an index below ``n``; the value has the others, ``~index_bits(n)``."""
+    bits = LEAST_INDEX_BITS
+    while bits < n - 1:
+        bits = 2 * bits + 1
+    return bits
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def ordered_key(x, i, value_bits):
+    """Integer that sorts like ``x`` and carries ``i`` in the bits that ``value_bits`` leaves."""
     bits = float_bits(x)
     bits ^= (bits >> 63) & LARGEST
-    return (bits & VALUE_BITS) | i
+    return (bits & value_bits) | i
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def argmin(g):
-    """Index of the smallest entry of ``g`` (to 2^-32 relative)."""
+    """Index of the smallest entry of ``g`` (to the resolution of the keys)."""
+    bits = index_bits(g.size)
     best = LARGEST
     for i in range(g.size):
-        best = min(best, ordered_key(g[i], np.int64(i)))
-    return best & INDEX_BITS
+        best = min(best, ordered_key(g[i], np.int64(i), ~bits))
+    return best & bits
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def second_order_partner(g, alpha, h_v, diag, g_v, diag_v):
     """Index u with ``alpha_u > 0``, ``g_u > g_v`` and the largest ``(g_u - g_v)² / D_uv``, or -1."""
+    bits = index_bits(g.size)
     best = np.int64(0)
     for i in range(g.size):
         difference = g[i] - g_v
@@ -61,19 +71,20 @@ def second_order_partner(g, alpha, h_v, diag, g_v, diag_v):
         score = difference * difference / distance2
         score = score if difference > 0.0 else 0.0
         score = score if alpha[i] > 0.0 else 0.0
-        best = max(best, (float_bits(score) & VALUE_BITS) | np.int64(i))
-    return best & INDEX_BITS if best > INDEX_BITS else np.int64(-1)
+        best = max(best, (float_bits(score) & ~bits) | np.int64(i))
+    return best & bits if best > bits else np.int64(-1)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def shift_and_argmin(g, h_v, h_u, beta):
     """``g += beta (h_v - h_u)``; return the index of the new smallest entry."""
+    bits = index_bits(g.size)
     best = LARGEST
     for i in range(g.size):
         x = g[i] + beta * (np.float64(h_v[i]) - np.float64(h_u[i]))
         g[i] = x
-        best = min(best, ordered_key(x, np.int64(i)))
-    return best & INDEX_BITS
+        best = min(best, ordered_key(x, np.int64(i), ~bits))
+    return best & bits
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -3,12 +3,23 @@
 import numpy as np
 from numba import njit
 
+from solvers.memory import require_memory
 from solvers.multiclass import pairs_of
 
 
 def groups_of(n_classes, at_once):
     """Return the classes of every machine: an int64 array of shape (n_machines, classes of a machine)."""
     return np.array([range(n_classes)] if at_once else pairs_of(n_classes), dtype=np.int64)
+
+
+def require_block_memory(class_start, groups, itemsize):
+    """Refuse a training set whose largest machine needs a block that would not fit into memory."""
+    largest = int(np.diff(class_start)[groups].sum(axis=1).max())
+    require_memory(
+        float(itemsize) * largest**2,
+        f"the block of a machine of {largest:,} samples, cut from a Gram matrix,",
+        "use features in place of a precomputed kernel, or fewer samples",
+    )
 
 
 @njit(nogil=True, cache=True)

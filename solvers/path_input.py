@@ -1,13 +1,31 @@
 """What `fit_path` is called with."""
 
+from copy import copy, deepcopy
+
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from solvers.base import sort_by_class
 
 
+def detached(estimator):
+    """Return a copy that may be changed while a path is trained: the estimator stays as it is.
+
+    Parameters are shared, but for a random generator, which would advance.
+    """
+    model = copy(estimator)
+    if isinstance(getattr(model, "random_state", None), np.random.RandomState):
+        model.random_state = deepcopy(model.random_state)
+    return model
+
+
 def check_path_input(estimator, X, y):
     """Validate samples as `fit` does, but a precomputed Gram matrix by its shape and type alone."""
+    if estimator.max_seconds is not None:
+        raise ValueError(
+            f"fit_path does not heed max_seconds, which is {estimator.max_seconds}: "
+            "set it to None, or use fit for one C after the other"
+        )
     if estimator.kernel != "precomputed":
         return validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
     X, y = np.asarray(X), np.asarray(y)

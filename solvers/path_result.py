@@ -35,8 +35,7 @@ class PathSolution:
     iterations : int ndarray of shape (n_C, n_machines)
         Pair steps and Newton rounds.
     outcomes : int ndarray of shape (n_C, n_machines)
-        What the solver says of each training: bits of `block_path.METHOD_NAMES`, or a status of
-        `solvers.hull`.
+        How each training ended: a status of `solvers.hull`.
     supports : int ndarray of shape (n_C, n_machines)
         Support vectors of each machine.
     n_support : int ndarray of shape (n_C,)
@@ -45,6 +44,8 @@ class PathSolution:
         Kernel values that training needed.
     seconds : ndarray of shape (n_C,)
         Wall time, shared out by counted work.
+    methods : int ndarray of shape (n_C, n_machines), optional
+        Bits of `block_path.METHOD_NAMES`.
     """
 
     Cs: np.ndarray
@@ -62,6 +63,7 @@ class PathSolution:
     n_support: np.ndarray
     evaluations: np.ndarray
     seconds: np.ndarray
+    methods: np.ndarray | None = None
 
     def predict_path(self, K):
         """Predict labels for every C.

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from solvers.multiclass import pairs_of, pairwise_decisions
+from solvers.multiclass import pairs_of
+from solvers.seeds import machine_seeds
 
 FOLDS = 5
 MAX_NEWTON_STEPS = 100
@@ -119,10 +119,10 @@ class PlattMixin:
     """
 
     classes_: np.ndarray
-    intercept_: np.ndarray
-    kernel: Any
     multiclass: str
-    _gamma: float
+    _blocks: Any
+    _groups: Any
+    _train_without: Any
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X):
@@ -140,56 +140,117 @@ class PlattMixin:
         X = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=False
         )
+        probabilities = np.empty((X.shape[0], self.classes_.size))
+        for block in self._blocks(X.shape[0]):
+            z = machine_decisions(self, X[block]) * self.sigmoids_[:, 0] + self.sigmoids_[:, 1]
+            probabilities[block] = self._coupled(expit(-z))
+        return probabilities
+
+    def _coupled(self, probabilities):
+        """Turn what the sigmoids of the machines say into class probabilities."""
         n_classes = self.classes_.size
-        z = machine_decisions(self, X) * self.sigmoids_[:, 0] + self.sigmoids_[:, 1]
-        probabilities = expit(-z)
         if n_classes == 2:
             return np.column_stack((probabilities[:, 0], 1.0 - probabilities[:, 0]))
         if self.multiclass == "pairwise":
             return couple_pairs(probabilities, n_classes)
         return probabilities / probabilities.sum(axis=1, keepdims=True)
 
-    def _fit_probability(self, X, y, sample_weight=None):
-        """Fit the sigmoids to the decisions of machines trained without the sample at hand."""
-        decisions, known = self._held_out_decisions(X, y, sample_weight)
+    def _fit_probability(self, X, y, samples, folds, seed, budget):
+        """Fit the sigmoids to the decisions of machines trained without the sample at hand.
+
+        Returns
+        -------
+        statuses : list of int
+            Of the machines of all folds.
+        """
         codes = np.searchsorted(self.classes_, y)
+        decisions, statuses = self._held_out_decisions(X, codes, samples, folds, seed, budget)
+        known = np.zeros(y.size, dtype=bool)
+        known[samples.rows] = True
         n_classes = self.classes_.size
         if n_classes > 2 and self.multiclass == "all_at_once":
-            self.sigmoids_ = np.array(
-                [fit_sigmoid(decisions[known, t], codes[known] == t) for t in range(n_classes)]
-            )
-            return
-        sigmoids = []
-        for k, (i, j) in enumerate(pairs_of(n_classes)):
-            member = known & ((codes == i) | (codes == j))
-            sigmoids.append(fit_sigmoid(decisions[member, k], codes[member] == i))
+            sigmoids = [fit_sigmoid(decisions[known, t], codes[known] == t) for t in range(n_classes)]
+        else:
+            sigmoids = []
+            for i, j in pairs_of(n_classes):
+                first, second = known & (codes == i), known & (codes == j)
+                d = np.concatenate((decisions[first, j - 1], decisions[second, i]))
+                sigmoids.append(fit_sigmoid(d, np.arange(d.size) < np.count_nonzero(first)))
         self.sigmoids_ = np.array(sigmoids)
+        return statuses
 
-    def _held_out_decisions(self, X, y, sample_weight):
-        weights = None if sample_weight is None else np.broadcast_to(sample_weight, y.shape)
-        known = np.ones(y.size, dtype=bool) if weights is None else weights > 0
-        kept = np.flatnonzero(known)
-        smallest = int(np.unique_counts(y[kept]).counts.min())
-        if smallest < 2:
-            raise ValueError(
-                "probability=True holds samples out, which needs at least 2 of every class; "
-                "one class has a single sample: add samples of it, or set probability=False"
-            )
-        model = clone(self).set_params(probability=False)
-        if model.kernel not in ("linear", "precomputed") and not callable(model.kernel):
-            model.set_params(gamma=self._gamma)
-        decisions = np.zeros((y.size, self.intercept_.size))
-        folds = StratifiedKFold(min(FOLDS, smallest), shuffle=True, random_state=0)
-        for train, test in folds.split(kept, y[kept]):
-            train, test = kept[train], kept[test]
-            pairwise = self.kernel == "precomputed"
-            model.fit(
-                X[np.ix_(train, train)] if pairwise else X[train],
-                y[train],
-                None if weights is None else weights[train],
-            )
-            decisions[test] = machine_decisions(model, X[np.ix_(test, train)] if pairwise else X[test])
-        return decisions, known
+    def _held_out_decisions(self, X, codes, samples, folds, seed, budget):
+        """Return for every sample the decisions that concern its class, by machines that do not know it.
+
+        Returns
+        -------
+        decisions : ndarray of shape (n, n_classes - 1), or (n, n_classes) for all at once
+            A sample of class t has the decision against class s in column s if s < t, else in column s - 1.
+        statuses : list of int
+        """
+        n_classes = self.classes_.size
+        at_once = n_classes > 2 and self.multiclass == "all_at_once"
+        decisions = np.zeros((codes.size, n_classes if at_once else n_classes - 1))
+        n_machines = len(self._groups())
+        statuses = []
+        for k, test in enumerate(folds):
+            held_out = np.zeros(codes.size, dtype=bool)
+            held_out[test] = True
+            seeds = machine_seeds(seed, n_machines, k)
+            model, of_fold = self._train_without(X, samples, held_out, seeds, budget)
+            statuses += of_fold
+            for block in model._blocks(test.size, X.shape[1]):
+                part = test[block]
+                values = machine_decisions(model, X[part])
+                if not at_once:
+                    values = decisions_of_own_class(values, codes[part], n_classes)
+                decisions[part] = values
+        return decisions, statuses
+
+
+def folds_of(y, rows):
+    """Split samples into the folds of the calibration; a class must have two samples.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+    rows : ndarray
+        The samples to split, those with weight.
+
+    Returns
+    -------
+    list of ndarray
+        Samples of each fold.
+    """
+    kept = np.sort(rows)
+    smallest = int(np.unique_counts(y[kept]).counts.min())
+    if smallest < 2:
+        raise ValueError(
+            "probability=True holds samples out, which needs at least 2 of every class; "
+            "one class has a single sample: add samples of it, or set probability=False"
+        )
+    folds = StratifiedKFold(min(FOLDS, smallest), shuffle=True, random_state=0)
+    return [kept[test] for _, test in folds.split(kept, y[kept])]
+
+
+def decisions_of_own_class(decisions, codes, n_classes):
+    """Pick the decisions of the machines that a sample's class is one of.
+
+    Parameters
+    ----------
+    decisions : ndarray of shape (m, n_pairs)
+    codes : ndarray of shape (m,)
+        Class of every sample.
+
+    Returns
+    -------
+    ndarray of shape (m, n_classes - 1)
+        The one against class s in column s if s < t, else in column s - 1.
+    """
+    machine = np.zeros((n_classes, n_classes - 1), dtype=np.intp)
+    for k, (i, j) in enumerate(pairs_of(n_classes)):
+        machine[i, j - 1] = machine[j, i] = k
+    return np.take_along_axis(decisions, machine[codes], axis=1)
 
 
 def machine_decisions(estimator, X):
@@ -199,11 +260,8 @@ def machine_decisions(estimator, X):
     -------
     ndarray of shape (m, n_pairs), positive for the first class of a pair, or (m, n_classes) for all at once
     """
-    n_classes = estimator.classes_.size
-    if n_classes == 2:
-        return -estimator.decision_function(X)[:, None]
-    if estimator.multiclass == "all_at_once":
-        return estimator.decision_function(X)
-    class_start = np.concatenate(([0], np.cumsum(estimator.n_support_)))
-    K = estimator._kernel_to_support(X)
-    return pairwise_decisions(K, estimator.dual_coef_, estimator.intercept_, class_start)
+    n_machines = estimator.intercept_.size
+    decisions = np.empty((X.shape[0], n_machines))
+    for block in estimator._blocks(X.shape[0]):
+        decisions[block] = estimator._decisions(X[block])
+    return -decisions if estimator.classes_.size == 2 else decisions

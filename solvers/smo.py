@@ -1,19 +1,20 @@
 """SMO for the L1 and the L2 support vector machine with a bias constraint: LIBSVM's problems."""
 
-import time
+from typing import Any
 
 import numpy as np
 
 from solvers.base import KernelSVC, Solution, check_choice, check_count, check_number
-from solvers.kernels import GRAM, kernel_diagonal
-from solvers.smo_rows import rows_of
-from solvers.smo_steps import OPTIMAL, ROW_MISSING, STALLED, smo_steps
+from solvers.hull import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, TIMEOUT
+from solvers.smo_rows import MachineKernel, OutOfTime, rows_of
+from solvers.smo_steps import NO_STEP, OPTIMAL, PAUSED, ROW_MISSING, UNBOUNDED, smo_steps
 
 STEPS_BEFORE_SHRINKING = 1000
 # Leaving samples out pays when at least this share of the active ones goes.
 WORTH_SHRINKING = 0.3
 # Near the solution all samples are looked at once more before the last steps, as LIBSVM does.
 UNSHRINK_AT = 10.0
+WORK_BEFORE_LOOK = 10_000_000  # samples that steps pass over between two looks at the clock
 
 
 class SMOSVC(KernelSVC):
@@ -43,9 +44,9 @@ class SMOSVC(KernelSVC):
     shrinking : bool, default=True
         Leave out samples whose weights are at a bound and look like staying there.
     cache_size : float, default=200
-        Megabytes for kernel rows.
+        Megabytes for kernel rows and for copies of the samples.
     max_iter : int, default=-1
-        Limit of the steps of a machine; −1 for none.
+        Limit of the steps of a whole `fit`; −1 for none.
     max_seconds : float, optional
         Limit of the wall time of `fit`.
     probability : bool, default=False
@@ -56,7 +57,8 @@ class SMOSVC(KernelSVC):
     objective_ : float
         Dual objective ½ αᵀQα − Σ α_i, summed over the machines: the number that LIBSVM prints as "obj".
     gap_, duality_gap_ : float
-        Primal minus dual objective as a share of the primal one; the largest of the machines.
+        Primal minus dual objective as a share of the primal one; the largest of the machines. NaN if
+        `max_seconds` ended a machine before it was known.
 
     See `solvers.base.KernelSVC` for the others.
     """
@@ -99,16 +101,19 @@ class SMOSVC(KernelSVC):
             check_count("max_iter", self.max_iter)
 
     def _solve(self, problem):
-        state = _State(problem, self.loss, 1e6 * self.cache_size)
-        max_iter = np.inf if self.max_iter == -1 else self.max_iter
-        status = _minimise(state, float(self.tol), self.shrinking, max_iter, problem.deadline)
+        state = _State(problem, self.loss)
+        try:
+            state.store = rows_of(state.kernel, 1e6 * self.cache_size)
+            status = _minimise(state, float(self.tol), self.shrinking, problem.max_iter)
+        except OutOfTime:
+            status = TIMEOUT
         return state.solution(status)
 
 
 class _State:
     """Weights β_i = y_i α_i of all samples, and which of them are active."""
 
-    def __init__(self, problem, loss, cache_bytes):
+    def __init__(self, problem, loss):
         n = problem.rows.size
         self.y = np.where(np.arange(n) < problem.class_start[1], 1.0, -1.0)
         C = np.broadcast_to(problem.C, (n,))
@@ -117,34 +122,42 @@ class _State:
         self.low = np.where(self.y > 0, 0.0, -limit)
         self.high = np.where(self.y > 0, limit, 0.0)
         self.ridge = np.zeros(n) if loss == "l1" else 1.0 / C
-        self.store = rows_of(problem, cache_bytes)
-        if problem.kernel.kind == GRAM:
-            diagonal = kernel_diagonal(problem.X, problem.kernel)[problem.rows]
-        else:
-            diagonal = kernel_diagonal(problem.X[problem.rows], problem.kernel)
-        self.diag = diagonal + self.ridge
+        self.kernel = MachineKernel(problem)
+        self.store: Any = None
+        self.diag = self.kernel.diagonal() + self.ridge
         self.beta = np.zeros(n)
         self.F = -self.y
         self.active = np.arange(n)
         self.steps = 0
+        self.objective = 0.0
 
     def advance(self, tol, max_steps):
-        """Take steps with the active samples; return the status of `smo_steps`."""
+        """Take steps with the active samples; return the status of `smo_steps`.
+
+        Raises
+        ------
+        OutOfTime
+        """
         a = self.active
+        chunk = max(1, WORK_BEFORE_LOOK // a.size)
         F, beta = self.F[a], self.beta[a]
         fixed = (self.low[a], self.high[a], self.diag[a], self.ridge[a])
-        while True:
-            store = self.store
-            status, steps, wanted = smo_steps(
-                store.rows, store.slot, store.clock, F, beta, *fixed, tol, max_steps
-            )
-            self.steps += steps
-            max_steps -= steps
-            if status != ROW_MISSING:
-                break
-            store.fetch(wanted)
-        self.F[a], self.beta[a] = F, beta
-        return status
+        store = self.store
+        try:
+            while True:
+                status, steps, wanted, gain = smo_steps(
+                    store.rows, store.slot, store.clock, F, beta, *fixed, tol, min(chunk, max_steps)
+                )
+                self.steps += steps
+                self.objective -= gain
+                max_steps -= steps
+                if status == ROW_MISSING:
+                    store.fetch(wanted)
+                elif status != PAUSED or max_steps == 0:
+                    return status
+                self.kernel.check_time()
+        finally:
+            self.F[a], self.beta[a] = F, beta
 
     def violation(self):
         """Return min F over weights that can grow and max F over those that can shrink, among the active."""
@@ -173,10 +186,32 @@ class _State:
         self.store.activate(self.active)
 
     def solution(self, status):
-        """Describe the machine: bias from the free weights, and the gap between primal and dual."""
-        self.active = np.arange(self.beta.size)
+        """Describe the machine: bias from the free weights, and the gap between primal and dual.
+
+        Where time was over before samples that had been left out could be looked at again, the bias is that
+        of the others, and the gap unknown.
+        """
         free = (self.beta > self.low) & (self.beta < self.high)
-        bias = -self.F[free].mean() if free.any() else -0.5 * sum(self.violation())
+        is_current = np.zeros(free.size, dtype=bool)
+        is_current[self.active] = True
+        free &= is_current
+        ends = self.F[free] if free.any() else np.array(self.violation())
+        bias = -ends[np.isfinite(ends)].mean() if np.isfinite(ends).any() else 0.0
+        objective, gap = (self.objective, np.nan) if not is_current.all() else self._certificate(bias)
+        support = np.flatnonzero(self.beta)
+        return Solution(
+            support=support,
+            alpha=np.abs(self.beta[support]),
+            bias=np.array([bias]),
+            objective=objective,
+            gap=gap,
+            n_iter=self.steps,
+            n_kernel_evals=int(self.kernel.evaluations),
+            status=status,
+        )
+
+    def _certificate(self, bias):
+        """Return the dual objective as LIBSVM prints it, and the relative gap to the primal one."""
         alpha = np.abs(self.beta)
         # β·F = βᵀQβ - Σα
         quadratic = float(self.beta @ self.F + alpha.sum())
@@ -186,35 +221,32 @@ class _State:
         norm2 = quadratic - float(self.ridge @ self.beta**2)
         loss = self.C @ slack if self.loss == "l1" else 0.5 * self.C @ slack**2
         primal = 0.5 * norm2 + loss
-        support = np.flatnonzero(self.beta)
-        return Solution(
-            support=support,
-            alpha=alpha[support],
-            bias=np.array([bias]),
-            objective=-float(dual),
-            gap=float(max(0.0, primal - dual) / primal) if primal > 0 else 0.0,
-            n_iter=self.steps,
-            n_kernel_evals=int(self.store.evaluations),
-            status=status,
-        )
+        return -float(dual), float(max(0.0, primal - dual) / primal) if primal > 0 else 0.0
 
 
-def _minimise(state, tol, shrinking, max_iter, deadline):
-    """Take steps and shrink until all samples together are optimal; return the status of the fit."""
+ENDS = {UNBOUNDED: NOT_POSITIVE, NO_STEP: STALLED}  # what `smo_steps` says, for a fit
+
+
+def _minimise(state, tol, shrinking, max_iter):
+    """Take steps and shrink until all samples together are optimal; return the status of the fit.
+
+    Raises
+    ------
+    OutOfTime
+    """
     n = state.beta.size
     interval = min(n, STEPS_BEFORE_SHRINKING) if shrinking else STEPS_BEFORE_SHRINKING
     looked_again = False
     while True:
         status = state.advance(tol, int(min(interval, max_iter - state.steps)))
         whole = state.active.size == n
-        ended = 1 if state.steps >= max_iter else 2 if time.monotonic() > deadline else None
         if status == OPTIMAL and whole:
-            return 0
-        if ended is not None or (status == STALLED and whole):
+            return CONVERGED
+        if state.steps >= max_iter or (whole and status in ENDS):
             if not whole:
                 state.unshrink()
-            return 3 if ended is None else ended
-        if status in (OPTIMAL, STALLED):
+            return LIMIT if state.steps >= max_iter else ENDS[status]
+        if status in (OPTIMAL, *ENDS):
             state.unshrink()
         elif shrinking:
             lowest, highest = state.violation()

@@ -5,43 +5,49 @@ yᵀβ`` over ``low <= β <= high``, ``Σ β = 0``. The L1 loss has a box and no
 and ``ridge = 1 / C``. With the gradient ``F`` the solution is optimal to ``tol`` when ``max F over {β > low}
 - min F over {β < high} <= tol``: LIBSVM's rule.
 
-The loops carry an index in the lowest bits of an integer that sorts like the value (see
-`solvers.pair_steps`).
+The loops carry an index in the lowest bits of an integer that sorts like the value, as many bits as the
+number of samples needs (see `solvers.pair_steps`).
 """
 
 import numpy as np
 from numba import njit
 
 from solvers.pair_steps import (
-    INDEX_BITS,
     LARGEST,
     SMALLEST_DISTANCE2,
-    VALUE_BITS,
     float_bits,
+    index_bits,
     ordered_key,
 )
 
-OPTIMAL, PAUSED, ROW_MISSING, STALLED = range(4)
+OPTIMAL, PAUSED, ROW_MISSING, NO_STEP, UNBOUNDED = range(5)
 # A gradient of this size says that an indefinite kernel has left the L2 problem without a minimum.
-UNBOUNDED = 1e100
+LARGEST_GRADIENT = 1e100
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def lowest_and_highest(F, can_grow, can_shrink):
-    """Index of the smallest F of the weights that can grow, and of the largest of those that can shrink."""
+    """Index of the smallest F of the weights that can grow, and of the largest of those that can shrink.
+
+    An index is -1 where no weight can.
+    """
+    bits = index_bits(F.size)
     best = LARGEST
     worst = LARGEST
     for i in range(F.size):
-        key = ordered_key(F[i], np.int64(i))
+        key = ordered_key(F[i], np.int64(i), ~bits)
         best = min(best, key if can_grow[i] else LARGEST)
-        key = ordered_key(-F[i], np.int64(i))
+        key = ordered_key(-F[i], np.int64(i), ~bits)
         worst = min(worst, key if can_shrink[i] else LARGEST)
-    return best & INDEX_BITS, worst & INDEX_BITS
+    lowest = best & bits if best < LARGEST else np.int64(-1)
+    highest = worst & bits if worst < LARGEST else np.int64(-1)
+    return lowest, highest
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def second_order_choice(F, can_shrink, row, diag, F_i, diag_i):
     """Index j that can shrink with ``F_j > F_i`` and the largest ``(F_j - F_i)² / D_ij``, or -1."""
+    bits = index_bits(F.size)
     best = np.int64(0)
     for j in range(F.size):
         difference = F[j] - F_i
@@ -50,8 +56,8 @@ def second_order_choice(F, can_shrink, row, diag, F_i, diag_i):
         score = difference * difference / distance2
         score = score if difference > 0.0 else 0.0
         score = score if can_shrink[j] else 0.0
-        best = max(best, (float_bits(score) & VALUE_BITS) | np.int64(j))
-    return best & INDEX_BITS if best > INDEX_BITS else np.int64(-1)
+        best = max(best, (float_bits(score) & ~bits) | np.int64(j))
+    return best & bits if best > bits else np.int64(-1)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -77,31 +83,35 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diag, ridge, tol, max_steps
     steps : int
     wanted : int
         The sample whose row is missing, or -1.
+    gain : float
+        What the steps have taken off the objective.
     """
     n = F.size
     can_grow = beta < high
     can_shrink = beta > low
+    gain = 0.0
     for step in range(max_steps):
         i, worst = lowest_and_highest(F, can_grow, can_shrink)
-        if F[worst] - F[i] <= tol:
-            return OPTIMAL, step, -1
-        if not F[worst] - F[i] < UNBOUNDED:
-            return STALLED, step, -1
+        if i < 0 or worst < 0 or F[worst] - F[i] <= tol:
+            return OPTIMAL, step, -1, gain
+        if not F[worst] - F[i] < LARGEST_GRADIENT:
+            return UNBOUNDED, step, -1, gain
         if slot[i] < 0:
-            return ROW_MISSING, step, i
+            return ROW_MISSING, step, i, gain
         clock[-1] += 1
         clock[slot[i]] = clock[-1]
         row_i = rows[slot[i]]
         j = second_order_choice(F, can_shrink, row_i, diag, F[i], diag[i])
         if j < 0:
-            return STALLED, step, -1
+            return NO_STEP, step, -1, gain
         if slot[j] < 0:
-            return ROW_MISSING, step, j
+            return ROW_MISSING, step, j, gain
         clock[slot[j]] = clock[-1]
         row_j = rows[slot[j]]
         distance2 = max(diag[i] + diag[j] - 2.0 * row_i[j], SMALLEST_DISTANCE2)
         room_i, room_j = high[i] - beta[i], beta[j] - low[j]
         delta = min((F[j] - F[i]) / distance2, room_i, room_j)
+        gain += delta * (F[j] - F[i] - 0.5 * delta * distance2)
         beta[i] = high[i] if delta == room_i else beta[i] + delta
         beta[j] = low[j] if delta == room_j else beta[j] - delta
         can_grow[i], can_shrink[i] = beta[i] < high[i], beta[i] > low[i]
@@ -110,4 +120,4 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diag, ridge, tol, max_steps
             F[t] += delta * (row_i[t] - row_j[t])
         F[i] += delta * ridge[i]
         F[j] -= delta * ridge[j]
-    return PAUSED, max_steps, -1
+    return PAUSED, max_steps, -1, gain

@@ -61,7 +61,7 @@ def enclosing_ball(hull, epsilon, draws, subset, fair, eta, max_iter, budget):
         # Lines 5–10, for this v, then up to 0.1 · (failed draws) times for support vectors that are
         # violators.
         before = counts[ITERATIONS]
-        for _ in range(1 + failed // 10):
+        for _ in range(min(1 + failed // 10, max_iter - before)):
             row_v = row(hull, v)
             u = choose_partner(MDM, 0.0, v, row_v, g, alpha, diagonal, support, counts[SUPPORT], scratch)
             if u < 0:

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 MN, ADJMN, MEB, CORE = range(4)
+NOISE_ROUNDINGS = 1000.0  # of the largest kernel value, that ‖c‖² may be off by
 RULES = {"mn": MN, "adjmn": ADJMN, "meb": MEB, "core": CORE}
 
 

@@ -91,6 +91,15 @@ class Slow(Constant):
         return super().fit(X, y)
 
 
+class OutOfTime(Slow):
+    """Says that its time limit ended it, before the limit."""
+
+    def fit(self, X, y):
+        self.converged_ = False
+        self.fit_status_ = 2
+        return Constant.fit(self, X, y)
+
+
 class Kernels:
     """Compiles as many kernels as it is asked for, slowly, and each once in a process."""
 

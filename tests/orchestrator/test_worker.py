@@ -330,6 +330,21 @@ def test_trainings_go_one_by_one_where_each_has_to_be_looked_at(protocol, tmp_pa
     assert [row["n_iter"] for row in rows] == [1, 2, 3]
 
 
+@pytest.mark.parametrize("solver", ["MNSVC", "NewtonSVC"])
+def test_an_estimator_with_a_time_limit_of_its_own_is_trained_one_by_one(solver, tmp_path):
+    params = {"max_seconds": 60.0}
+    limited = rows_of(order_for(f"solvers.{solver}", tmp_path, C=(1, 4), gamma=(1,), params=params))
+    whole = rows_of(order_for(f"solvers.{solver}", tmp_path, C=(1, 4), gamma=(1,)))
+    assert [row["status"] for row in limited] == ["ok", "ok"]
+    assert [row["score"] for row in limited] == pytest.approx([row["score"] for row in whole], abs=0.04)
+    assert {row["fit_status"] for row in limited + whole} == {"0"}
+
+
+def test_a_fit_that_its_limit_ended_is_a_timeout_even_if_it_came_back_before(tmp_path):
+    rows = train("OutOfTime", tmp_path, max_seconds=3600.0)
+    assert [row["status"] for row in rows] == ["timeout", "timeout"]
+
+
 def test_a_path_that_fails_leaves_a_row_for_each_training(tmp_path):
     rows = rows_of(order_for(here("BrokenPath"), tmp_path, C=(1, 2, 4)))
     assert [row["status"] for row in rows] == ["error"] * 3

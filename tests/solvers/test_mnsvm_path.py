@@ -120,7 +120,7 @@ def test_path_equals_warm_started_fits(multiclass):
         assert path.objective_[k] == pytest.approx(model.objective_, rel=bound)
         # A decision may move by the square root of the gap; few lie that close to zero.
         assert np.mean(labels[k] != model.predict(X_test)) <= 0.01
-    assert path.fit_status_ == [0] * 8
+    assert path.fit_status_.tolist() == [0] * 8
     assert path.converged_.all()
     assert (path.fit_seconds_ > 0).all()
 

@@ -76,7 +76,7 @@ def test_certificate_is_that_of_the_exact_kernel(C, gamma, bias):
 def test_low_rank_certificate_holds_for_the_exact_kernel(gamma):
     X, y = board(1200)
     model = NewtonSVC(C=64.0, gamma=gamma).fit(X, y)
-    assert model.fit_status_ == "low_rank"
+    assert model.method_ == "low_rank"
     assert model.n_kernel_evals_ < 0.2 * len(y) ** 2
     alpha = hull_weights(model, len(y))
     g = extended_kernel(X, y, 64.0, gamma, 1.0) @ alpha
@@ -90,8 +90,8 @@ def test_all_methods_reach_the_same_norm():
     K = rbf_kernel(X, gamma=4.0)
     by_features = NewtonSVC(C=256.0, gamma=4.0, tol=1e-8).fit(X, y)
     on_gram = NewtonSVC(C=256.0, kernel="precomputed", tol=1e-8).fit(K, y)
-    assert "low_rank" in by_features.fit_status_
-    assert "support_newton" in on_gram.fit_status_
+    assert "low_rank" in by_features.method_
+    assert "support_newton" in on_gram.method_
     assert by_features.objective_ == pytest.approx(on_gram.objective_, rel=1e-8)
 
 
@@ -151,7 +151,7 @@ def test_indefinite_kernel_is_reported_not_crashed_on():
     with pytest.warns(ConvergenceWarning, match="kernel is not positive definite"):
         model = NewtonSVC(C=1e6, kernel="precomputed").fit(K, y)
     assert not model.converged_
-    assert model.fit_status_ == "stalled"
+    assert model.fit_status_ == 3
     assert np.isfinite(model.decision_function(K)).all()
 
 
@@ -190,15 +190,17 @@ def test_large_machine_grows_a_working_set():
     grown = NewtonSVC(C=4.0, gamma=0.02, tol=1e-6, cache_size=6).fit(X, y)
     assert grown.converged_
     assert grown.objective_ == pytest.approx(whole.objective_, rel=1e-6)
-    with pytest.raises(MemoryError, match="raise cache_size"):
-        NewtonSVC(C=4.0, gamma=16.0, cache_size=6).fit(X, y)
+    # Almost every sample is a support vector here: the working set does not fit either.
+    streamed, whole = (NewtonSVC(C=4.0, gamma=16.0, cache_size=size).fit(X, y) for size in (6, 1000))
+    assert streamed.converged_
+    assert streamed.objective_ == pytest.approx(whole.objective_, rel=2e-3)
 
 
 def test_limits_end_a_fit_in_order():
     X, y = bundled("digits")
     with pytest.warns(ConvergenceWarning, match="max_iter was reached"):
         model = NewtonSVC(gamma=1.0, tol=1e-9, max_iter=5).fit(X, y)
-    assert model.fit_status_ == "max_iter"
+    assert model.fit_status_ == 1
     assert model.score(X, y) > 0.5
 
 
@@ -229,7 +231,7 @@ def test_max_seconds_ends_a_fit_with_its_best_model():
     model = NewtonSVC(C=1e6, kernel="precomputed", tol=1e-12, max_seconds=1e-3)
     with pytest.warns(ConvergenceWarning, match="max_seconds were over"):
         model.fit(K, y)
-    assert model.fit_status_ == "max_seconds"
+    assert model.fit_status_ == 2
     assert model.score(K, y) > 0.9
 
 

@@ -52,7 +52,7 @@ def test_minimal_norm_is_reached_within_epsilon(two_classes, solver, kernel, bia
     assert (model.converged_, model.fit_status_) == (True, 0)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", ["rbf", "imq"])  # on which all samples lie on a ball
 def test_adjusted_rule_bounds_violations_by_the_ball(two_classes, kernel):
     X, y = two_classes
     model = MNSVC(C=2.0, kernel=kernel, gamma=0.5, stopping="adjmn", random_state=0).fit(X, y)
