@@ -91,7 +91,7 @@ class PivotedFactor:
         return left <= target or promising(half_left, left, target)
 
 
-def feature_path(column, diagonal, unit_ridge, Cs, tol, max_rank):
+def feature_path(column, diagonal, unit_ridge, Cs, tol, value_error, max_rank):
     """Train one machine for ascending C in feature space.
 
     Parameters
@@ -104,6 +104,8 @@ def feature_path(column, diagonal, unit_ridge, Cs, tol, max_rank):
         ``1 / sample_weight``.
     Cs : ndarray of shape (n_C,)
     tol : float
+    value_error : float
+        Bound on the error of the columns.
     max_rank : int
 
     Returns
@@ -141,6 +143,8 @@ def feature_path(column, diagonal, unit_ridge, Cs, tol, max_rank):
                 alpha,
                 g,
                 tol,
+                value_error,
+                diagonal.max(),
                 LOWRANK_ROUNDS,
             )
             total_rounds += rounds

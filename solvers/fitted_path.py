@@ -17,11 +17,10 @@ class FittedPath:
     estimator : KernelSVC
         That `fit_path` was called on.
     solution : PathSolution
-    converged : bool ndarray of shape (n_C,)
-    fit_status : sequence of length n_C
+    fit_status, stopping : sequences of length n_C
     kernel : solvers.kernels.Kernel
     X : {ndarray, CSR}
-        Training samples, or their precomputed Gram matrix.
+        Training samples, as the kernel takes them; as they are for a callable or precomputed kernel.
 
     Attributes
     ----------
@@ -36,13 +35,13 @@ class FittedPath:
         ``||c||²`` summed over the machines.
     duality_gap_ : ndarray of shape (n_C,)
         The largest certified gap of a machine.
-    fit_status_ : sequence of length n_C
-        As a fitted estimator has it.
+    fit_status_, stopping_ : sequences of length n_C
+        As a fitted estimator has them.
     fit_seconds_ : ndarray of shape (n_C,)
         Wall seconds of the whole path, shared out by counted work.
     """
 
-    def __init__(self, estimator, solution, converged, fit_status, kernel, X):
+    def __init__(self, estimator, solution, fit_status, stopping, kernel, X):
         sizes = np.diff(solution.class_start)[groups_of(solution.classes.size, solution.at_once)].sum(axis=1)
         self.Cs_ = solution.Cs
         self.classes_ = solution.classes
@@ -52,8 +51,9 @@ class FittedPath:
         self.sv_share_ = (solution.supports / sizes).mean(axis=1)
         self.objective_ = solution.norm2s.sum(axis=1)
         self.duality_gap_ = solution.gaps.max(axis=1)
-        self.converged_ = converged
+        self.converged_ = solution.converged.all(axis=1)
         self.fit_status_ = fit_status
+        self.stopping_ = stopping
         self.fit_seconds_ = solution.seconds
         self._kernel = kernel
         self._callable = estimator.kernel if callable(estimator.kernel) else None
@@ -76,7 +76,7 @@ class FittedPath:
         """
         if self._vectors is None:
             return self._solution.predict_path(np.asarray(X))
-        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+        X = check_array(X, accept_sparse="csr", dtype=np.float64, order="C")
         step = max(1, BLOCK_VALUES // max(1, self._vectors.shape[0]))
         blocks = [X[a : a + step] for a in range(0, X.shape[0], step)]
         return np.concatenate(
@@ -86,4 +86,4 @@ class FittedPath:
     def _kernel_to(self, X):
         if self._callable is not None:
             return np.asarray(self._callable(X, self._vectors), dtype=np.float64)
-        return kernel_block(X, self._vectors, self._kernel)
+        return kernel_block(self._kernel.place(X), self._vectors, self._kernel)

@@ -101,7 +101,7 @@ def lowrank_point(space, H, unit_ridge, C, least_norm2, tol, alpha, g):
     -------
     rounds : int
     norm2, gap : float
-        The gap holds for the exact kernel.
+        The gap holds for ``H``, but for rounding.
     cost : float
     """
     m = alpha.size
@@ -119,6 +119,8 @@ def lowrank_point(space, H, unit_ridge, C, least_norm2, tol, alpha, g):
         alpha,
         g,
         tol,
+        0.0,
+        0.0,
         LOWRANK_ROUNDS,
     )
     cost = 0.2 * m * appended * (2 * rank - appended) + rounds * lowrank_cost(rank, m)

@@ -14,6 +14,7 @@ from numba import njit
 
 from solvers.base import Problem, mix
 from solvers.block_path import step_cost
+from solvers.certificate import block_dtype, error_in_block
 from solvers.hull import writeable
 from solvers.kernels import kernel_block
 from solvers.minimal_norm_block import Outcomes, Rules, minimal_norm_path, new_outcomes
@@ -23,7 +24,22 @@ from solvers.stopping import default_tolerance
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def solve_gram(K, rows, class_start, groups, opposite, bias, Cs, epsilons, rules, seeds, weights, outcomes):
+def solve_gram(
+    K,
+    rows,
+    class_start,
+    groups,
+    opposite,
+    bias,
+    Cs,
+    epsilons,
+    value_error,
+    rules,
+    seeds,
+    blocks,
+    weights,
+    outcomes,
+):
     """Solve every machine for every C.
 
     Parameters
@@ -31,8 +47,12 @@ def solve_gram(K, rows, class_start, groups, opposite, bias, Cs, epsilons, rules
     K, rows, class_start, groups, opposite, bias, Cs
         As in `solvers.newton_gram.solve_path`.
     epsilons : array (n_machines, n_C)
+    value_error : float
+        Bound on the error of an entry of a block.
     rules : solvers.minimal_norm_block.Rules
     seeds : uint64 array (n_machines,)
+    blocks : array, float32 or float64
+        Memory for the largest block.
     weights : array (n_C, n_classes - 1 or 1, n)
         Receives the weights of margin 1, in the layout of `PathSolution.weights`.
     outcomes : solvers.minimal_norm_block.Outcomes
@@ -40,11 +60,7 @@ def solve_gram(K, rows, class_start, groups, opposite, bias, Cs, epsilons, rules
     """
     n_C, n_members = Cs.size, groups.shape[1]
     in_order = is_sorted(rows)
-    largest = 0
-    for group in groups:
-        largest = max(largest, np.sum(class_start[group + 1] - class_start[group]))
-    blocks = np.empty(largest * largest, K.dtype)
-    solutions = np.empty(n_C * largest)
+    solutions = np.empty(n_C * class_start[-1])
     state = np.empty(1, np.uint64)
     starts = np.zeros(n_members + 1, np.int64)
     for k in range(groups.shape[0]):
@@ -61,6 +77,7 @@ def solve_gram(K, rows, class_start, groups, opposite, bias, Cs, epsilons, rules
             Cs,
             epsilons[k],
             bias,
+            value_error,
             rules,
             state,
             solution,
@@ -68,6 +85,7 @@ def solve_gram(K, rows, class_start, groups, opposite, bias, Cs, epsilons, rules
             outcomes.gaps[k],
             outcomes.steps[k],
             outcomes.statuses[k],
+            outcomes.converged[k],
             outcomes.biases[k],
         )
         store_block(solution, class_start, group, weights)
@@ -87,13 +105,15 @@ class Course(NamedTuple):
     seed: int
 
 
-def path_from_gram(K, classes, rows, class_start, course):
+def path_from_gram(K, kernel_error, classes, rows, class_start, course):
     """Train every machine of a training set for every C.
 
     Parameters
     ----------
     K : ndarray of shape (n, n), float32 or float64
         Gram matrix, without bias and ridge.
+    kernel_error : float
+        Bound on the error of its entries.
     classes : ndarray of shape (n_classes,)
     rows : ndarray of shape (n,)
         Row numbers sorted by class. A `K` that is sorted by class already is read twice as fast.
@@ -106,7 +126,8 @@ def path_from_gram(K, classes, rows, class_start, course):
     """
     started = time.perf_counter()
     groups, weights, outcomes = _allocate(class_start, course)
-    _solve_gram(K, rows, class_start, groups, course, _seeds(course, len(groups)), weights, outcomes)
+    seeds = _seeds(course, len(groups))
+    _solve_gram(K, kernel_error, rows, class_start, groups, course, seeds, weights, outcomes)
     return _solution(classes, rows, class_start, groups, course, weights, outcomes, started)
 
 
@@ -140,7 +161,7 @@ def path_by_machines(X, kernel, classes, rows, class_start, course, memory, solv
             K = kernel_block(X[members], X[members], kernel)
             everyone = np.arange(group.size)[None, :]
             in_order = np.arange(members.size, dtype=np.int32)
-            _solve_gram(K, in_order, starts, everyone, course, seeds, solution, outcome)
+            _solve_gram(K, kernel.error, in_order, starts, everyone, course, seeds, solution, outcome)
         else:
             problem = Problem(
                 X=X,
@@ -169,7 +190,8 @@ def _seeds(course, n_machines):
     return np.array([mix(course.seed + k) for k in range(n_machines)], dtype=np.uint64)
 
 
-def _solve_gram(K, rows, class_start, groups, course, seeds, weights, outcomes):
+def _solve_gram(K, kernel_error, rows, class_start, groups, course, seeds, weights, outcomes):
+    opposite, dtype = -1.0 / (groups.shape[1] - 1), block_dtype(K, kernel_error)
     first = rows[class_start[groups[:, 0]]]
     k_ii = K[first, first].astype(np.float64)[:, None]
     epsilons = np.full((len(groups), course.Cs.size), 0.0 if course.tol == "auto" else course.tol)
@@ -181,12 +203,14 @@ def _solve_gram(K, rows, class_start, groups, course, seeds, weights, outcomes):
         rows,
         class_start,
         groups,
-        -1.0 / (groups.shape[1] - 1),
+        opposite,
         course.bias,
         course.Cs,
         epsilons,
+        error_in_block(K, kernel_error, opposite, course.bias, dtype),
         course.rules,
         seeds,
+        np.empty(np.diff(class_start)[groups].sum(axis=1).max() ** 2, dtype),
         weights,
         outcomes,
     )
@@ -199,6 +223,7 @@ def _solve_for_each_C(problem, Cs, solve, weights, outcome):
         weights[j, solved.support] = solved.alpha
         outcome.norm2s[0, j], outcome.gaps[0, j] = solved.objective, solved.gap
         outcome.steps[0, j], outcome.statuses[0, j] = solved.n_iter, solved.status
+        outcome.converged[0, j] = solved.converged
         outcome.supports[0, j], outcome.evaluations[0, j] = solved.support.size, solved.n_kernel_evals
         outcome.biases[0, j, : solved.bias.size] = solved.bias
 
@@ -216,6 +241,7 @@ def _solution(classes, rows, class_start, groups, course, weights, outcomes, sta
         at_once=course.at_once,
         norm2s=outcomes.norm2s.T,
         gaps=outcomes.gaps.T,
+        converged=outcomes.converged.T,
         iterations=outcomes.steps.T,
         outcomes=outcomes.statuses.T,
         supports=outcomes.supports.T,

@@ -8,11 +8,13 @@ import numpy as np
 from solvers.base import KernelSVC, Solution, check_choice, check_count, check_number
 from solvers.block_path import method_names
 from solvers.fitted_path import FittedPath
+from solvers.hull import STALLED
 from solvers.kernels import GRAM, kernel_block
 from solvers.newton_gram import MAX_STEPS, fit_path
 from solvers.newton_machine import FEATURE_ROWS, solve_machine
 from solvers.newton_path import path_by_machines
 from solvers.path_input import check_ascending, check_path_input, sort_trusted_labels
+from solvers.stopping import ENDED, left_over, stopping_of
 
 STOPPED_BY = {1: "max_iter", 2: "max_seconds", 3: "stalled"}
 # With at most this many features the kernel's rank is small enough to do without a Gram matrix.
@@ -59,6 +61,9 @@ class NewtonSVC(KernelSVC):
     compact : bool, default=False
         Where a machine was solved in an r-dimensional feature space, publish it on its r pivots (`dual_coef_`
         may then be negative) instead of on all of its support vectors.
+    gram_error : float, default=0.0
+        Bound on the error of a value of a precomputed kernel matrix, for which the certificate allows. 0: the
+        matrix is the kernel, and float32 values are taken as exact.
     cache_size : float, default=1000
         Megabytes that the Gram block of a machine may take. A larger machine is solved on a growing working
         set.
@@ -91,6 +96,7 @@ class NewtonSVC(KernelSVC):
         bias="theoretic",
         multiclass="pairwise",
         compact=False,
+        gram_error=0.0,
         cache_size=1000,
         max_iter=-1,
         max_seconds=None,
@@ -106,6 +112,7 @@ class NewtonSVC(KernelSVC):
         self.bias = bias
         self.multiclass = multiclass
         self.compact = compact
+        self.gram_error = gram_error
         self.cache_size = cache_size
         self.max_iter = max_iter
         self.max_seconds = max_seconds
@@ -136,7 +143,8 @@ class NewtonSVC(KernelSVC):
         solved = solve_machine(
             problem, float(self.C), np.array([float(self.C)]), start=start, **self._limits()
         )
-        weights = solved.weights[0]
+        weights, status = solved.weights[0], self._status(problem, solved)
+        converged = bool(solved.gaps[0] <= self.tol)
         self._methods |= int(solved.methods[0])
         if self.compact and len(solved.coefficients):
             support = np.sort(solved.pivots)
@@ -152,7 +160,11 @@ class NewtonSVC(KernelSVC):
             gap=float(solved.gaps[0]),
             n_iter=int(solved.iterations[0]),
             n_kernel_evals=solved.evaluations,
-            status=self._status(problem, solved),
+            status=status,
+            converged=converged,
+            stopping=self._text(
+                converged, solved.gaps[0], ENDED[STALLED] if status == 3 else STOPPED_BY.get(status, "")
+            ),
             weights=weights,
         )
 
@@ -169,6 +181,9 @@ class NewtonSVC(KernelSVC):
         if time.monotonic() > problem.deadline:
             return 2
         return 1 if 0 < self.max_iter <= solved.iterations[0] else 3
+
+    def _text(self, converged, gap, reason):
+        return f"certified: gap <= {self.tol:g}" if converged else left_over(reason, gap)
 
     def _biases(self, problem, support, alpha):
         """Return Σ α_i (y_t·y_i) for the first class of a pair, or for all classes."""
@@ -220,10 +235,16 @@ class NewtonSVC(KernelSVC):
             limits = self._limits()
             del limits["memory"]
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
-            solution = fit_path(K, *training_set, at_once=at_once, bias=bias, **limits)
+            solution = fit_path(
+                K, *training_set, at_once=at_once, bias=bias, kernel_error=kernel.error, **limits
+            )
         else:
             solution = path_by_machines(source, kernel, *training_set, at_once, bias, **self._limits())
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
-        converged = solution.gaps.max(axis=1) <= self.tol
         methods = [method_names(bits) for bits in np.bitwise_or.reduce(solution.outcomes, axis=1)]
-        return FittedPath(self, solution, converged, methods, kernel, X)
+        reason = "max_iter" if self.max_iter != -1 else ENDED[STALLED]
+        stopping = [
+            stopping_of(converged, gaps, lambda k: self._text(converged[k], gaps[k], reason))
+            for converged, gaps in zip(solution.converged, solution.gaps, strict=True)
+        ]
+        return FittedPath(self, solution, methods, stopping, kernel, X if kernel.kind == GRAM else source)

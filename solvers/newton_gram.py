@@ -11,6 +11,7 @@ from numba import njit
 
 from solvers.blas import one_blas_thread
 from solvers.block_path import block_path
+from solvers.certificate import block_dtype, error_in_block
 from solvers.hull import writeable
 from solvers.path_blocks import cut_block, groups_of, is_sorted, layer, store_block
 from solvers.path_result import PathSolution, intercepts
@@ -19,7 +20,22 @@ MAX_STEPS = np.iinfo(np.int64).max
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol, max_steps, starts, weights):
+def solve_path(
+    K,
+    rows,
+    class_start,
+    groups,
+    opposite,
+    bias,
+    unit_ridge,
+    Cs,
+    tol,
+    value_error,
+    max_steps,
+    starts,
+    blocks,
+    weights,
+):
     """Solve every machine for every C.
 
     Parameters
@@ -34,10 +50,14 @@ def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol
         ``1 / sample_weight`` in sorted order.
     Cs : array (n_C,)
     tol : float
+    value_error : float
+        Bound on the error of an entry of a block.
     max_steps : int
         For each machine and C.
     starts : array (n_classes - 1 or 1, n)
         Weights to start from, in the layout of `PathSolution.weights`; zeros for none.
+    blocks : array, float32 or float64
+        Memory for the largest block.
     weights : array (n_C, n_classes - 1 or 1, n)
         Receives the solutions.
 
@@ -55,11 +75,7 @@ def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol
     methods = np.empty((n_machines, n_C), np.int64)
     supports = np.empty((n_machines, n_C), np.int64)
     in_order = is_sorted(rows)
-    largest = 0
-    for group in groups:
-        largest = max(largest, np.sum(class_start[group + 1] - class_start[group]))
-    blocks = np.empty(largest * largest, K.dtype)
-    solutions = np.empty(n_C * largest)
+    solutions = np.empty(n_C * class_start[-1])
     for k in range(n_machines):
         group = groups[k]
         m = np.sum(class_start[group + 1] - class_start[group])
@@ -79,6 +95,7 @@ def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol
             ridge,
             Cs,
             tol,
+            value_error,
             max_steps,
             not np.any(alpha > 0.0),
             alpha,
@@ -106,6 +123,7 @@ def fit_path(
     at_once,
     bias,
     tol,
+    kernel_error=0.0,
     unit_ridge=None,
     max_steps=MAX_STEPS,
     starts=None,
@@ -128,6 +146,8 @@ def fit_path(
         Added to the kernel.
     tol : float
         Bound on the certified gap of every machine.
+    kernel_error : float
+        Bound on the error of an entry of `K`. Blocks of a float32 matrix that has one are float32 as well.
     unit_ridge : ndarray of shape (n,), optional
         ``1 / sample_weight`` of every row of `rows`.
     max_steps : int
@@ -147,6 +167,7 @@ def fit_path(
     groups = groups_of(n_classes, at_once)
     opposite = -1.0 / (n_classes - 1) if at_once else -1.0
     weights = np.zeros((Cs.size, depth, n))
+    dtype = block_dtype(K, kernel_error)
     with one_blas_thread():
         norm2s, gaps, costs, steps, rounds, methods, supports = solve_path(
             writeable(np.ascontiguousarray(K)),
@@ -158,8 +179,10 @@ def fit_path(
             np.ones(n) if unit_ridge is None else unit_ridge,
             Cs,
             tol,
+            error_in_block(K, kernel_error, opposite, bias, dtype),
             max_steps,
             np.zeros((depth, n)) if starts is None else starts,
+            np.empty(sizes[groups].sum(axis=1).max() ** 2, dtype),
             weights,
         )
     work = 1.0 + costs.sum(axis=1)  # a start that is optimal already costs nothing
@@ -173,6 +196,7 @@ def fit_path(
         at_once=at_once,
         norm2s=norm2s,
         gaps=gaps,
+        converged=gaps <= tol,
         iterations=steps + rounds,
         outcomes=methods,
         supports=supports,

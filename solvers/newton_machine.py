@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.blas import one_blas_thread
-from solvers.block_path import LOW_RANK, block_path, certified_gap
+from solvers.block_path import LOW_RANK, block_path
+from solvers.certificate import certified_gap, error_of_sums
 from solvers.feature_path import feature_path
 from solvers.kernels import GRAM, kernel_block, kernel_diagonal
 from solvers.newton_gram import MAX_STEPS
@@ -84,12 +85,12 @@ class Machine:
         return (values[self.rows] if self.kernel.kind == GRAM else values) + self.bias
 
     def block(self):
-        """Evaluate the whole of ``H``: float64, or in the dtype of a Gram matrix that was given."""
+        """Evaluate the whole of ``H`` in float64."""
         m = self.size
         self.evaluations += m * m
         group = np.arange(self.n_classes)
         if self.kernel.kind == GRAM:
-            H = np.empty((m, m), self.X.dtype)
+            H = np.empty((m, m))
             cut_block(self.X, self.rows, False, self.class_start, group, self.opposite, self.bias, H)
             return H
         H = kernel_block(self.X, self.X, self.kernel)
@@ -168,7 +169,9 @@ def _empty_path(n_C, m):
 def _in_feature_space(machine, unit_ridge, Cs, tol, max_rank, outcome):
     """Fill in what can be solved without a Gram matrix; return for how many C."""
     with one_blas_thread():
-        path = feature_path(machine.column, machine.diagonal(), unit_ridge, Cs, tol, max_rank)
+        path = feature_path(
+            machine.column, machine.diagonal(), unit_ridge, Cs, tol, machine.kernel.error, max_rank
+        )
     solved = len(path.gaps)
     outcome.weights[:solved] = path.weights
     outcome.norm2s[:solved] = path.norm2s
@@ -180,7 +183,7 @@ def _in_feature_space(machine, unit_ridge, Cs, tol, max_rank, outcome):
     return solved
 
 
-def _solve_on(H, unit_ridge, Cs, tol, max_steps, alpha):
+def _solve_on(H, unit_ridge, Cs, tol, value_error, max_steps, alpha):
     """Call `block_path` from `alpha`, which is changed in place.
 
     Returns
@@ -200,6 +203,7 @@ def _solve_on(H, unit_ridge, Cs, tol, max_steps, alpha):
             unit_ridge,
             Cs,
             tol,
+            value_error,
             max_steps,
             lowrank,
             alpha,
@@ -220,7 +224,7 @@ def _on_block(machine, unit_ridge, Cs, tol, max_steps, memory, start, deadline, 
     alpha = np.zeros(machine.size) if start is None else start / start.sum()
     if deadline == np.inf:
         weights, norm2s, gaps, steps, rounds, methods = _solve_on(
-            H, unit_ridge, Cs[which], tol, max_steps, alpha
+            H, unit_ridge, Cs[which], tol, machine.kernel.error, max_steps, alpha
         )
         outcome.weights[which], outcome.norm2s[which], outcome.gaps[which] = weights, norm2s, gaps
         outcome.iterations[which], outcome.methods[which] = steps + rounds, methods
@@ -231,7 +235,7 @@ def _on_block(machine, unit_ridge, Cs, tol, max_steps, memory, start, deadline, 
         while True:
             allowed = min(chunk, max_steps - taken)
             weights, norm2, gap, steps, rounds, methods = _solve_on(
-                H, unit_ridge, Cs[k : k + 1], tol, allowed, alpha
+                H, unit_ridge, Cs[k : k + 1], tol, machine.kernel.error, allowed, alpha
             )
             _record(outcome, k, weights[0], norm2[0], gap[0], steps[0] + rounds[0], methods[0])
             taken += int(steps[0])
@@ -265,12 +269,21 @@ def _on_working_set(machine, unit_ridge, Cs, tol, max_steps, memory, start, dead
                 )
             part = alpha[rows]
             *_, steps, rounds, methods = _solve_on(
-                machine.part(rows, rows), unit_ridge[rows], Cs[k : k + 1], 0.5 * tol, max_steps, part
+                machine.part(rows, rows),
+                unit_ridge[rows],
+                Cs[k : k + 1],
+                0.5 * tol,
+                machine.kernel.error,
+                max_steps,
+                part,
             )
             alpha[rows] = part
             g = _products(machine, alpha) + ridge * alpha
             norm2 = float(alpha @ g)
-            gap = certified_gap(norm2, g) if norm2 > 0.0 else np.inf
+            error = error_of_sums(
+                machine.kernel.error, (machine.diagonal() + ridge).max(), np.count_nonzero(alpha), 0
+            )
+            gap = certified_gap(norm2, g.min(), error)
             weights = alpha / norm2 if norm2 > 0.0 else alpha
             _record(outcome, k, weights, norm2, gap, steps[0] + rounds[0], methods[0])
             if gap <= tol or time.monotonic() > deadline or outcome.iterations[k] >= max_steps:

@@ -9,7 +9,7 @@ from solvers.base import sort_by_class
 def check_path_input(estimator, X, y):
     """Validate samples as `fit` does, but a precomputed Gram matrix by its shape and type alone."""
     if estimator.kernel != "precomputed":
-        return validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+        return validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C")
     X, y = np.asarray(X), np.asarray(y)
     if X.dtype not in (np.float64, np.float32) or X.shape != (y.size, y.size) or y.ndim != 1:
         raise ValueError(

@@ -32,6 +32,8 @@ class PathSolution:
         Whether one machine separates all classes.
     norm2s, gaps : ndarrays of shape (n_C, n_machines)
         ``||c||²`` and its certified relative error.
+    converged : bool ndarray of shape (n_C, n_machines)
+        Whether the tolerance is certified to hold.
     iterations : int ndarray of shape (n_C, n_machines)
         Pair steps and Newton rounds.
     outcomes : int ndarray of shape (n_C, n_machines)
@@ -56,6 +58,7 @@ class PathSolution:
     at_once: bool
     norm2s: np.ndarray
     gaps: np.ndarray
+    converged: np.ndarray
     iterations: np.ndarray
     outcomes: np.ndarray
     supports: np.ndarray
@@ -80,8 +83,9 @@ class PathSolution:
             K = K[:, self.rows]
         parts = []
         for a, b in zip(self.class_start[:-1], self.class_start[1:], strict=True):
-            coefficients = self.weights[:, :, a:b].reshape(n_C * depth, b - a).astype(K.dtype, copy=False)
-            parts.append((K[:, a:b] @ coefficients.T).reshape(-1, n_C, depth))
+            coefficients = self.weights[:, :, a:b].reshape(n_C * depth, b - a)
+            values = K[:, a:b].astype(np.float64, copy=False)  # weights of 1/||c||²: float32 sums would show
+            parts.append((values @ coefficients.T).reshape(-1, n_C, depth))
         stacked = np.stack(parts)
         elect = elect_all_at_once if self.at_once else elect_pairwise
         return self.classes[elect(stacked, self.intercepts)]

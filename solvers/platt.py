@@ -137,9 +137,7 @@ class PlattMixin:
         ndarray of shape (n_samples, n_classes)
         """
         check_is_fitted(self, "sigmoids_")
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=False
-        )
+        X = validate_data(self, X, accept_sparse="csr", dtype=self._accepted_types(), order="C", reset=False)
         n_classes = self.classes_.size
         z = machine_decisions(self, X) * self.sigmoids_[:, 0] + self.sigmoids_[:, 1]
         probabilities = expit(-z)

@@ -5,15 +5,21 @@ import time
 import numpy as np
 
 from solvers.base import KernelSVC, Solution, check_choice, check_count, check_number
-from solvers.kernels import GRAM, kernel_diagonal
+from solvers.certificate import AFFORDABLE, AIM, FEW_ROUNDINGS, error_of_sums
+from solvers.hull import STALLED
+from solvers.kernels import GRAM, UNIT_ROUNDOFF, kernel_diagonal
 from solvers.smo_rows import rows_of
-from solvers.smo_steps import OPTIMAL, ROW_MISSING, STALLED, smo_steps
+from solvers.smo_steps import OPTIMAL, ROW_MISSING, smo_steps
+from solvers.smo_steps import STALLED as NO_STEP
+from solvers.stopping import ENDED, left_over
 
 STEPS_BEFORE_SHRINKING = 1000
 # Leaving samples out pays when at least this share of the active ones goes.
 WORTH_SHRINKING = 0.3
 # Near the solution all samples are looked at once more before the last steps, as LIBSVM does.
 UNSHRINK_AT = 10.0
+# How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.
+REFINEMENTS = 8
 
 
 class SMOSVC(KernelSVC):
@@ -39,9 +45,13 @@ class SMOSVC(KernelSVC):
     coef0 : float, default=1.0
         Constant of the poly, sigmoid and imq kernels.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions, in units of the margin.
+        Largest violation of the optimality conditions, in units of the margin (LIBSVM's rule), and largest
+        `gap_`: when `converged_` is true, neither is above it.
     shrinking : bool, default=True
         Leave out samples whose weights are at a bound and look like staying there.
+    gram_error : float, default=0.0
+        Bound on the error of a value of a precomputed kernel matrix, for which the certificate allows. 0: the
+        matrix is the kernel, and float32 values are taken as exact.
     cache_size : float, default=200
         Megabytes for kernel rows.
     max_iter : int, default=-1
@@ -56,7 +66,8 @@ class SMOSVC(KernelSVC):
     objective_ : float
         Dual objective ½ αᵀQα − Σ α_i, summed over the machines: the number that LIBSVM prints as "obj".
     gap_, duality_gap_ : float
-        Primal minus dual objective as a share of the primal one; the largest of the machines.
+        Primal minus dual objective as a share of the primal one, with all roundings allowed for; the largest
+        of the machines. NaN after `max_seconds` where the kernel matrix does not fit into `cache_size`.
 
     See `solvers.base.KernelSVC` for the others.
     """
@@ -72,6 +83,7 @@ class SMOSVC(KernelSVC):
         coef0=1.0,
         tol=1e-3,
         shrinking=True,
+        gram_error=0.0,
         cache_size=200,
         max_iter=-1,
         max_seconds=None,
@@ -85,6 +97,7 @@ class SMOSVC(KernelSVC):
         self.coef0 = coef0
         self.tol = tol
         self.shrinking = shrinking
+        self.gram_error = gram_error
         self.cache_size = cache_size
         self.max_iter = max_iter
         self.max_seconds = max_seconds
@@ -101,8 +114,8 @@ class SMOSVC(KernelSVC):
     def _solve(self, problem):
         state = _State(problem, self.loss, 1e6 * self.cache_size)
         max_iter = np.inf if self.max_iter == -1 else self.max_iter
-        status = _minimise(state, float(self.tol), self.shrinking, max_iter, problem.deadline)
-        return state.solution(status)
+        status, gap, converged = _certify(state, float(self.tol), self.shrinking, max_iter, problem.deadline)
+        return state.solution(status, gap, converged, self.tol)
 
 
 class _State:
@@ -123,6 +136,7 @@ class _State:
         else:
             diagonal = kernel_diagonal(problem.X[problem.rows], problem.kernel)
         self.diag = diagonal + self.ridge
+        self.kernel_error = problem.kernel.error
         self.beta = np.zeros(n)
         self.F = -self.y
         self.active = np.arange(n)
@@ -172,31 +186,84 @@ class _State:
         self.active = np.arange(self.beta.size)
         self.store.activate(self.active)
 
-    def solution(self, status):
-        """Describe the machine: bias from the free weights, and the gap between primal and dual."""
+    def recompute(self):
+        """Compute the gradient afresh: rounding has moved it a little at every step."""
         self.active = np.arange(self.beta.size)
+        self.store.activate(self.active)
+        support = np.flatnonzero(self.beta)
+        product = self.store.product(self.active, support, self.beta[support])
+        self.F = product + self.ridge * self.beta - self.y
+
+    def error(self):
+        """Bound the error of a gradient that has just been computed."""
+        weight = np.abs(self.beta).sum()
+        n_terms = np.count_nonzero(self.beta)
+        error = error_of_sums(self.kernel_error, np.abs(self.diag).max(), n_terms, 0)
+        return weight * error + FEW_ROUNDINGS * UNIT_ROUNDOFF
+
+    def bias(self):
+        """Return the bias: the mean over the free weights."""
         free = (self.beta > self.low) & (self.beta < self.high)
-        bias = -self.F[free].mean() if free.any() else -0.5 * sum(self.violation())
-        alpha = np.abs(self.beta)
-        # β·F = βᵀQβ - Σα
-        quadratic = float(self.beta @ self.F + alpha.sum())
-        dual = alpha.sum() - 0.5 * quadratic
+        return -self.F[free].mean() if free.any() else -0.5 * sum(self.violation())
+
+    def gap(self, error):
+        """Primal minus dual objective as a share of the primal one, at most."""
+        alpha, bias = np.abs(self.beta), self.bias()
+        weight = alpha.sum()
+        # β·F = βᵀQβ − Σα
+        quadratic = float(self.beta @ self.F + weight)
+        doubt = error * (weight + 1.0)
+        # A sum Σ β that is not quite zero moves the dual by as much as a bias can.
+        dual = weight - 0.5 * (quadratic + doubt) - abs(self.beta.sum()) * (1.0 + abs(bias))
         # f(x_i) is F_i + y_i without the ridge's share.
-        slack = np.maximum(0.0, -self.y * (self.F - self.ridge * self.beta + bias))
-        norm2 = quadratic - float(self.ridge @ self.beta**2)
+        slack = np.maximum(0.0, error - self.y * (self.F - self.ridge * self.beta + bias))
+        norm2 = quadratic - float(self.ridge @ self.beta**2) + doubt
         loss = self.C @ slack if self.loss == "l1" else 0.5 * self.C @ slack**2
         primal = 0.5 * norm2 + loss
+        return float(max(0.0, primal - dual) / primal) if primal > 0 else 0.0
+
+    def largest_violation(self, error):
+        """Largest violation of the optimality conditions by any sample, at most."""
+        lowest, highest = self.violation()
+        return highest - lowest + 2.0 * error
+
+    def solution(self, status, gap, converged, tol):
+        """Describe the machine."""
+        alpha = np.abs(self.beta)
         support = np.flatnonzero(self.beta)
+        text = f"certified: violation and gap <= {tol:g}"
         return Solution(
             support=support,
             alpha=alpha[support],
-            bias=np.array([bias]),
-            objective=-float(dual),
-            gap=float(max(0.0, primal - dual) / primal) if primal > 0 else 0.0,
+            bias=np.array([self.bias()]),
+            objective=0.5 * float(self.beta @ self.F - alpha.sum()),
+            gap=gap,
             n_iter=self.steps,
             n_kernel_evals=int(self.store.evaluations),
             status=status,
+            converged=converged,
+            stopping=text if converged else left_over(ENDED[STALLED if status == 3 else status], gap),
         )
+
+
+def _certify(state, tol, shrinking, max_iter, deadline):
+    """Minimise until violation and gap are certified to be at most `tol`; return status, gap and outcome."""
+    aimed_at = AIM * tol
+    for _ in range(REFINEMENTS):
+        status = _minimise(state, aimed_at, shrinking, max_iter, deadline)
+        if status == 2 and not state.store.is_whole:
+            return status, np.nan, False
+        state.recompute()
+        error = state.error()
+        gap, violation = state.gap(error), state.largest_violation(error)
+        if gap <= tol and violation <= tol:
+            return 0, gap, True
+        # A tighter tolerance does not help where it is the doubt about the kernel's values that counts.
+        enough = AFFORDABLE * tol
+        if status != 0 or (state.gap(0.0) <= enough and state.largest_violation(0.0) <= enough):
+            break
+        aimed_at *= 0.5
+    return status, gap, False
 
 
 def _minimise(state, tol, shrinking, max_iter, deadline):
@@ -210,11 +277,11 @@ def _minimise(state, tol, shrinking, max_iter, deadline):
         ended = 1 if state.steps >= max_iter else 2 if time.monotonic() > deadline else None
         if status == OPTIMAL and whole:
             return 0
-        if ended is not None or (status == STALLED and whole):
+        if ended is not None or (status == NO_STEP and whole):
             if not whole:
                 state.unshrink()
             return 3 if ended is None else ended
-        if status in (OPTIMAL, STALLED):
+        if status in (OPTIMAL, NO_STEP):
             state.unshrink()
         elif shrinking:
             lowest, highest = state.violation()

@@ -14,6 +14,8 @@ class GramRows:
         Kernel between the samples of a machine.
     """
 
+    is_whole = True  # every value is at hand
+
     def __init__(self, K):
         self._K = K
         self.rows = K
@@ -26,7 +28,8 @@ class GramRows:
 
     def activate(self, active):
         """Keep the rows and columns of these samples only."""
-        self.rows = np.ascontiguousarray(self._K[np.ix_(active, active)])
+        is_all = active.size == self._K.shape[0]
+        self.rows = self._K if is_all else np.ascontiguousarray(self._K[np.ix_(active, active)])
         self._reset(active.size)
 
     def product(self, samples, support, weights):
@@ -44,6 +47,8 @@ class CachedRows:
     kernel : Kernel
     cache_bytes : float
     """
+
+    is_whole = False
 
     def __init__(self, X, kernel, cache_bytes):
         self._X = X
