@@ -7,10 +7,10 @@ A solver is a subclass of `KernelSVC` with an `__init__` of its own and one meth
 which trains one machine: two classes, or all of them where `multiclass="all_at_once"`. The samples of a
 problem are numbered 0 … n − 1 class by class (`class_start`), and sample i is row `rows[i]` of `X`. In a
 binary machine the first class has y = +1. `X` is dense or CSR float64, as `Kernel.place` returns it; for a
-precomputed or callable kernel (`kernel.kind == GRAM`) it is the full Gram matrix, float32 or float64. A solution
-holds the weights such that d(x) = Σ α_i y_i k(x_i, x) + bias has margin 1. `_solve` ends in order at `problem.deadline`
-(`time.monotonic`) with the best it has. Solvers with fewer parameters set the class attributes below (`bias`,
-`multiclass`).
+precomputed or callable kernel (`kernel.kind == GRAM`) it is the full Gram matrix, float32 or float64. A
+solution holds the weights such that d(x) = Σ α_i y_i k(x_i, x) + bias has margin 1. `_solve` ends in order at
+`problem.deadline` (`time.monotonic`) with the best it has. Solvers with fewer parameters set the class
+attributes below (`bias`, `multiclass`).
 """
 
 import time
@@ -71,12 +71,12 @@ class Solution:
     stopping: str  # what ended the training, and what is certified
 
 
-ADVICE = {
-    0: "Raise draws, set exhaustive=True, or raise tol.",
-    1: "Raise max_iter, or tol.",
-    2: "Raise max_seconds, or tol.",
-    3: "Scale the samples, use a smaller C, or a kernel that is positive definite.",
-    4: "Scale the samples, or use a smaller C.",
+REASONS = {
+    0: "a violator was not drawn, or rounding hides it: raise draws, or tol",
+    1: "max_iter was reached: raise it, or tol",
+    2: "max_seconds were over: raise them, or tol",
+    4: "rounding ended its progress: scale the samples, or use a smaller C",
+    3: "the kernel is not positive definite on these samples: use another one, or a smaller C",
 }
 
 
@@ -263,7 +263,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         return self.C * weights
 
     def _accepted_types(self):
-        """What X is converted to: features to float64; a float32 Gram matrix is taken as it is."""
+        """Return what X may be: float64 features; a precomputed matrix as it is."""
         return [np.float64, np.float32] if self.kernel == "precomputed" else np.float64
 
     def _resolve_kernel(self, X, used=None):
@@ -371,8 +371,8 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
             self._last = (rows, class_start, solutions)
         if not self.converged_:
             warnings.warn(
-                f"{type(self).__name__} stopped before its tolerance was met: {self.stopping_}. "
-                f"{ADVICE[self.fit_status_]}",
+                f"{type(self).__name__} stopped before its tolerance was met: {REASONS[self.fit_status_]} "
+                f"(stopping_: {self.stopping_})",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -9,7 +9,13 @@ course everywhere.
 import numpy as np
 from numba import njit
 
-from solvers.certificate import ROUNDINGS_PER_STEP, certified_gap, error_of_sums, violation_aimed_at
+from solvers.certificate import (
+    ROUNDINGS_PER_STEP,
+    TERMS_IN_BLOCK,
+    certified_gap,
+    error_of_sums,
+    violation_aimed_at,
+)
 from solvers.kernels import UNIT_ROUNDOFF
 from solvers.lowrank_space import lowrank_point, lowrank_space
 from solvers.newton_block import FINISHED, NOT_POSITIVE, UNFINISHED, block_product, newton_rounds
@@ -127,7 +133,7 @@ def solve_block(H, ridge, alpha, g, norm2, stale, tol, value_error, max_steps):
     for i in range(m):
         diag[i] = H[i, i] + ridge[i]
         largest = max(largest, diag[i])
-    error = error_of_sums(value_error, largest, m, 0)
+    error = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, 0)
     steps, rounds = 0, 0
     cost = 0.0
     newtons_left = NEWTONS
@@ -155,7 +161,7 @@ def solve_block(H, ridge, alpha, g, norm2, stale, tol, value_error, max_steps):
             cost += used * newton_cost(active, m)
             stale = 0 if replaced else stale
             newtons_left = newtons_left - 1 if possible else 0
-    error = error_of_sums(value_error, largest, np.count_nonzero(alpha), stale)
+    error = error_of_sums(value_error, largest, np.count_nonzero(alpha) / TERMS_IN_BLOCK, stale)
     return norm2, stale, certified_gap(norm2, np.min(g), error), steps, rounds, cost
 
 
@@ -165,7 +171,8 @@ def gap_of(H, ridge, alpha, g, norm2, value_error):
     largest = 0.0
     for i in range(g.size):
         largest = max(largest, H[i, i] + ridge[i])
-    return certified_gap(norm2, np.min(g), error_of_sums(value_error, largest, np.count_nonzero(alpha), 0))
+    error = error_of_sums(value_error, largest, np.count_nonzero(alpha) / TERMS_IN_BLOCK, 0)
+    return certified_gap(norm2, np.min(g), error)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

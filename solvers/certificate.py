@@ -1,10 +1,10 @@
 """How far a machine is from optimal, at most: gaps that allow for every rounding.
 
-For any point c = Σ α_i x̃_i of the hull and g_i = x̃_i · c, the smallest norm is at least min_i g_i / ‖c‖, so
-that ``1 − (max(g_min, 0) / ‖c‖²)²`` bounds the relative error of ‖c‖². All g_i and ‖c‖² are sums Σ_j α_j h_ij
-with α ≥ 0 and Σ α = 1, hence off by no more than a value h_ij is, plus the roundings of the sum itself. The gap
-is computed from the worst values within that distance: it holds for the kernel that was asked for, in exact
-arithmetic.
+For any point c = Σ α_i x̃_i of the hull and g_i = x̃_i · c, the smallest norm is at least min_i g_i / ‖c‖,
+so that ``1 − (max(g_min, 0) / ‖c‖²)²`` bounds the relative error of ‖c‖². All g_i and ‖c‖² are sums
+Σ_j α_j h_ij with α ≥ 0 and Σ α = 1, hence off by no more than a value h_ij is, plus the roundings of the sum
+itself. The gap is computed from the worst values within that distance: it holds for the kernel that was asked
+for, in exact arithmetic.
 """
 
 import numpy as np
@@ -13,15 +13,17 @@ from numba import njit
 from solvers.kernels import UNIT_ROUNDOFF
 
 ROUNDINGS_PER_STEP = 3.0  # of the largest value, that a step adds to g
-FEW_ROUNDINGS = 8.0  # of putting a value together from kernel, bias, sign and ridge
+FEW_ROUNDINGS = 16.0  # of putting a value together, and of a sum beyond those for its terms
+# Terms of a sum for each rounding that a partial sum sees: in `block_product`, and in a product by BLAS.
+TERMS_IN_BLOCK, TERMS_IN_PRODUCT = 16.0, 4.0
 # Solvers aim a little inside their tolerance, so that the rounding of the gap cannot push it out.
 AIM = 0.99
 # Rounding that takes more than this share of the tolerance cannot be made up for by a tighter one.
-AFFORDABLE = 0.5
+AFFORDABLE = 0.9
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def error_of_sums(value_error, largest, n_terms, n_steps):
+def error_of_sums(value_error, largest, roundings, n_steps):
     """Bound the error of g_i and ‖c‖².
 
     Parameters
@@ -30,12 +32,12 @@ def error_of_sums(value_error, largest, n_terms, n_steps):
         Bound on the error of a value h_ij.
     largest : float
         Bound on their size.
-    n_terms : int
-        Samples with weight.
+    roundings : float
+        Length of the chain of additions that makes a sum.
     n_steps : int
         Steps since g was last computed from all of them.
     """
-    roundings = n_terms + ROUNDINGS_PER_STEP * n_steps + FEW_ROUNDINGS
+    roundings += ROUNDINGS_PER_STEP * n_steps + FEW_ROUNDINGS
     return value_error + roundings * UNIT_ROUNDOFF * largest
 
 

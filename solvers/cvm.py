@@ -48,7 +48,9 @@ def core_set_ball(hull, epsilon, draws, subset, fair, exhaustive, max_iter, budg
         v = lowest_support(g, support, counts[SUPPORT], scratch)
         row_v = row(hull, v)
         u = choose_partner(IMDM, 1.0, v, row_v, g, alpha, diagonal, support, counts[SUPPORT], scratch)
-        if u >= 0 and g[u] - g[v] > real[EPSILON] * (square_radius - real[SQUARE_NORM]):
+        threshold = violation_threshold(CORE, real[EPSILON], real[SQUARE_NORM], square_radius)
+        width = real[EPSILON] * (square_radius - real[SQUARE_NORM])
+        if u >= 0 and (g[u] - g[v] > width or g[v] < threshold):
             row_u = row(hull, u)
             beta = min((g[u] - g[v]) / (diagonal[v] + diagonal[u] - 2.0 * row_v[u]), alpha[u])
             m = counts[TRACKED]
@@ -58,7 +60,6 @@ def core_set_ball(hull, epsilon, draws, subset, fair, exhaustive, max_iter, budg
             continue
 
         # A sample outside of (1 + ε̂) times that ball joins the core set.
-        threshold = violation_threshold(CORE, real[EPSILON], real[SQUARE_NORM], square_radius)
         v, _ = find_violator(hull, threshold, draws, subset, fair, exhaustive)
         if v >= 0 and place[v] < 0:
             enter(v, support, place, counts)

@@ -34,9 +34,9 @@ def find_violator(hull, threshold, draws, subset, fair, exhaustive):
 
     The candidates come in groups of `subset`; the lowest g of a group is the violator if it lies below the
     threshold (5.1: subset 59 is the older scheme, 1 the paper's). After `draws` candidates without success
-    the search ends; if `exhaustive` and where g of every sample is at hand, each of them is then looked at once,
-    from a random one on: the answer is certain. Where `draws` is at least the number of samples, this is done
-    at once, without drawing.
+    the search ends; if `exhaustive` and where g of every sample is at hand, each of them is then looked at
+    once, from a random one on: the answer is certain. Where `draws` is at least the number of samples, this
+    is done at once, without drawing.
 
     Returns
     -------

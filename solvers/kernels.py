@@ -31,6 +31,10 @@ KINDS = {"linear": LINEAR, "poly": POLY, "rbf": RBF, "sigmoid": SIGMOID, "imq": 
 UNIT_ROUNDOFF = 2.0**-53
 # ‖x‖² + ‖z‖² − 2 x·z cancels: with γ ‖x‖² above this, distances are summed from differences, which is slower.
 LARGEST_EXPONENT = 1e4
+# Below this, a centre would gain nothing.
+SMALL_EXPONENT = 100.0
+# With so few dense features, differences cost no more.
+FEW_FEATURES = 8
 
 
 class Kernel(NamedTuple):
@@ -81,14 +85,16 @@ def for_samples(kernel, X, used=None):
     placed = kernel.place(X)
     if kernel.kind in RADIAL:
         with np.errstate(over="ignore", invalid="ignore"):
-            if not sparse.issparse(X):
-                centered = kernel._replace(center=(placed if used is None else placed[used]).mean(axis=0))
-                placed = centered.place(X)
             square = row_norms(placed, squared=True).max()
-            if kernel.gamma * square <= LARGEST_EXPONENT:
-                kernel = kernel if sparse.issparse(X) else centered
-            else:
-                kernel, placed = kernel._replace(by_differences=True), kernel.place(X)
+            if X.shape[1] <= FEW_FEATURES and not sparse.issparse(X):
+                kernel = kernel._replace(by_differences=True)
+            elif not (kernel.gamma * square <= SMALL_EXPONENT or sparse.issparse(X)):
+                kernel = kernel._replace(center=(placed if used is None else placed[used]).mean(axis=0))
+                placed = kernel.place(X)
+                square = row_norms(placed, squared=True).max()
+            if not kernel.gamma * square <= LARGEST_EXPONENT:
+                kernel = kernel._replace(by_differences=True, center=None)
+                placed = kernel.place(X)
     else:
         square = row_norms(placed, squared=True).max()
     terms = int(np.diff(placed.indptr).max()) if sparse.issparse(placed) else placed.shape[1]
@@ -105,7 +111,7 @@ def _rounding_of_values(kernel, square, terms):
         if kind == IMQ:
             largest, slope = kernel.coef0**-0.5, 0.5 * gamma * kernel.coef0**-1.5
         if kernel.by_differences:
-            return (terms + 16) * u * largest
+            return (0.5 * terms + 4) * u * largest
         return min(slope * 4 * (terms + 6) * u * square + 8 * u * largest, largest)
     base = gamma * square + abs(kernel.coef0)
     if kind == SIGMOID:
@@ -144,7 +150,7 @@ def kernel_block(A, B, kernel):
 
 
 def _square_distance_block(A, B, by_differences):
-    """‖a − b‖² between the rows of two blocks: ndarray of shape (m, n), float64."""
+    """Return ‖a − b‖² between the rows of two blocks: ndarray of shape (m, n), float64."""
     if not by_differences:
         K = safe_sparse_dot(A, B.T, dense_output=True)
         K *= -2.0
@@ -169,7 +175,7 @@ def _sparse_square_distances(a_ptr, a_indices, a_data, b_ptr, b_indices, b_data,
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def sparse_square_distance(a_indices, a_data, b_indices, b_data):
-    """‖a − b‖² of two sparse rows with ascending indices, from their differences."""
+    """Return ‖a − b‖² of two sparse rows with ascending indices, from their differences."""
     total = 0.0
     p, q = 0, 0
     while p < a_indices.size or q < b_indices.size:

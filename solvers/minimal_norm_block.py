@@ -11,7 +11,14 @@ import numpy as np
 from numba import njit
 
 from solvers.block_path import change_ridge, refresh
-from solvers.certificate import AFFORDABLE, AIM, ROUNDINGS_PER_STEP, certified_gap, error_of_sums
+from solvers.certificate import (
+    AFFORDABLE,
+    AIM,
+    ROUNDINGS_PER_STEP,
+    TERMS_IN_BLOCK,
+    certified_gap,
+    error_of_sums,
+)
 from solvers.draws import draw_tracked, random_below, scan_tracked
 from solvers.hull import CONVERGED, LIMIT, NOT_POSITIVE, STALLED
 from solvers.kernels import UNIT_ROUNDOFF
@@ -310,7 +317,7 @@ def minimal_norm_path(
         norm2 = change_ridge(previous, ridge, alpha, g, norm2)
         diagonal = own + ridge
         largest = np.max(diagonal)
-        value_share = error_of_sums(value_error, largest, m, 0)
+        value_share = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, 0)
         steps[k] = 0
         for _ in range(REFRESHES):
             # The rule is to hold for the kernel itself: what the entries are off by comes out of ε.
@@ -333,7 +340,7 @@ def minimal_norm_path(
                 break
         norm2 = np.dot(alpha, g)
         norm2s[k] = norm2
-        error = error_of_sums(value_error, largest, np.count_nonzero(alpha), since_refresh)
+        error = error_of_sums(value_error, largest, np.count_nonzero(alpha) / TERMS_IN_BLOCK, since_refresh)
         gaps[k] = certified_gap(norm2, np.min(g), error)
         converged[k] = gaps[k] <= rule_gap(rules.stopping, epsilons[k], norm2, diagonal[0])
         margin = norm2 if norm2 > 0.0 else 1.0  # no margin: the weights stay those of the hull

@@ -105,20 +105,20 @@ class Course(NamedTuple):
     seed: int
 
 
-def path_from_gram(K, kernel_error, classes, rows, class_start, course):
+def path_from_gram(K, classes, rows, class_start, course, kernel_error=0.0):
     """Train every machine of a training set for every C.
 
     Parameters
     ----------
     K : ndarray of shape (n, n), float32 or float64
         Gram matrix, without bias and ridge.
-    kernel_error : float
-        Bound on the error of its entries.
     classes : ndarray of shape (n_classes,)
     rows : ndarray of shape (n,)
         Row numbers sorted by class. A `K` that is sorted by class already is read twice as fast.
     class_start : ndarray of shape (n_classes + 1,)
     course : Course
+    kernel_error : float
+        Bound on the error of an entry of `K`. Blocks of a float32 matrix that has one are float32 as well.
 
     Returns
     -------

@@ -243,7 +243,7 @@ class MNSVC(GeometricSVC):
         memory = 1e6 * self.cache_size
         if kernel.kind == GRAM or 8.0 * rows.size**2 <= memory:
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
-            solution = path_from_gram(K, kernel.error, classes, rows, class_start, course)
+            solution = path_from_gram(K, classes, rows, class_start, course, kernel.error)
         else:
             solution = path_by_machines(
                 source, kernel, classes, rows, class_start, course, memory, self._solve
@@ -254,7 +254,7 @@ class MNSVC(GeometricSVC):
         return FittedPath(self, solution, status, stopping, kernel, X if kernel.kind == GRAM else source)
 
     def _path_text(self, solution, j, n_samples):
-        """`stopping_` of the machines of the path's j-th C."""
+        """Return `stopping_` for the path's j-th C."""
         gaps, converged, status = solution.gaps[j], solution.converged[j], solution.outcomes[j]
         draws = 0 if (self.exhaustive and n_samples <= TRACK_ALL) or self.draws >= n_samples else self.draws
         rule = RULES[self.stopping]

@@ -185,6 +185,11 @@ class NewtonSVC(KernelSVC):
     def _text(self, converged, gap, reason):
         return f"certified: gap <= {self.tol:g}" if converged else left_over(reason, gap)
 
+    def _path_text(self, solution, j, reason):
+        """Return `stopping_` for the path's j-th C."""
+        gaps, converged = solution.gaps[j], solution.converged[j]
+        return stopping_of(converged, gaps, lambda k: self._text(converged[k], gaps[k], reason))
+
     def _biases(self, problem, support, alpha):
         """Return Σ α_i (y_t·y_i) for the first class of a pair, or for all classes."""
         n_classes = problem.class_start.size - 1
@@ -243,8 +248,5 @@ class NewtonSVC(KernelSVC):
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
         methods = [method_names(bits) for bits in np.bitwise_or.reduce(solution.outcomes, axis=1)]
         reason = "max_iter" if self.max_iter != -1 else ENDED[STALLED]
-        stopping = [
-            stopping_of(converged, gaps, lambda k: self._text(converged[k], gaps[k], reason))
-            for converged, gaps in zip(solution.converged, solution.gaps, strict=True)
-        ]
+        stopping = [self._path_text(solution, j, reason) for j in range(Cs.size)]
         return FittedPath(self, solution, methods, stopping, kernel, X if kernel.kind == GRAM else source)

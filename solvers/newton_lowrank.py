@@ -8,7 +8,7 @@ for s active rows instead of ``s³/3``, and less when few rows changed since the
 import numpy as np
 from numba import njit
 
-from solvers.certificate import certified_gap, error_of_sums
+from solvers.certificate import TERMS_IN_PRODUCT, certified_gap, error_of_sums
 from solvers.kernels import UNIT_ROUNDOFF
 from solvers.newton_block import line_search, solve_cholesky
 
@@ -18,7 +18,7 @@ CHANGES_NEAR_THE_END = 64
 # kernel.
 INNER_SHARE = 0.1
 # What the elimination of a column makes of an error in it, and of its own roundings.
-NOISE_OF_VALUES, NOISE_OF_RANK = 16.0, 4.0
+NOISE_OF_VALUES, NOISE_OF_RANK = 4.0, 1.0
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -53,10 +53,10 @@ def update_scatter(Z, unit_ridge, scatter, counted, f):
 def dual_certificate(Z, residual, ridge, f, value_error, largest, alpha, g):
     """Fill the hull point of margins ``f`` and its low-rank ``g``; return (norm2, inner gap, gap).
 
-    ``value_error`` bounds the error of the columns that ``Z`` was made of, ``largest`` the diagonal of ``H``. The
-    inner gap is that of the low-rank problem. The other one holds for the exact kernel: what the rank leaves
-    out, ``E``, enters by Cauchy-Schwarz, ``|(Eα)_i| <= sqrt(E_ii) q`` and ``0 <= αᵀEα <= q²`` with ``q = Σ
-    sqrt(E_jj) α_j``. ``E_ii`` is known to some roundings for each rank.
+    ``value_error`` bounds the error of the columns that ``Z`` was made of, ``largest`` the diagonal of ``H``.
+    The inner gap is that of the low-rank problem. The other one holds for the exact kernel: what the rank
+    leaves out, ``E``, enters by Cauchy-Schwarz, ``|(Eα)_i| <= sqrt(E_ii) q`` and ``0 <= αᵀEα <= q²`` with ``q
+    = Σ sqrt(E_jj) α_j``. ``E_ii`` is known to some roundings for each rank.
     """
     total, n_terms = 0.0, 0
     largest += np.max(ridge)
@@ -65,7 +65,7 @@ def dual_certificate(Z, residual, ridge, f, value_error, largest, alpha, g):
         alpha[i] = max(0.0, 1.0 - f[i]) / ridge[i]
         total += alpha[i]
     noise = NOISE_OF_VALUES * value_error + NOISE_OF_RANK * (Z.shape[0] + 8) * UNIT_ROUNDOFF * largest
-    error = error_of_sums(noise, largest, n_terms + Z.shape[0], 0)
+    error = error_of_sums(noise, largest, (n_terms + Z.shape[0]) / TERMS_IN_PRODUCT, 0)
     q = 0.0
     square = 0.0
     for i in range(f.size):

@@ -11,7 +11,7 @@ import numpy as np
 
 from solvers.blas import one_blas_thread
 from solvers.block_path import LOW_RANK, block_path
-from solvers.certificate import certified_gap, error_of_sums
+from solvers.certificate import TERMS_IN_PRODUCT, certified_gap, error_of_sums
 from solvers.feature_path import feature_path
 from solvers.kernels import GRAM, kernel_block, kernel_diagonal
 from solvers.newton_gram import MAX_STEPS
@@ -281,7 +281,10 @@ def _on_working_set(machine, unit_ridge, Cs, tol, max_steps, memory, start, dead
             g = _products(machine, alpha) + ridge * alpha
             norm2 = float(alpha @ g)
             error = error_of_sums(
-                machine.kernel.error, (machine.diagonal() + ridge).max(), np.count_nonzero(alpha), 0
+                machine.kernel.error,
+                (machine.diagonal() + ridge).max(),
+                np.count_nonzero(alpha) / TERMS_IN_PRODUCT,
+                0,
             )
             gap = certified_gap(norm2, g.min(), error)
             weights = alpha / norm2 if norm2 > 0.0 else alpha

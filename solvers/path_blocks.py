@@ -21,7 +21,7 @@ def is_sorted(rows):
 def cut_block(K, rows, in_order, class_start, group, opposite, bias, H):
     """Fill ``H = (y_i·y_j)(K + bias)`` for the samples of the classes in ``group``.
 
-    H is float32 or float64; K may have the other type. ``y_i·y_j`` is 1 within a class and ``opposite`` between
+    ``H`` is float32 or float64, whatever ``K`` is. ``y_i·y_j`` is 1 within a class and ``opposite`` between
     classes. With ``in_order`` the rows of K are sorted by class already and its segments are read in one go.
     """
     a = 0

@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from solvers.base import KernelSVC, Solution, check_choice, check_count, check_number
-from solvers.certificate import AFFORDABLE, AIM, FEW_ROUNDINGS, error_of_sums
+from solvers.certificate import AFFORDABLE, AIM, FEW_ROUNDINGS, TERMS_IN_PRODUCT, error_of_sums
 from solvers.hull import STALLED
 from solvers.kernels import GRAM, UNIT_ROUNDOFF, kernel_diagonal
 from solvers.smo_rows import rows_of
@@ -198,7 +198,7 @@ class _State:
         """Bound the error of a gradient that has just been computed."""
         weight = np.abs(self.beta).sum()
         n_terms = np.count_nonzero(self.beta)
-        error = error_of_sums(self.kernel_error, np.abs(self.diag).max(), n_terms, 0)
+        error = error_of_sums(self.kernel_error, np.abs(self.diag).max(), n_terms / TERMS_IN_PRODUCT, 0)
         return weight * error + FEW_ROUNDINGS * UNIT_ROUNDOFF
 
     def bias(self):
