@@ -20,7 +20,7 @@ def published_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     Returns
     -------
     dict
-        The columns `n_iter n_kernel_evals n_sv sv_share gap objective converged fit_status` it has.
+        The columns `n_iter n_kernel_evals n_sv sv_share gap objective converged fit_status stopping` it has.
     """
     columns: dict[str, Any] = {
         "n_iter": _total(getattr(estimator, "n_iter_", None)),
@@ -34,6 +34,8 @@ def published_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     columns["converged"] = None if converged is None else bool(converged)
     status = getattr(estimator, "fit_status_", None)
     columns["fit_status"] = None if status is None else str(status)
+    stopping = getattr(estimator, "stopping_", None)
+    columns["stopping"] = None if stopping is None else str(stopping)
     return {name: value for name, value in columns.items() if value is not None}
 
 
@@ -51,6 +53,7 @@ def published_path_columns(fitted: Any, n: int) -> list[dict[str, Any]]:
         "objective": ("objective_", float),
         "converged": ("converged_", bool),
         "fit_status": ("fit_status_", str),
+        "stopping": ("stopping_", str),
     }
     columns = {
         name: [kind(value) for value in getattr(fitted, attribute)]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import get_scorer
 
-from orchestrator.estimators import make_estimator
+from orchestrator.estimators import estimator_class, make_estimator
 from orchestrator.published import published_columns, published_path_columns
 from orchestrator.sources import Split
 from orchestrator.study import PATH_PARAM, Arm, Path, Protocol
@@ -26,7 +26,12 @@ _MESSAGE_LENGTH = 500
 
 
 def train_path(
-    arm: Arm, protocol: Protocol, path: Path, split: Split, kernel: str | None = None
+    arm: Arm,
+    protocol: Protocol,
+    path: Path,
+    split: Split,
+    kernel: str | None = None,
+    gram_error: float = 0.0,
 ) -> Iterator[Row]:
     """Train a path's candidates in order and yield the row of each.
 
@@ -40,8 +45,12 @@ def train_path(
         With kernel values in place of features if `kernel` is "precomputed".
     kernel : str, optional
         Overrides the arm's kernel.
+    gram_error : float
+        Bound on the error of a kernel value in `split`, for estimators with a parameter of this name.
     """
-    override = {} if kernel is None else {"kernel": kernel}
+    override: dict[str, Any] = {} if kernel is None else {"kernel": kernel}
+    if kernel is not None and "gram_error" in estimator_class(arm.target)[1]:
+        override["gram_error"] = gram_error
     estimator = make_estimator(arm, protocol, path.candidates[0], path.seed, override)
     if _takes_whole_paths(estimator, arm, protocol):
         yield from _train_whole(estimator, path, split, protocol)

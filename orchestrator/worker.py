@@ -19,7 +19,7 @@ from orchestrator.machine import host_name, versions_json
 from orchestrator.records import Records
 from orchestrator.scheduling import Batch
 from orchestrator.sources import DataSource, Split, open_source, open_split
-from orchestrator.study import Arm, Path, Protocol
+from orchestrator.study import REFIT, Arm, Path, Protocol
 from orchestrator.training import Clock, train_path
 
 
@@ -86,15 +86,21 @@ def _settle_process() -> None:
 
 
 def _run_path(order: WorkOrder, path: Path, split: Split) -> Iterator[dict[str, Any]]:
-    kernel = None
+    kernel, error, shared = None, 0.0, _shares_gram(order, path)
     clock = Clock()
-    if order.shared_gram:
+    if shared:
         gram = open_gram(order.source, order.protocol, path.outer, path.inner)
-        split, kernel = gram.split(gamma_of(order.arm, path.candidates[0])), PRECOMPUTED
-    gram_seconds = clock.lap("gram")["gram_seconds"] / len(path) if order.shared_gram else 0.0
-    trained = train_path(order.arm, order.protocol, path, split, kernel)
+        gamma = gamma_of(order.arm, path.candidates[0])
+        split, kernel, error = gram.split(gamma), PRECOMPUTED, gram.error(gamma)
+    gram_seconds = clock.lap("gram")["gram_seconds"] / len(path) if shared else 0.0
+    trained = train_path(order.arm, order.protocol, path, split, kernel, error)
     for index, row in enumerate(trained):
-        yield _axes(path, index) | row | {"shared_gram": order.shared_gram, "gram_seconds": gram_seconds}
+        yield _axes(path, index) | row | {"shared_gram": shared, "gram_seconds": gram_seconds}
+
+
+def _shares_gram(order: WorkOrder, path: Path) -> bool:
+    """Whether a path is trained on the split's float32 matrices; refits are certified in float64."""
+    return order.shared_gram and path.inner != REFIT
 
 
 def lost_records(order: WorkOrder, message: str) -> Records:
@@ -155,7 +161,7 @@ def _compile(order: WorkOrder, path: Path, split: Split) -> float:
         params,
         tuple(value for _, value in path.candidates[0].params if isinstance(value, (str, bool))),
         arm.warm_starts and len(path) > 1,
-        order.shared_gram,
+        _shares_gram(order, path),
         str(type(split.X_train)),
         split.X_train.dtype,
     )
@@ -164,11 +170,13 @@ def _compile(order: WorkOrder, path: Path, split: Split) -> float:
     _compiled.add(signature)
     started = time.perf_counter()
     rows = _few_of_each_class(split.y_train)
-    few, kernel = Split(split.X_train[rows], split.y_train[rows], split.X_test[:2], split.y_test[:2]), None
-    if order.shared_gram:
-        few, kernel = SplitGram(few).split(1.0), PRECOMPUTED
+    few = Split(split.X_train[rows], split.y_train[rows], split.X_test[:2], split.y_test[:2])
+    kernel, error = None, 0.0
+    if _shares_gram(order, path):
+        gram = SplitGram(few)
+        few, kernel, error = gram.split(1.0), PRECOMPUTED, gram.error(1.0)
     with warnings.catch_warnings(action="ignore"):  # so few rows are a strange dataset
-        deque(train_path(arm, order.protocol, path, few, kernel), maxlen=0)
+        deque(train_path(arm, order.protocol, path, few, kernel, error), maxlen=0)
     return time.perf_counter() - started
 
 
