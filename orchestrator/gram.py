@@ -25,7 +25,9 @@ PRECOMPUTED = "precomputed"
 
 _ROWS = 256  # of a block that stays in the cache
 _ROUNDING = 2.0**-53
-_EXPONENTIAL_ERROR = 5.1 * 2.0**-24  # of NumPy's float32 exp, up to 2.52 units in the last place
+# NumPy's float32 exp is off by up to 2.52 units in the last place, which are 2⁻²⁴ below 1. Its argument −x is
+# off by three roundings, of ‖x − x'‖², γ and their product: by 3 x 2⁻²⁴, and e⁻ˣ x ≤ 0.37.
+_FLOAT32_ERROR = (2.52 + 1.11) * 2.0**-24
 
 
 class SplitGram:
@@ -62,11 +64,8 @@ class SplitGram:
         return Split(self._train, self._y_train, self._test, self._y_test)
 
     def error(self, gamma: float) -> float:
-        """Return a bound on how far a value of `split(gamma).X_train` is from exp(−γ‖x − x'‖²).
-
-        e⁻ˣ (5.1 + 3 x) units of rounding, of the exponential and of x in float32, are largest at x = 0.
-        """
-        return _EXPONENTIAL_ERROR + gamma * self._distance_error
+        """Return a bound on how far a value of `split(gamma).X_train` is from exp(−γ‖x − x'‖²)."""
+        return _FLOAT32_ERROR + gamma * self._distance_error
 
 
 def open_gram(source: DataSource, protocol: Protocol, outer: int, inner: int) -> SplitGram:

@@ -19,7 +19,7 @@ TERMS_IN_BLOCK, TERMS_IN_PRODUCT = 16.0, 4.0
 # Solvers aim a little inside their tolerance, so that the rounding of the gap cannot push it out.
 AIM = 0.99
 # Rounding that takes more than this share of the tolerance cannot be made up for by a tighter one.
-AFFORDABLE = 0.9
+AFFORDABLE = 0.5
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -62,9 +62,10 @@ def error_in_block(K, kernel_error, opposite, bias, dtype):
     """Bound the error of the values (y_i·y_j)(k + bias) of a block that is stored in `dtype`."""
     if dtype == np.float64:
         return kernel_error
-    largest = float(np.abs(np.diagonal(K)).max())
-    products = 0.0 if opposite == -1.0 else 2.0 * (largest + bias)
-    return kernel_error + 2.0**-24 * (largest + bias + products)
+    largest = np.float32(np.abs(np.diagonal(K)).max() + bias)
+    half_a_unit = 0.5 * float(np.spacing(np.nextafter(largest, np.float32(0.0))))
+    roundings = 1.0 if opposite == -1.0 else 4.0  # of the sum; of the products and their factor
+    return kernel_error + roundings * half_a_unit
 
 
 def block_dtype(K, kernel_error):

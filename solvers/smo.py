@@ -19,7 +19,7 @@ WORTH_SHRINKING = 0.3
 # Near the solution all samples are looked at once more before the last steps, as LIBSVM does.
 UNSHRINK_AT = 10.0
 # How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.
-REFINEMENTS = 8
+REFINEMENTS = 30
 
 
 class SMOSVC(KernelSVC):
