@@ -119,6 +119,7 @@ class PlattMixin:
     """
 
     classes_: np.ndarray
+    _accepted_types: Any
     intercept_: np.ndarray
     kernel: Any
     multiclass: str
