@@ -1,8 +1,9 @@
 """The Gaussian Gram matrices of a split, shared by every training on it.
 
 One matrix product gives all squared distances of a split, one exponential for each γ its Gram matrix.
-Solvers take it by scikit-learn's own convention, `kernel="precomputed"`. Matrices are float32: their
-entries are off by less than 1e-6, a thousandth of the solvers' tolerance, and take half the memory.
+Solvers take it by scikit-learn's own convention, `kernel="precomputed"`. Matrices are float32, which takes
+half the memory; by how much their entries are off is told to solvers that have a parameter `gram_error`, so
+that what they certify holds for the kernel of the features. Refits do not share: they get the features.
 """
 
 import math
@@ -37,6 +38,10 @@ PRECOMPUTED = "precomputed"
 """What scikit-learn's estimators call a kernel whose values are given in place of features."""
 
 _ROWS = 256  # of a block that stays in the cache
+_ROUNDING = 2.0**-53
+# NumPy's float32 exp is off by up to 2.52 units in the last place, which are 2⁻²⁴ below 1. Its argument −x is
+# off by three roundings, of ‖x − x'‖², γ and their product: by 3 x 2⁻²⁴, and e⁻ˣ x ≤ 0.37.
+_FLOAT32_ERROR = (2.52 + 1.11) * 2.0**-24
 
 
 Blocks = Iterator[tuple[slice, NDArray[np.float32]]]
@@ -60,7 +65,8 @@ class SplitGram:
 
     def __init__(self, split: Split, memory: float = math.inf):
         order = np.argsort(split.y_train, kind="stable")
-        self._X_train, self._X_test = split.X_train[order], split.X_test
+        self._X_train, self._X_test = _centered(split.X_train[order], split.X_test)
+        self._distance_error = _distance_error(self._X_train)
         n, m = self._X_train.shape[0], self._X_test.shape[0]
         shapes, size = [(n, n), (m, n)], 4 * n * (n + m)
         self._train, self._test, *self._kept = _matrices(
@@ -85,6 +91,10 @@ class SplitGram:
     def _computed(self) -> list[Blocks]:
         """Compute the distances of training and of test rows to the training rows."""
         return [squared_distances(rows, self._X_train) for rows in (self._X_train, self._X_test)]
+
+    def error(self, gamma: float) -> float:
+        """Return a bound on how far a value of `split(gamma).X_train` is from exp(−γ‖x − x'‖²)."""
+        return _FLOAT32_ERROR + gamma * self._distance_error
 
 
 def open_gram(
@@ -132,6 +142,20 @@ def _slices(n: int) -> Iterator[slice]:
 def memory_for_gram(memory_gb: float | None) -> float:
     """Return the bytes that the matrices of a split may take on a worker."""
     return MEMORY_SHARE * (memory_gb or DEFAULT_GB) * 2**30
+
+
+def _centered(X_train: Any, X_test: Any) -> tuple[Any, Any]:
+    """Move the origin to the mean of dense training rows, so that ‖x‖² + ‖x'‖² − 2 x·x' cancels little."""
+    if scipy.sparse.issparse(X_train):
+        return X_train, X_test
+    center = X_train.mean(axis=0)
+    return X_train - center, X_test - center
+
+
+def _distance_error(X: Any) -> float:
+    """Bound the rounding of squared distances between rows in float64."""
+    terms = int(np.diff(X.indptr).max()) if scipy.sparse.issparse(X) else X.shape[1]
+    return float(4 * (terms + 6) * _ROUNDING * _square_lengths(X).max())
 
 
 def _square_lengths(X: Any) -> NDArray[np.float64]:

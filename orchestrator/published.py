@@ -24,7 +24,7 @@ def published_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     Returns
     -------
     dict
-        The columns `n_iter n_kernel_evals n_sv sv_share gap objective converged fit_status` it has.
+        The columns `n_iter n_kernel_evals n_sv sv_share gap objective converged fit_status stopping` it has.
     """
     columns: dict[str, Any] = {
         "n_iter": _total(getattr(estimator, "n_iter_", None)),
@@ -36,6 +36,7 @@ def published_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     columns["sv_share"] = _read(lambda: support_vector_share(estimator, y_train))
     columns["converged"] = _truth(getattr(estimator, "converged_", None))
     columns["fit_status"] = _status(getattr(estimator, "fit_status_", None))
+    columns["stopping"] = _status(getattr(estimator, "stopping_", None))
     return {name: value for name, value in columns.items() if value is not None}
 
 
@@ -53,6 +54,7 @@ def published_path_columns(fitted: Any, n: int) -> list[dict[str, Any]]:
         "objective": ("objective_", _real),
         "converged": ("converged_", _truth),
         "fit_status": ("fit_status_", _status),
+        "stopping": ("stopping_", _status),
     }
     columns = {
         name: [read(value) for value in getattr(fitted, attribute)]

@@ -55,6 +55,7 @@ TRIAL_SCHEMA = pa.schema(
         ("objective", pa.float64()),
         ("converged", pa.bool_()),
         ("fit_status", pa.string()),
+        ("stopping", pa.string()),
         ("fit_seconds", pa.float64()),
         ("fit_cpu_seconds", pa.float64()),
         ("predict_seconds", pa.float64()),

@@ -20,7 +20,7 @@ from orchestrator.machine import host_name, versions_json
 from orchestrator.records import Records
 from orchestrator.scheduling import Batch
 from orchestrator.sources import DataSource, Split, open_source, open_split
-from orchestrator.study import Arm, Path, Protocol
+from orchestrator.study import REFIT, Arm, Path, Protocol
 from orchestrator.training import Clock, PathTask, train_path
 
 
@@ -90,31 +90,41 @@ def _quiet_what_rows_tell() -> None:
 def _run_path(
     order: WorkOrder, path: Path, split: Split, containment: Containment
 ) -> Iterator[dict[str, Any]]:
-    override = {"kernel": PRECOMPUTED} if order.shared_gram else {}
+    shared = _shares_gram(order, path)
+    override: dict[str, Any] = {}
     clock = Clock()
-    if order.shared_gram:
-        split = _open_gram(order, path)
-    gram_seconds = clock.lap("gram")["gram_seconds"] / len(path) if order.shared_gram else 0.0
+    if shared:
+        split, override = _open_gram(order, path)
+    gram_seconds = clock.lap("gram")["gram_seconds"] / len(path) if shared else 0.0
 
     def reopen() -> Split:
         open_split.cache_clear()
         forget_gram()
-        if order.shared_gram:
-            return _open_gram(order, path)
+        if shared:
+            return _open_gram(order, path)[0]
         return open_split(order.source, order.protocol, path.outer, path.inner)
 
     task = PathTask(order.arm, order.protocol, path, split, containment, override)
     for index, row in enumerate(train_path(task, reopen)):
-        yield (
-            _axes(order.arm, path, index)
-            | row
-            | {"shared_gram": order.shared_gram, "gram_seconds": gram_seconds}
-        )
+        yield (_axes(order.arm, path, index) | row | {"shared_gram": shared, "gram_seconds": gram_seconds})
 
 
-def _open_gram(order: WorkOrder, path: Path) -> Split:
+def _shares_gram(order: WorkOrder, path: Path) -> bool:
+    """Whether a path is trained on the split's float32 matrices; refits are certified in float64."""
+    return order.shared_gram and path.inner != REFIT
+
+
+def _open_gram(order: WorkOrder, path: Path) -> tuple[Split, dict[str, Any]]:
+    """Return a split with kernel values in place of features, and the parameters that tell a solver so."""
     gram = open_gram(order.source, order.protocol, path.outer, path.inner, order.gram_memory)
-    return gram.split(gamma_of(order.arm, path.candidates[0]))
+    return _with_kernel_values(gram, gamma_of(order.arm, path.candidates[0]), order.arm)
+
+
+def _with_kernel_values(gram: SplitGram, gamma: float, arm: Arm) -> tuple[Split, dict[str, Any]]:
+    override: dict[str, Any] = {"kernel": PRECOMPUTED}
+    if "gram_error" in estimator_class(arm.target)[1]:
+        override["gram_error"] = gram.error(gamma)
+    return gram.split(gamma), override
 
 
 def lost_records(order: WorkOrder, message: str) -> Records:
@@ -174,7 +184,7 @@ def _compile(order: WorkOrder, path: Path, split: Split) -> float:
         params,
         tuple(value for _, value in path.candidates[0].params if isinstance(value, (str, bool))),
         arm.warm_starts and len(path) > 1,
-        order.shared_gram,
+        _shares_gram(order, path),
         str(type(split.X_train)),
         split.X_train.dtype,
     )
@@ -184,14 +194,15 @@ def _compile(order: WorkOrder, path: Path, split: Split) -> float:
     started = time.perf_counter()
     rows = _few_of_each_class(split.y_train)
 
-    def few() -> Split:
+    def few() -> tuple[Split, dict[str, Any]]:
         some = Split(split.X_train[rows], split.y_train[rows], split.X_test[:2], split.y_test[:2]).read_only()
-        return SplitGram(some).split(1.0) if order.shared_gram else some
+        return _with_kernel_values(SplitGram(some), 1.0, arm) if _shares_gram(order, path) else (some, {})
 
-    override = {"kernel": PRECOMPUTED} if order.shared_gram else {}
     with warnings.catch_warnings(action="ignore"):  # so few rows are a strange dataset
         containment = Containment(estimator_class(arm.target)[0])
-        deque(train_path(PathTask(arm, order.protocol, path, few(), containment, override), few), maxlen=0)
+        sample, override = few()
+        task = PathTask(arm, order.protocol, path, sample, containment, override)
+        deque(train_path(task, lambda: few()[0]), maxlen=0)
     return time.perf_counter() - started
 
 

@@ -6,11 +6,11 @@ A solver is a subclass of `KernelSVC` with an `__init__` of its own and one meth
 
 which trains one machine: two classes, or all of them where `multiclass="all_at_once"`. The samples of a
 problem are numbered 0 … n − 1 class by class (`class_start`), and sample i is row `rows[i]` of `X`. In a
-binary machine the first class has y = +1. `X` is C-contiguous float32/float64 or CSR; for a precomputed or
-callable kernel (`kernel.kind == GRAM`) it is the full Gram matrix. A solution holds the weights such that
-d(x) = Σ α_i y_i k(x_i, x) + bias has margin 1. `_solve` ends in order after `problem.max_iter` iterations or
-at `problem.deadline` (`time.monotonic`) with the best it has. Solvers with fewer parameters set the class
-attributes below (`bias`, `multiclass`).
+binary machine the first class has y = +1. `X` is dense or CSR float64, as `Kernel.place` returns it; for a
+precomputed or callable kernel (`kernel.kind == GRAM`) it is the full Gram matrix, float32 or float64. A
+solution holds the weights such that d(x) = Σ α_i y_i k(x_i, x) + bias has margin 1. `_solve` ends in order
+after `problem.max_iter` iterations or at `problem.deadline` (`time.monotonic`) with the best it has. Solvers
+with fewer parameters set the class attributes below (`bias`, `multiclass`).
 """
 
 import time
@@ -26,7 +26,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from solvers.kernels import GRAM, KINDS, LINEAR, Kernel, kernel_block, kernel_diagonal
+from solvers.kernels import GRAM, KINDS, LINEAR, Kernel, for_samples, kernel_block, kernel_diagonal
 from solvers.limits import NO_LIMIT, Budget
 from solvers.memory import require_memory
 from solvers.multiclass import (
@@ -38,6 +38,7 @@ from solvers.multiclass import (
 )
 from solvers.platt import PlattMixin, folds_of
 from solvers.seeds import machine_seeds, random_seed
+from solvers.stopping import stopping_of
 
 BLOCK_VALUES = 1 << 20  # kernel values of a block of predictions (8 MB)
 
@@ -70,10 +71,13 @@ class Solution:
     gap: float  # relative; NaN if it was not computed
     n_iter: int
     n_kernel_evals: int
-    status: int  # of those of `REASONS`, or 0: converged
+    status: int  # of those of `REASONS`, or 0: its own stop was reached
+    converged: bool  # whether the tolerance is certified to hold
+    stopping: str  # what ended the training, and what is certified
 
 
 REASONS = {
+    0: "a violator was not drawn, or rounding hides it: raise draws, or tol",
     1: "max_iter was reached: raise it, or tol",
     2: "max_seconds were over: raise them, or tol",
     3: "the kernel is not positive definite on these samples: use another one, or a smaller C",
@@ -120,9 +124,14 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
     objective_ : float
         Summed over the machines; for the geometric solvers, ‖c‖².
     gap_, duality_gap_ : float
-        The largest relative gap of a machine, over all of its samples; NaN if it would have cost more than
-        training.
+        The largest relative gap of a machine, over all of its samples: a bound that allows for every rounding
+        (`solvers.certificate`). NaN if it would have cost more than training.
     converged_ : bool
+        Whether what `tol` asks for is certified to hold for every machine; the table in `solvers` says what
+        that is.
+    stopping_ : str
+        What ended the training: ``"certified: ..."``, or the reason and the gap that is left, of the machine
+        that is farthest from its tolerance.
     fit_status_ : int
         0 converged; else why it ended before: 1 `max_iter`, 2 `max_seconds`, 3 the kernel is not positive
         definite, 4 its steps made no more progress. The largest of the machines.
@@ -161,7 +170,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         """
         started = time.monotonic()
         self._validate_params()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=self._accepted_types(), order="C")
         self.classes_, rows, class_start = sort_by_class(y)
         weights = self._check_weights(sample_weight, X.shape[0])
         if weights is not None and not weights.all():
@@ -171,7 +180,8 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         C = np.array([float(self.C)])
         if weights is not None:
             C = self._penalties(weights, rows)
-        kernel, X_or_gram = self._resolve_kernel(X)
+        kernel, X_or_gram = self._resolve_kernel(X, None if weights is None else weights > 0.0)
+        self._kernel, self._gamma = kernel, kernel.gamma
         self._check_diagonal(X_or_gram, kernel, rows, C)
         scale = self._normalisation(X_or_gram, kernel)
 
@@ -248,9 +258,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
             All at once: y_t · (W x + b) of each class.
         """
         check_is_fitted(self)
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=False
-        )
+        X = validate_data(self, X, accept_sparse="csr", dtype=self._accepted_types(), order="C", reset=False)
         n_classes = self.classes_.size
         scores = np.empty((X.shape[0], n_classes) if n_classes > 2 else X.shape[0])
         for block in self._blocks(X.shape[0]):
@@ -306,6 +314,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"coef0 must be > 0 for kernel='imq', which is 1/√(γ‖x − z‖² + coef0); got {self.coef0}"
             )
+        check_number("gram_error", self.gram_error, "a finite number ≥ 0", lambda v: 0 <= v < np.inf)
         if getattr(self, "max_seconds", None) is not None:
             check_number("max_seconds", self.max_seconds, "None or a number > 0", lambda v: v > 0)
 
@@ -337,8 +346,12 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
             )
         return self.C * weights
 
-    def _resolve_kernel(self, X):
-        """Return the kernel with its numbers, and what it is evaluated on: X, or a Gram matrix."""
+    def _accepted_types(self):
+        """Return what X may be: float64 features; a precomputed matrix as it is."""
+        return [np.float64, np.float32] if self.kernel == "precomputed" else np.float64
+
+    def _resolve_kernel(self, X, used=None):
+        """Return the kernel with its numbers, and what it is evaluated on: samples, or a Gram matrix."""
         if callable(self.kernel):
             require_memory(
                 8.0 * X.shape[0] ** 2,
@@ -361,15 +374,19 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "a precomputed kernel must be a dense matrix; got a sparse one: convert it by toarray()"
             )
-        self._gamma = 1.0 if kind in (GRAM, LINEAR) else self._resolve_gamma(X)
-        return Kernel(kind, self._gamma, float(self.coef0), float(self.degree)), X
+        if kind == GRAM:
+            return Kernel(GRAM, error=float(self.gram_error)), X
+        gamma = 1.0 if kind == LINEAR else self._resolve_gamma(X)
+        return for_samples(Kernel(kind, gamma, float(self.coef0), float(self.degree)), X, used)
 
     def _resolve_gamma(self, X):
         if self.gamma == "auto":
             return 1.0 / X.shape[1]
         if self.gamma == "scale":
             if sparse.issparse(X):
-                variance = X.multiply(X).mean() - X.mean() ** 2
+                mean, zeros = X.mean(dtype=np.float64), X.shape[0] * X.shape[1] - X.nnz
+                squares = np.square(X.data - mean).sum() + zeros * mean**2
+                variance = squares / (X.shape[0] * X.shape[1])
             else:
                 variance = X.var(dtype=np.float64)
             return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
@@ -447,13 +464,17 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         self.objective_ = float(sum(s.objective for s in solutions))
         self.gap_ = self.duality_gap_ = float(np.max([s.gap for s in solutions]))
         self.fit_status_ = int(max(s.status for s in solutions))
-        self.converged_ = self.fit_status_ == 0
+        certified = np.array([s.converged for s in solutions])
+        self.converged_ = bool(certified.all())
+        gaps = np.array([s.gap for s in solutions])
+        self.stopping_ = stopping_of(certified, gaps, lambda k: solutions[k].stopping)
 
     def _warn(self, status):
         """Say why a machine, of the classifier or of its calibration, did not converge."""
         of_what = " for the class probabilities" if self.converged_ else ""
+        what = "" if self.converged_ else f" (stopping_: {self.stopping_})"
         warnings.warn(
-            f"{type(self).__name__}{of_what} stopped before its tolerance was met: {REASONS[status]}",
+            f"{type(self).__name__}{of_what} stopped before its tolerance was met: {REASONS[status]}{what}",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -464,10 +485,10 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
             return np.asarray(X[:, self.support_], dtype=np.float64)
         if callable(self.kernel):
             return np.asarray(self.kernel(X, self.support_vectors_), dtype=np.float64)
-        kernel = Kernel(KINDS[self.kernel], self._gamma, float(self.coef0), float(self.degree))
-        K = kernel_block(X, self.support_vectors_, kernel)
+        X = self._kernel.place(X)
+        K = kernel_block(X, self._kernel.place(self.support_vectors_), self._kernel)
         if self._normalised:
-            diagonal = kernel_diagonal(X, kernel)
+            diagonal = kernel_diagonal(X, self._kernel)
             positive = diagonal > 0
             K *= np.where(positive, 1.0 / np.sqrt(np.where(positive, diagonal, 1.0)), 0.0)[:, None]
         return K

@@ -9,7 +9,15 @@ course everywhere.
 import numpy as np
 from numba import njit
 
+from solvers.certificate import (
+    ROUNDINGS_PER_STEP,
+    TERMS_IN_BLOCK,
+    certified_gap,
+    error_of_sums,
+    violation_aimed_at,
+)
 from solvers.hull import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, TIMEOUT
+from solvers.kernels import UNIT_ROUNDOFF
 from solvers.lowrank_space import lowrank_point, lowrank_space
 from solvers.newton_block import FINISHED, INDEFINITE, UNFINISHED, block_product, newton_rounds
 from solvers.pair_steps import pair_steps
@@ -26,6 +34,8 @@ NEWTONS = 4
 # A chunk of steps that takes a smaller share than this of the largest violation off ||c||² has met rounding;
 # once Newton has been tried in vain, one with less than the other share has no end in sight.
 ROUNDING, NO_PROGRESS = 1e-12, 1e-5
+# Rounding moves g at every step; it is computed afresh where that is this share of the violation aimed at.
+DRIFT = 0.005
 # Newton takes over when the steps have cost as much as this many rounds: what a warm-started Newton needs.
 PATIENCE = 3.0
 # Blocks smaller than this are solved by pair steps before a factorisation has paid.
@@ -63,13 +73,6 @@ def refresh(H, ridge, alpha, g):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def certified_gap(norm2, g):
-    """``1 - (max(g_min, 0) / ||c||²)²``, a bound on the relative error of ``||c||²``."""
-    lower = max(np.min(g), 0.0) / norm2
-    return 1.0 - lower * lower
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
 def support_newton(H, ridge, alpha, g, norm2, eps, max_rounds):
     """Newton rounds from a hull point, replaced if they find a better one.
 
@@ -79,26 +82,29 @@ def support_newton(H, ridge, alpha, g, norm2, eps, max_rounds):
     rounds : int
     possible : bool
         False: the active block is not positive definite.
+    replaced : bool
+        Whether there is a new point, with ``g`` computed afresh.
     """
     beta = alpha / norm2
     f = g / norm2 - ridge * beta
     rounds, outcome = newton_rounds(H, ridge, beta, f, eps, max_rounds)
     if outcome == INDEFINITE:
-        return norm2, rounds, False
+        return norm2, rounds, False, False
     if outcome == UNFINISHED:
         beta = np.maximum(1.0 - f, 0.0) / ridge
     candidate = beta / np.sum(beta)
     candidate_g = np.empty(g.size)
     candidate_norm2 = refresh(H, ridge, candidate, candidate_g)
-    if candidate_norm2 < norm2 or outcome == FINISHED:
+    replaced = candidate_norm2 < norm2 or outcome == FINISHED
+    if replaced:
         alpha[:] = candidate
         g[:] = candidate_g
         norm2 = candidate_norm2
-    return norm2, rounds, True
+    return norm2, rounds, True, replaced
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def solve_block(H, ridge, alpha, g, norm2, tol, max_iter, max_cost):
+def solve_block(H, ridge, alpha, g, norm2, stale, tol, value_error, max_iter, max_cost):
     """Minimise ``||c||²`` over the hull from a point whose ``g`` is known.
 
     Parameters
@@ -107,8 +113,12 @@ def solve_block(H, ridge, alpha, g, norm2, tol, max_iter, max_cost):
     ridge : array (m,)
     alpha, g : arrays (m,), float64, changed in place
     norm2 : float
+    stale : int
+        Steps since ``g`` was last computed from ``alpha``.
     tol : float
         Bound on the certified gap.
+    value_error : float
+        Bound on the error of an entry of ``H``.
     max_iter : int
         Of steps and rounds together.
     max_cost : float
@@ -117,37 +127,38 @@ def solve_block(H, ridge, alpha, g, norm2, tol, max_iter, max_cost):
     Returns
     -------
     norm2 : float
+    stale : int
     gap : float
+        Above ``tol`` too where ``value_error`` is too large for it.
     steps, rounds : int
     cost : float
         Of the work done, see `step_cost`.
     """
     m = g.size
-    # A little inside the tolerance, so that the rounding of the gap itself cannot push it out.
-    eps = 1.0 - np.sqrt(1.0 - 0.99 * tol)
     diag = np.empty(m)
     largest = 0.0
     for i in range(m):
         diag[i] = H[i, i] + ridge[i]
         largest = max(largest, diag[i])
-    steps, rounds, since_refresh = 0, 0, 0
+    error = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, 0)
+    steps, rounds = 0, 0
     cost = 0.0
     newtons_left = NEWTONS
     while steps + rounds < max_iter and cost < max_cost and norm2 > 0.0:
         before = norm2
+        eps = violation_aimed_at(tol, error, norm2)
         norm2, taken, at_rest = pair_steps(
             H, diag, ridge, alpha, g, norm2, eps, min(STEPS_PER_CHUNK, max_iter - steps - rounds)
         )
         steps += taken
-        since_refresh += taken
+        stale += taken
         cost += taken * step_cost(m)
         share = NO_PROGRESS if newtons_left == 0 else ROUNDING
         if at_rest or before - norm2 <= share * (norm2 - np.min(g)):
-            # A step adds at most three roundings of the largest entry to g.
-            if since_refresh * 3.4e-16 * largest > 0.005 * eps * norm2:
+            if stale * ROUNDINGS_PER_STEP * UNIT_ROUNDOFF * largest > DRIFT * eps * norm2:
                 norm2 = refresh(H, ridge, alpha, g)
-                since_refresh = 0
-            if newtons_left == 0 or certified_gap(norm2, g) <= tol:
+                stale = 0
+            if newtons_left == 0 or np.min(g) >= (1.0 - eps) * norm2:
                 break
             at_rest = True
         active = np.sum(g - ridge * alpha < norm2)
@@ -160,16 +171,27 @@ def solve_block(H, ridge, alpha, g, norm2, tol, max_iter, max_cost):
                     cost = max_cost if max_cost < np.inf else cost  # what comes next is not affordable
                     break
                 continue
-            norm2, used, possible = support_newton(H, ridge, alpha, g, norm2, 0.5 * eps, allowed)
+            norm2, used, possible, replaced = support_newton(H, ridge, alpha, g, norm2, 0.5 * eps, allowed)
             rounds += used
             cost += used * newton_cost(active, m)
-            since_refresh = 0
+            stale = 0 if replaced else stale
             newtons_left = newtons_left - 1 if possible else 0
-    return norm2, certified_gap(norm2, g), steps, rounds, cost
+    error = error_of_sums(value_error, largest, np.count_nonzero(alpha) / TERMS_IN_BLOCK, stale)
+    return norm2, stale, certified_gap(norm2, np.min(g), error), steps, rounds, cost
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def solve_shrunk(H, ridge, alpha, g, norm2, tol, max_iter, max_cost):
+def gap_of(H, ridge, alpha, g, norm2, value_error):
+    """Certified gap of a point whose ``g`` has just been computed."""
+    largest = 0.0
+    for i in range(g.size):
+        largest = max(largest, H[i, i] + ridge[i])
+    error = error_of_sums(value_error, largest, np.count_nonzero(alpha) / TERMS_IN_BLOCK, 0)
+    return certified_gap(norm2, np.min(g), error)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def solve_shrunk(H, ridge, alpha, g, norm2, stale, tol, value_error, max_iter, max_cost):
     """`solve_block`, first on the rows with weight or next to the margin if they are few, then on all."""
     m = g.size
     steps, rounds = 0, 0
@@ -186,28 +208,40 @@ def solve_shrunk(H, ridge, alpha, g, norm2, tol, max_iter, max_cost):
                 target[b] = source[rows[b]]
         part_alpha = alpha[rows]
         part_g = g[rows]
-        norm2, _, taken, used, spent = solve_block(
+        norm2, _, _, taken, used, spent = solve_block(
             part,
             ridge[rows],
             part_alpha,
             part_g,
             norm2,
+            stale,
             0.9 * tol,
+            value_error,
             max_iter - steps - rounds,
             max_cost - cost,
         )
         alpha[rows] = part_alpha
         norm2 = refresh(H, ridge, alpha, g)
+        stale = 0
         steps += taken
         rounds += used
         cost += spent + 0.3 * rows.size * rows.size
-        gap = certified_gap(norm2, g)
+        gap = gap_of(H, ridge, alpha, g, norm2, value_error)
         if gap <= tol or steps + rounds >= max_iter or cost >= max_cost:
-            return norm2, gap, steps, rounds, cost
-    norm2, gap, taken, used, spent = solve_block(
-        H, ridge, alpha, g, norm2, tol, max_iter - steps - rounds, max_cost - cost
+            return norm2, stale, gap, steps, rounds, cost
+    norm2, stale, gap, taken, used, spent = solve_block(
+        H,
+        ridge,
+        alpha,
+        g,
+        norm2,
+        stale,
+        tol,
+        value_error,
+        max_iter - steps - rounds,
+        max_cost - cost,
     )
-    return norm2, gap, steps + taken, rounds + used, cost + spent
+    return norm2, stale, gap, steps + taken, rounds + used, cost + spent
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -232,7 +266,7 @@ def change_ridge(old, new, alpha, g, norm2):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def is_indefinite(H, ridge, alpha):
+def is_indefinite(H, ridge, alpha, value_error):
     """Whether the block of support vectors, or of some of many, has negative curvature beyond rounding."""
     rows = np.flatnonzero(alpha > 0.0)[:ROWS_OF_EVIDENCE]
     s = rows.size
@@ -244,7 +278,7 @@ def is_indefinite(H, ridge, alpha):
             block[a, b] = row[rows[b]]
         largest = max(largest, abs(block[a, a]))
         block[a, a] += ridge[rows[a]]
-    noise = NOISE_ROUNDINGS * np.finfo(H.dtype).eps * largest
+    noise = s * value_error + NOISE_ROUNDINGS * np.finfo(H.dtype).eps * largest
     for a in range(s):
         block[a, a] += noise
     try:
@@ -255,7 +289,7 @@ def is_indefinite(H, ridge, alpha):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def status_of(H, ridge, alpha, gap, tol, is_out_of_iterations, is_out_of_work):
+def status_of(H, ridge, alpha, value_error, gap, tol, is_out_of_iterations, is_out_of_work):
     """Say why a training ended: one of the statuses of `solvers.hull`."""
     if gap <= tol:
         return CONVERGED
@@ -263,7 +297,7 @@ def status_of(H, ridge, alpha, gap, tol, is_out_of_iterations, is_out_of_work):
         return LIMIT
     if is_out_of_work:
         return TIMEOUT
-    return NOT_POSITIVE if is_indefinite(H, ridge, alpha) else STALLED
+    return NOT_POSITIVE if is_indefinite(H, ridge, alpha, value_error) else STALLED
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -272,6 +306,7 @@ def block_path(
     unit_ridge,
     Cs,
     tol,
+    value_error,
     limits,
     max_cost,
     lowrank,
@@ -295,6 +330,8 @@ def block_path(
         ``1 / sample_weight``; the ridge is this over C.
     Cs : array (n_C,)
     tol : float
+    value_error : float
+        Bound on the error of an entry of ``H``.
     limits : int64 array (n_C,)
         Of steps and rounds together for each C.
     max_cost : float
@@ -314,6 +351,7 @@ def block_path(
     lowrank = lowrank and m >= LOWRANK_ROWS and 0.2 * m * m <= max_cost  # of the first √m pivots
     space = lowrank_space(H if lowrank else H[:1, :1])
     norm2 = 0.0 if lowrank else start(H, ridge, alpha, g)
+    stale = 0
     for k in range(Cs.size):
         steps[k] = rounds[k] = methods[k] = 0
         costs[k] = 0.0
@@ -322,6 +360,7 @@ def block_path(
         if k > 0 and not np.isfinite(norm2):  # what diverged is no start
             alpha[:] = 0.0
             norm2 = start(H, ridge, alpha, g)
+            stale = 0
             previous_ridge = ridge
         if lowrank:
             # ||c||² cannot fall faster than 1/C, nor below what equal weights would give without a kernel.
@@ -330,20 +369,33 @@ def block_path(
                 space, H, unit_ridge, Cs[k], least, tol, limits[k], max_cost, alpha, g
             )
             methods[k] = LOW_RANK
-            if gaps[k] > tol:
-                norm2 = refresh(H, ridge, alpha, g)
-                lowrank = certified_gap(norm2, g) < USEFUL_GAP
+            certified = gaps[k] <= tol
+            norm2 = refresh(H, ridge, alpha, g)
+            stale = 0
+            gaps[k] = gap_of(H, ridge, alpha, g, norm2, value_error)
+            if not certified:
+                lowrank = certified_gap(norm2, np.min(g), 0.0) < USEFUL_GAP
         else:
             norm2 = change_ridge(previous_ridge, ridge, alpha, g, norm2)
         if methods[k] == 0 or gaps[k] > tol:
-            norm2, gaps[k], steps[k], newtons, cost = solve_shrunk(
-                H, ridge, alpha, g, norm2, tol, limits[k] - rounds[k], max_cost - costs[k]
+            norm2, stale, gaps[k], steps[k], newtons, cost = solve_shrunk(
+                H,
+                ridge,
+                alpha,
+                g,
+                norm2,
+                stale,
+                tol,
+                value_error,
+                limits[k] - rounds[k],
+                max_cost - costs[k],
             )
             rounds[k] += newtons
             costs[k] += cost
             methods[k] += (PAIR_STEPS if steps[k] else 0) + (SUPPORT_NEWTON if newtons else 0)
         is_out = steps[k] + rounds[k] >= limits[k]
-        statuses[k] = status_of(H, ridge, alpha, gaps[k], tol, is_out, costs[k] >= 0.9 * max_cost)
+        is_costly = costs[k] >= 0.9 * max_cost
+        statuses[k] = status_of(H, ridge, alpha, value_error, gaps[k], tol, is_out, is_costly)
         norm2s[k] = norm2
         scale = 1.0 / norm2 if norm2 > 0.0 else 1.0
         for i in range(m):

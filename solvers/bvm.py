@@ -24,7 +24,7 @@ from solvers.weights import scale_and_add
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def ball_towards_violators(hull, epsilon, draws, subset, fair, max_iter, budget):
+def ball_towards_violators(hull, epsilon, draws, subset, fair, exhaustive, max_iter, budget):
     """Algorithm 2, with the draws of 5.1 and the scales of Algorithm 5. No vector ever leaves the core set.
 
     Lines 1–2 have been done by the caller: all weight on a sample, and R̂² = τ̃.
@@ -45,7 +45,7 @@ def ball_towards_violators(hull, epsilon, draws, subset, fair, max_iter, budget)
 
         # Lines 3–4: a violator ‖c − x̃_v‖ > (1 + ε̂) R̂ among the drawn samples, else among the core set.
         threshold = violation_threshold(MEB, real[EPSILON], real[SQUARE_NORM], square_radius)
-        v, _ = find_violator(hull, threshold, draws, subset, fair)
+        v, _ = find_violator(hull, threshold, draws, subset, fair, exhaustive)
         if v < 0:
             v = lowest_support(g, support, counts[SUPPORT], scratch)
             if g[v] >= threshold:  # there is none: the ε̂-approximation is done
@@ -72,8 +72,8 @@ class BallSVC(GeometricSVC):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, tol, sampling, bias, multiclass, cache_size, max_iter, max_seconds, \
-warm_start, probability, random_state
+    C, kernel, gamma, degree, coef0, tol, sampling, exhaustive, bias, multiclass, gram_error, cache_size, \
+max_iter, max_seconds, warm_start, probability, random_state
         As in `MNSVC`; "auto" is the tolerance of (7.3).
     draws : int, default=600
         Candidates that are drawn in vain before the search ends, N_d.
@@ -100,8 +100,10 @@ warm_start, probability, random_state
         draws=600,
         subset=60,
         sampling="fair",
+        exhaustive=True,
         bias="theoretic",
         multiclass="pairwise",
+        gram_error=0.0,
         cache_size=200,
         max_iter=-1,
         max_seconds=None,
@@ -118,8 +120,10 @@ warm_start, probability, random_state
         self.draws = draws
         self.subset = subset
         self.sampling = sampling
+        self.exhaustive = exhaustive
         self.bias = bias
         self.multiclass = multiclass
+        self.gram_error = gram_error
         self.cache_size = cache_size
         self.max_iter = max_iter
         self.max_seconds = max_seconds
@@ -129,4 +133,5 @@ warm_start, probability, random_state
 
     def _advance(self, hull, epsilon, max_iter, budget):
         draws, subset = int(self.draws), int(self.subset)
-        return ball_towards_violators(hull, epsilon, draws, subset, self.sampling == "fair", max_iter, budget)
+        fair, exhaustive = self.sampling == "fair", bool(self.exhaustive)
+        return ball_towards_violators(hull, epsilon, draws, subset, fair, exhaustive, max_iter, budget)

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from solvers.hull import CLOCK, CSR, DENSE, EVALUATIONS, SLOTS, TRACKED, VALUES, WORK
-from solvers.kernels import IMQ, RBF, finish_kernel, products, square_distances
+from solvers.kernels import IMQ, RBF, finish_kernel, products, sparse_square_distance, square_distances
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -47,6 +47,13 @@ def sign_values(label, labels, bias, opposite, out):
 def sparse_products(hull, r, lo, is_radial, out):
     """Write products (squared distances) of row r of the CSR matrix with tracked samples from lo on."""
     indptr, indices, data, point = hull.indptr, hull.indices, hull.data, hull.point
+    if is_radial and hull.by_differences:
+        a = slice(indptr[r], indptr[r + 1])
+        for q in range(out.size):
+            s = hull.rows[hull.sample[lo + q]]
+            b = slice(indptr[s], indptr[s + 1])
+            out[q] = sparse_square_distance(indices[a], data[a], indices[b], data[b])
+        return
     square = 0.0
     for k in range(indptr[r], indptr[r + 1]):
         point[indices[k]] += data[k]

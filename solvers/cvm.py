@@ -23,7 +23,7 @@ from solvers.weights import enter, shift_weight
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def core_set_ball(hull, epsilon, draws, subset, fair, max_iter, budget):
+def core_set_ball(hull, epsilon, draws, subset, fair, exhaustive, max_iter, budget):
     """Algorithm 1, with the draws of 5.1 and the scales of Algorithm 5.
 
     The core set is the list of support vectors of `hull`; a vector stays on it when its weight falls to zero.
@@ -44,11 +44,13 @@ def core_set_ball(hull, epsilon, draws, subset, fair, max_iter, budget):
             return status
 
         # The ball of the core set, by second-order pair steps until its farthest and its nearest vector with
-        # weight are ε̂ τ̃ from each other: inner products differ by half as much as squared distances.
+        # weight differ by ε̂ R² in inner product: twice that in squared distance, within (1 + ε̂) R.
         v = lowest_support(g, support, counts[SUPPORT], scratch)
         row_v = row(hull, v)
         u = choose_partner(IMDM, 1.0, v, row_v, g, alpha, diagonal, support, counts[SUPPORT], scratch)
-        if u >= 0 and g[u] - g[v] > real[EPSILON] * square_radius:
+        threshold = violation_threshold(CORE, real[EPSILON], real[SQUARE_NORM], square_radius)
+        width = real[EPSILON] * (square_radius - real[SQUARE_NORM])
+        if u >= 0 and (g[u] - g[v] > width or g[v] < threshold):
             row_u = row(hull, u)
             beta = min((g[u] - g[v]) / (diagonal[v] + diagonal[u] - 2.0 * row_v[u]), alpha[u])
             m = counts[TRACKED]
@@ -58,8 +60,7 @@ def core_set_ball(hull, epsilon, draws, subset, fair, max_iter, budget):
             continue
 
         # A sample outside of (1 + ε̂) times that ball joins the core set.
-        threshold = violation_threshold(CORE, real[EPSILON], real[SQUARE_NORM], square_radius)
-        v, _ = find_violator(hull, threshold, draws, subset, fair)
+        v, _ = find_violator(hull, threshold, draws, subset, fair, exhaustive)
         if v >= 0 and place[v] < 0:
             enter(v, support, place, counts)
         elif real[EPSILON] <= epsilon:
@@ -76,8 +77,8 @@ class CoreSVC(GeometricSVC):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, tol, sampling, bias, multiclass, cache_size, max_iter, max_seconds, \
-warm_start, probability, random_state
+    C, kernel, gamma, degree, coef0, tol, sampling, exhaustive, bias, multiclass, gram_error, cache_size, \
+max_iter, max_seconds, warm_start, probability, random_state
         As in `MNSVC`; "auto" is the tolerance of (7.3).
     draws : int, default=420
         Candidates that are drawn in vain before the search ends, N_d.
@@ -105,8 +106,10 @@ warm_start, probability, random_state
         draws=420,
         subset=60,
         sampling="fair",
+        exhaustive=True,
         bias="theoretic",
         multiclass="pairwise",
+        gram_error=0.0,
         cache_size=200,
         max_iter=-1,
         max_seconds=None,
@@ -123,8 +126,10 @@ warm_start, probability, random_state
         self.draws = draws
         self.subset = subset
         self.sampling = sampling
+        self.exhaustive = exhaustive
         self.bias = bias
         self.multiclass = multiclass
+        self.gram_error = gram_error
         self.cache_size = cache_size
         self.max_iter = max_iter
         self.max_seconds = max_seconds
@@ -134,4 +139,5 @@ warm_start, probability, random_state
 
     def _advance(self, hull, epsilon, max_iter, budget):
         draws, subset = int(self.draws), int(self.subset)
-        return core_set_ball(hull, epsilon, draws, subset, self.sampling == "fair", max_iter, budget)
+        fair, exhaustive = self.sampling == "fair", bool(self.exhaustive)
+        return core_set_ball(hull, epsilon, draws, subset, fair, exhaustive, max_iter, budget)

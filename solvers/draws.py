@@ -29,13 +29,14 @@ def draw(state, class_start, fair):
 
 
 @njit(inline="always")
-def find_violator(hull, threshold, draws, subset, fair):
+def find_violator(hull, threshold, draws, subset, fair, exhaustive):
     """Draw until a sample with g below the threshold turns up.
 
     The candidates come in groups of `subset`; the lowest g of a group is the violator if it lies below the
     threshold (5.1: subset 59 is the older scheme, 1 the paper's). After `draws` candidates without success
-    the search ends. Where `draws` is at least the number of samples, each of them is looked at once instead,
-    from a random one on: the answer is then certain.
+    the search ends; if `exhaustive` and where g of every sample is at hand, each of them is then looked at
+    once, from a random one on: the answer is certain. Where `draws` is at least the number of samples, this
+    is done at once, without drawing.
 
     Returns
     -------
@@ -47,7 +48,9 @@ def find_violator(hull, threshold, draws, subset, fair):
     if not hull.tracked_all:
         return draw_untracked(hull, threshold, draws, subset, fair)
     if draws < hull.g.size:
-        return draw_tracked(hull.g, threshold, draws, subset, fair, hull.state, hull.class_start)
+        v, failed = draw_tracked(hull.g, threshold, draws, subset, fair, hull.state, hull.class_start)
+        if v >= 0 or not exhaustive:
+            return v, failed
     return scan_tracked(hull.g, threshold, random_below(hull.state, hull.g.size), subset)
 
 

@@ -103,7 +103,7 @@ class PivotedFactor:
         return left <= target or promising(half_left, left, target)
 
 
-def feature_path(column, diagonal, unit_ridge, Cs, tol, max_rank, max_iter, deadline):
+def feature_path(column, diagonal, unit_ridge, Cs, tol, value_error, max_rank, max_iter, deadline):
     """Train one machine for ascending C in feature space.
 
     Parameters
@@ -116,6 +116,8 @@ def feature_path(column, diagonal, unit_ridge, Cs, tol, max_rank, max_iter, dead
         ``1 / sample_weight``.
     Cs : ndarray of shape (n_C,)
     tol : float
+    value_error : float
+        Bound on the error of the columns.
     max_rank : int
     max_iter : int
         Rounds for each C.
@@ -127,7 +129,7 @@ def feature_path(column, diagonal, unit_ridge, Cs, tol, max_rank, max_iter, dead
     FeaturePath
         With as many solutions as could be certified.
     """
-    m = diagonal.size
+    m, largest = diagonal.size, diagonal.max()
     factor = PivotedFactor(column, diagonal, max_rank, deadline)
     f, alpha, g = np.zeros(m), np.zeros(m), np.empty(m)
     w, scatter, counted = np.zeros(0), np.zeros((0, 0)), np.zeros(m, dtype=bool)
@@ -154,7 +156,20 @@ def feature_path(column, diagonal, unit_ridge, Cs, tol, max_rank, max_iter, dead
             finished = False
             while not finished:
                 rounds, norm2, gap, finished = newton_rounds_lowrank(
-                    factor.Z, factor.residual, unit_ridge, C, f, w, scatter, counted, alpha, g, tol, step
+                    factor.Z,
+                    factor.residual,
+                    unit_ridge,
+                    C,
+                    f,
+                    w,
+                    scatter,
+                    counted,
+                    alpha,
+                    g,
+                    tol,
+                    value_error,
+                    largest,
+                    step,
                 )
                 total_rounds += rounds
                 allowed -= rounds

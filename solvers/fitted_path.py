@@ -18,11 +18,11 @@ class FittedPath:
     estimator : KernelSVC
         That `fit_path` was called on.
     solution : PathSolution
-    converged : bool ndarray of shape (n_C,)
     fit_status : int ndarray of shape (n_C,)
+    stopping : list of str
     kernel : solvers.kernels.Kernel
     X : {ndarray, CSR}
-        Training samples, or their precomputed Gram matrix.
+        Training samples, as the kernel takes them; as they are for a callable or precomputed kernel.
 
     Attributes
     ----------
@@ -39,13 +39,15 @@ class FittedPath:
         The largest certified gap of a machine.
     fit_status_ : int ndarray of shape (n_C,)
         As a fitted estimator has it.
+    stopping_ : list of str
+        As a fitted estimator has it.
     method_ : list of str
         As `NewtonSVC` has it; absent for other solvers.
     fit_seconds_ : ndarray of shape (n_C,)
         Wall seconds of the whole path, shared out by counted work.
     """
 
-    def __init__(self, estimator, solution, converged, fit_status, kernel, X):
+    def __init__(self, estimator, solution, fit_status, stopping, kernel, X):
         sizes = np.diff(solution.class_start)[groups_of(solution.classes.size, solution.at_once)].sum(axis=1)
         self.Cs_ = solution.Cs
         self.classes_ = solution.classes
@@ -55,8 +57,9 @@ class FittedPath:
         self.sv_share_ = (solution.supports / sizes).mean(axis=1)
         self.objective_ = solution.norm2s.sum(axis=1)
         self.duality_gap_ = solution.gaps.max(axis=1)
-        self.converged_ = converged
+        self.converged_ = solution.converged.all(axis=1)
         self.fit_status_ = fit_status
+        self.stopping_ = stopping
         self.fit_seconds_ = solution.seconds
         if solution.methods is not None:
             self.method_ = [method_names(bits) for bits in np.bitwise_or.reduce(solution.methods, axis=1)]
@@ -83,7 +86,7 @@ class FittedPath:
         if self._vectors is None:
             X = np.asarray(X)
         else:
-            X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+            X = check_array(X, accept_sparse="csr", dtype=np.float64, order="C")
         n_C, depth, n = self._solution.weights.shape
         step = max(1, int(self._room // max(1, n + 2 * n_C * depth * self.classes_.size)))
         labels = np.empty((n_C, X.shape[0]), self.classes_.dtype)
@@ -96,4 +99,4 @@ class FittedPath:
     def _kernel_to(self, X):
         if self._callable is not None:
             return np.asarray(self._callable(X, self._vectors), dtype=np.float64)
-        return kernel_block(X, self._vectors, self._kernel)
+        return kernel_block(self._kernel.place(X), self._vectors, self._kernel)

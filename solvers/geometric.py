@@ -8,6 +8,7 @@ from numba import njit
 from solvers.base import KernelSVC, Solution, check_choice, check_count, check_number
 from solvers.bias import class_biases
 from solvers.cache import row, track
+from solvers.certificate import AIM, certified_gap, error_of_sums
 from solvers.draws import inner_product, random_below
 from solvers.hull import (
     CONVERGED,
@@ -24,9 +25,9 @@ from solvers.hull import (
     make_room,
     new_hull,
 )
-from solvers.kernels import GRAM
+from solvers.kernels import GRAM, kernel_diagonal
 from solvers.pairs import PAIRS
-from solvers.stopping import NOISE_ROUNDINGS, RULES, default_tolerance
+from solvers.stopping import NOISE_ROUNDINGS, RULES, default_tolerance, rule_gap, rule_text
 from solvers.weights import enter, square_norm_of
 
 WORK_BEFORE_PAUSE = 30_000_000  # elementary operations between two looks at the clock: some 20 ms
@@ -34,6 +35,7 @@ LEAST_WORK = 100_000  # the same where little time is left
 WORK_PER_SECOND = 1_500_000_000
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
 STEPS_WITHOUT_DRIFT = 1000  # rounding moves g by 10⁻¹⁶ a step
+DRIFT = 0.001  # of g that is let pass, as a share of ε ‖c‖²
 SURE_CERTIFICATE = 50_000_000  # kernel evaluations that a certificate may always cost
 
 
@@ -53,6 +55,7 @@ class GeometricSVC(KernelSVC):
         check_count("draws", self.draws)
         check_count("subset", self.subset)
         check_choice("sampling", self.sampling, ("fair", "simple"))
+        check_choice("exhaustive", self.exhaustive, (True, False))
         check_choice("bias", self.bias, ("theoretic", "average", "none"))
         check_choice("multiclass", self.multiclass, ("pairwise", "all_at_once"))
         if self.tol != "auto":
@@ -83,16 +86,31 @@ class GeometricSVC(KernelSVC):
             epsilon = default_tolerance(rule, hull.diagonal[0], problem.C[0])
         max_iter = problem.max_iter
         for _ in range(REFRESHES):
-            status, hull = self._descend(hull, float(epsilon), max_iter, cache_bytes, problem.deadline)
-            if hull.counts[ITERATIONS] < STEPS_WITHOUT_DRIFT:
+            status, hull = self._descend(hull, AIM * epsilon, max_iter, cache_bytes, problem.deadline)
+            stale = int(hull.counts[ITERATIONS])
+            if stale < STEPS_WITHOUT_DRIFT:
                 break
             drift = refresh(hull, problem.deadline)
-            is_settled = not drift > 0.1 * epsilon * hull.real[SQUARE_NORM]
+            stale = stale if np.isnan(drift) else 0
+            is_settled = not drift > DRIFT * epsilon * hull.real[SQUARE_NORM]
             if is_settled or status not in (CONVERGED, STALLED):
                 break
         if status == NOT_POSITIVE and not is_negative(hull):
             status = STALLED
-        return self._solution(hull, status, problem.deadline)
+        error = error_of_sums(*self._values(problem, hull), hull.counts[SUPPORT], stale)
+        return self._solution(hull, status, float(epsilon), error, problem.deadline)
+
+    def _values(self, problem, hull):
+        """Bound the error of k̃ and its size."""
+        if hull.tracked_all or problem.kernel.has_constant_diagonal:
+            largest = hull.diagonal[: hull.counts[TRACKED]].max()
+        else:
+            own = 1.0 if problem.scale.size else kernel_diagonal(problem.X, problem.kernel).max()
+            largest = own + problem.bias + (1.0 / problem.C).max()
+        error = problem.kernel.error
+        if problem.scale.size:  # of the value and, twice, of half the diagonal's roots
+            error = 3.0 * error * problem.scale.max() ** 2
+        return error, largest
 
     def _descend(self, hull, epsilon, max_iter, cache_bytes, deadline):
         """Iterate to the end, and see to room, clock and progress on the way; return status and state."""
@@ -111,8 +129,8 @@ class GeometricSVC(KernelSVC):
                     return STALLED, hull
                 steps, last = hull.counts[ITERATIONS], square_norm
 
-    def _solution(self, hull, status, deadline):
-        """Describe the point of the hull as a machine with margin 1."""
+    def _solution(self, hull, status, epsilon, error, deadline):
+        """Describe the point of the hull as a machine with margin 1; its g are off by at most `error`."""
         support = np.flatnonzero(hull.alpha[: hull.counts[TRACKED]])
         square_norm = hull.alpha[support] @ hull.g[support]
         if not hull.tracked_all:
@@ -121,15 +139,22 @@ class GeometricSVC(KernelSVC):
         n_classes = hull.class_start.size - 1
         margin = square_norm if square_norm > 0.0 else 1.0  # no margin: the weights stay those of the hull
         biases = class_biases(self.bias, label, alpha, g, square_norm, n_classes) / margin
+        gap = lowest = lowest_inner_product(hull, deadline)
+        if not np.isnan(lowest):
+            gap = float(certified_gap(square_norm, lowest, error))
+        converged = bool(gap <= rule_gap(RULES[self.stopping], epsilon, square_norm, hull.diagonal[0]))
+        is_certain = hull.tracked_all and (self.exhaustive or self.draws >= hull.n_samples)
         return Solution(
             support=hull.sample[support],
             alpha=alpha / margin,
             bias=biases[:1] if n_classes == 2 else biases,
             objective=float(square_norm),
-            gap=relative_gap(square_norm, lowest_inner_product(hull, deadline)),
+            gap=gap,
             n_iter=int(hull.counts[ITERATIONS]),
             n_kernel_evals=int(hull.counts[EVALUATIONS]),
             status=int(status),
+            converged=converged,
+            stopping=rule_text(RULES[self.stopping], converged, gap, status, 0 if is_certain else self.draws),
         )
 
 
@@ -147,13 +172,6 @@ def is_negative(hull):
     rounding = np.finfo(hull.X.dtype if hull.kind == GRAM else np.float64).eps
     largest = np.abs(hull.diagonal[: hull.counts[TRACKED]]).max()
     return hull.real[SQUARE_NORM] < -NOISE_ROUNDINGS * rounding * largest
-
-
-def relative_gap(square_norm, lowest):
-    """Bound the relative error of ‖c‖² by the lowest g of all samples: 1 − (max(g_min, 0) / ‖c‖²)²."""
-    if square_norm <= 0.0:
-        return 1.0
-    return float(1.0 - (np.clip(lowest, 0.0, square_norm) / square_norm) ** 2)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

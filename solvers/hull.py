@@ -45,6 +45,7 @@ class Hull(NamedTuple):
     gamma: float
     coef0: float
     degree: float
+    by_differences: bool  # see `solvers.kernels.Kernel`
     bias: float
     opposite: float  # y_i·y_j of different classes
     tracked_all: bool  # whether every sample is tracked: sample i is then number i
@@ -116,6 +117,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples):
         gamma=kernel.gamma,
         coef0=kernel.coef0,
         degree=kernel.degree,
+        by_differences=kernel.by_differences,
         bias=problem.bias,
         opposite=-1.0 / (problem.class_start.size - 2),
         tracked_all=capacity >= n,

@@ -9,6 +9,9 @@ rbf        exp(−γ ‖x − z‖²)
 sigmoid    tanh(γ x·z + coef0)
 imq        1 / √(γ ‖x − z‖² + coef0)
 ========== ==============================
+
+Features are float64. `for_samples` decides once, from the training samples, how a kernel is evaluated, and
+bounds the rounding of its values; `fit` and `predict` both evaluate the kernel that it returns.
 """
 
 from typing import NamedTuple
@@ -17,10 +20,21 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 LINEAR, POLY, RBF, SIGMOID, IMQ, GRAM = range(6)
+RADIAL = (RBF, IMQ)
 KINDS = {"linear": LINEAR, "poly": POLY, "rbf": RBF, "sigmoid": SIGMOID, "imq": IMQ, "precomputed": GRAM}
+
+
+UNIT_ROUNDOFF = 2.0**-53
+# ‖x‖² + ‖z‖² − 2 x·z cancels: with γ ‖x‖² above this, distances are summed from differences, which is slower.
+LARGEST_EXPONENT = 1e4
+# Below this, a centre would gain nothing.
+SMALL_EXPONENT = 100.0
+# With so few dense features, differences cost no more.
+FEW_FEATURES = 8
 
 
 class Kernel(NamedTuple):
@@ -30,52 +44,160 @@ class Kernel(NamedTuple):
     gamma: float = 1.0
     coef0: float = 1.0
     degree: float = 3.0
+    center: np.ndarray | None = None  # (d,) that is subtracted from dense samples: distances stay the same
+    by_differences: bool = False  # whether ‖x − z‖² is computed from x − z
+    error: float = 0.0  # bound on the error of a value between two training samples
 
     @property
     def has_constant_diagonal(self):
         """Whether k(x, x) is the same for every x."""
-        return self.kind in (RBF, IMQ)
+        return self.kind in RADIAL
+
+    def place(self, X):
+        """Return samples in float64 and with their origin at `center`, as `kernel_block` takes them."""
+        if sparse.issparse(X):
+            X = X.astype(np.float64, copy=False)
+            if not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()
+            return X
+        X = np.asarray(X, dtype=np.float64)
+        return X if self.center is None else X - self.center
 
 
-def kernel_block(A, B, kernel, squares=None):
+def for_samples(kernel, X, used=None):
+    """Decide how a kernel function is evaluated, from the samples that a machine is trained on.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Kind and parameters.
+    X : {ndarray, CSR} of shape (n, d)
+    used : bool ndarray of shape (n,), optional
+        Those that have weight; all by default.
+
+    Returns
+    -------
+    kernel : Kernel
+    X : {ndarray, CSR} of shape (n, d), float64
+        The samples as the kernel takes them.
+    """
+    placed = kernel.place(X)
+    if kernel.kind in RADIAL:
+        with np.errstate(over="ignore", invalid="ignore"):
+            square = row_norms(placed, squared=True).max()
+            if X.shape[1] <= FEW_FEATURES and not sparse.issparse(X):
+                kernel = kernel._replace(by_differences=True)
+            elif not (kernel.gamma * square <= SMALL_EXPONENT or sparse.issparse(X)):
+                kernel = kernel._replace(center=(placed if used is None else placed[used]).mean(axis=0))
+                placed = kernel.place(X)
+                square = row_norms(placed, squared=True).max()
+            if not kernel.gamma * square <= LARGEST_EXPONENT:
+                kernel = kernel._replace(by_differences=True, center=None)
+                placed = kernel.place(X)
+    else:
+        square = row_norms(placed, squared=True).max()
+    terms = int(np.diff(placed.indptr).max()) if sparse.issparse(placed) else placed.shape[1]
+    return kernel._replace(error=_rounding_of_values(kernel, square, terms)), placed
+
+
+def _rounding_of_values(kernel, square, terms):
+    """Bound the error of k(x, z) where ‖x‖², ‖z‖² ≤ `square` and both are sums of `terms` products."""
+    kind, gamma, u = kernel.kind, kernel.gamma, UNIT_ROUNDOFF
+    if kind == LINEAR:
+        return (terms + 2) * u * square
+    if kind in RADIAL:
+        largest, slope = 1.0, gamma
+        if kind == IMQ:
+            largest, slope = kernel.coef0**-0.5, 0.5 * gamma * kernel.coef0**-1.5
+        if kernel.by_differences:
+            return (0.5 * terms + 4) * u * largest
+        return min(slope * 4 * (terms + 6) * u * square + 8 * u * largest, largest)
+    base = gamma * square + abs(kernel.coef0)
+    if kind == SIGMOID:
+        return min((terms + 4) * u * base + 4 * u, 2.0)
+    return (kernel.degree * (terms + 6) + 4) * u * base**kernel.degree
+
+
+def kernel_block(A, B, kernel):
     """Evaluate a kernel between the rows of two blocks.
 
     Parameters
     ----------
     A : {ndarray, CSR} of shape (m, d)
     B : {ndarray, CSR} of shape (n, d)
+        Samples as `Kernel.place` returns them.
     kernel : Kernel
-    squares : ndarray of shape (n,), optional
-        ‖b‖² of the rows of `B`, for callers that have them.
 
     Returns
     -------
     K : ndarray of shape (m, n), float64
     """
-    K = safe_sparse_dot(A, B.T, dense_output=True).astype(np.float64, copy=False)
-    if kernel.kind == LINEAR:
-        return K
-    if kernel.kind in (RBF, IMQ):
-        K *= -2.0
-        K += row_norms(A, squared=True)[:, None]
-        K += row_norms(B, squared=True) if squares is None else squares
-        np.maximum(K, 0.0, out=K)
+    if kernel.kind in RADIAL:
+        K = _square_distance_block(A, B, kernel.by_differences)
         if kernel.kind == RBF:
             K *= -kernel.gamma
             return np.exp(K, out=K)
         K *= kernel.gamma
         K += kernel.coef0
         return np.reciprocal(np.sqrt(K, out=K), out=K)
+    K = safe_sparse_dot(A, B.T, dense_output=True)
+    if kernel.kind == LINEAR:
+        return K
     K *= kernel.gamma
     K += kernel.coef0
     return np.tanh(K, out=K) if kernel.kind == SIGMOID else np.power(K, kernel.degree, out=K)
+
+
+def _square_distance_block(A, B, by_differences):
+    """Return ‖a − b‖² between the rows of two blocks: ndarray of shape (m, n), float64."""
+    if not by_differences:
+        K = safe_sparse_dot(A, B.T, dense_output=True)
+        K *= -2.0
+        K += row_norms(A, squared=True)[:, None]
+        K += row_norms(B, squared=True)
+        return np.maximum(K, 0.0, out=K)
+    if not sparse.issparse(A):
+        return cdist(A, B, "sqeuclidean")
+    K = np.empty((A.shape[0], B.shape[0]))
+    _sparse_square_distances(A.indptr, A.indices, A.data, B.indptr, B.indices, B.data, K)
+    return K
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _sparse_square_distances(a_ptr, a_indices, a_data, b_ptr, b_indices, b_data, out):
+    for i in range(out.shape[0]):
+        a = slice(a_ptr[i], a_ptr[i + 1])
+        for j in range(out.shape[1]):
+            b = slice(b_ptr[j], b_ptr[j + 1])
+            out[i, j] = sparse_square_distance(a_indices[a], a_data[a], b_indices[b], b_data[b])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def sparse_square_distance(a_indices, a_data, b_indices, b_data):
+    """Return ‖a − b‖² of two sparse rows with ascending indices, from their differences."""
+    total = 0.0
+    p, q = 0, 0
+    while p < a_indices.size or q < b_indices.size:
+        if q == b_indices.size or (p < a_indices.size and a_indices[p] < b_indices[q]):
+            difference = a_data[p]
+            p += 1
+        elif p == a_indices.size or b_indices[q] < a_indices[p]:
+            difference = b_data[q]
+            q += 1
+        else:
+            difference = a_data[p] - b_data[q]
+            p += 1
+            q += 1
+        total += difference * difference
+    return total
 
 
 def kernel_diagonal(X, kernel):
     """Evaluate k(x, x) for every row of X: ndarray of shape (n,), float64."""
     if kernel.kind == GRAM:
         return np.array(np.diagonal(X), dtype=np.float64)
-    if kernel.kind in (RBF, IMQ):
+    if kernel.kind in RADIAL:
         return np.full(X.shape[0], 1.0 if kernel.kind == RBF else 1.0 / np.sqrt(kernel.coef0))
     square = np.asarray(row_norms(X, squared=True), dtype=np.float64)
     if kernel.kind == LINEAR:
@@ -170,8 +292,3 @@ def _exp(x):
     p = p * r + 1.0
     p = p * r + 1.0
     return p * _as_float((np.int64(k) + 1023) << 52)
-
-
-def as_dense(X):
-    """Rows of a small block as a dense float64 array."""
-    return X.toarray() if sparse.issparse(X) else np.asarray(X)

@@ -104,7 +104,7 @@ def lowrank_point(space, H, unit_ridge, C, least_norm2, tol, max_rounds, max_cos
     -------
     rounds : int
     norm2, gap : float
-        The gap holds for the exact kernel.
+        The gap holds for ``H``, but for rounding.
     cost : float
     """
     m = alpha.size
@@ -125,6 +125,8 @@ def lowrank_point(space, H, unit_ridge, C, least_norm2, tol, max_rounds, max_cos
         alpha,
         g,
         tol,
+        0.0,
+        0.0,
         allowed,
     )
     cost = 0.2 * m * appended * (2 * rank - appended) + rounds * lowrank_cost(rank, m)

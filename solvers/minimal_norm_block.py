@@ -11,17 +11,25 @@ import numpy as np
 from numba import njit
 
 from solvers.block_path import change_ridge, refresh
+from solvers.certificate import (
+    AFFORDABLE,
+    AIM,
+    ROUNDINGS_PER_STEP,
+    TERMS_IN_BLOCK,
+    certified_gap,
+    error_of_sums,
+)
 from solvers.draws import draw_tracked, random_below, scan_tracked
 from solvers.hull import CONVERGED, LIMIT, NOT_POSITIVE, STALLED
+from solvers.kernels import UNIT_ROUNDOFF
 from solvers.pair_steps import LARGEST, float_bits, index_bits, ordered_key
 from solvers.pairs import IMDM, MDM
-from solvers.stopping import NOISE_ROUNDINGS, violation_threshold
+from solvers.stopping import MN, NOISE_ROUNDINGS, rule_gap, violation_threshold
 
 FIRST_EPSILON = 0.5  # of the multi-scale approximation (Algorithm 5)
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
 STEPS_IN_VAIN = 1000  # that leave ||c||² as it was: rounding has the last word
-ROUNDING = 3.4e-16  # a step adds at most three roundings of the largest entry to g
-DRIFT = 0.005  # of g that is let pass, as a share of ε ||c||²
+DRIFT = 0.001  # of g that is let pass, as a share of ε ||c||²
 # After so many steps a sample, those outside this margin are left out, if less than this share remains.
 STEPS_BEFORE_SHRINKING = 3
 MARGIN = 0.1
@@ -37,6 +45,7 @@ class Outcomes(NamedTuple):
     gaps: np.ndarray  # (n_machines, n_C)
     steps: np.ndarray  # (n_machines, n_C) int64
     statuses: np.ndarray  # (n_machines, n_C) int64, of those of `solvers.hull`
+    converged: np.ndarray  # (n_machines, n_C) bool: whether the rule is certified to hold
     supports: np.ndarray  # (n_machines, n_C) int64
     evaluations: np.ndarray  # (n_machines, n_C) int64
     biases: np.ndarray  # (n_machines, n_C, classes of a machine): y_t·b of each
@@ -50,6 +59,7 @@ def new_outcomes(n_machines, n_C, n_members):
         gaps=np.empty(shape),
         steps=np.empty(shape, dtype=np.int64),
         statuses=np.empty(shape, dtype=np.int64),
+        converged=np.empty(shape, dtype=np.bool_),
         supports=np.empty(shape, dtype=np.int64),
         evaluations=np.empty(shape, dtype=np.int64),
         biases=np.empty((*shape, n_members)),
@@ -63,6 +73,7 @@ class Rules(NamedTuple):
     draws: int
     subset: int
     fair: bool
+    exhaustive: bool
     pair: int
     exponent: float
     eta: float
@@ -150,9 +161,10 @@ def descend(H, diagonal, inverse_C, class_start, alpha, g, norm2, epsilon, rules
             looked_at, last = steps, norm2
 
         threshold = violation_threshold(rules.stopping, current, norm2, diagonal[0])
+        v, failed = np.int64(-1), np.int64(0)
         if rules.draws < m:
             v, failed = draw_tracked(g, threshold, rules.draws, rules.subset, rules.fair, state, class_start)
-        else:
+        if rules.draws >= m or (v < 0 and rules.exhaustive):
             v, failed = scan_tracked(g, threshold, random_below(state, m), rules.subset)
         if v < 0:
             v = lowest
@@ -260,7 +272,22 @@ def block_biases(class_start, alpha, g, norm2, average, biases):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def minimal_norm_path(
-    H, class_start, Cs, epsilons, bias, rules, limits, state, weights, norm2s, gaps, steps, statuses, biases
+    H,
+    class_start,
+    Cs,
+    epsilons,
+    bias,
+    value_error,
+    rules,
+    limits,
+    state,
+    weights,
+    norm2s,
+    gaps,
+    steps,
+    statuses,
+    converged,
+    biases,
 ):
     """Solve one block for every C, the first from a random sample, each other from the solution before it.
 
@@ -271,11 +298,13 @@ def minimal_norm_path(
     Cs, epsilons : arrays (n_C,)
     bias : {0.0, 1.0}
         What was added to the kernel.
+    value_error : float
+        Bound on the error of an entry of ``H``.
     limits : int64 array (n_C,)
         Of the steps for each C.
     weights : array (n_C, m)
         Receives the weights of margin 1, ``α / ||c||²``.
-    norm2s, gaps, steps, statuses, biases : arrays (n_C,) or (n_C, classes)
+    norm2s, gaps, steps, statuses, converged, biases : arrays (n_C,) or (n_C, classes)
         Receive what `Outcomes` holds of one machine.
     """
     m = H.shape[0]
@@ -291,16 +320,23 @@ def minimal_norm_path(
         previous, ridge = ridge, np.full(m, 1.0 / Cs[k])
         norm2 = change_ridge(previous, ridge, alpha, g, norm2)
         diagonal = own + ridge
-        epsilon = epsilons[k]
+        largest = np.max(diagonal)
+        value_share = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, 0)
         steps[k] = 0
         for _ in range(REFRESHES):
+            # The rule is to hold for the kernel itself: what the entries are off by comes out of ε.
+            epsilon, lost = AIM * epsilons[k], value_share / norm2
+            affordable = rules.stopping == MN and lost < AFFORDABLE * epsilon
+            epsilon -= lost if affordable else 0.0
             left = limits[k] - steps[k]
             norm2, taken, statuses[k] = descend_shrunk(
                 H, diagonal, ridge, class_start, alpha, g, norm2, epsilon, rules, left, state
             )
             steps[k] += taken
             since_refresh += taken
-            if since_refresh * ROUNDING * np.max(diagonal) <= DRIFT * epsilon * norm2:
+            drift = since_refresh * ROUNDINGS_PER_STEP * UNIT_ROUNDOFF * largest
+            lost_more = value_share / norm2 - lost
+            if drift <= DRIFT * epsilon * norm2 and (not affordable or lost_more <= DRIFT * epsilon):
                 break
             norm2 = refresh(H, ridge, alpha, g)
             since_refresh = 0
@@ -312,8 +348,9 @@ def minimal_norm_path(
             if norm2 >= -NOISE_ROUNDINGS * np.finfo(H.dtype).eps * np.max(np.abs(diagonal)):
                 statuses[k] = STALLED
         norm2s[k] = norm2
-        share = min(max(np.min(g), 0.0), norm2) / norm2 if norm2 > 0.0 else 0.0
-        gaps[k] = 1.0 - share * share
+        error = error_of_sums(value_error, largest, np.count_nonzero(alpha) / TERMS_IN_BLOCK, since_refresh)
+        gaps[k] = certified_gap(norm2, np.min(g), error)
+        converged[k] = gaps[k] <= rule_gap(rules.stopping, epsilons[k], norm2, diagonal[0])
         margin = norm2 if norm2 > 0.0 else 1.0  # no margin: the weights stay those of the hull
         weights[k] = alpha / margin
         block_biases(class_start, alpha, g, norm2, rules.average_bias, biases[k])

@@ -14,6 +14,7 @@ from numba import njit
 
 from solvers.base import Problem
 from solvers.block_path import step_cost
+from solvers.certificate import block_dtype, error_in_block
 from solvers.hull import writeable
 from solvers.kernels import kernel_block
 from solvers.limits import NO_LIMIT, share_of
@@ -26,7 +27,21 @@ from solvers.stopping import default_tolerance
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def solve_gram(
-    K, rows, class_start, groups, opposite, bias, Cs, epsilons, rules, left, seeds, weights, outcomes
+    K,
+    rows,
+    class_start,
+    groups,
+    opposite,
+    bias,
+    Cs,
+    epsilons,
+    value_error,
+    rules,
+    left,
+    seeds,
+    blocks,
+    weights,
+    outcomes,
 ):
     """Solve every machine for every C.
 
@@ -35,10 +50,14 @@ def solve_gram(
     K, rows, class_start, groups, opposite, bias, Cs
         As in `solvers.newton_gram.solve_path`.
     epsilons : array (n_machines, n_C)
+    value_error : float
+        Bound on the error of an entry of a block.
     rules : solvers.minimal_norm_block.Rules
     left : int64 array (n_C,)
         Steps that the machines may take together for each C: each an equal share of what is left.
     seeds : uint64 array (n_machines,)
+    blocks : array, float32 or float64
+        Memory for the largest block.
     weights : array (n_C, n_classes - 1 or 1, n)
         Receives the weights of margin 1, in the layout of `PathSolution.weights`.
     outcomes : solvers.minimal_norm_block.Outcomes
@@ -46,11 +65,7 @@ def solve_gram(
     """
     n_C, n_members = Cs.size, groups.shape[1]
     in_order = is_sorted(rows)
-    largest = 0
-    for group in groups:
-        largest = max(largest, np.sum(class_start[group + 1] - class_start[group]))
-    blocks = np.empty(largest * largest, K.dtype)
-    solutions = np.empty(n_C * largest)
+    solutions = np.empty(n_C * class_start[-1])
     state = np.empty(1, np.uint64)
     starts = np.zeros(n_members + 1, np.int64)
     for k in range(groups.shape[0]):
@@ -68,6 +83,7 @@ def solve_gram(
             Cs,
             epsilons[k],
             bias,
+            value_error,
             rules,
             limits,
             state,
@@ -76,6 +92,7 @@ def solve_gram(
             outcomes.gaps[k],
             outcomes.steps[k],
             outcomes.statuses[k],
+            outcomes.converged[k],
             outcomes.biases[k],
         )
         left -= np.minimum(left, outcomes.steps[k])
@@ -97,7 +114,7 @@ class Course(NamedTuple):
     max_iter: int = NO_LIMIT  # for each C
 
 
-def path_from_gram(K, classes, rows, class_start, course):
+def path_from_gram(K, classes, rows, class_start, course, kernel_error=0.0):
     """Train every machine of a training set for every C.
 
     Parameters
@@ -109,6 +126,8 @@ def path_from_gram(K, classes, rows, class_start, course):
         Row numbers sorted by class. A `K` that is sorted by class already is read twice as fast.
     class_start : ndarray of shape (n_classes + 1,)
     course : Course
+    kernel_error : float
+        Bound on the error of an entry of `K`. Blocks of a float32 matrix that has one are float32 as well.
 
     Returns
     -------
@@ -118,7 +137,7 @@ def path_from_gram(K, classes, rows, class_start, course):
     groups, weights, outcomes = _allocate(class_start, course)
     left = np.full(course.Cs.size, course.max_iter)
     seeds = machine_seeds(course.seed, len(groups))
-    _solve_gram(K, rows, class_start, groups, course, left, seeds, weights, outcomes)
+    _solve_gram(K, kernel_error, rows, class_start, groups, course, left, seeds, weights, outcomes)
     return _solution(classes, rows, class_start, groups, course, weights, outcomes, started)
 
 
@@ -154,7 +173,8 @@ def path_by_machines(X, kernel, classes, rows, class_start, course, memory, solv
             K = kernel_block(X[members], X[members], kernel)
             everyone = np.arange(group.size)[None, :]
             in_order = np.arange(members.size, dtype=np.int32)
-            _solve_gram(K, in_order, starts, everyone, course, limits, seeds[k : k + 1], solution, outcome)
+            seed = seeds[k : k + 1]
+            _solve_gram(K, kernel.error, in_order, starts, everyone, course, limits, seed, solution, outcome)
         else:
             problem = Problem(
                 X=X,
@@ -180,8 +200,9 @@ def _allocate(class_start, course):
     return groups, weights, new_outcomes(len(groups), course.Cs.size, groups.shape[1])
 
 
-def _solve_gram(K, rows, class_start, groups, course, left, seeds, weights, outcomes):
-    require_block_memory(class_start, groups, K.itemsize)
+def _solve_gram(K, kernel_error, rows, class_start, groups, course, left, seeds, weights, outcomes):
+    opposite, dtype = -1.0 / (groups.shape[1] - 1), block_dtype(K, kernel_error)
+    require_block_memory(class_start, groups, np.dtype(dtype).itemsize)
     first = rows[class_start[groups[:, 0]]]
     k_ii = K[first, first].astype(np.float64)[:, None]
     epsilons = np.full((len(groups), course.Cs.size), 0.0 if course.tol == "auto" else course.tol)
@@ -193,13 +214,15 @@ def _solve_gram(K, rows, class_start, groups, course, left, seeds, weights, outc
         rows,
         class_start,
         groups,
-        -1.0 / (groups.shape[1] - 1),
+        opposite,
         course.bias,
         course.Cs,
         epsilons,
+        error_in_block(K, kernel_error, opposite, course.bias, dtype),
         course.rules,
         left,
         seeds,
+        np.empty(np.diff(class_start)[groups].sum(axis=1).max() ** 2, dtype),
         weights,
         outcomes,
     )
@@ -212,6 +235,7 @@ def _solve_for_each_C(problem, Cs, limits, solve, weights, outcome):
         weights[j, solved.support] = solved.alpha
         outcome.norm2s[0, j], outcome.gaps[0, j] = solved.objective, solved.gap
         outcome.steps[0, j], outcome.statuses[0, j] = solved.n_iter, solved.status
+        outcome.converged[0, j] = solved.converged
         outcome.supports[0, j], outcome.evaluations[0, j] = solved.support.size, solved.n_kernel_evals
         outcome.biases[0, j, : solved.bias.size] = solved.bias
 
@@ -229,6 +253,7 @@ def _solution(classes, rows, class_start, groups, course, weights, outcomes, sta
         at_once=course.at_once,
         norm2s=outcomes.norm2s.T,
         gaps=outcomes.gaps.T,
+        converged=outcomes.converged.T,
         iterations=outcomes.steps.T,
         outcomes=outcomes.statuses.T,
         supports=outcomes.supports.T,

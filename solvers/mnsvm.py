@@ -18,6 +18,7 @@ from solvers.hull import (
     SQUARE_NORM,
     STALLED,
     SUPPORT,
+    TRACK_ALL,
     TRACKED,
     WORK,
     interruption,
@@ -29,14 +30,16 @@ from solvers.minimal_norm_path import Course, path_by_machines, path_from_gram
 from solvers.pairs import PAIRS, choose_partner, lowest_support
 from solvers.path_input import check_ascending, check_path_input, detached, sort_trusted_labels
 from solvers.seeds import random_seed
-from solvers.stopping import RULES, violation_threshold
+from solvers.stopping import RULES, rule_text, stopping_of, violation_threshold
 from solvers.weights import move_weight
 
 TINY = np.finfo(np.float64).tiny
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def minimal_norm_point(hull, epsilon, rule, draws, subset, fair, pair, exponent, eta, max_iter, budget):
+def minimal_norm_point(
+    hull, epsilon, rule, draws, subset, fair, exhaustive, pair, exponent, eta, max_iter, budget
+):
     """Algorithm 4, with the draws of 5.1, the scales of Algorithm 5 and the over-relaxation of 5.3.
 
     Line 1 (α_0 ← 1) has been done by the caller. The function returns now and then (`PAUSED`, `FULL`) to let
@@ -57,7 +60,7 @@ def minimal_norm_point(hull, epsilon, rule, draws, subset, fair, pair, exponent,
 
         # Lines 2–3: a violator x̃_v·c < (1 − ε̂)‖c‖² among the drawn samples, else among the support vectors.
         threshold = violation_threshold(rule, real[EPSILON], real[SQUARE_NORM], diagonal[0])
-        v, failed = find_violator(hull, threshold, draws, subset, fair)
+        v, failed = find_violator(hull, threshold, draws, subset, fair, exhaustive)
         if v < 0:
             v = lowest_support(g, support, counts[SUPPORT], scratch)
             if g[v] >= threshold:  # there is none: the ε̂-approximation is done
@@ -106,13 +109,18 @@ class MNSVC(GeometricSVC):
     coef0 : float, default=1.0
         Constant of the poly, sigmoid and imq kernels.
     tol : "auto" or float, default="auto"
-        ε of the stopping rule; "auto" is the paper's (`solvers.stopping.default_tolerance`).
+        ε of the stopping rule; "auto" is the paper's (`solvers.stopping.default_tolerance`). With
+        ``stopping="mn"``, `gap_` is at most 1 − (1 − ε)⁴ ≈ 4 ε when `converged_` is true.
     draws : int, default=600
         Candidates that are drawn in vain before the search ends, N_d.
     subset : int, default=1
         Candidates of which the worst is taken, N_r.
     sampling : {"fair", "simple"}, default="fair"
         Draw a class first, then one of its samples; or any sample.
+    exhaustive : bool, default=True
+        Whether all samples are looked at when the draws have failed, before the search ends, where g of each
+        is at hand: with up to 50,000 samples, or in `fit_path`. False: the search ends as in the papers, and
+        there may be a violator that was not drawn.
     pair : {"imdm", "mdm", "gmdm"}, default="imdm"
         Which support vector gives its weight to the violator (5.6).
     pair_exponent : float, default=0.5
@@ -127,6 +135,9 @@ class MNSVC(GeometricSVC):
         6).
     multiclass : {"pairwise", "all_at_once"}, default="pairwise"
         A machine for every pair of classes, or one for all (5.4).
+    gram_error : float, default=0.0
+        Bound on the error of a value of a precomputed kernel matrix, for which the certificate allows. 0: the
+        matrix is the kernel, and float32 values are taken as exact.
     cache_size : float, default=200
         Megabytes for kernel rows.
     max_iter : int, default=-1
@@ -157,12 +168,14 @@ class MNSVC(GeometricSVC):
         draws=600,
         subset=1,
         sampling="fair",
+        exhaustive=True,
         pair="imdm",
         pair_exponent=0.5,
         eta=1.0,
         stopping="mn",
         bias="theoretic",
         multiclass="pairwise",
+        gram_error=0.0,
         cache_size=200,
         max_iter=-1,
         max_seconds=None,
@@ -179,12 +192,14 @@ class MNSVC(GeometricSVC):
         self.draws = draws
         self.subset = subset
         self.sampling = sampling
+        self.exhaustive = exhaustive
         self.pair = pair
         self.pair_exponent = pair_exponent
         self.eta = eta
         self.stopping = stopping
         self.bias = bias
         self.multiclass = multiclass
+        self.gram_error = gram_error
         self.cache_size = cache_size
         self.max_iter = max_iter
         self.max_seconds = max_seconds
@@ -247,14 +262,24 @@ class MNSVC(GeometricSVC):
         memory = 1e6 * model.cache_size
         if kernel.kind == GRAM or 8.0 * rows.size**2 <= memory:
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
-            solution = path_from_gram(K, classes, rows, class_start, course)
+            solution = path_from_gram(K, classes, rows, class_start, course, kernel.error)
         else:
             solution = path_by_machines(
                 source, kernel, classes, rows, class_start, course, memory, model._solve
             )
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
         status = solution.outcomes.max(axis=1)
-        return FittedPath(self, solution, status == CONVERGED, status, kernel, X)
+        stopping = [self._path_text(solution, j, rows.size) for j in range(Cs.size)]
+        return FittedPath(self, solution, status, stopping, kernel, X if kernel.kind == GRAM else source)
+
+    def _path_text(self, solution, j, n_samples):
+        """Return `stopping_` for the path's j-th C."""
+        gaps, converged, status = solution.gaps[j], solution.converged[j], solution.outcomes[j]
+        draws = 0 if (self.exhaustive and n_samples <= TRACK_ALL) or self.draws >= n_samples else self.draws
+        rule = RULES[self.stopping]
+        return stopping_of(
+            converged, gaps, lambda k: rule_text(rule, converged[k], gaps[k], status[k], draws)
+        )
 
     def _rules(self):
         return Rules(
@@ -262,6 +287,7 @@ class MNSVC(GeometricSVC):
             draws=int(self.draws),
             subset=int(self.subset),
             fair=self.sampling == "fair",
+            exhaustive=bool(self.exhaustive),
             pair=PAIRS[self.pair],
             exponent=float(self.pair_exponent),
             eta=float(self.eta),
@@ -276,6 +302,7 @@ class MNSVC(GeometricSVC):
             int(self.draws),
             int(self.subset),
             self.sampling == "fair",
+            bool(self.exhaustive),
             PAIRS[self.pair],
             float(self.pair_exponent),
             float(self.eta),

@@ -10,12 +10,14 @@ import numpy as np
 from solvers.base import KernelSVC, Solution, check_choice, check_count, check_number
 from solvers.block_path import method_names
 from solvers.fitted_path import FittedPath
+from solvers.hull import CONVERGED
 from solvers.kernels import GRAM, kernel_block
 from solvers.limits import NO_LIMIT
 from solvers.newton_gram import fit_path
 from solvers.newton_machine import FEATURE_ROWS, solve_machine
 from solvers.newton_path import path_by_machines
 from solvers.path_input import check_ascending, check_path_input, detached, sort_trusted_labels
+from solvers.stopping import ENDED, left_over, stopping_of
 
 # With at most this many features the kernel's rank is small enough to do without a Gram matrix.
 FEW_FEATURES = 4
@@ -61,6 +63,9 @@ class NewtonSVC(KernelSVC):
     compact : bool, default=False
         Where a machine was solved in an r-dimensional feature space, publish it on its r pivots (`dual_coef_`
         may then be negative) instead of on all of its support vectors.
+    gram_error : float, default=0.0
+        Bound on the error of a value of a precomputed kernel matrix, for which the certificate allows. 0: the
+        matrix is the kernel, and float32 values are taken as exact.
     cache_size : float, default=1000
         Megabytes that the Gram block of a machine may take. A larger machine is solved on a growing working
         set, or on kernel rows where that does not fit either.
@@ -93,6 +98,7 @@ class NewtonSVC(KernelSVC):
         bias="theoretic",
         multiclass="pairwise",
         compact=False,
+        gram_error=0.0,
         cache_size=1000,
         max_iter=-1,
         max_seconds=None,
@@ -108,6 +114,7 @@ class NewtonSVC(KernelSVC):
         self.bias = bias
         self.multiclass = multiclass
         self.compact = compact
+        self.gram_error = gram_error
         self.cache_size = cache_size
         self.max_iter = max_iter
         self.max_seconds = max_seconds
@@ -154,9 +161,19 @@ class NewtonSVC(KernelSVC):
             n_iter=int(solved.iterations[0]),
             n_kernel_evals=solved.evaluations,
             status=int(solved.statuses[0]),
+            converged=bool(solved.statuses[0] == CONVERGED),
+            stopping=self._text(solved.statuses[0], solved.gaps[0]),
             methods=int(solved.methods[0]),
             weights=weights,
         )
+
+    def _text(self, status, gap):
+        return f"certified: gap <= {self.tol:g}" if status == CONVERGED else left_over(ENDED[status], gap)
+
+    def _path_text(self, solution, j):
+        """Return `stopping_` for the path's j-th C."""
+        gaps, statuses = solution.gaps[j], solution.outcomes[j]
+        return stopping_of(solution.converged[j], gaps, lambda k: self._text(statuses[k], gaps[k]))
 
     def _biases(self, problem, support, alpha):
         """Return Σ α_i (y_t·y_i) for the first class of a pair, or for all classes."""
@@ -214,9 +231,12 @@ class NewtonSVC(KernelSVC):
         fits = 8.0 * rows.size**2 <= memory
         if kernel.kind == GRAM or (fits and model.prefers_gram(*X.shape)):
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
-            solution = fit_path(K, *training_set, at_once=at_once, bias=bias, **limits)
+            solution = fit_path(
+                K, *training_set, at_once=at_once, bias=bias, kernel_error=kernel.error, **limits
+            )
         else:
             solution = path_by_machines(source, kernel, *training_set, at_once, bias, **limits, memory=memory)
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
-        converged = solution.gaps.max(axis=1) <= model.tol
-        return FittedPath(self, solution, converged, solution.outcomes.max(axis=1), kernel, X)
+        stopping = [model._path_text(solution, j) for j in range(Cs.size)]
+        vectors = X if kernel.kind == GRAM else source
+        return FittedPath(self, solution, solution.outcomes.max(axis=1), stopping, kernel, vectors)

@@ -17,16 +17,25 @@ ENTRY_SHARE = 0.1
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def block_product(H, rows, weights, out):
-    """``out = Σ_k weights[k] H[rows[k]]`` in float64, four rows at a time (H is symmetric)."""
+    """``out = Σ_k weights[k] H[rows[k]]`` in float64 (H is symmetric).
+
+    Four rows at a time, and by partial sums of 32 rows, which keeps chains of additions short and so the
+    rounding of the sums (`solvers.certificate`).
+    """
     m = out.size
     n = rows.size
     out[:] = 0.0
     whole = n - n % 4
+    partial = np.zeros(m)
     for k in range(0, whole, 4):
         h0, h1, h2, h3 = H[rows[k]], H[rows[k + 1]], H[rows[k + 2]], H[rows[k + 3]]
         w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
         for j in range(m):
-            out[j] += w0 * h0[j] + w1 * h1[j] + (w2 * h2[j] + w3 * h3[j])
+            partial[j] += w0 * h0[j] + w1 * h1[j] + (w2 * h2[j] + w3 * h3[j])
+        if k % 32 == 28 or k + 4 == whole:
+            for j in range(m):
+                out[j] += partial[j]
+                partial[j] = 0.0
     for k in range(whole, n):
         h0 = H[rows[k]]
         w0 = weights[k]

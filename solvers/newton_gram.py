@@ -11,6 +11,7 @@ from numba import njit
 
 from solvers.blas import one_blas_thread
 from solvers.block_path import block_path
+from solvers.certificate import block_dtype, error_in_block
 from solvers.hull import writeable
 from solvers.limits import NO_LIMIT, share_of
 from solvers.path_blocks import (
@@ -25,7 +26,22 @@ from solvers.path_result import PathSolution, intercepts
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol, left, starts, weights):
+def solve_path(
+    K,
+    rows,
+    class_start,
+    groups,
+    opposite,
+    bias,
+    unit_ridge,
+    Cs,
+    tol,
+    value_error,
+    left,
+    starts,
+    blocks,
+    weights,
+):
     """Solve every machine for every C.
 
     Parameters
@@ -40,10 +56,14 @@ def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol
         ``1 / sample_weight`` in sorted order.
     Cs : array (n_C,)
     tol : float
+    value_error : float
+        Bound on the error of an entry of a block.
     left : int64 array (n_C,)
         Steps and rounds that the machines may take together for each C: each an equal share of what is left.
     starts : array (n_classes - 1 or 1, n)
         Weights to start from, in the layout of `PathSolution.weights`; zeros for none.
+    blocks : array, float32 or float64
+        Memory for the largest block.
     weights : array (n_C, n_classes - 1 or 1, n)
         Receives the solutions.
 
@@ -62,11 +82,7 @@ def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol
     statuses = np.empty((n_machines, n_C), np.int64)
     supports = np.empty((n_machines, n_C), np.int64)
     in_order = is_sorted(rows)
-    largest = 0
-    for group in groups:
-        largest = max(largest, np.sum(class_start[group + 1] - class_start[group]))
-    blocks = np.empty(largest * largest, K.dtype)
-    solutions = np.empty(n_C * largest)
+    solutions = np.empty(n_C * class_start[-1])
     for k in range(n_machines):
         group = groups[k]
         m = np.sum(class_start[group + 1] - class_start[group])
@@ -86,6 +102,7 @@ def solve_path(K, rows, class_start, groups, opposite, bias, unit_ridge, Cs, tol
             ridge,
             Cs,
             tol,
+            value_error,
             share_of(left, n_machines - k),
             np.inf,
             not np.any(alpha > 0.0),
@@ -116,6 +133,7 @@ def fit_path(
     at_once,
     bias,
     tol,
+    kernel_error=0.0,
     unit_ridge=None,
     max_iter=NO_LIMIT,
     starts=None,
@@ -138,6 +156,8 @@ def fit_path(
         Added to the kernel.
     tol : float
         Bound on the certified gap of every machine.
+    kernel_error : float
+        Bound on the error of an entry of `K`. Blocks of a float32 matrix that has one are float32 as well.
     unit_ridge : ndarray of shape (n,), optional
         ``1 / sample_weight`` of every row of `rows`.
     max_iter : int
@@ -156,7 +176,8 @@ def fit_path(
     depth = 1 if at_once else n_classes - 1
     groups = groups_of(n_classes, at_once)
     opposite = -1.0 / (n_classes - 1) if at_once else -1.0
-    require_block_memory(class_start, groups, K.itemsize)
+    dtype = np.dtype(block_dtype(K, kernel_error))
+    require_block_memory(class_start, groups, dtype.itemsize)
     weights = np.zeros((Cs.size, depth, n))
     with one_blas_thread():
         norm2s, gaps, costs, steps, rounds, methods, statuses, supports = solve_path(
@@ -169,8 +190,10 @@ def fit_path(
             np.ones(n) if unit_ridge is None else unit_ridge,
             Cs,
             tol,
+            error_in_block(K, kernel_error, opposite, bias, dtype),
             np.full(Cs.size, max_iter),
             np.zeros((depth, n)) if starts is None else starts,
+            np.empty(sizes[groups].sum(axis=1).max() ** 2, dtype),
             weights,
         )
     work = 1.0 + costs.sum(axis=1)  # a start that is optimal already costs nothing
@@ -184,6 +207,7 @@ def fit_path(
         at_once=at_once,
         norm2s=norm2s,
         gaps=gaps,
+        converged=gaps <= tol,
         iterations=steps + rounds,
         outcomes=statuses,
         methods=methods,

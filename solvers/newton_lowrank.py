@@ -8,6 +8,8 @@ for s active rows instead of ``s³/3``, and less when few rows changed since the
 import numpy as np
 from numba import njit
 
+from solvers.certificate import TERMS_IN_PRODUCT, certified_gap, error_of_sums
+from solvers.kernels import UNIT_ROUNDOFF
 from solvers.newton_block import line_search, solve_cholesky
 
 # A certificate is worth its price once at most one active row in this many has changed.
@@ -15,6 +17,8 @@ CHANGES_NEAR_THE_END = 64
 # The low-rank problem is solved well enough at this share of the tolerance: more would not show in the exact
 # kernel.
 INNER_SHARE = 0.1
+# What the elimination of a column makes of an error in it, and of its own roundings.
+NOISE_OF_VALUES, NOISE_OF_RANK = 4.0, 1.0
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -46,22 +50,27 @@ def update_scatter(Z, unit_ridge, scatter, counted, f):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def dual_certificate(Z, residual, ridge, f, alpha, g):
+def dual_certificate(Z, residual, ridge, f, value_error, largest, alpha, g):
     """Fill the hull point of margins ``f`` and its low-rank ``g``; return (norm2, inner gap, gap).
 
+    ``value_error`` bounds the error of the columns that ``Z`` was made of, ``largest`` the diagonal of ``H``.
     The inner gap is that of the low-rank problem. The other one holds for the exact kernel: what the rank
     leaves out, ``E``, enters by Cauchy-Schwarz, ``|(Eα)_i| <= sqrt(E_ii) q`` and ``0 <= αᵀEα <= q²`` with ``q
-    = Σ sqrt(E_jj) α_j``.
+    = Σ sqrt(E_jj) α_j``. ``E_ii`` is known to some roundings for each rank.
     """
-    total = 0.0
+    total, n_terms = 0.0, 0
+    largest += np.max(ridge)
     for i in range(f.size):
+        n_terms += f[i] < 1.0
         alpha[i] = max(0.0, 1.0 - f[i]) / ridge[i]
         total += alpha[i]
+    noise = NOISE_OF_VALUES * value_error + NOISE_OF_RANK * (Z.shape[0] + 8) * UNIT_ROUNDOFF * largest
+    error = error_of_sums(noise, largest, (n_terms + Z.shape[0]) / TERMS_IN_PRODUCT, 0)
     q = 0.0
     square = 0.0
     for i in range(f.size):
         alpha[i] /= total
-        q += np.sqrt(residual[i]) * alpha[i]
+        q += np.sqrt(residual[i] + noise) * alpha[i]
         square += ridge[i] * alpha[i] * alpha[i]
     w = np.dot(Z, alpha)
     norm2 = np.dot(w, w) + square
@@ -70,14 +79,15 @@ def dual_certificate(Z, residual, ridge, f, alpha, g):
     for i in range(f.size):
         g[i] += ridge[i] * alpha[i]
         inner = min(inner, g[i])
-        outer = min(outer, g[i] - np.sqrt(residual[i]) * q)
+        outer = min(outer, g[i] - np.sqrt(residual[i] + noise) * q)
     inner = max(inner, 0.0) / norm2
-    outer = max(outer, 0.0) / (norm2 + q * q)
-    return norm2, 1.0 - inner * inner, 1.0 - outer * outer
+    return norm2, 1.0 - inner * inner, certified_gap(norm2 + q * q, outer, error)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def newton_rounds_lowrank(Z, residual, unit_ridge, C, f, w, scatter, counted, alpha, g, tol, max_rounds):
+def newton_rounds_lowrank(
+    Z, residual, unit_ridge, C, f, w, scatter, counted, alpha, g, tol, value_error, largest, max_rounds
+):
     """Newton rounds from ``w`` until the gap, or at least that of the low-rank problem, is small enough.
 
     Parameters
@@ -95,6 +105,8 @@ def newton_rounds_lowrank(Z, residual, unit_ridge, C, f, w, scatter, counted, al
     alpha, g : arrays (m,)
         The hull point and its products, filled.
     tol : float
+    value_error, largest : float
+        Bound on the error of the columns that ``Z`` was made of; largest diagonal entry of ``H``.
     max_rounds : int
 
     Returns
@@ -126,8 +138,8 @@ def newton_rounds_lowrank(Z, residual, unit_ridge, C, f, w, scatter, counted, al
         for i in range(f.size):
             f[i] += t * (f_new[i] - f[i])
         if CHANGES_NEAR_THE_END * changed <= np.sum(counted):
-            norm2, inner, gap = dual_certificate(Z, residual, ridge, f, alpha, g)
+            norm2, inner, gap = dual_certificate(Z, residual, ridge, f, value_error, largest, alpha, g)
             if changed == 0 or gap <= tol or inner <= INNER_SHARE * tol:
                 return round_, norm2, gap, True
-    norm2, inner, gap = dual_certificate(Z, residual, ridge, f, alpha, g)
+    norm2, inner, gap = dual_certificate(Z, residual, ridge, f, value_error, largest, alpha, g)
     return max_rounds, norm2, gap, gap <= tol

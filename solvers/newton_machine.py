@@ -13,7 +13,8 @@ import numpy as np
 
 from solvers.base import Problem, Solution
 from solvers.blas import one_blas_thread
-from solvers.block_path import LOW_RANK, PAIR_STEPS, block_path, certified_gap
+from solvers.block_path import LOW_RANK, PAIR_STEPS, block_path
+from solvers.certificate import TERMS_IN_PRODUCT, certified_gap, error_of_sums
 from solvers.feature_path import feature_path
 from solvers.hull import CONVERGED, LIMIT, STALLED, TIMEOUT
 from solvers.kernels import GRAM, kernel_block, kernel_diagonal
@@ -96,17 +97,14 @@ class Machine:
         return (values[self.rows] if self.kernel.kind == GRAM else values) + self.bias
 
     def block(self, deadline):
-        """Evaluate the whole of ``H``: float64, or in the dtype of a Gram matrix that was given.
-
-        None if the deadline passes before.
-        """
+        """Evaluate the whole of ``H`` in float64, or None if the deadline passes before."""
         if self.kernel.kind != GRAM:
             return self.symmetric_part(np.arange(self.size), deadline)
         m = self.size
         self.evaluations += m * m
         group = np.arange(self.n_classes)
-        require_block_memory(self.class_start, group[None, :], self.X.itemsize)
-        H = np.empty((m, m), self.X.dtype)
+        require_block_memory(self.class_start, group[None, :], 8)
+        H = np.empty((m, m))
         cut_block(self.X, self.rows, False, self.class_start, group, self.opposite, self.bias, H)
         return H
 
@@ -254,6 +252,7 @@ def _in_feature_space(training, max_rank):
             training.unit_ridge,
             training.Cs,
             training.tol,
+            machine.kernel.error,
             max_rank,
             limit,
             training.problem.deadline,
@@ -275,7 +274,7 @@ def _in_feature_space(training, max_rank):
     return solved, start
 
 
-def _solve_on(H, unit_ridge, Cs, tol, limits, max_cost, alpha):
+def _solve_on(H, unit_ridge, Cs, tol, value_error, limits, max_cost, alpha):
     """Call `block_path` from `alpha`, which is changed in place.
 
     Returns
@@ -295,6 +294,7 @@ def _solve_on(H, unit_ridge, Cs, tol, limits, max_cost, alpha):
             unit_ridge,
             Cs,
             tol,
+            value_error,
             limits,
             max_cost,
             lowrank,
@@ -314,16 +314,17 @@ def _solve_on(H, unit_ridge, Cs, tol, limits, max_cost, alpha):
 def _on_block(training, H, alpha, first):
     """Solve on the Gram block; with a deadline, look at the clock between C and now and then."""
     Cs, unit_ridge, tol = training.Cs, training.unit_ridge, training.tol
+    error = training.machine.kernel.error
     if training.problem.deadline == np.inf:
         left = training.iterations_left()[first:]
-        solved = _solve_on(H, unit_ridge, Cs[first:], tol, left, np.inf, alpha)
+        solved = _solve_on(H, unit_ridge, Cs[first:], tol, error, left, np.inf, alpha)
         for k, values in enumerate(zip(*solved, strict=True), start=first):
             training.record(k, *values)
         return
     for k in range(first, Cs.size):
         while True:
             left = training.iterations_left()[k : k + 1]
-            solved = _solve_on(H, unit_ridge, Cs[k : k + 1], tol, left, training.affordable(), alpha)
+            solved = _solve_on(H, unit_ridge, Cs[k : k + 1], tol, error, left, training.affordable(), alpha)
             training.record(k, *(values[0] for values in solved))
             if training.outcome.statuses[k] != TIMEOUT or training.seconds_left() < LEAST_TIME:
                 break
@@ -361,7 +362,7 @@ def _grow_working_set(training, k, alpha, largest):
         cost = np.inf if deadline == np.inf else training.affordable()
         left = training.iterations_left()[k : k + 1]
         _, norm2s, _, iterations, methods, statuses = _solve_on(
-            H, training.unit_ridge[rows], C, 0.5 * training.tol, left, cost, part
+            H, training.unit_ridge[rows], C, 0.5 * training.tol, machine.kernel.error, left, cost, part
         )
         alpha[rows] = part
         is_known = True
@@ -372,7 +373,7 @@ def _grow_working_set(training, k, alpha, largest):
             return True
         g = products + ridge * alpha
         norm2 = float(alpha @ g)
-        gap = certified_gap(norm2, g) if norm2 > 0.0 else 1.0
+        gap = _gap_of(machine, ridge, alpha, g)
         weights = alpha / norm2 if norm2 > 0.0 else alpha
         status = CONVERGED if gap <= training.tol else statuses[0] if statuses[0] != CONVERGED else STALLED
         training.record(k, weights, norm2, gap, iterations[0], methods[0], status)
@@ -397,7 +398,7 @@ def _on_kernel_rows(training, k, alpha):
         training.problem,
         C=training.Cs[k] / training.unit_ridge,
         max_iter=int(training.iterations_left()[k]),
-        start=Solution(support, alpha[support], np.zeros(1), 0.0, 1.0, 0, 0, CONVERGED),
+        start=Solution(support, alpha[support], np.zeros(1), 0.0, 1.0, 0, 0, CONVERGED, True, ""),
     )
     stream = MNSVC(tol=epsilon, draws=machine.size, bias="none", cache_size=training.memory / 1e6)
     solved = stream._solve(problem)
@@ -408,10 +409,17 @@ def _on_kernel_rows(training, k, alpha):
     gap = solved.gap
     if np.isnan(gap):
         products = _products(machine, alpha, training.problem.deadline)
-        g = None if products is None else products + training.unit_ridge / training.Cs[k] * alpha
-        gap = 1.0 if g is None or alpha @ g <= 0.0 else certified_gap(float(alpha @ g), g)
+        ridge = training.unit_ridge / training.Cs[k]
+        gap = 1.0 if products is None else _gap_of(machine, ridge, alpha, products + ridge * alpha)
     status = CONVERGED if gap <= tol else solved.status if solved.status != CONVERGED else STALLED
     training.record(k, weights, solved.objective, gap, solved.n_iter, PAIR_STEPS, status)
+
+
+def _gap_of(machine, ridge, alpha, g):
+    """Certified gap over all samples of a point whose ``g`` is from `_products`."""
+    largest = (machine.diagonal() + ridge).max()
+    error = error_of_sums(machine.kernel.error, largest, np.count_nonzero(alpha) / TERMS_IN_PRODUCT, 0)
+    return certified_gap(float(alpha @ g), g.min(), error)
 
 
 def _products(machine, alpha, deadline):

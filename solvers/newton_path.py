@@ -74,6 +74,7 @@ def path_by_machines(X, kernel, classes, rows, class_start, Cs, at_once, bias, *
         at_once=at_once,
         norm2s=norm2s,
         gaps=gaps,
+        converged=gaps <= tol,
         iterations=iterations,
         outcomes=statuses,
         methods=methods,

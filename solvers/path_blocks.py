@@ -32,8 +32,8 @@ def is_sorted(rows):
 def cut_block(K, rows, in_order, class_start, group, opposite, bias, H):
     """Fill ``H = (y_i·y_j)(K + bias)`` for the samples of the classes in ``group``.
 
-    ``y_i·y_j`` is 1 within a class and ``opposite`` between classes. With ``in_order`` the rows of K are
-    sorted by class already and its segments are read in one go.
+    ``H`` is float32 or float64, whatever ``K`` is. ``y_i·y_j`` is 1 within a class and ``opposite`` between
+    classes. With ``in_order`` the rows of K are sorted by class already and its segments are read in one go.
     """
     a = 0
     for p in group:
@@ -43,8 +43,8 @@ def cut_block(K, rows, in_order, class_start, group, opposite, bias, H):
             b = 0
             for q in group:
                 low, high = class_start[q], class_start[q + 1]
-                product = K.dtype.type(1.0 if p == q else opposite)
-                shift = K.dtype.type(bias) * product
+                product = H.dtype.type(1.0 if p == q else opposite)
+                shift = H.dtype.type(bias) * product
                 if in_order:
                     segment = source[low:high]
                     piece = target[b : b + high - low]

@@ -27,7 +27,7 @@ def check_path_input(estimator, X, y):
             "set it to None, or use fit for one C after the other"
         )
     if estimator.kernel != "precomputed":
-        return validate_data(estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+        return validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C")
     X, y = np.asarray(X), np.asarray(y)
     if X.dtype not in (np.float64, np.float32) or X.shape != (y.size, y.size) or y.ndim != 1:
         raise ValueError(

@@ -4,12 +4,15 @@ The predictions of a whole path are one matrix product for each class.
 """
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numba import njit
 
 from solvers.multiclass import pairs_of
 from solvers.path_blocks import is_sorted
+
+BLOCK_VALUES = 1 << 18  # kernel values that are widened to float64 at a time
 
 
 @dataclass
@@ -32,6 +35,8 @@ class PathSolution:
         Whether one machine separates all classes.
     norm2s, gaps : ndarrays of shape (n_C, n_machines)
         ``||c||²`` and its certified relative error.
+    converged : bool ndarray of shape (n_C, n_machines)
+        Whether the tolerance is certified to hold.
     iterations : int ndarray of shape (n_C, n_machines)
         Pair steps and Newton rounds.
     outcomes : int ndarray of shape (n_C, n_machines)
@@ -57,6 +62,7 @@ class PathSolution:
     at_once: bool
     norm2s: np.ndarray
     gaps: np.ndarray
+    converged: np.ndarray
     iterations: np.ndarray
     outcomes: np.ndarray
     supports: np.ndarray
@@ -77,14 +83,21 @@ class PathSolution:
         -------
         labels : ndarray of shape (n_C, n_test)
         """
-        n_C, depth, _ = self.weights.shape
-        if not is_sorted(self.rows):
-            K = K[:, self.rows]
-        parts = []
-        for a, b in zip(self.class_start[:-1], self.class_start[1:], strict=True):
-            coefficients = self.weights[:, :, a:b].reshape(n_C * depth, b - a).astype(K.dtype, copy=False)
-            parts.append((K[:, a:b] @ coefficients.T).reshape(-1, n_C, depth))
-        stacked = np.stack(parts)
+        n_C, depth, n = self.weights.shape
+        coefficients = [
+            self.weights[:, :, a:b].reshape(n_C * depth, b - a) for a, b in pairwise(self.class_start)
+        ]
+        stacked = np.empty((len(coefficients), K.shape[0], n_C * depth))
+        # Sums in float64: weights grow with 1/||c||², and so would the rounding of float32 sums.
+        step = max(1, BLOCK_VALUES // max(1, n))
+        for first in range(0, K.shape[0], step):
+            block = slice(first, first + step)
+            values = (K[block] if is_sorted(self.rows) else K[block][:, self.rows]).astype(
+                np.float64, copy=False
+            )
+            for t, (a, b) in enumerate(pairwise(self.class_start)):
+                np.dot(values[:, a:b], coefficients[t].T, out=stacked[t, block])
+        stacked = stacked.reshape(len(coefficients), K.shape[0], n_C, depth)
         elect = elect_all_at_once if self.at_once else elect_pairwise
         return self.classes[elect(stacked, self.intercepts)]
 

@@ -119,6 +119,7 @@ class PlattMixin:
     """
 
     classes_: np.ndarray
+    _accepted_types: Any
     multiclass: str
     _blocks: Any
     _groups: Any
@@ -137,9 +138,7 @@ class PlattMixin:
         ndarray of shape (n_samples, n_classes)
         """
         check_is_fitted(self, "sigmoids_")
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=False
-        )
+        X = validate_data(self, X, accept_sparse="csr", dtype=self._accepted_types(), order="C", reset=False)
         probabilities = np.empty((X.shape[0], self.classes_.size))
         for block in self._blocks(X.shape[0]):
             z = machine_decisions(self, X[block]) * self.sigmoids_[:, 0] + self.sigmoids_[:, 1]

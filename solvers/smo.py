@@ -5,9 +5,12 @@ from typing import Any
 import numpy as np
 
 from solvers.base import KernelSVC, Solution, check_choice, check_count, check_number
+from solvers.certificate import AFFORDABLE, AIM, FEW_ROUNDINGS, TERMS_IN_PRODUCT, error_of_sums
 from solvers.hull import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, TIMEOUT
+from solvers.kernels import UNIT_ROUNDOFF
 from solvers.smo_rows import MachineKernel, OutOfTime, rows_of
 from solvers.smo_steps import NO_STEP, OPTIMAL, PAUSED, ROW_MISSING, UNBOUNDED, smo_steps
+from solvers.stopping import ENDED, left_over
 
 STEPS_BEFORE_SHRINKING = 1000
 # Leaving samples out pays when at least this share of the active ones goes.
@@ -15,6 +18,10 @@ WORTH_SHRINKING = 0.3
 # Near the solution all samples are looked at once more before the last steps, as LIBSVM does.
 UNSHRINK_AT = 10.0
 WORK_BEFORE_LOOK = 10_000_000  # samples that steps pass over between two looks at the clock
+# How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.
+REFINEMENTS = 30
+ENDS = {UNBOUNDED: NOT_POSITIVE, NO_STEP: STALLED}  # what `smo_steps` says, for a fit
+REASONS = {**ENDED, NOT_POSITIVE: "the kernel is not positive definite"}
 
 
 class SMOSVC(KernelSVC):
@@ -40,9 +47,13 @@ class SMOSVC(KernelSVC):
     coef0 : float, default=1.0
         Constant of the poly, sigmoid and imq kernels.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions, in units of the margin.
+        Largest violation of the optimality conditions, in units of the margin (LIBSVM's rule), and largest
+        `gap_`: when `converged_` is true, neither is above it.
     shrinking : bool, default=True
         Leave out samples whose weights are at a bound and look like staying there.
+    gram_error : float, default=0.0
+        Bound on the error of a value of a precomputed kernel matrix, for which the certificate allows. 0: the
+        matrix is the kernel, and float32 values are taken as exact.
     cache_size : float, default=200
         Megabytes for kernel rows and for copies of the samples.
     max_iter : int, default=-1
@@ -57,8 +68,9 @@ class SMOSVC(KernelSVC):
     objective_ : float
         Dual objective ½ αᵀQα − Σ α_i, summed over the machines: the number that LIBSVM prints as "obj".
     gap_, duality_gap_ : float
-        Primal minus dual objective as a share of the primal one; the largest of the machines. NaN if
-        `max_seconds` ended a machine before it was known.
+        Primal minus dual objective as a share of the primal one, with all roundings allowed for; the largest
+        of the machines. NaN if `max_seconds` ended a machine whose kernel matrix was not at hand: there was
+        none yet, or it does not fit into `cache_size`.
 
     See `solvers.base.KernelSVC` for the others.
     """
@@ -74,6 +86,7 @@ class SMOSVC(KernelSVC):
         coef0=1.0,
         tol=1e-3,
         shrinking=True,
+        gram_error=0.0,
         cache_size=200,
         max_iter=-1,
         max_seconds=None,
@@ -87,6 +100,7 @@ class SMOSVC(KernelSVC):
         self.coef0 = coef0
         self.tol = tol
         self.shrinking = shrinking
+        self.gram_error = gram_error
         self.cache_size = cache_size
         self.max_iter = max_iter
         self.max_seconds = max_seconds
@@ -102,12 +116,13 @@ class SMOSVC(KernelSVC):
 
     def _solve(self, problem):
         state = _State(problem, self.loss)
+        tol = float(self.tol)
         try:
             state.store = rows_of(state.kernel, 1e6 * self.cache_size)
-            status = _minimise(state, float(self.tol), self.shrinking, problem.max_iter)
+            outcome = _certify(state, tol, self.shrinking, problem.max_iter)
         except OutOfTime:
-            status = TIMEOUT
-        return state.solution(status)
+            outcome = TIMEOUT, np.nan, False
+        return state.solution(*outcome, tol)
 
 
 class _State:
@@ -123,6 +138,7 @@ class _State:
         self.high = np.where(self.y > 0, limit, 0.0)
         self.ridge = np.zeros(n) if loss == "l1" else 1.0 / C
         self.kernel = MachineKernel(problem)
+        self.kernel_error = problem.kernel.error
         self.store: Any = None
         self.diag = self.kernel.diagonal() + self.ridge
         self.beta = np.zeros(n)
@@ -153,9 +169,11 @@ class _State:
                 max_steps -= steps
                 if status == ROW_MISSING:
                     store.fetch(wanted)
-                elif status != PAUSED or max_steps == 0:
+                elif status != PAUSED:
                     return status
                 self.kernel.check_time()
+                if max_steps == 0:
+                    return status
         finally:
             self.F[a], self.beta[a] = F, beta
 
@@ -185,50 +203,118 @@ class _State:
         self.active = np.arange(self.beta.size)
         self.store.activate(self.active)
 
-    def solution(self, status):
-        """Describe the machine: bias from the free weights, and the gap between primal and dual.
+    def recompute(self):
+        """Compute the gradient of all samples afresh: rounding has moved it a little at every step.
+
+        Raises
+        ------
+        OutOfTime
+        """
+        everyone = np.arange(self.beta.size)
+        support = np.flatnonzero(self.beta)
+        product = self.store.product(everyone, support, self.beta[support])
+        self.F = product + self.ridge * self.beta - self.y
+        self.objective = 0.5 * float(self.beta @ self.F - np.abs(self.beta).sum())
+        if self.active.size < everyone.size:
+            self.active = everyone
+            self.store.activate(everyone)
+
+    def error(self):
+        """Bound the error of a gradient that has just been computed."""
+        weight = np.abs(self.beta).sum()
+        n_terms = np.count_nonzero(self.beta)
+        error = error_of_sums(self.kernel_error, np.abs(self.diag).max(), n_terms / TERMS_IN_PRODUCT, 0)
+        return weight * error + FEW_ROUNDINGS * UNIT_ROUNDOFF
+
+    def bias(self):
+        """Return the bias: the mean over the free weights of the active samples."""
+        a = self.active
+        F, beta = self.F[a], self.beta[a]
+        free = (beta > self.low[a]) & (beta < self.high[a])
+        if free.any():
+            return -F[free].mean()
+        ends = np.array(self.violation())
+        return -ends[np.isfinite(ends)].mean() if np.isfinite(ends).any() else 0.0
+
+    def gap(self, error):
+        """Primal minus dual objective as a share of the primal one, at most."""
+        alpha, bias = np.abs(self.beta), self.bias()
+        weight = alpha.sum()
+        # β·F = βᵀQβ − Σα
+        quadratic = float(self.beta @ self.F + weight)
+        doubt = error * (weight + 1.0)
+        # A sum Σ β that is not quite zero moves the dual by as much as a bias can.
+        dual = weight - 0.5 * (quadratic + doubt) - abs(self.beta.sum()) * (1.0 + abs(bias))
+        # f(x_i) is F_i + y_i without the ridge's share.
+        slack = np.maximum(0.0, error - self.y * (self.F - self.ridge * self.beta + bias))
+        norm2 = quadratic - float(self.ridge @ self.beta**2) + doubt
+        loss = self.C @ slack if self.loss == "l1" else 0.5 * self.C @ slack**2
+        primal = 0.5 * norm2 + loss
+        return float(max(0.0, primal - dual) / primal) if primal > 0 else 1.0
+
+    def largest_violation(self, error):
+        """Largest violation of the optimality conditions by any sample, at most."""
+        lowest, highest = self.violation()
+        return highest - lowest + 2.0 * error
+
+    def solution(self, status, gap, converged, tol):
+        """Describe the machine.
 
         Where time was over before samples that had been left out could be looked at again, the bias is that
-        of the others, and the gap unknown.
+        of the others.
         """
-        free = (self.beta > self.low) & (self.beta < self.high)
-        is_current = np.zeros(free.size, dtype=bool)
-        is_current[self.active] = True
-        free &= is_current
-        ends = self.F[free] if free.any() else np.array(self.violation())
-        bias = -ends[np.isfinite(ends)].mean() if np.isfinite(ends).any() else 0.0
-        objective, gap = (self.objective, np.nan) if not is_current.all() else self._certificate(bias)
         support = np.flatnonzero(self.beta)
+        text = f"certified: violation and gap <= {tol:g}"
         return Solution(
             support=support,
             alpha=np.abs(self.beta[support]),
-            bias=np.array([bias]),
-            objective=objective,
+            bias=np.array([self.bias()]),
+            objective=self.objective,
             gap=gap,
             n_iter=self.steps,
             n_kernel_evals=int(self.kernel.evaluations),
             status=status,
+            converged=converged,
+            stopping=text if converged else left_over(REASONS[status], gap),
         )
 
-    def _certificate(self, bias):
-        """Return the dual objective as LIBSVM prints it, and the relative gap to the primal one."""
-        alpha = np.abs(self.beta)
-        # β·F = βᵀQβ - Σα
-        quadratic = float(self.beta @ self.F + alpha.sum())
-        dual = alpha.sum() - 0.5 * quadratic
-        # f(x_i) is F_i + y_i without the ridge's share.
-        slack = np.maximum(0.0, -self.y * (self.F - self.ridge * self.beta + bias))
-        norm2 = quadratic - float(self.ridge @ self.beta**2)
-        loss = self.C @ slack if self.loss == "l1" else 0.5 * self.C @ slack**2
-        primal = 0.5 * norm2 + loss
-        return -float(dual), float(max(0.0, primal - dual) / primal) if primal > 0 else 0.0
 
+def _certify(state, tol, shrinking, max_iter):
+    """Minimise until violation and gap are certified to be at most `tol`; return status, gap and outcome.
 
-ENDS = {UNBOUNDED: NOT_POSITIVE, NO_STEP: STALLED}  # what `smo_steps` says, for a fit
+    Raises
+    ------
+    OutOfTime
+        Where there is no time left for the certificate.
+    """
+    aimed_at = AIM * tol
+    for _ in range(REFINEMENTS):
+        try:
+            status = _minimise(state, aimed_at, shrinking, max_iter)
+        except OutOfTime:
+            if not state.store.is_whole:
+                raise
+            status = TIMEOUT
+        state.recompute()
+        error = state.error()
+        gap, violation = state.gap(error), state.largest_violation(error)
+        if gap <= tol and violation <= tol:
+            return CONVERGED, gap, True
+        # A tighter tolerance does not help where it is the doubt about the kernel's values that counts.
+        enough = AFFORDABLE * tol
+        is_hopeless = 2.0 * error > tol or (
+            state.gap(0.0) <= enough and state.largest_violation(0.0) <= enough
+        )
+        if status != CONVERGED or is_hopeless:
+            break
+        aimed_at *= 0.5
+    return status, gap, False
 
 
 def _minimise(state, tol, shrinking, max_iter):
     """Take steps and shrink until all samples together are optimal; return the status of the fit.
+
+    At `max_iter` samples may be left out.
 
     Raises
     ------
@@ -242,10 +328,10 @@ def _minimise(state, tol, shrinking, max_iter):
         whole = state.active.size == n
         if status == OPTIMAL and whole:
             return CONVERGED
-        if state.steps >= max_iter or (whole and status in ENDS):
-            if not whole:
-                state.unshrink()
-            return LIMIT if state.steps >= max_iter else ENDS[status]
+        if state.steps >= max_iter:
+            return LIMIT
+        if whole and status in ENDS:
+            return ENDS[status]
         if status in (OPTIMAL, *ENDS):
             state.unshrink()
         elif shrinking:

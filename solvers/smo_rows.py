@@ -12,7 +12,10 @@ from solvers.kernels import GRAM, kernel_block, kernel_diagonal
 SHARE_OF_COPY = 0.5
 # A Gram matrix, and beside it the rows and columns of the active samples, at most 0.7 of them each way.
 GRAM_AND_PART = 1.5
+PARTS_OF_GRAM = 16  # a product copies one of them at a time
 BLOCK_VALUES = 1 << 20  # kernel values between two looks at the clock
+# Of a part of a sum: with fewer, adding up the parts would round more often than `_State.error` allows for.
+LEAST_TERMS = 4
 
 
 class OutOfTime(Exception):
@@ -104,6 +107,8 @@ class GramRows:
     kernel : MachineKernel
     """
 
+    is_whole = True  # every value is at hand: a product takes no time to speak of
+
     def __init__(self, kernel):
         self._K = kernel.gram()
         self.rows = self._K
@@ -122,7 +127,8 @@ class GramRows:
 
     def product(self, samples, support, weights):
         """``K[samples, support] @ weights``."""
-        step = max(1, BLOCK_VALUES // max(1, support.size))
+        room = min(BLOCK_VALUES, self._K.size // PARTS_OF_GRAM)
+        step = max(1, room // max(1, support.size))
         product = np.empty(samples.size)
         for start in range(0, samples.size, step):
             part = slice(start, start + step)
@@ -138,6 +144,8 @@ class CachedRows:
     kernel : MachineKernel
     cache_bytes : float
     """
+
+    is_whole = False
 
     def __init__(self, kernel, cache_bytes):
         self._kernel = kernel
@@ -197,7 +205,7 @@ class CachedRows:
         OutOfTime
         """
         product = np.zeros(samples.size)
-        step = max(1, self._samples_to_copy(support.size))
+        step = max(LEAST_TERMS, self._samples_to_copy(support.size))
         for start in range(0, support.size, step):
             part = slice(start, start + step)
             self._add_product(samples, support[part], weights[part], product)
@@ -205,7 +213,7 @@ class CachedRows:
 
     def _add_product(self, samples, support, weights, product):
         points = self._kernel.points(support)
-        room = min(BLOCK_VALUES, self._bytes / 32)
+        room = min(BLOCK_VALUES, self._bytes / 128)
         step = max(1, int(room // (support.size + self._kernel.points_bytes(1) / 8)))
         for start in range(0, samples.size, step):
             self._kernel.check_time()

@@ -27,7 +27,7 @@ TINY = np.finfo(np.float64).tiny
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def enclosing_ball(hull, epsilon, draws, subset, fair, eta, max_iter, budget):
+def enclosing_ball(hull, epsilon, draws, subset, fair, exhaustive, eta, max_iter, budget):
     """Algorithm 3, with the draws of 5.1, the scales of Algorithm 5 and the over-relaxation of 5.3.
 
     Lines 1–2 have been done by the caller: all weight on a sample, and R̂² = τ̃. A sample's squared distance
@@ -49,7 +49,7 @@ def enclosing_ball(hull, epsilon, draws, subset, fair, eta, max_iter, budget):
         # Lines 3–4: a violator ‖c − x̃_v‖ > (1 + ε̂) R̂ among the drawn samples, else among the support
         # vectors.
         threshold = violation_threshold(MEB, real[EPSILON], real[SQUARE_NORM], diagonal[0])
-        v, failed = find_violator(hull, threshold, draws, subset, fair)
+        v, failed = find_violator(hull, threshold, draws, subset, fair, exhaustive)
         if v < 0:
             v = lowest_support(g, support, counts[SUPPORT], scratch)
             if g[v] >= threshold:  # there is none: the ε̂-approximation is done
@@ -92,9 +92,8 @@ class SphereSVC(GeometricSVC):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, tol, sampling, eta, bias, multiclass, cache_size, max_iter, max_seconds,
-    \
-warm_start, probability, random_state
+    C, kernel, gamma, degree, coef0, tol, sampling, exhaustive, eta, bias, multiclass, gram_error, \
+cache_size, max_iter, max_seconds, warm_start, probability, random_state
         As in `MNSVC`; "auto" is the tolerance of (7.3).
     draws : int, default=590
         Candidates that are drawn in vain before the search ends, N_d.
@@ -120,9 +119,11 @@ warm_start, probability, random_state
         draws=590,
         subset=59,
         sampling="fair",
+        exhaustive=True,
         eta=1.0,
         bias="theoretic",
         multiclass="pairwise",
+        gram_error=0.0,
         cache_size=200,
         max_iter=-1,
         max_seconds=None,
@@ -139,9 +140,11 @@ warm_start, probability, random_state
         self.draws = draws
         self.subset = subset
         self.sampling = sampling
+        self.exhaustive = exhaustive
         self.eta = eta
         self.bias = bias
         self.multiclass = multiclass
+        self.gram_error = gram_error
         self.cache_size = cache_size
         self.max_iter = max_iter
         self.max_seconds = max_seconds
@@ -151,5 +154,5 @@ warm_start, probability, random_state
 
     def _advance(self, hull, epsilon, max_iter, budget):
         draws, subset = int(self.draws), int(self.subset)
-        fair = self.sampling == "fair"
-        return enclosing_ball(hull, epsilon, draws, subset, fair, float(self.eta), max_iter, budget)
+        fair, exhaustive, eta = self.sampling == "fair", bool(self.exhaustive), float(self.eta)
+        return enclosing_ball(hull, epsilon, draws, subset, fair, exhaustive, eta, max_iter, budget)

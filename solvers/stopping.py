@@ -8,10 +8,15 @@ adjmn  w² − ε √(w² τ̃)                 the author's tool: relative to t
 meb    (w² + τ̃ (1 − (1 + ε)²)) / 2    outside of the ball of radius (1 + ε) R̂, with R̂² = τ̃
 core   the same with R² = τ̃ − w²      outside of (1 + ε) times the core set's own ball (CVM)
 ====== ============================== ==========================================================
+
+A search that ends because the draws failed may have missed a violator. Whether there is one is known from the
+certificate, which looks at all samples: `converged_` says that none is left, and `stopping_` what happened.
 """
 
 import numpy as np
 from numba import njit
+
+from solvers.hull import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, TIMEOUT
 
 MN, ADJMN, MEB, CORE = range(4)
 NOISE_ROUNDINGS = 1000.0  # of the largest kernel value, that ‖c‖² may be off by
@@ -29,8 +34,61 @@ def violation_threshold(rule, epsilon, square_norm, square_radius):
     return 0.5 * (square_norm + square_radius - (1.0 + epsilon) ** 2 * ball)
 
 
+@njit(nogil=True, cache=True, error_model="numpy")
+def rule_gap(rule, epsilon, square_norm, square_radius):
+    """Largest gap of a point that no sample violates: 1 − (max(threshold, 0) / ‖c‖²)²."""
+    if square_norm <= 0.0:
+        return 0.0
+    share = max(violation_threshold(rule, epsilon, square_norm, square_radius), 0.0) / square_norm
+    return 1.0 - share * share
+
+
 def default_tolerance(rule, square_radius, C):
     """ε of the papers: 10⁻³ for the minimal-norm rules, (7.3) for the ball."""
     if rule in (MN, ADJMN):
         return 1e-3
     return (2e-6 / (square_radius - 1.0 / C) + 1.0 / (15000.0 * C)) / square_radius
+
+
+ENDED = {
+    CONVERGED: "rounding leaves no smaller gap",
+    LIMIT: "max_iter",
+    TIMEOUT: "max_seconds",
+    NOT_POSITIVE: "‖c‖² is not positive",
+    STALLED: "stalled: rounding ended its progress",
+}
+CERTIFIED = {
+    MN: "certified: gap <= 1 - (1 - tol)^4",
+    ADJMN: "certified: g >= w^2 - tol w R of every sample",
+    MEB: "certified: every sample within (1 + tol) R",
+    CORE: "certified: every sample within (1 + tol) of the core set's ball",
+}
+
+
+def left_over(reason, gap):
+    """Text of a machine that is not certified."""
+    return f"{reason} (gap {'unknown' if np.isnan(gap) else format(gap, '.2g')})"
+
+
+def rule_text(rule, converged, gap, status, draws):
+    """Text of a geometric machine; `draws` is 0 if its search looked at every sample before it ended."""
+    if converged:
+        return CERTIFIED[rule] if rule == MN else left_over(CERTIFIED[rule], gap)
+    reason = f"no violator in {draws} draws" if status == CONVERGED and draws else ENDED[status]
+    return left_over(reason, gap)
+
+
+def stopping_of(converged, gaps, text_of):
+    """Return the text of the machine farthest from its tolerance, and how many missed it.
+
+    Parameters
+    ----------
+    converged, gaps : ndarrays of shape (n_machines,)
+    text_of : callable
+        Gives the text of machine k.
+    """
+    missed = np.flatnonzero(~converged)
+    among = missed if missed.size else np.arange(gaps.size)
+    worst = among[np.where(np.isnan(gaps[among]), np.inf, gaps[among]).argmax()]
+    many = f"; {missed.size} of {gaps.size} machines" if missed.size and gaps.size > 1 else ""
+    return text_of(worst) + many

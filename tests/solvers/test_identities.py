@@ -17,7 +17,10 @@ FITTED = ("support_", "dual_coef_", "intercept_", "n_support_")
 def same_model(a, b):
     for name in FITTED:
         assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
-    assert (a.n_iter_, a.objective_, a.gap_) == (b.n_iter_, b.objective_, b.gap_)
+    assert (a.n_iter_, a.objective_) == (b.n_iter_, b.objective_)
+    assert a.gap_ == pytest.approx(
+        b.gap_, rel=1e-6
+    )  # the bound on rounding depends on how samples are stored
 
 
 @pytest.mark.parametrize("solver", ALL)
@@ -174,8 +177,8 @@ def test_float32_samples(iris, solver):
     X, y = iris
     wide = solver(random_state=0).fit(X.astype(np.float32).astype(float), y)
     single = solver(random_state=0).fit(X.astype(np.float32), y)
-    assert single.support_vectors_.dtype == np.float32
-    assert single.score(X, y) == pytest.approx(wide.score(X, y), abs=0.02)
+    same_model(wide, single)
+    np.testing.assert_array_equal(single.decision_function(X), wide.decision_function(X))
 
 
 @pytest.mark.parametrize("solver", ALL)

@@ -67,7 +67,7 @@ def test_other_kernels_end_finite(data, C, gamma, kernel):
     assert np.isfinite(model.dual_coef_).all()
     assert np.isfinite(model.decision_function(X)).all()
     assert 0 <= model.gap_ <= 1
-    assert model.converged_ == (model.fit_status_ == 0)
+    assert model.fit_status_ == 0 or not model.converged_
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

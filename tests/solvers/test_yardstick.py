@@ -21,12 +21,12 @@ def data(request):
 @pytest.mark.parametrize(("C", "gamma"), POINTS)
 def test_minimal_norm_objective_is_within_epsilon_of_newtons(data, C, gamma):
     """Stopped at g_min ≥ (1 − ε)²‖c‖², the relative error 1 − (g_min/‖c‖²)² is less than 4ε."""
-    exact = NewtonSVC(C=C, gamma=gamma, tol=1e-9).fit(*data)
-    assert exact.duality_gap_ <= 1e-9
+    exact = NewtonSVC(C=C, gamma=gamma, tol=1e-8).fit(*data)
+    assert exact.duality_gap_ <= 1e-8
     for pair in ("mdm", "imdm", "gmdm"):
         found = MNSVC(C=C, gamma=gamma, tol=EPSILON, stopping="mn", pair=pair, **ALL_SAMPLES).fit(*data)
         excess = found.objective_ / exact.objective_ - 1
-        assert -1e-8 <= excess <= 4 * EPSILON / (1 - 4 * EPSILON)
+        assert -2e-8 <= excess <= 4 * EPSILON / (1 - 4 * EPSILON)
 
 
 @pytest.mark.parametrize("solver", [MNSVC, SphereSVC, BallSVC, CoreSVC])
