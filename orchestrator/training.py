@@ -105,7 +105,7 @@ def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Row]:
         return
     fitted = None
     for candidate in task.path.candidates:
-        row, fitted = _train(task, candidate, fitted)
+        row, fitted, _ = _train(task, candidate, fitted)
         if not task.intact:
             row |= _damage()
             task = replace(task, split=reopen())
@@ -116,22 +116,19 @@ def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Row]:
 
 def try_training(task: PathTask) -> Exception | None:
     """Train the first candidate of a path, and return what went wrong."""
-    candidate = task.path.candidates[0]
-    _, _, error = _attempt(task, candidate, None, fresh_view)
-    if error is not None and _wants_to_write(error):
-        _, _, error = _attempt(task, candidate, None, private_copy)
+    _, _, error = _train(task, task.path.candidates[0], None)
     return error
 
 
 # -- one training after the other ----------------------------------------------------------------
 
 
-def _train(task: PathTask, candidate: Candidate, fitted: Any) -> tuple[Row, Any]:
-    """Return the row of a training and its estimator; start from a fitted one if there is any."""
+def _train(task: PathTask, candidate: Candidate, fitted: Any) -> tuple[Row, Any, Exception | None]:
+    """Return the row of a training, its estimator and what went wrong; start from a fitted one if any."""
     row, estimator, error = _attempt(task, candidate, fitted, fresh_view)
     if error is not None and _wants_to_write(error):
         row, estimator, error = _attempt(task, candidate, None, private_copy)
-    return row, estimator
+    return row, estimator, error
 
 
 def _attempt(
@@ -146,7 +143,8 @@ def _attempt(
         row["finished_at"] = datetime.now(UTC)
     except Exception as error:
         log.info("a training of %s failed", task.arm.name, exc_info=True)
-        row |= clock.lap("predict" if "fit_seconds" in row else "fit")
+        unfinished = next((lap for lap in ("fit", "predict") if f"{lap}_seconds" not in row), None)
+        row |= clock.lap(unfinished) if unfinished else {}
         return row | _failure(error), None, error
     return row, estimator, None
 
