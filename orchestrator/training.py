@@ -58,7 +58,8 @@ class PathTask:
     override: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.split.first_checksum  # noqa: B018  # before anything is trained
+        # Read before anything is trained, for an estimator may find a way to write to the labels.
+        self.split.first_checksum, self.split.classes  # noqa: B018
 
     @property
     def intact(self) -> bool:
@@ -233,7 +234,7 @@ def _damage() -> Row:
         "the estimator wrote into memory that it shares with other trainings, past numpy's protection; "
         "its fit and predict must leave their arguments alone, or copy them"
     )
-    return _failure(ResponseError(message))
+    return _failure(ResponseError(message)) | {"n_correct": None}
 
 
 def describe_error(error: BaseException) -> str:
