@@ -136,7 +136,10 @@ def _any_error(arm: Arm, protocol: Protocol, sample: _Sample) -> Exception | Non
     seed = protocol.seed % 2**32
     with warnings.catch_warnings(action="ignore"), contained(kind) as containment:
         if _compiles(kind):
-            estimator = containment.run(seed, make_estimator, arm, protocol, candidate, seed)
+            try:
+                estimator = containment.run(seed, make_estimator, arm, protocol, candidate, seed)
+            except Exception as error:
+                return error
             errors = (sample.metric_error(metric, estimator) for metric in protocol.also)
             return next((error for error in errors if error is not None), None)
         path = Path("", arm.name, 0, 0, (candidate,), ("",), seed, warm_starts=False)

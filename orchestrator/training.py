@@ -60,7 +60,8 @@ class PathTask:
     override: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.split.first_checksum  # noqa: B018  # before anything is trained
+        # Read before anything is trained, for an estimator may find a way to write to the labels.
+        self.split.first_checksum, self.split.classes  # noqa: B018
 
     @property
     def intact(self) -> bool:
@@ -110,7 +111,7 @@ def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Row]:
         return
     fitted = None
     for candidate in task.path.candidates:
-        row, fitted = _train(task, candidate, fitted)
+        row, fitted, _ = _train(task, candidate, fitted)
         if not task.intact:
             row |= _damage()
             task = replace(task, split=reopen())
@@ -121,22 +122,19 @@ def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Row]:
 
 def try_training(task: PathTask) -> Exception | None:
     """Train the first candidate of a path, and return what went wrong."""
-    candidate = task.path.candidates[0]
-    _, _, error = _attempt(task, candidate, None, fresh_view)
-    if error is not None and _wants_to_write(error):
-        _, _, error = _attempt(task, candidate, None, private_copy)
+    _, _, error = _train(task, task.path.candidates[0], None)
     return error
 
 
 # -- one training after the other ----------------------------------------------------------------
 
 
-def _train(task: PathTask, candidate: Candidate, fitted: Any) -> tuple[Row, Any]:
-    """Return the row of a training and its estimator; start from a fitted one if there is any."""
+def _train(task: PathTask, candidate: Candidate, fitted: Any) -> tuple[Row, Any, Exception | None]:
+    """Return the row of a training, its estimator and what went wrong; start from a fitted one if any."""
     row, estimator, error = _attempt(task, candidate, fitted, fresh_view)
     if error is not None and _wants_to_write(error):
         row, estimator, error = _attempt(task, candidate, None, private_copy)
-    return row, estimator
+    return row, estimator, error
 
 
 def _attempt(
@@ -151,7 +149,8 @@ def _attempt(
         row["finished_at"] = datetime.now(UTC)
     except Exception as error:
         log.info("a training of %s failed", task.arm.name, exc_info=True)
-        row |= clock.lap("predict" if "fit_seconds" in row else "fit")
+        unfinished = next((lap for lap in ("fit", "predict") if f"{lap}_seconds" not in row), None)
+        row |= clock.lap(unfinished) if unfinished else {}
         return row | _failure(error), None, error
     return row, estimator, None
 
@@ -242,7 +241,7 @@ def _damage() -> Row:
         "the estimator wrote into memory that it shares with other trainings, past numpy's protection; "
         "its fit and predict must leave their arguments alone, or copy them"
     )
-    return _failure(ResponseError(message))
+    return _failure(ResponseError(message)) | {"n_correct": None}
 
 
 def describe_error(error: BaseException) -> str:

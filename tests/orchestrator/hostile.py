@@ -539,7 +539,7 @@ class HandlesSignals(Centroids):
 
 class SetsAnAlarm(Centroids):
     def harm(self, X, y):
-        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        signal.setitimer(signal.ITIMER_REAL, 60.0)
 
 
 class HidesNewFiles(Centroids):
