@@ -9,7 +9,7 @@ from orchestrator.config import load_settings
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted([*ROOT.glob("orchestrator/**/*.py"), *ROOT.glob("solvers/**/*.py")])
-LONGEST_MODULE = 450
+LONGEST_MODULE = 500
 
 ONLY_IN = {
     "hydra": {"orchestrator/cli.py", "orchestrator/config.py"},
