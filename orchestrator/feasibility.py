@@ -1,7 +1,9 @@
 """Find out which metrics and solvers cannot work on a dataset, before anything runs.
 
-Each metric is tried on a `DummyClassifier`, and each solver is trained on about twenty rows. A failure that
-the small sample may be to blame for, such as more neighbours than rows, is left to the trainings to tell.
+Each metric is tried on a `DummyClassifier`, and each solver is trained on about twenty rows. A metric that
+does not fit the classes or the solver is refused. A solver that fails is warned of only, for its failed
+trainings are results too; and of a failure that the small sample may be to blame for, such as more neighbours
+than rows, nothing is said.
 """
 
 import sys
@@ -77,25 +79,35 @@ class _Dummy:
 
 
 def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
-    """Return one sentence for each metric, and for each solver, that cannot work on a dataset.
+    """Return one sentence for each metric that cannot work on a dataset, or with a solver there.
 
     Parameters
     ----------
     study : Study
     datasets : mapping of str to Dataset
         By name.
+
+    Warns
+    -----
+    UserWarning
+        For each solver that cannot be trained on a few rows of a dataset.
     """
-    found: dict[str, list[str]] = {}
+    found: dict[tuple[str, bool], list[str]] = {}
     for name, dataset in datasets.items():
         for problem in _problems(study, _sample(dataset, study.protocol)):
             found.setdefault(problem, []).append(name)
-    return [
-        f"dataset{'s' if len(names) > 1 else ''} {', '.join(names)}: {problem}"
-        for problem, names in found.items()
-    ]
+    refused = []
+    for (problem, is_refused), names in found.items():
+        sentence = f"dataset{'s' if len(names) > 1 else ''} {', '.join(names)}: {problem}"
+        if is_refused:
+            refused.append(sentence)
+        else:
+            warnings.warn(f"{sentence}; expect its trainings to fail", stacklevel=2)
+    return refused
 
 
-def _problems(study: Study, sample: _Sample) -> Iterator[str]:
+def _problems(study: Study, sample: _Sample) -> Iterator[tuple[str, bool]]:
+    """Yield problems, each with whether it is a reason to refuse the study."""
     protocol = study.protocol
     usable = []
     for key, metric in [("metric", protocol.metric), *(("also", metric) for metric in protocol.also)]:
@@ -103,24 +115,27 @@ def _problems(study: Study, sample: _Sample) -> Iterator[str]:
         if error is None:
             usable.append(metric)
         else:
-            yield f"protocol.{key}={metric} does not work: {_text(error)}{_instead(metric, sample)}"
+            text = f"protocol.{key}={metric} does not work: {_text(error)}{_instead(metric, sample)}"
+            yield text, True
     first_arms = {arm.solver: arm for arm in reversed(study.arms)}
     for arm in reversed(first_arms.values()):
-        if problem := _solver_problem(arm, protocol, usable, sample):
-            yield problem
+        yield from _solver_problems(arm, protocol, usable, sample)
 
 
-def _solver_problem(arm: Arm, protocol: Protocol, metrics: Sequence[str], sample: _Sample) -> str:
-    """Return why a solver cannot be trained, or not be scored by some metrics; empty if it can."""
+def _solver_problems(
+    arm: Arm, protocol: Protocol, metrics: Sequence[str], sample: _Sample
+) -> Iterator[tuple[str, bool]]:
+    """Yield why a solver cannot be trained, or else not be scored by some metrics."""
     if _error_of(arm, protocol, metrics, sample) is None:
-        return ""
+        return
     if (error := _error_of(arm, protocol, ["accuracy"], sample)) is not None:
-        return f"solver {arm.solver} cannot be trained: {_text(error)}"
+        yield f"solver {arm.solver} cannot be trained on a few rows: {_text(error)}", False
+        return
     errors = {metric: _error_of(arm, protocol, [metric], sample) for metric in metrics}
     failed = {metric: error for metric, error in errors.items() if error is not None}
     text = " and ".join(dict.fromkeys(map(_text, failed.values())))
     text = text.replace(Responses.__name__, arm.target)
-    return f"solver {arm.solver} cannot be scored by {' or '.join(failed)}: {text}"
+    yield f"solver {arm.solver} cannot be scored by {' or '.join(failed)}: {text}", True
 
 
 def _error_of(arm: Arm, protocol: Protocol, metrics: Sequence[str], sample: _Sample) -> Exception | None:

@@ -26,7 +26,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from solvers.kernels import GRAM, KINDS, LINEAR, Kernel, for_samples, kernel_block, kernel_diagonal
+from solvers.kernels import (
+    GRAM,
+    KINDS,
+    LINEAR,
+    Kernel,
+    for_samples,
+    kernel_block,
+    kernel_diagonal,
+    variance_of,
+)
 from solvers.limits import NO_LIMIT, Budget
 from solvers.memory import require_memory
 from solvers.multiclass import (
@@ -130,8 +139,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         Whether what `tol` asks for is certified to hold for every machine; the table in `solvers` says what
         that is.
     stopping_ : str
-        What ended the training: ``"certified: ..."``, or the reason and the gap that is left, of the machine
-        that is farthest from its tolerance.
+        ``"certified: ..."``, or what ended the machine that is farthest from its tolerance, and its gap.
     fit_status_ : int
         0 converged; else why it ended before: 1 `max_iter`, 2 `max_seconds`, 3 the kernel is not positive
         definite, 4 its steps made no more progress. The largest of the machines.
@@ -383,12 +391,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         if self.gamma == "auto":
             return 1.0 / X.shape[1]
         if self.gamma == "scale":
-            if sparse.issparse(X):
-                mean, zeros = X.mean(dtype=np.float64), X.shape[0] * X.shape[1] - X.nnz
-                squares = np.square(X.data - mean).sum() + zeros * mean**2
-                variance = squares / (X.shape[0] * X.shape[1])
-            else:
-                variance = X.var(dtype=np.float64)
+            variance = variance_of(X)
             return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
         return float(self.gamma)
 

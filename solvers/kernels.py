@@ -193,6 +193,14 @@ def sparse_square_distance(a_indices, a_data, b_indices, b_data):
     return total
 
 
+def variance_of(X):
+    """Return the variance of all features together, from differences to their mean: those cancel nothing."""
+    if not sparse.issparse(X):
+        return X.var(dtype=np.float64)
+    size, mean = X.shape[0] * X.shape[1], X.mean(dtype=np.float64)
+    return (np.square(X.data - mean).sum() + (size - X.nnz) * mean**2) / size
+
+
 def kernel_diagonal(X, kernel):
     """Evaluate k(x, x) for every row of X: ndarray of shape (n,), float64."""
     if kernel.kind == GRAM:

@@ -119,10 +119,10 @@ class SMOSVC(KernelSVC):
         tol = float(self.tol)
         try:
             state.store = rows_of(state.kernel, 1e6 * self.cache_size)
-            outcome = _certify(state, tol, self.shrinking, problem.max_iter)
+            status, gap, converged = _certify(state, tol, self.shrinking, problem.max_iter)
         except OutOfTime:
-            outcome = TIMEOUT, np.nan, False
-        return state.solution(*outcome, tol)
+            status, gap, converged = TIMEOUT, np.nan, False
+        return state.solution(status, gap, converged, tol)
 
 
 class _State:

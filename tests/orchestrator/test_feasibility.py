@@ -216,14 +216,15 @@ def test_what_is_no_classifier_is_refused(target, kind, problems):
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [
-        ("QuantityDuck", "cannot be trained: expected labels of the training classes (0, 1, 2) from predict"),
-        ("Both", "cannot be trained: TypeError: "),
-        ("Column", "cannot be trained: expected one label for each of 18 rows from predict"),
+        ("QuantityDuck", "expected labels of the training classes (0, 1, 2) from predict"),
+        ("Both", "TypeError: "),
+        ("Column", "expected one label for each of 18 rows from predict"),
     ],
 )
-def test_a_solver_that_cannot_be_trained_at_all_is_refused(target, sentence, problems):
-    (problem,) = problems(f"{HERE}.{target}")
-    assert f"solver {target} {sentence}" in problem
+def test_a_solver_that_cannot_be_trained_is_warned_of_and_may_leave_its_failures(target, sentence, problems):
+    warning = re.escape(f"dataset iris: solver {target} cannot be trained on a few rows: {sentence}")
+    with pytest.warns(UserWarning, match=f"{warning}.*expect its trainings to fail"):
+        assert not problems(f"{HERE}.{target}")
 
 
 @pytest.mark.parametrize(
@@ -250,10 +251,10 @@ def test_probabilities_of_other_classes_are_refused(problems):
 
 
 def test_all_problems_are_told_at_once(problems):
-    found = problems(f"{HERE}.Both", f"{HERE}.Column", datasets="iris,breast_cancer", metric="f1")
-    assert len(found) == 4
+    found = problems("solvers.MNSVC", datasets="iris,breast_cancer", metric="f1", also="[neg_log_loss]")
+    assert len(found) == 2
     assert sum("dataset iris: protocol.metric=f1" in problem for problem in found) == 1
-    assert any(problem.startswith("datasets iris, breast_cancer: solver Both") for problem in found)
+    assert any(problem.startswith("datasets iris, breast_cancer: solver MNSVC") for problem in found)
 
 
 def test_a_solver_is_tried_once_however_many_values_are_swept(problems, monkeypatch, tmp_path):

@@ -176,7 +176,7 @@ def test_mnsvm_is_within_two_points_of_libsvm(complete):
 
 def test_sharing_work_changes_the_time_and_hardly_a_score(complete, tmp_path):
     shared, _ = run_study(tmp_path, "protocol.profile=throughput")
-    assert shared.trials["shared_gram"].all()
+    assert (shared.trials["shared_gram"] == (shared.trials["inner"] >= 0)).all()
     exact, _ = complete
     means = [frame.groupby(["dataset", "solver"])["score"].mean() for frame in (shared.outer, exact.outer)]
     assert (means[0] - means[1]).abs().max() < 0.02
