@@ -92,12 +92,12 @@ def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
     UserWarning
         For each solver that cannot be trained on a few rows of a dataset.
     """
-    found: dict[tuple[str, bool], list[str]] = {}
+    where: dict[tuple[str, bool], list[str]] = {}
     for name, dataset in datasets.items():
-        for problem in _problems(study, _sample(dataset, study.protocol)):
-            found.setdefault(problem, []).append(name)
+        for found in _problems(study, _sample(dataset, study.protocol)):
+            where.setdefault(found, []).append(name)
     refused = []
-    for (problem, is_refused), names in found.items():
+    for (problem, is_refused), names in where.items():
         sentence = f"dataset{'s' if len(names) > 1 else ''} {', '.join(names)}: {problem}"
         if is_refused:
             refused.append(sentence)
