@@ -29,7 +29,7 @@ def gaussian(A, B):
         NewtonSVC(),
         NewtonSVC(warm_start=True, gamma=0.3, cache_size=0.02),
     ],
-    ids=str,
+    ids=lambda model: type(model).__name__,
 )
 def test_a_path_leaves_its_estimator_untouched(iris, model, is_fitted):
     X, y = iris
