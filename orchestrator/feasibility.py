@@ -6,7 +6,6 @@ trainings are results too; and of a failure that the small sample may be to blam
 than rows, nothing is said.
 """
 
-import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from orchestrator.datasets import Dataset
 from orchestrator.estimators import estimator_class, make_estimator, refused_metric
 from orchestrator.responses import ResponseError, Responses, UndefinedError
 from orchestrator.sources import Split, scaled_split
+from orchestrator.sources_of_class import depends_on
 from orchestrator.study import Arm, Candidate, Path, Protocol, Study
 from orchestrator.training import PathTask, try_training
 
@@ -150,7 +150,7 @@ def _any_error(arm: Arm, protocol: Protocol, sample: _Sample) -> Exception | Non
     candidate = Candidate.of({name: values[0] for name, values in arm.space.items()})
     seed = protocol.seed % 2**32
     with warnings.catch_warnings(action="ignore"), contained(kind) as containment:
-        if _compiles(kind):
+        if depends_on(arm.target, "numba"):  # fitting it may take a minute of compilation
             try:
                 estimator = containment.run(seed, make_estimator, arm, protocol, candidate, seed)
             except Exception as error:
@@ -159,20 +159,6 @@ def _any_error(arm: Arm, protocol: Protocol, sample: _Sample) -> Exception | Non
             return next((error for error in errors if error is not None), None)
         path = Path("", arm.name, 0, 0, (candidate,), ("",), seed, warm_starts=False)
         return try_training(PathTask(arm, protocol, path, sample.split, containment))
-
-
-def _compiles(kind: type) -> bool:
-    """Whether a class belongs to a package that compiles with numba: fitting it may take a minute then.
-
-    The methods of such a class are looked up, but it is not fitted here.
-    """
-    root = kind.__module__.partition(".")[0]
-    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == root]
-    return any(
-        type(value).__module__.partition(".")[0] == "numba"
-        for module in modules
-        for value in list(vars(module).values())
-    )
 
 
 def _instead(metric: str, sample: _Sample) -> str:

@@ -6,11 +6,12 @@ Nothing is imported but the class itself, so that the answer does not depend on 
 import ast
 import hashlib
 import importlib.util
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import distribution, packages_distributions
+from importlib.metadata import distribution, packages_distributions, requires
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +47,19 @@ def source_packages(target: str) -> list[str]:
     root = target.partition(".")[0]
     found = {module.partition(".")[0] for module, _ in _sources(resolve(target)).pieces}
     return sorted({root, *found})
+
+
+def depends_on(target: str, package: str) -> bool:
+    """Whether the sources of a class import a package, or an installed package they import requires it."""
+    installed = _sources(resolve(target)).versions
+    required = (
+        re.split(r"[^\w-]", requirement, maxsplit=1)[0]
+        for root in installed
+        for name in _distributions().get(root, [])
+        for requirement in requires(name) or []
+        if "extra ==" not in requirement
+    )
+    return package in installed or package in required
 
 
 def _sources(kind: type) -> "_Sources":

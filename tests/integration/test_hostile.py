@@ -6,6 +6,7 @@ import pytest
 from orchestrator.execution.dask import cluster_executor
 from orchestrator.settings import Cluster
 from orchestrator.store import RUN_COLUMNS
+from orchestrator.studies import read_results
 from tests.orchestrator.hostile import HOSTILE, RANDOM, Centroids
 from tests.orchestrator.studies import StudyRun
 
@@ -39,7 +40,7 @@ def trials(folder, config, solvers, executor=None):
     )
     run = StudyRun(folder, *overrides, executor=executor, config_dir=config)
     run.go()
-    frame = run.store.results().trials
+    frame = read_results(run.store).trials
     columns = [name for name in frame if name not in RUN_COLUMNS]
     return frame[columns].sort_values(["solver", "key"], ignore_index=True)
 
@@ -93,15 +94,6 @@ def test_what_does_harm_is_right_or_not_ok(alone, together):
 
 
 def test_what_fails_says_why(together):
-    print(sorted(set(together[together["status"] != "ok"]["solver"])))
-    for m in sorted(
-        set(
-            together[together["status"] != "ok"]["solver"]
-            + "    "
-            + together[together["status"] != "ok"]["message"]
-        )
-    ):
-        print(m)
     failed = together[together["status"] != "ok"]
     assert set(failed["status"]) == {"error"}
     assert failed["message"].str.contains(":|expected .* found|wrote into memory").all()
