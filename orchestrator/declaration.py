@@ -48,12 +48,13 @@ class Declaration:
     Attributes
     ----------
     datasets, arms : dict of str to dict
-        What provenance records about those that have a pair; the newest run's come first, in its order.
+        What provenance records about those that have a pair, in the order of the newest run that named them
+        all; else in that of their first declarations, so that no narrower run makes another arm the control.
     protocol : dict
     search : str
     pairs : dict of (dataset, arm) to DeclaredPair
-    superseded : dict of (dataset, arm) to str
-        Pairs that were declared with other meanings only, and which parts are different now.
+    superseded : dict of (dataset, arm, digest) to str
+        Identities that were declared for a pair with other meanings, and which parts are different now.
     """
 
     datasets: dict[str, dict[str, Any]]
@@ -61,7 +62,7 @@ class Declaration:
     protocol: dict[str, Any]
     search: str
     pairs: dict[Pair, DeclaredPair]
-    superseded: dict[Pair, str]
+    superseded: dict[tuple[str, str, str], str]
 
 
 def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration | None:
@@ -80,20 +81,18 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
     for meaning in reversed(meanings):
         newest |= meaning
     pairs: dict[Pair, DeclaredPair] = {}
-    superseded: dict[Pair, str] = {}
+    superseded: dict[tuple[str, str, str], str] = {}
     named: dict[str, Pair] = {}
     for run, meaning in zip(runs, meanings, strict=True):
         for pair in _pairs(run["study"]):
-            if pair in pairs:
-                continue
             changed = [part[0] for part in _parts(pair) if meaning[part] != newest[part]]
             declared = _declared_pair(run, pair)
             if not changed and declared.digest and named.setdefault(declared.digest, pair) != pair:
                 changed = ["name"]  # the same trials under two names would count twice as evidence
             if changed:
-                superseded.setdefault(pair, " and ".join(changed))
+                superseded.setdefault((*pair, declared.digest), " and ".join(changed))
             else:
-                pairs[pair] = declared
+                pairs.setdefault(pair, declared)
     study = runs[0]["study"]
     return Declaration(
         datasets=_facts(runs, "datasets", {dataset for dataset, _ in pairs}),
@@ -101,7 +100,7 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
         protocol=dict(study.get("protocol", {})),
         search=study.get("search", ""),
         pairs=pairs,
-        superseded={pair: changed for pair, changed in superseded.items() if pair not in pairs},
+        superseded=superseded,
     )
 
 
@@ -169,10 +168,11 @@ def _identity(run: Mapping[str, Any], pair: Pair, recorded: str) -> Identity | N
 
 
 def _facts(runs: Sequence[Mapping[str, Any]], group: str, kept: set[str]) -> dict[str, dict[str, Any]]:
-    """Return what the newest run that used a name recorded about it."""
+    """Return what the newest run that used a name recorded about it, in the order of a declaration."""
+    declared = [{facts["name"]: facts for facts in run["study"].get(group, [])} for run in runs]
     found: dict[str, dict[str, Any]] = {}
-    for run in runs:
-        for facts in run["study"].get(group, []):
-            if facts["name"] in kept:
-                found.setdefault(facts["name"], facts)
-    return found
+    for names in declared:
+        found = names | found
+    whole = next((names for names in declared if kept <= names.keys()), None)
+    order = whole or dict.fromkeys(name for names in reversed(declared) for name in names)
+    return {name: found[name] for name in order if name in kept}

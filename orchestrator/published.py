@@ -30,7 +30,7 @@ def published_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
         "n_iter": _total(getattr(estimator, "n_iter_", None)),
         "n_kernel_evals": _total(getattr(estimator, "n_kernel_evals_", None)),
         "n_sv": _total(getattr(estimator, "n_support_", None)),
-        "gap": _number(getattr(estimator, "duality_gap_", None)),
+        "gap": _gap(getattr(estimator, "duality_gap_", None)),
         "objective": _number(getattr(estimator, "objective_", None)),
     }
     columns["sv_share"] = _read(lambda: support_vector_share(estimator, y_train))
@@ -50,7 +50,7 @@ def published_path_columns(fitted: Any, n: int) -> list[dict[str, Any]]:
         "n_kernel_evals": ("n_kernel_evals_", _count),
         "n_sv": ("n_support_", _count),
         "sv_share": ("sv_share_", _real),
-        "gap": ("duality_gap_", _real),
+        "gap": ("duality_gap_", _gap),
         "objective": ("objective_", _real),
         "converged": ("converged_", _truth),
         "fit_status": ("fit_status_", _status),
@@ -89,7 +89,7 @@ def support_vector_share(estimator: Any, y_train: np.ndarray) -> float | None:
     return float(np.mean(of_pair / (counts[first] + counts[second])))
 
 
-def plain_text(text: str) -> str:
+def storable(text: str) -> str:
     """Return text that can be stored: what is no character in UTF-8 becomes a question mark."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
@@ -103,7 +103,8 @@ def _read(read: Callable[[], Any]) -> Any:
 
 
 def _total(value: Any) -> int | None:
-    return None if value is None else _read(lambda: _count(np.sum(value)))
+    """Return the sum of counts, as Python's integers, which do not overflow."""
+    return None if value is None else _read(lambda: _count(sum(np.asarray(value).ravel().tolist())))
 
 
 def _number(value: Any) -> float | None:
@@ -111,11 +112,13 @@ def _number(value: Any) -> float | None:
 
 
 def _count(value: Any) -> int | None:
+    if isinstance(value, (bool, np.bool_)):
+        return None
     try:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return number if abs(number) <= _LARGEST else None
+    return number if 0 <= number <= _LARGEST else None
 
 
 def _real(value: Any) -> float | None:
@@ -125,9 +128,15 @@ def _real(value: Any) -> float | None:
         return None
 
 
+def _gap(value: Any) -> float | None:
+    """Return a gap, which is never negative."""
+    gap = _number(value)
+    return None if gap is not None and gap < 0 else gap
+
+
 def _truth(value: Any) -> bool | None:
-    return None if value is None else _read(lambda: bool(value))
+    return bool(value) if isinstance(value, (bool, np.bool_)) else None
 
 
 def _status(value: Any) -> str | None:
-    return None if value is None else _read(lambda: plain_text(str(value))[:_STATUS_LENGTH])
+    return None if value is None else _read(lambda: storable(str(value))[:_STATUS_LENGTH])

@@ -50,3 +50,10 @@ class StoredTrial:
     def scored(self) -> bool:
         """Whether it has a score, be it of a training that was stopped."""
         return not math.isnan(self.score)
+
+
+def final_trials(stored: dict[str, StoredTrial], retry_failed: bool) -> dict[str, StoredTrial]:
+    """Return the stored trials that a run does not train again."""
+    if not retry_failed:
+        return stored
+    return {key: trial for key, trial in stored.items() if trial.scored}

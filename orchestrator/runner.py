@@ -13,8 +13,8 @@ from orchestrator.declaration import current_declaration
 from orchestrator.execution import Executor, Outcome
 from orchestrator.fold_search import FoldSearch, open_search, planned_trials
 from orchestrator.progress import Progress
-from orchestrator.records import Records, StoredTrial
-from orchestrator.replay import Replayed, replay, replay_pair
+from orchestrator.records import Records, StoredTrial, final_trials
+from orchestrator.replay import PairState, Replayed, replay, replay_pair
 from orchestrator.scheduling import BATCHES_LEFT, TARGET_SECONDS, CostModel, Shape, WorkQueue
 from orchestrator.sources import DataSource
 from orchestrator.store import Store
@@ -129,7 +129,7 @@ class Runner:
         self._costs = CostModel(prepared.shapes)
         self._queue = WorkQueue(self._costs, protocol.outer, protocol.inner)
         stored = store.stored()
-        self._stored = _final(stored, retry_failed)
+        self._stored = final_trials(stored, retry_failed)
         self._refits = store.refits() if stored else {}
         self._unopened = deque(self._dearest_first())
         self._folds_left = Counter(pair for pair, _ in self._unopened)
@@ -156,14 +156,17 @@ class Runner:
             When trainings cannot be run or stored at all.
         """
         started, cpu = time.perf_counter(), time.process_time()
+        finished = False
         try:
             self._loop()
+            finished = True
         finally:
             self.summary.orchestration_cpu_seconds = (
                 time.process_time() - cpu - self.summary.storing_cpu_seconds
             )
             self._flush()
-            self._derive_unopened()
+            if not finished:
+                self._derive_again()
             self._store.write_outer(_in_order(self._outer))
             self._store.write_selections(_in_order(self._selections))
             self._store.compact()
@@ -330,18 +333,14 @@ class Runner:
         """Derive the rows of what belongs to the study but is no part of this run."""
         declaration = current_declaration(self._store.provenance())
         others = {} if declaration is None else declaration.pairs
-        study = self._prepared.study
         for pair, declared in others.items():
             if pair in self._prepared.identities:
                 continue
             if declared.identity is None:
                 self._keep_recorded_rows(declared.digest)
-                continue
-            state = replay_pair(declared.identity, study.search, stored)
-            for row in state.selections:
-                self._selections[*pair, row["outer"]] = row | {"study": study.name}
-            for key, selection_key in state.refits.items():
-                self._keep_refit(pair, self._refits[key], selection_key)
+            else:
+                search = self._prepared.study.search
+                self._keep_state(pair, replay_pair(declared.identity, search, stored))
 
     def _keep_recorded_rows(self, identity: str) -> None:
         """Keep the derived rows of a svmbench that recorded too little to derive them again."""
@@ -353,23 +352,22 @@ class Runner:
                 if row["identity"] == identity:
                     kept[row["dataset"], row["solver"], row["outer"]] = row
 
-    def _derive_unopened(self) -> None:
-        """Derive the rows of the searches that a stopped run did not come to."""
-        for pair, outer in self._unopened:
-            search = self._prepared.open_search(pair, outer)
-            for replayed in replay(search, self._stored):
-                if replayed.path.inner == REFIT and replayed.stored:
-                    refit = self._refits[replayed.path.keys[0]]
-                    self._keep_refit(search.pair, refit, search.selection_key)
-            self._keep_selection(search)
+    def _derive_again(self) -> None:
+        """Derive the rows of a run that was stopped from what is stored, as a reader does."""
+        stored, self._refits = self._store.stored(), self._store.refits()
+        for rows in (self._outer, self._selections):
+            for axes in [axes for axes in rows if axes[:2] in self._prepared.identities]:
+                del rows[axes]
+        for pair, identity in self._prepared.identities.items():
+            self._keep_state(pair, replay_pair(identity, self._prepared.study.search, stored))
+
+    def _keep_state(self, pair: tuple[str, str], state: PairState) -> None:
+        for row in state.selections:
+            self._selections[*pair, row["outer"]] = row | {"study": self._prepared.study.name}
+        for key, selection_key in state.refits.items():
+            self._keep_refit(pair, self._refits[key], selection_key)
 
 
 def _in_order(rows: Mapping[tuple[str, str, int], dict[str, Any]]) -> list[dict[str, Any]]:
     """Return rows by dataset, arm and outer fold, whichever was finished first."""
     return [rows[key] for key in sorted(rows)]
-
-
-def _final(stored: dict[str, StoredTrial], retry_failed: bool) -> dict[str, StoredTrial]:
-    if not retry_failed:
-        return stored
-    return {key: trial for key, trial in stored.items() if trial.scored}

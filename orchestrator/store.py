@@ -272,10 +272,7 @@ class Store:
 
     def provenance(self) -> list[dict[str, Any]]:
         """Return the provenance of every run, in the order in which the runs were recorded."""
-        runs = []
-        for path in (self.folder / "provenance").glob("*.json"):
-            with suppress(json.JSONDecodeError):
-                runs.append(json.loads(path.read_text(), object_hook=from_json))
+        runs = [_read_run(path) for path in sorted((self.folder / "provenance").glob("*.json"))]
         return sorted(runs, key=lambda run: (_run_number(run), run.get("started_at", "")))
 
     def _run_order(self) -> dict[str, int]:
@@ -291,6 +288,21 @@ class Store:
 def selection_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Return rows of `selections.parquet` as a frame with the file's columns."""
     return _to_pandas(_to_table(Records.of({}, list(rows)), SELECTION_SCHEMA))
+
+
+def _read_run(path: Path) -> dict[str, Any]:
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"), object_hook=from_json)
+    except ValueError as error:
+        run, reason = None, str(error)
+    else:
+        reason = f"expected a mapping, found a {type(run).__name__}"
+    if not isinstance(run, dict):
+        raise StoreError(
+            f"{path} is damaged ({reason}), and without it nobody knows what the study declares; restore the "
+            "file, or delete it to go back to what was declared before"
+        )
+    return run
 
 
 def _run_number(run: Mapping[str, Any]) -> int:

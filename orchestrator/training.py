@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from orchestrator.containment import Containment
 from orchestrator.estimators import estimator_class, make_estimator
-from orchestrator.published import plain_text, published_columns, published_path_columns
+from orchestrator.published import published_columns, published_path_columns, storable
 from orchestrator.responses import ResponseError, Responses, checked_labels, require_classes
 from orchestrator.shared_arrays import fresh_view, private_copy
 from orchestrator.sources import Split
@@ -248,12 +248,12 @@ def describe_error(error: BaseException) -> str:
     """Say in one line what was raised and where."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {_text(error)[:_MESSAGE_LENGTH]}{plain_text(where)}"
+    return f"{type(error).__name__}: {_text(error)[:_MESSAGE_LENGTH]}{storable(where)}"
 
 
 def _text(error: BaseException) -> str:
     try:
-        return plain_text(" ".join(str(error).split()))
+        return storable(" ".join(str(error).split()))
     except Exception:  # its class has a `__str__` of its own
         return "its text cannot be read"
 

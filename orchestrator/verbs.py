@@ -15,6 +15,7 @@ from orchestrator.datasets import libsvm_names
 from orchestrator.planning import PlanLine
 from orchestrator.preparation import prepare_study
 from orchestrator.progress import format_seconds
+from orchestrator.records import final_trials
 from orchestrator.report import markdown_summary, write_report
 from orchestrator.resolve import did_you_mean
 from orchestrator.runner import RunSummary
@@ -63,7 +64,8 @@ def plan(request: Request, console: Console) -> None:
     prepared = prepare_study(settings).prepared
     store = Store(settings.paths.results / settings.study.name)
     means = planning.mean_seconds(store.trials())
-    lines = planning.plan(prepared, store.stored(), means)
+    stored = final_trials(store.stored(), settings.retry == "failed")
+    lines = planning.plan(prepared, stored, means)
     _print_lines(f"Plan of {settings.study.name}", lines, console)
     number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
     most = "" if settings.study.search == "grid" else " at most"
@@ -81,7 +83,7 @@ def status(request: Request, console: Console) -> None:
     _print_lines(f"Study {results.name}", lines, console)
     workers = max(1, int(results.provenance[-1].get("cluster", {}).get("workers", 1)))
     left = sum(line.seconds_left for line in lines)
-    ending = f"about {format_seconds(left / workers)} left on {workers} workers"
+    ending = f"about {format_seconds(left / workers)} left on {workers} worker{'s' if workers > 1 else ''}"
     if all(state.complete for state in results.states.values()):
         ending = "complete"
     done, planned = sum(line.stored for line in lines), sum(line.planned for line in lines)

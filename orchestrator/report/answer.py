@@ -41,6 +41,11 @@ def _standing(findings: Findings) -> str:
             f"{next(iter(average.index))} reaches a {what} of {words.score(average.iloc[0], metric)}{unit} "
             f"{over}; a comparison needs a second arm."
         )
+    if len(complete) == 1:
+        return (
+            f"Only {complete.index[0]} is complete for all {len(average)} arms, and one dataset does not "
+            "tell which has the highest score."
+        )
     if len(average) == 2:
         (first, a), (second, b) = average.items()
         return (
@@ -111,6 +116,8 @@ def _above(test: dict[str, Any]) -> str:
 def _too_few(findings: Findings) -> list[str]:
     """Say why so few datasets, or so few that differ, could not have shown a difference, where that is so."""
     tests = findings.tests
+    if tests["n"].nunique() > 1:
+        return []  # each row of the table of tests says so for its own datasets
     n, differing = int(tests["n"].max()), int((tests["n"] - tests["n_zero"]).max())
     needed, family = int(tests["datasets_needed"].iloc[0]), int(tests["family"].iloc[0])
     if differing >= needed or n == 0:

@@ -183,7 +183,8 @@ def selections(metric: str) -> str:
     """Caption of the chosen hyper-parameters."""
     return flow(f"""
         For each outer fold the inner search picks the candidate with the highest mean inner
-        {metric_words(metric)}; ties go to the smaller value of the first hyper-parameter, then of the next.
+        {metric_words(metric)}; ties go to the smaller value of the first hyper-parameter (the one listed
+        first where its values are not all numbers), then of the next.
         On the border: outer folds whose winner lies at an end of a searched range; if they are many, a
         wider range may do better. Tied: mean number of candidates that share the highest score, the winner
         included. Without a score: candidates that failed, over all outer folds. Chosen: the winners, and

@@ -46,7 +46,11 @@ def protocol(findings: Findings) -> list[tuple[str, str]]:
             "sees the same folds",
         ),
         ("Search", _search(findings)),
-        ("Selected by", f"mean inner {metric}; ties go to the smaller value of the first hyper-parameter"),
+        (
+            "Selected by",
+            f"mean inner {metric}; ties go to the smaller value of the first hyper-parameter, or to the one "
+            "listed first where its values are not all numbers",
+        ),
         ("Scored by", metric + (f"; recorded beside it: {words.listed(also)}" if also else "")),
         ("Scaling", _SCALING.get(p.get("scaling", ""), str(p.get("scaling")))),
         ("Profile", _PROFILES.get(p.get("profile", ""), str(p.get("profile")))),
@@ -248,6 +252,8 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 0:
+        return "unknown: the clock was set back"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

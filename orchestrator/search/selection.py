@@ -44,6 +44,8 @@ def comparable(score: float) -> float:
 def select(space: Space, scores: Mapping[Point, float]) -> Selection:
     """Choose the highest score; ties go to the smaller value of the first parameter, then of the next.
 
+    Of values that are not all numbers the one listed first counts as the smallest.
+
     Parameters
     ----------
     space : Space
@@ -56,6 +58,6 @@ def select(space: Space, scores: Mapping[Point, float]) -> Selection:
         return Selection(None, math.nan, 0, len(scores), n_failed)
     highest = max(valid.values())
     tied = [point for point, score in valid.items() if score == highest]
-    # A point is a tuple of positions on ascending axes, so the smallest tuple has the smallest values.
+    # A point is a tuple of positions on axes that ascend, or are in declared order: the smallest tuple wins.
     winner = min(tied)
     return Selection(space.candidate(winner), scores[winner], len(tied), len(scores), n_failed)

@@ -9,7 +9,9 @@ from orchestrator import cli
 from orchestrator.cli import EXIT_BAD, EXIT_OK, main
 from orchestrator.store import Store
 from tests.integration.processes import plain
+from tests.orchestrator.classifiers import here
 from tests.orchestrator.studies import SMALL
+from tests.orchestrator.test_runner import write_solver
 
 TRIALS = 2 * 2 * 3 * (3 * 6 + 1)
 
@@ -204,3 +206,13 @@ def test_help_and_version_are_at_hand(arguments, capsys):
         main(shlex.split(arguments))
     assert end.value.code == 0
     assert "svmbench" in capsys.readouterr().out
+
+
+def test_a_plan_counts_what_a_retry_would_train_again(svmbench, tmp_path):
+    config = write_solver(tmp_path, "failing", here("Failing"), fails_at=1)
+    study = ["datasets=[iris]", "solvers=[failing]", "search.space={C:[1,2,4]}", "cluster=serial"]
+    arguments = ["--config-dir", str(config), "study=x", "protocol.outer=2", "protocol.inner=2", *study]
+    svmbench("run", *arguments)
+    assert "0 trainings to run" in svmbench("plan", *arguments)[1]
+    # Two outer folds × two inner ones of the candidate that failed, and two refits that may change.
+    assert "6 trainings to run" in svmbench("plan", *arguments, "retry=failed")[1]

@@ -6,6 +6,7 @@ from orchestrator.analysis.findings import analyse
 from orchestrator.declaration import current_declaration
 from orchestrator.report.facts import arms
 from orchestrator.studies import read_results
+from tests.orchestrator.classifiers import here
 from tests.orchestrator.studies import StudyRun, run_study
 from tests.orchestrator.test_runner import Interrupted, write_solver
 
@@ -29,7 +30,7 @@ def test_an_edited_solver_is_not_mixed_with_the_rows_its_name_left_on_other_data
     assert counted(results) == {"iris": TRIALS}
     assert results.apart.to_dict("records") == [
         {"dataset": "breast_cancer", "solver": "knn", "trials": TRIALS, "why": "another solver"},
-        {"dataset": "iris", "solver": "knn", "trials": TRIALS, "why": "not part of what was declared last"},
+        {"dataset": "iris", "solver": "knn", "trials": TRIALS, "why": "another solver"},
         {"dataset": "wine", "solver": "knn", "trials": TRIALS, "why": "another solver"},
     ]
     findings = analyse(results)
@@ -131,3 +132,42 @@ def test_which_run_is_the_newest_does_not_depend_on_clocks():
 def test_a_study_without_any_declaration_has_none():
     assert current_declaration([]) is None
     assert current_declaration([{"run_id": "old"}]) is None
+
+
+def test_a_narrower_run_makes_no_other_arm_the_control(tmp_path):
+    for name, weights in (("near", "distance"), ("far", "uniform")):
+        write_solver(tmp_path, name, KNN, weights=weights, space="{n_neighbors: [1, 5]}")
+    config = {"config_dir": tmp_path / "conf"}
+    run_study(tmp_path, "datasets=[iris,wine]", "solvers=[near,far]", run_id="first", **config)
+    results, _ = run_study(tmp_path, "datasets=[wine]", "solvers=[far]", run_id="second", **config)
+    design = analyse(results).design
+    assert (list(design.datasets), list(design.arms)) == (["iris", "wine"], ["near", "far"])
+    results, _ = run_study(tmp_path, "datasets=[wine,iris]", "solvers=[far,near]", run_id="third", **config)
+    design = analyse(results).design  # whoever declares them all again may order them anew
+    assert (list(design.datasets), list(design.arms)) == (["wine", "iris"], ["far", "near"])
+
+
+def test_rows_are_set_apart_for_the_reason_that_is_theirs(tmp_path):
+    run_study(tmp_path, *ALL, run_id="first", **configure(tmp_path))
+    edited = configure(tmp_path, weights="distance")
+    run_study(tmp_path, "datasets=[iris]", "solvers=[knn]", run_id="second", **edited)
+    wide = configure(tmp_path, weights="distance", space="{n_neighbors: [5]}")
+    results, _ = run_study(tmp_path, "datasets=[iris]", "solvers=[knn]", run_id="third", **wide)
+    whys = results.apart.groupby("dataset")["why"].agg(set).to_dict()
+    assert whys["wine"] == whys["breast_cancer"] == {"another solver"}
+    assert whys["iris"] == {"another solver", "not asked for by the search that was declared last"}
+
+
+def test_a_stopped_retry_leaves_the_files_that_a_reader_would_derive(tmp_path):
+    config = {"config_dir": write_solver(tmp_path, "failing", here("Failing"), fails_at=1)}
+    overrides = ("datasets=[iris]", "solvers=[failing]", "search.space={C:[1,2,4]}")
+    run_study(tmp_path, *overrides, run_id="first", **config)
+    study = StudyRun(
+        tmp_path, *overrides, run_id="second", retry_failed=True, executor=Interrupted(0), **config
+    )
+    with pytest.raises(KeyboardInterrupt):
+        study.go()
+    results = read_results(study.store)
+    assert len(results.outer) == len(results.selections) == 3
+    assert sorted(row["key"] for row in study.store.outer_rows()) == sorted(results.outer["key"])
+    assert len(study.store.selection_rows()) == 3

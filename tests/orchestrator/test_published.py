@@ -92,3 +92,18 @@ def test_a_path_fitted_in_one_call_publishes_a_value_for_each_training():
     second = published_path_columns(Fitted, 2)[1]
     assert (second["n_iter"], second["converged"]) == (5, False)
     assert np.isnan(second["objective"])
+
+
+class Odd:
+    """Publishes what is no count, no truth and no gap."""
+
+    n_iter_ = np.array([2**62] * 3, dtype=np.int64)
+    n_kernel_evals_ = True
+    n_support_ = np.array([-1, -2])
+    converged_ = "no"
+    duality_gap_ = -np.inf
+
+
+def test_what_is_no_count_no_truth_and_no_gap_is_missing():
+    columns = published_columns(Odd(), np.array([0, 1]))
+    assert not columns.keys() & {"n_iter", "n_kernel_evals", "n_sv", "converged", "gap"}

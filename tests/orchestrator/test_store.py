@@ -449,11 +449,21 @@ def test_a_study_is_found_by_name_and_by_path(store):
         assert list(found.trials["key"]) == ["a"]
 
 
-def test_provenance_is_told_oldest_first_and_half_a_file_of_it_is_skipped(store):
+def test_provenance_is_told_oldest_first(store):
     for number in (2, 1, 3):
         store.write_provenance(f"run{number}", {"started_at": f"2026-01-0{number}"})
-    (store.folder / "provenance" / "broken.json").write_text('{"started')
     assert [run["started_at"][-1] for run in store.provenance()] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("content", [b'{"started', b"[]", b"7", b"\xff\xfe{}", b""])
+def test_damaged_provenance_is_named_for_an_older_declaration_would_be_in_force(store, content):
+    store.append([records(trial("a"))])
+    store.write_provenance("run1", {"started_at": "2026-01-01"})
+    path = store.folder / "provenance" / "broken.json"
+    path.write_bytes(content)
+    for read in (store.provenance, store.trials, store.next_run_number, partial(read_results, store)):
+        with pytest.raises(StoreError, match=r"broken\.json is damaged .*restore the file, or delete it"):
+            read()
 
 
 def test_a_study_that_is_not_there_is_told_with_those_that_are(store):
