@@ -33,7 +33,8 @@ def published_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
         "gap": _gap(getattr(estimator, "duality_gap_", None)),
         "objective": _number(getattr(estimator, "objective_", None)),
     }
-    columns["sv_share"] = _read(lambda: support_vector_share(estimator, y_train))
+    share = _read(lambda: support_vector_share(estimator, y_train))
+    columns["sv_share"] = share if share is not None and 0 <= share <= 1 else None
     columns["converged"] = _truth(getattr(estimator, "converged_", None))
     columns["fit_status"] = _status(getattr(estimator, "fit_status_", None))
     columns["stopping"] = _status(getattr(estimator, "stopping_", None))
@@ -104,7 +105,10 @@ def _read(read: Callable[[], Any]) -> Any:
 
 def _total(value: Any) -> int | None:
     """Return the sum of counts, as Python's integers, which do not overflow."""
-    return None if value is None else _read(lambda: _count(sum(np.asarray(value).ravel().tolist())))
+    counts = None if value is None else _read(lambda: np.asarray(value).ravel().tolist())
+    if counts is None or any(_count(count) is None for count in counts):
+        return None
+    return _count(sum(map(int, counts)))
 
 
 def _number(value: Any) -> float | None:
