@@ -11,7 +11,7 @@ from orchestrator.records import StoredTrial
 from orchestrator.replay import PairState, replay_pair
 from orchestrator.results import StudyResults
 from orchestrator.store import Store, StoreError, selection_frame
-from orchestrator.study import REFIT
+from orchestrator.study import REFIT, stored_as_numbers
 
 
 def load_study(name: str | Path, results: str | Path = "results") -> StudyResults:
@@ -67,7 +67,7 @@ def read_results(store: Store) -> StudyResults:
     pair_of = {key: pair for pair, state in states.items() for key in state.keys}
     selection_keys = {key: chosen for state in states.values() for key, chosen in state.refits.items()}
     counts = trials["key"].isin(pair_of)
-    counted = _named(trials[counts], pair_of)
+    counted = _numeric_again(_named(trials[counts], pair_of), declaration)
     outer = counted[counted["key"].isin(selection_keys)]
     return StudyResults(
         name=store.folder.name,
@@ -88,6 +88,16 @@ def _named(trials: pd.DataFrame, pair_of: Mapping[str, Pair]) -> pd.DataFrame:
     if all(trials[name].tolist() == names for name, names in now.items()):
         return trials.reset_index(drop=True)
     return trials.assign(**now).sort_values(["dataset", "solver"], kind="stable", ignore_index=True)
+
+
+def _numeric_again(trials: pd.DataFrame, declaration: Declaration) -> pd.DataFrame:
+    """Return parameters as numbers that are text in the store because of other declarations only."""
+    spaces = [arm.get("space", {}) for arm in declaration.arms.values()]
+    for column in (name for name in map(str, trials.columns) if name.startswith("param_")):
+        axes = [space[name] for space in spaces if (name := column.removeprefix("param_")) in space]
+        if axes and all(map(stored_as_numbers, axes)) and trials[column].dtype != float:
+            trials = trials.assign(**{column: pd.to_numeric(trials[column]).astype(float)})
+    return trials
 
 
 def _selections(study: str, states: Mapping[Pair, PairState]) -> pd.DataFrame:

@@ -171,3 +171,14 @@ def test_a_stopped_retry_leaves_the_files_that_a_reader_would_derive(tmp_path):
     assert len(results.outer) == len(results.selections) == 3
     assert sorted(row["key"] for row in study.store.outer_rows()) == sorted(results.outer["key"])
     assert len(study.store.selection_rows()) == 3
+
+
+def test_numbers_are_numbers_whatever_an_earlier_declaration_held(tmp_path):
+    overrides = ("datasets=[iris]", "solvers=[tree]")
+    for run_id, depths in (("first", "[1, null]"), ("second", "[1, 2]")):
+        tree = "sklearn.tree.DecisionTreeClassifier"
+        config = {"config_dir": write_solver(tmp_path, "tree", tree, space=f"{{max_depth: {depths}}}")}
+        results, _ = run_study(tmp_path, *overrides, run_id=run_id, **config)
+    for frame in (results.trials, results.outer, results.selections):
+        assert set(frame["param_max_depth"]) <= {1.0, 2.0}
+        assert frame["param_max_depth"].dtype == float
