@@ -4,7 +4,9 @@ After `fit`, `gap_` bounds how far a machine is from optimal, with every roundin
 relative error of ‖c‖², 1 − (max(g_min, 0)/‖c‖²)² over all samples, or for `SMOSVC` primal minus dual
 objective as a share of the primal one. `converged_` says whether what `tol` = ε asks for is certified to
 hold, of every machine and for all samples; `stopping_` says it in words, or what ended the training
-instead and which gap was left.
+instead and which gap was left. What `gap_` says of ‖c‖², or of the objectives, holds for positive
+semidefinite kernels only: with others (sigmoid; poly with a negative `coef0` or a fractional `degree`; some
+Gram matrices) there may be a better machine far away.
 
 ======================= ================================================== ======================
 Solver                  When `converged_` is true                          `gap_` is then at most

@@ -16,7 +16,7 @@ with fewer parameters set the class attributes below (`bias`, `multiclass`).
 import time
 import warnings
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -34,6 +34,7 @@ from solvers.kernels import (
     for_samples,
     kernel_block,
     kernel_diagonal,
+    require_finite,
     variance_of,
 )
 from solvers.limits import NO_LIMIT, Budget
@@ -47,7 +48,7 @@ from solvers.multiclass import (
 )
 from solvers.platt import PlattMixin, folds_of
 from solvers.seeds import machine_seeds, random_seed
-from solvers.stopping import stopping_of
+from solvers.stopping import fit_status_of, heaviest, stopping_of
 
 BLOCK_VALUES = 1 << 20  # kernel values of a block of predictions (8 MB)
 
@@ -80,18 +81,24 @@ class Solution:
     gap: float  # relative; NaN if it was not computed
     n_iter: int
     n_kernel_evals: int
-    status: int  # of those of `REASONS`, or 0: its own stop was reached
+    status: int  # what the solver said, of those of `solvers.hull`; 0: its own stop was reached
     converged: bool  # whether the tolerance is certified to hold
     stopping: str  # what ended the training, and what is certified
+    by_draws: bool = field(default=False, kw_only=True)  # whether its search may have missed a sample
+
+    @property
+    def fit_status(self):
+        """0 if it is certified, else one of `REASONS`."""
+        return fit_status_of(self.status, self.converged, self.by_draws)
 
 
 REASONS = {
-    0: "a violator was not drawn, or rounding hides it: raise draws, or tol",
     1: "max_iter was reached: raise it, or tol",
     2: "max_seconds were over: raise them, or tol",
     3: "the kernel is not positive definite on these samples: use another one, or a smaller C",
     4: "its steps made no more progress, which rounding does at a large C or a small tol: "
     "scale the samples, use a smaller C, or a larger tol",
+    5: "its draws found no violator, and one is left, or may be: raise draws",
 }
 
 
@@ -134,15 +141,18 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         Summed over the machines; for the geometric solvers, ‖c‖².
     gap_, duality_gap_ : float
         The largest relative gap of a machine, over all of its samples: a bound that allows for every rounding
-        (`solvers.certificate`). NaN if it would have cost more than training.
+        (`solvers.certificate`). It holds for positive semidefinite kernels only. NaN if it would have cost
+        more than training.
     converged_ : bool
         Whether what `tol` asks for is certified to hold for every machine; the table in `solvers` says what
         that is.
     stopping_ : str
         ``"certified: ..."``, or what ended the machine that is farthest from its tolerance, and its gap.
     fit_status_ : int
-        0 converged; else why it ended before: 1 `max_iter`, 2 `max_seconds`, 3 the kernel is not positive
-        definite, 4 its steps made no more progress. The largest of the machines.
+        0 exactly when `converged_`; else why: 1 `max_iter`, 2 `max_seconds`, 3 the kernel is not positive
+        definite, 4 its steps made no more progress, or rounding is too large to certify `tol`, 5 its draws
+        found no violator, and one is left, or may be. Of several machines the last in the order 0, 5, 1, 2,
+        3, 4.
 
     Notes
     -----
@@ -203,11 +213,11 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         self._publish(X, samples, machines)
         if getattr(self, "warm_start", False):
             self._last = (rows, class_start, machines.solutions)
-        statuses = [s.status for s in machines.solutions]
-        if folds:
-            statuses += self._fit_probability(X, y, samples, folds, seed, budget)
-        if any(statuses) or not self.converged_:
-            self._warn(max(statuses))
+        of_calibration = self._fit_probability(X, y, samples, folds, seed, budget) if folds else []
+        if not self.converged_:
+            self._warn(self.fit_status_)
+        elif any(of_calibration):
+            self._warn(heaviest(of_calibration), of_calibration=True)
         return self
 
     def _groups(self):
@@ -254,7 +264,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         machines = self._train(part, [None] * len(seeds), seeds, budget)
         model = copy(self)
         model._publish(X, part, machines)
-        return model, [s.status for s in machines.solutions]
+        return model, [s.fit_status for s in machines.solutions]
 
     def decision_function(self, X):
         """Evaluate the machines.
@@ -269,7 +279,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=self._accepted_types(), order="C", reset=False)
         n_classes = self.classes_.size
         scores = np.empty((X.shape[0], n_classes) if n_classes > 2 else X.shape[0])
-        for block in self._blocks(X.shape[0]):
+        for block in self._blocks(X.shape[0], self._width_of_copy(X)):
             decisions = self._decisions(X[block])
             if n_classes == 2:
                 scores[block] = decisions[:, 0]
@@ -287,6 +297,10 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         room = min(BLOCK_VALUES, self.cache_size * 1e6 / 16)
         step = max(1, int(room // max(1, width + self.support_.size + 8 * (self.classes_.size - 2) ** 2)))
         return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+    def _width_of_copy(self, X):
+        """Return the width of the copy that `Kernel.place` makes of sparse samples for a dense machine."""
+        return X.shape[1] if sparse.issparse(X) and not sparse.issparse(self.support_vectors_) else 0
 
     def _decisions(self, X):
         """Evaluate every machine on a block of samples; all at once: every class."""
@@ -372,6 +386,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
                     f"the kernel callable must return a matrix of shape {(X.shape[0],) * 2} here; "
                     f"it returned {gram.shape}"
                 )
+            require_finite(gram)
             return Kernel(GRAM), gram
         kind = KINDS[self.kernel]
         if kind == GRAM and X.shape[0] != X.shape[1]:
@@ -391,8 +406,15 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         if self.gamma == "auto":
             return 1.0 / X.shape[1]
         if self.gamma == "scale":
-            variance = variance_of(X)
-            return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                variance = variance_of(X)
+                gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+            if not (0 < gamma < np.inf and np.isfinite(variance)):
+                raise ValueError(
+                    f"gamma='scale' is no number here, the variance of the samples being {variance:g}: "
+                    "scale them, or set gamma"
+                )
+            return gamma
         return float(self.gamma)
 
     def _require_cache(self, n):
@@ -466,16 +488,16 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         self.n_kernel_evals_ = sum(s.n_kernel_evals for s in solutions)
         self.objective_ = float(sum(s.objective for s in solutions))
         self.gap_ = self.duality_gap_ = float(np.max([s.gap for s in solutions]))
-        self.fit_status_ = int(max(s.status for s in solutions))
+        self.fit_status_ = heaviest([s.fit_status for s in solutions])
         certified = np.array([s.converged for s in solutions])
         self.converged_ = bool(certified.all())
         gaps = np.array([s.gap for s in solutions])
         self.stopping_ = stopping_of(certified, gaps, lambda k: solutions[k].stopping)
 
-    def _warn(self, status):
+    def _warn(self, status, of_calibration=False):
         """Say why a machine, of the classifier or of its calibration, did not converge."""
-        of_what = " for the class probabilities" if self.converged_ else ""
-        what = "" if self.converged_ else f" (stopping_: {self.stopping_})"
+        of_what = " for the class probabilities" if of_calibration else ""
+        what = "" if of_calibration else f" (stopping_: {self.stopping_})"
         warnings.warn(
             f"{type(self).__name__}{of_what} stopped before its tolerance was met: {REASONS[status]}{what}",
             ConvergenceWarning,

@@ -1,6 +1,7 @@
 """What `fit_path` gives back."""
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from solvers.block_path import method_names
@@ -63,7 +64,7 @@ class FittedPath:
         self.fit_seconds_ = solution.seconds
         if solution.methods is not None:
             self.method_ = [method_names(bits) for bits in np.bitwise_or.reduce(solution.methods, axis=1)]
-        self._kernel = kernel
+        self._kernel, self._name, self._width = kernel, type(estimator).__name__, X.shape[1]
         self._room = min(BLOCK_VALUES, 1e6 * estimator.cache_size / 24)
         self._callable = estimator.kernel if callable(estimator.kernel) else None
         if kernel.kind == GRAM and self._callable is None:
@@ -87,7 +88,14 @@ class FittedPath:
             X = np.asarray(X)
         else:
             X = check_array(X, accept_sparse="csr", dtype=np.float64, order="C")
+        if X.ndim != 2 or X.shape[1] != self._width:
+            raise ValueError(
+                f"X has {X.shape[-1] if X.ndim else 0} features, but {self._name} is expecting "
+                f"{self._width} features as input"
+            )
         n_C, depth, n = self._solution.weights.shape
+        if sparse.issparse(X) and not sparse.issparse(self._vectors):
+            n += X.shape[1]  # of a dense copy
         step = max(1, int(self._room // max(1, n + 2 * n_C * depth * self.classes_.size)))
         labels = np.empty((n_C, X.shape[0]), self.classes_.dtype)
         for start in range(0, X.shape[0], step):

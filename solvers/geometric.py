@@ -25,9 +25,9 @@ from solvers.hull import (
     make_room,
     new_hull,
 )
-from solvers.kernels import GRAM, kernel_diagonal
+from solvers.kernels import GRAM, NOT_FINITE, kernel_diagonal
 from solvers.pairs import PAIRS
-from solvers.stopping import NOISE_ROUNDINGS, RULES, default_tolerance, rule_gap, rule_text
+from solvers.stopping import NOISE_ROUNDINGS, RULES, default_tolerance, rule_holds, rule_text
 from solvers.weights import enter, square_norm_of
 
 WORK_BEFORE_PAUSE = 30_000_000  # elementary operations between two looks at the clock: some 20 ms
@@ -95,6 +95,9 @@ class GeometricSVC(KernelSVC):
             is_settled = not drift > DRIFT * epsilon * hull.real[SQUARE_NORM]
             if is_settled or status not in (CONVERGED, STALLED):
                 break
+        is_finite = np.isfinite(hull.g[: hull.counts[TRACKED]]).all()
+        if not is_finite and problem.C.min() >= np.finfo(np.float64).tiny:  # below, 1/C is infinite
+            raise ValueError(NOT_FINITE)
         if status == NOT_POSITIVE and not is_negative(hull):
             status = STALLED
         error = error_of_sums(*self._values(problem, hull), hull.counts[SUPPORT], stale)
@@ -142,7 +145,8 @@ class GeometricSVC(KernelSVC):
         gap = lowest = lowest_inner_product(hull, deadline)
         if not np.isnan(lowest):
             gap = float(certified_gap(square_norm, lowest, error))
-        converged = bool(gap <= rule_gap(RULES[self.stopping], epsilon, square_norm, hull.diagonal[0]))
+        rule, square_radius = RULES[self.stopping], hull.diagonal[0]
+        converged = bool(rule_holds(rule, epsilon, square_norm, square_radius, lowest, error, gap))
         is_certain = hull.tracked_all and (self.exhaustive or self.draws >= hull.n_samples)
         return Solution(
             support=hull.sample[support],
@@ -154,7 +158,8 @@ class GeometricSVC(KernelSVC):
             n_kernel_evals=int(hull.counts[EVALUATIONS]),
             status=int(status),
             converged=converged,
-            stopping=rule_text(RULES[self.stopping], converged, gap, status, 0 if is_certain else self.draws),
+            stopping=rule_text(rule, converged, gap, status, 0 if is_certain else self.draws),
+            by_draws=not is_certain,
         )
 
 

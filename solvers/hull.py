@@ -18,7 +18,7 @@ from solvers.memory import require_memory
 
 DENSE, CSR, VALUES = range(3)  # what X holds: features, sparse features, kernel values
 
-# What a solver says when it returns. The first five are also the `fit_status_` of an estimator.
+# What a solver says when it returns. The first five are also a `fit_status_` (`solvers.stopping`).
 CONVERGED, LIMIT, TIMEOUT, NOT_POSITIVE, STALLED, PAUSED, FULL, GO_ON = range(8)
 
 # Places in Hull.counts and Hull.real.
@@ -154,6 +154,8 @@ def interruption(hull, budget):
         return PAUSED
     if hull.real[SQUARE_NORM] <= 0.0:
         return NOT_POSITIVE
+    if not hull.real[SQUARE_NORM] < np.inf:  # it would never end
+        return STALLED
     return GO_ON
 
 

@@ -35,6 +35,10 @@ LARGEST_EXPONENT = 1e4
 SMALL_EXPONENT = 100.0
 # With so few dense features, differences cost no more.
 FEW_FEATURES = 8
+NOT_FINITE = (
+    "kernel values are not finite: mend the kernel if it is your own, else scale the samples, "
+    "or take a whole degree for kernel='poly' where γ x·z + coef0 can be negative"
+)
 
 
 class Kernel(NamedTuple):
@@ -47,22 +51,49 @@ class Kernel(NamedTuple):
     center: np.ndarray | None = None  # (d,) that is subtracted from dense samples: distances stay the same
     by_differences: bool = False  # whether ‖x − z‖² is computed from x − z
     error: float = 0.0  # bound on the error of a value between two training samples
+    takes_sparse: bool | None = None  # the format of the training samples; None: not decided yet
 
     @property
     def has_constant_diagonal(self):
         """Whether k(x, x) is the same for every x."""
         return self.kind in RADIAL
 
+    @property
+    def is_positive(self):
+        """Whether every matrix of its values is known to be positive semidefinite."""
+        if self.kind == POLY:  # a negative constant or a fraction gives its series negative terms
+            return self.coef0 >= 0.0 and float(self.degree).is_integer()
+        return self.kind in (LINEAR, RBF, IMQ)
+
     def place(self, X):
-        """Return samples in float64 and with their origin at `center`, as `kernel_block` takes them."""
+        """Return samples in float64 and with their origin at `center`, as `kernel_block` takes them.
+
+        They get the format of the training samples: distances between two formats would be from two origins.
+        """
+        if self.takes_sparse is not None and self.takes_sparse != sparse.issparse(X):
+            X = sparse.csr_matrix(X) if self.takes_sparse else X.toarray()
         if sparse.issparse(X):
-            X = X.astype(np.float64, copy=False)
-            if not X.has_canonical_format:
-                X = X.copy()
-                X.sum_duplicates()
-            return X
+            return canonical(X.astype(np.float64, copy=False))
         X = np.asarray(X, dtype=np.float64)
         return X if self.center is None else X - self.center
+
+
+def canonical(X):
+    """Return a CSR matrix with ascending indices and without duplicate entries; X itself if it has none."""
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def require_finite(values):
+    """Refuse kernel values with a NaN or an infinity among them; one pass where there is none."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return
+    if not all(np.all(np.isfinite(row)) for row in values):  # a sum of finite values can overflow
+        raise ValueError(NOT_FINITE)
 
 
 def for_samples(kernel, X, used=None):
@@ -82,6 +113,7 @@ def for_samples(kernel, X, used=None):
     X : {ndarray, CSR} of shape (n, d), float64
         The samples as the kernel takes them.
     """
+    kernel = kernel._replace(takes_sparse=sparse.issparse(X))
     placed = kernel.place(X)
     if kernel.kind in RADIAL:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -98,7 +130,11 @@ def for_samples(kernel, X, used=None):
     else:
         square = row_norms(placed, squared=True).max()
     terms = int(np.diff(placed.indptr).max()) if sparse.issparse(placed) else placed.shape[1]
-    return kernel._replace(error=_rounding_of_values(kernel, square, terms)), placed
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = _rounding_of_values(kernel, square, terms)
+    if not np.isfinite(error):
+        raise ValueError(NOT_FINITE)
+    return kernel._replace(error=error), placed
 
 
 def _rounding_of_values(kernel, square, terms):
@@ -132,7 +168,19 @@ def kernel_block(A, B, kernel):
     Returns
     -------
     K : ndarray of shape (m, n), float64
+
+    Raises
+    ------
+    ValueError
+        If a value is not finite.
     """
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = _values(A, B, kernel)
+    require_finite(K)
+    return K
+
+
+def _values(A, B, kernel):
     if kernel.kind in RADIAL:
         K = _square_distance_block(A, B, kernel.by_differences)
         if kernel.kind == RBF:
@@ -197,6 +245,7 @@ def variance_of(X):
     """Return the variance of all features together, from differences to their mean: those cancel nothing."""
     if not sparse.issparse(X):
         return X.var(dtype=np.float64)
+    X = canonical(X)
     size, mean = X.shape[0] * X.shape[1], X.mean(dtype=np.float64)
     return (np.square(X.data - mean).sum() + (size - X.nnz) * mean**2) / size
 
@@ -212,7 +261,12 @@ def kernel_diagonal(X, kernel):
         return square
     square *= kernel.gamma
     square += kernel.coef0
-    return np.tanh(square) if kernel.kind == SIGMOID else square**kernel.degree
+    if kernel.kind == SIGMOID:
+        return np.tanh(square)
+    with np.errstate(over="ignore", invalid="ignore"):
+        square **= kernel.degree
+    require_finite(square)
+    return square
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -24,7 +24,7 @@ from solvers.hull import CONVERGED, LIMIT, NOT_POSITIVE, STALLED
 from solvers.kernels import UNIT_ROUNDOFF
 from solvers.pair_steps import LARGEST, float_bits, index_bits, ordered_key
 from solvers.pairs import IMDM, MDM
-from solvers.stopping import MN, NOISE_ROUNDINGS, rule_gap, violation_threshold
+from solvers.stopping import MN, NOISE_ROUNDINGS, rule_holds, violation_threshold
 
 FIRST_EPSILON = 0.5  # of the multi-scale approximation (Algorithm 5)
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
@@ -116,7 +116,7 @@ def shift(g, alpha, h_v, h_u, beta):
         g[i] = x
         key = ordered_key(x, np.int64(i), ~bits)
         lowest = min(lowest, key if alpha[i] > 0.0 else LARGEST)
-    return lowest & bits
+    return min(lowest & bits, np.int64(g.size - 1))  # weights that are NaN leave none to find
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -155,6 +155,8 @@ def descend(H, diagonal, inverse_C, class_start, alpha, g, norm2, epsilon, rules
     while steps < max_iter:
         if norm2 <= 0.0:
             return norm2, steps, NOT_POSITIVE
+        if not norm2 < np.inf:  # it would never end
+            return norm2, steps, STALLED
         if steps - looked_at > STEPS_IN_VAIN:
             if abs(norm2 - last) < 1e-15 * last:
                 return norm2, steps, STALLED
@@ -349,8 +351,9 @@ def minimal_norm_path(
                 statuses[k] = STALLED
         norm2s[k] = norm2
         error = error_of_sums(value_error, largest, np.count_nonzero(alpha) / TERMS_IN_BLOCK, since_refresh)
-        gaps[k] = certified_gap(norm2, np.min(g), error)
-        converged[k] = gaps[k] <= rule_gap(rules.stopping, epsilons[k], norm2, diagonal[0])
+        lowest = np.min(g)
+        gaps[k] = certified_gap(norm2, lowest, error)
+        converged[k] = rule_holds(rules.stopping, epsilons[k], norm2, diagonal[0], lowest, error, gaps[k])
         margin = norm2 if norm2 > 0.0 else 1.0  # no margin: the weights stay those of the hull
         weights[k] = alpha / margin
         block_biases(class_start, alpha, g, norm2, rules.average_bias, biases[k])

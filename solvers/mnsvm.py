@@ -23,14 +23,14 @@ from solvers.hull import (
     WORK,
     interruption,
 )
-from solvers.kernels import GRAM, kernel_block, kernel_diagonal
+from solvers.kernels import GRAM, NOT_FINITE, kernel_block, kernel_diagonal
 from solvers.limits import NO_LIMIT
 from solvers.minimal_norm_block import Rules
 from solvers.minimal_norm_path import Course, path_by_machines, path_from_gram
 from solvers.pairs import PAIRS, choose_partner, lowest_support
 from solvers.path_input import check_ascending, check_path_input, detached, sort_trusted_labels
 from solvers.seeds import random_seed
-from solvers.stopping import RULES, rule_text, stopping_of, violation_threshold
+from solvers.stopping import RULES, fit_status_of, heaviest, rule_text, stopping_of, violation_threshold
 from solvers.weights import move_weight
 
 TINY = np.finfo(np.float64).tiny
@@ -225,8 +225,7 @@ class MNSVC(GeometricSVC):
         The same algorithm as `fit` with ``warm_start=True`` and one C after the other, hence within `tol` of
         the same machines, in a fraction of the time: kernel values are read from one Gram matrix, or one of
         each machine, wherever that fits into `cache_size`. The estimator itself is left as it is. `max_iter`
-        bounds the training for each C; `max_seconds` must be None; `probability` is not heeded. Values of a
-        precomputed Gram matrix are not checked for NaN.
+        bounds the training for each C; `max_seconds` must be None; `probability` is not heeded.
 
         Parameters
         ----------
@@ -267,15 +266,29 @@ class MNSVC(GeometricSVC):
             solution = path_by_machines(
                 source, kernel, classes, rows, class_start, course, memory, model._solve
             )
+        if not np.isfinite(solution.norm2s[Cs >= TINY]).all():  # below, 1/C is infinite
+            raise ValueError(NOT_FINITE)
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
-        status = solution.outcomes.max(axis=1)
+        status = self._path_statuses(solution, rows.size)
         stopping = [self._path_text(solution, j, rows.size) for j in range(Cs.size)]
         return FittedPath(self, solution, status, stopping, kernel, X if kernel.kind == GRAM else source)
+
+    def _stops_by_draws(self, n_samples):
+        """Whether a search of a path may end without a look at every sample."""
+        return not (self.exhaustive and n_samples <= TRACK_ALL) and self.draws < n_samples
+
+    def _path_statuses(self, solution, n_samples):
+        """Return `fit_status_` for every C of the path."""
+        by_draws = self._stops_by_draws(n_samples)
+        pairs = zip(solution.outcomes, solution.converged, strict=True)
+        return np.array(
+            [heaviest([fit_status_of(s, c, by_draws) for s, c in zip(*of_C, strict=True)]) for of_C in pairs]
+        )
 
     def _path_text(self, solution, j, n_samples):
         """Return `stopping_` for the path's j-th C."""
         gaps, converged, status = solution.gaps[j], solution.converged[j], solution.outcomes[j]
-        draws = 0 if (self.exhaustive and n_samples <= TRACK_ALL) or self.draws >= n_samples else self.draws
+        draws = self.draws if self._stops_by_draws(n_samples) else 0
         rule = RULES[self.stopping]
         return stopping_of(
             converged, gaps, lambda k: rule_text(rule, converged[k], gaps[k], status[k], draws)

@@ -196,8 +196,7 @@ class NewtonSVC(KernelSVC):
 
         The same machines as `fit` with ``warm_start=True`` and one C after the other gives, to within `tol`,
         in a fraction of the time. The estimator itself is left as it is. `max_iter` bounds the training for
-        each C; `max_seconds` must be None; `probability` is not heeded. Values of a precomputed Gram matrix
-        are not checked for NaN.
+        each C; `max_seconds` must be None; `probability` is not heeded.
 
         Parameters
         ----------

@@ -204,7 +204,8 @@ def solve_machine(problem, C, Cs, tol, *, max_iter=NO_LIMIT, memory=1e9, start=N
     )
     fits = 8.0 * m * m <= memory or machine.kernel.kind == GRAM
     solved = 0
-    if machine.kernel.kind != GRAM and m >= FEATURE_ROWS and start is None:
+    # The feature space certifies by what its rank leaves out, which only bounds if it is not negative.
+    if machine.kernel.is_positive and m >= FEATURE_ROWS and start is None:
         max_rank = FEATURE_RANK * int(np.sqrt(m)) if fits else int(memory / (16.0 * m))
         solved, start = _in_feature_space(training, max_rank)
     if solved < Cs.size:

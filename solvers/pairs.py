@@ -72,8 +72,8 @@ def lowest_support(g, support, n_support, scratch):
 
 @njit(inline="always")
 def _first(keys, n, key):
-    """Return the first place of a key that is among the first n."""
+    """Return the first place of a key that is among the first n; 0 where NaN has left none."""
     k = 0
-    while keys[k] != key:
+    while n > 0 and keys[k] != key:
         k += 1
     return k

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from solvers.base import sort_by_class
+from solvers.kernels import require_finite
 
 
 def detached(estimator):
@@ -20,7 +21,7 @@ def detached(estimator):
 
 
 def check_path_input(estimator, X, y):
-    """Validate samples as `fit` does, but a precomputed Gram matrix by its shape and type alone."""
+    """Validate samples as `fit` does, but a precomputed Gram matrix with little more than one sum."""
     if estimator.max_seconds is not None:
         raise ValueError(
             f"fit_path does not heed max_seconds, which is {estimator.max_seconds}: "
@@ -34,6 +35,7 @@ def check_path_input(estimator, X, y):
             f"fit_path with kernel='precomputed' needs a float Gram matrix of shape {(y.size, y.size)}, "
             f"samples × samples; got shape {X.shape}, {X.dtype}"
         )
+    require_finite(X)
     return X, y
 
 

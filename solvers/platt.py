@@ -124,6 +124,7 @@ class PlattMixin:
     _blocks: Any
     _groups: Any
     _train_without: Any
+    _width_of_copy: Any
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X):
@@ -140,7 +141,7 @@ class PlattMixin:
         check_is_fitted(self, "sigmoids_")
         X = validate_data(self, X, accept_sparse="csr", dtype=self._accepted_types(), order="C", reset=False)
         probabilities = np.empty((X.shape[0], self.classes_.size))
-        for block in self._blocks(X.shape[0]):
+        for block in self._blocks(X.shape[0], self._width_of_copy(X)):
             z = machine_decisions(self, X[block]) * self.sigmoids_[:, 0] + self.sigmoids_[:, 1]
             probabilities[block] = self._coupled(expit(-z))
         return probabilities
@@ -261,6 +262,6 @@ def machine_decisions(estimator, X):
     """
     n_machines = estimator.intercept_.size
     decisions = np.empty((X.shape[0], n_machines))
-    for block in estimator._blocks(X.shape[0]):
+    for block in estimator._blocks(X.shape[0], estimator._width_of_copy(X)):
         decisions[block] = estimator._decisions(X[block])
     return -decisions if estimator.classes_.size == 2 else decisions

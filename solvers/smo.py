@@ -69,8 +69,8 @@ class SMOSVC(KernelSVC):
         Dual objective ½ αᵀQα − Σ α_i, summed over the machines: the number that LIBSVM prints as "obj".
     gap_, duality_gap_ : float
         Primal minus dual objective as a share of the primal one, with all roundings allowed for; the largest
-        of the machines. NaN if `max_seconds` ended a machine whose kernel matrix was not at hand: there was
-        none yet, or it does not fit into `cache_size`.
+        of the machines, above 1 where the dual objective may be negative. NaN if `max_seconds` ended a
+        machine whose kernel matrix was not at hand: there was none yet, or it does not fit into `cache_size`.
 
     See `solvers.base.KernelSVC` for the others.
     """
@@ -190,7 +190,9 @@ class _State:
         lowest, highest = self.violation()
         F, beta = self.F[a], self.beta[a]
         rests = ((beta <= self.low[a]) & (highest < F)) | ((beta >= self.high[a]) & (lowest > F))
-        if np.count_nonzero(rests) >= WORTH_SHRINKING * a.size:
+        n_resting = np.count_nonzero(rests)
+        # Less than two cannot take a step; rounding can make all of them look like staying at their bounds.
+        if n_resting >= WORTH_SHRINKING * a.size and a.size - n_resting >= 2:
             self.active = a[~rests]
             self.store.activate(self.active)
 
@@ -237,20 +239,27 @@ class _State:
         return -ends[np.isfinite(ends)].mean() if np.isfinite(ends).any() else 0.0
 
     def gap(self, error):
-        """Primal minus dual objective as a share of the primal one, at most."""
+        """Primal minus dual objective as a share of the primal one, at most; with `error` 0, about."""
         alpha, bias = np.abs(self.beta), self.bias()
         weight = alpha.sum()
         # β·F = βᵀQβ − Σα
         quadratic = float(self.beta @ self.F + weight)
-        doubt = error * (weight + 1.0)
+        rounding = 0.0  # of a sum over all samples, and what is made of it
+        if error > 0.0:
+            rounding = (alpha.size / TERMS_IN_PRODUCT + FEW_ROUNDINGS) * UNIT_ROUNDOFF
+        doubt = error * (weight + 1.0) + rounding * (alpha @ np.abs(self.F) + weight)
         # A sum Σ β that is not quite zero moves the dual by as much as a bias can.
-        dual = weight - 0.5 * (quadratic + doubt) - abs(self.beta.sum()) * (1.0 + abs(bias))
+        imbalance = abs(self.beta.sum()) + rounding * weight
+        dual = weight - 0.5 * (quadratic + doubt) - imbalance * (1.0 + abs(bias))
+        dual -= rounding * (weight + abs(quadratic))
+        # A dual that is not positive counts the more the smaller the primal objective is.
+        sign = 1.0 if dual > 0.0 else -1.0
         # f(x_i) is F_i + y_i without the ridge's share.
-        slack = np.maximum(0.0, error - self.y * (self.F - self.ridge * self.beta + bias))
-        norm2 = quadratic - float(self.ridge @ self.beta**2) + doubt
+        slack = np.maximum(0.0, sign * error - self.y * (self.F - self.ridge * self.beta + bias))
+        norm2 = max(0.0, quadratic - float(self.ridge @ self.beta**2) + sign * doubt)
         loss = self.C @ slack if self.loss == "l1" else 0.5 * self.C @ slack**2
-        primal = 0.5 * norm2 + loss
-        return float(max(0.0, primal - dual) / primal) if primal > 0 else 1.0
+        primal = float(0.5 * norm2 + loss) * (1.0 + sign * rounding)
+        return max(0.0, float((primal - dual) / primal)) * (1.0 + rounding) if primal > 0.0 else np.inf
 
     def largest_violation(self, error):
         """Largest violation of the optimality conditions by any sample, at most."""

@@ -16,7 +16,9 @@ certificate, which looks at all samples: `converged_` says that none is left, an
 import numpy as np
 from numba import njit
 
+from solvers.certificate import FEW_ROUNDINGS
 from solvers.hull import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, TIMEOUT
+from solvers.kernels import UNIT_ROUNDOFF
 
 MN, ADJMN, MEB, CORE = range(4)
 NOISE_ROUNDINGS = 1000.0  # of the largest kernel value, that ‖c‖² may be off by
@@ -35,12 +37,32 @@ def violation_threshold(rule, epsilon, square_norm, square_radius):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def rule_gap(rule, epsilon, square_norm, square_radius):
-    """Largest gap of a point that no sample violates: 1 − (max(threshold, 0) / ‖c‖²)²."""
-    if square_norm <= 0.0:
-        return 0.0
-    share = max(violation_threshold(rule, epsilon, square_norm, square_radius), 0.0) / square_norm
-    return 1.0 - share * share
+def rule_holds(rule, epsilon, square_norm, square_radius, lowest, error, gap):
+    """Whether no sample violates the ε-approximation, for certain.
+
+    Parameters
+    ----------
+    rule, epsilon, square_norm, square_radius
+        As in `violation_threshold`.
+    lowest : float
+        Lowest g of all samples; NaN if it is not known.
+    error : float
+        Bound on the error of g, ‖c‖² and R².
+    gap : float
+        Certified from them.
+    """
+    if rule == MN:
+        return gap <= 1.0 - (1.0 - epsilon) ** 4
+    if not square_norm > 0.0:
+        return False
+    # A gap does not tell points apart whose g are not positive, and the thresholds of these rules need not
+    # be. They fall with R² and are convex in ‖c‖²: the largest is at one of its ends.
+    ball = max(square_radius - error, 0.0)
+    threshold = max(
+        violation_threshold(rule, epsilon, max(square_norm - error, 0.0), ball),
+        violation_threshold(rule, epsilon, square_norm + error, ball),
+    )
+    return lowest - error - FEW_ROUNDINGS * UNIT_ROUNDOFF * square_radius >= threshold
 
 
 def default_tolerance(rule, square_radius, C):
@@ -48,6 +70,34 @@ def default_tolerance(rule, square_radius, C):
     if rule in (MN, ADJMN):
         return 1e-3
     return (2e-6 / (square_radius - 1.0 / C) + 1.0 / (15000.0 * C)) / square_radius
+
+
+NOT_DRAWN = 5  # a `fit_status_` beside those of `solvers.hull`
+# The `fit_status_` of a whole fit is the last of these that a machine has.
+BY_WEIGHT = (CONVERGED, NOT_DRAWN, LIMIT, TIMEOUT, NOT_POSITIVE, STALLED)
+
+
+def fit_status_of(status, converged, by_draws):
+    """Return the `fit_status_` of a machine.
+
+    Parameters
+    ----------
+    status : int
+        What its solver said, of those of `solvers.hull`.
+    converged : bool
+    by_draws : bool
+        Whether its search may have ended without a look at every sample.
+    """
+    if converged:
+        return CONVERGED
+    if status == CONVERGED:  # by its own stop, which nothing certifies
+        return NOT_DRAWN if by_draws else STALLED
+    return int(status)
+
+
+def heaviest(statuses):
+    """Return the one `fit_status_` that stands for those of many machines."""
+    return max(statuses, key=BY_WEIGHT.index)
 
 
 ENDED = {

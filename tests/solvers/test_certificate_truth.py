@@ -20,6 +20,7 @@ SOLVERS = {
     "mnsvm": MNSVC(random_state=0),
     "mnsvm_mdm": MNSVC(pair="mdm", bias="none", random_state=0),
     "mnsvm_adjmn": MNSVC(stopping="adjmn", random_state=0),
+    "mnsvm_meb": MNSVC(stopping="meb", random_state=0),
     "newton": NewtonSVC(),
     "newton_tight": NewtonSVC(tol=1e-6),
     "smo_l1": SMOSVC(max_iter=100_000),
@@ -29,9 +30,9 @@ SOLVERS = {
     "bvm": BallSVC(random_state=0),
 }
 NORMALISED = ("cvm", "spheresvm", "bvm")
-PATHS = ("mnsvm", "mnsvm_mdm", "newton", "newton_tight")
+PATHS = ("mnsvm", "mnsvm_mdm", "mnsvm_adjmn", "mnsvm_meb", "newton", "newton_tight")
 KINDS = ["rbf", "rbf", "rbf", "linear", "poly", "precomputed", "precomputed", "rounded"]
-PROBLEMS, STRIDE = 500, 9
+PROBLEMS, CUT_SHORT, STRIDE = 500, 300, 9
 
 
 @dataclass
@@ -48,11 +49,11 @@ class Case:
 
 
 def random_case(number):
-    """Make problem `number`."""
+    """Make problem `number`; those from `PROBLEMS` on are ended early, with tolerances of any size."""
     rng = np.random.default_rng([13, number])
     name = list(SOLVERS)[number % len(SOLVERS)]
     kind = str(rng.choice(KINDS))
-    if name == "mnsvm_adjmn" and kind in ("linear", "poly"):
+    if name in ("mnsvm_adjmn", "mnsvm_meb") and kind in ("linear", "poly"):
         kind = "rbf"  # its rule needs the same k(x, x) for all samples
     n, d, dtype = int(rng.integers(20, 120)), int(rng.integers(1, 20)), rng.choice([np.float32, np.float64])
     C = float(10.0 ** rng.uniform(-4, 6) if rng.random() < 0.4 else 4.0 ** rng.integers(-4, 6))
@@ -82,6 +83,8 @@ def random_case(number):
             model.set_params(gram_error=2.0**-24)
         if name in PATHS and rng.random() < 0.7:
             Cs = [0.25 * C, C]
+    if number >= PROBLEMS:
+        model.set_params(max_iter=int(rng.choice([1, 3, 30, 300])), tol=float(10.0 ** rng.uniform(-4, -0.3)))
     return Case(name, kind, given, y, model, K, Cs)
 
 
@@ -116,7 +119,7 @@ def machines_of_path(solution, k, y):
 
 
 def hull_gap(case, C, members, y, alpha):
-    """Return 1 − (max(g_min, 0) / ‖c‖²)² of a machine, and the largest that `tol` allows."""
+    """Return 1 − (max(g_min, 0) / ‖c‖²)² of a machine, and by how much its rule is kept."""
     K = case.K[np.ix_(members, members)]
     if case.name in NORMALISED:
         root = np.sqrt(np.diag(K))
@@ -126,27 +129,31 @@ def hull_gap(case, C, members, y, alpha):
     g = H @ alpha
     square_norm, square_radius = alpha @ g, H[0, 0]
     gap = float(1 - (max(g.min(), LONG(0)) / square_norm) ** 2)
-    return gap, allowed_gap(case, C, float(square_norm), float(square_radius))
-
-
-def allowed_gap(case, C, w2, tau):
-    """Return what the table in `solvers` says that `gap_` is at most when `converged_` is true."""
     if case.name.startswith("newton"):
-        return case.model.tol
+        return gap, case.model.tol - gap
+    return gap, float(g.min() - lowest_allowed(case, LONG(C), square_norm, square_radius))
+
+
+def lowest_allowed(case, C, w2, tau):
+    """Return what the table in `solvers` says that every g is at least when `converged_` is true."""
     ball = (2e-6 / (tau - 1 / C) + 1 / (15000 * C)) / tau  # (7.3)
-    threshold = {
-        "mnsvm": w2 * (1 - 1e-3) ** 2,
-        "mnsvm_mdm": w2 * (1 - 1e-3) ** 2,
-        "mnsvm_adjmn": w2 - 1e-3 * np.sqrt(w2 * tau),
+    if case.model.tol != "auto":
+        tol = ball = LONG(case.model.tol)
+    else:
+        tol = LONG(1e-3)
+    return {
+        "mnsvm": w2 * (1 - tol) ** 2,
+        "mnsvm_mdm": w2 * (1 - tol) ** 2,
+        "mnsvm_adjmn": w2 - tol * np.sqrt(max(w2, LONG(0)) * tau),
+        "mnsvm_meb": (w2 + tau * (1 - (1 + ball) ** 2)) / 2,
         "spheresvm": (w2 + tau * (1 - (1 + ball) ** 2)) / 2,
         "bvm": (w2 + tau * (1 - (1 + ball) ** 2)) / 2,
         "cvm": (w2 + tau - (1 + ball) ** 2 * (tau - w2)) / 2,
     }[case.name]
-    return 1 - (max(threshold, 0.0) / w2) ** 2
 
 
 def smo_gap(case, C, members, y, alpha, bias):
-    """Return primal minus dual objective as a share of the primal one, and the largest that `tol` allows."""
+    """Return primal minus dual objective as a share of the primal one, and how far `tol` is above it."""
     K, C = case.K[np.ix_(members, members)], LONG(C)
     slack = np.maximum(0, 1 - y * (K @ (y * alpha) + LONG(bias)))
     quadratic = (y * alpha) @ K @ (y * alpha)
@@ -155,7 +162,8 @@ def smo_gap(case, C, members, y, alpha, bias):
     else:
         primal = quadratic / 2 + C * (slack**2).sum() / 2
         dual = alpha.sum() - (quadratic + (alpha**2).sum() / C) / 2
-    return float((primal - dual) / primal), case.model.tol
+    gap = float((primal - dual) / primal)
+    return gap, case.model.tol - gap
 
 
 @dataclass
@@ -169,13 +177,13 @@ class Claim:
     gap: float
     stopping: str
     true_gap: float
-    allowed: float
+    room: float  # by which the rule is kept; negative: a sample violates it
 
     def __str__(self):
         kind = f"{self.case.kind} {self.case.X.dtype}"
         return (
             f"{self.number}: {self.case.name} {kind} C={self.C:.3g}: claims {self.gap:.3g}, true "
-            f"{self.true_gap:.3g}, converged={self.converged}, {self.stopping}"
+            f"{self.true_gap:.3g}, room {self.room:.3g}, converged={self.converged}, {self.stopping}"
         )
 
 
@@ -199,14 +207,15 @@ def claims_of(number):
             found = [smo_gap(case, C, *part) for part in parts]
         else:
             found = [hull_gap(case, C, *part[:3]) for part in parts]
-        true_gap, allowed = np.max(found, axis=0)
-        claims.append(Claim(number, case, C, *claim, true_gap, allowed))
+        gaps, rooms = np.array(found).T
+        claims.append(Claim(number, case, C, *claim, gaps.max(), rooms.min()))
     return claims
 
 
 @pytest.fixture(scope="module")
 def claims(full_size):
-    numbers = range(PROBLEMS) if full_size else range(0, PROBLEMS, STRIDE)
+    numbers = range(PROBLEMS + CUT_SHORT)
+    numbers = numbers if full_size else numbers[::STRIDE]
     return [claim for number in numbers for claim in claims_of(number)]
 
 
@@ -216,15 +225,13 @@ def test_no_gap_is_above_the_one_claimed(claims):
 
 
 def test_what_converged_keeps_its_tolerance(claims):
-    false = [str(c) for c in claims if c.converged and not c.gap <= c.allowed * (1 + 1e-9)]
+    false = [str(claim) for claim in claims if claim.converged and not claim.room >= 0.0]
     assert not false, "\n".join(false)
     assert all(claim.converged == claim.stopping.startswith("certified") for claim in claims)
 
 
 def test_nearly_all_converge_where_C_is_usual(claims):
-    usual = [claim for claim in claims if claim.C <= 1024.0]
-    missed = [
-        str(claim) for claim in usual if not (claim.converged and claim.gap <= claim.allowed * (1 + 1e-9))
-    ]
+    usual = [claim for claim in claims if claim.C <= 1024.0 and claim.number < PROBLEMS]
+    missed = [str(claim) for claim in usual if not claim.converged]
     print(f"{len(missed)} of {len(usual)} with C <= 1024 did not converge:", *missed, sep="\n")
     assert len(missed) <= 0.05 * len(usual), "\n".join(missed)

@@ -120,3 +120,52 @@ def test_float32_matrices_are_taken_as_exact(solver):
     double = fitted(solver, C=1024.0, kernel="precomputed").fit(K.astype(float), y)
     np.testing.assert_array_equal(single.dual_coef_, double.dual_coef_)
     assert (single.gap_, single.converged_) == (double.gap_, True)
+
+
+@pytest.mark.parametrize(("n_features", "gamma"), [(12, 0.05), (12, 100.0), (4, 0.05)])
+@pytest.mark.parametrize("solver", SOLVERS, ids=str)
+def test_dense_and_sparse_samples_get_the_same_decisions(solver, n_features, gamma):
+    """Whatever the machine was trained on: centred, by differences, or neither."""
+    X, y = overlapping(n=80, d=n_features)
+    X += 60.0
+    for form, other in ((np.asarray, sparse.csr_matrix), (sparse.csr_matrix, np.asarray)):
+        model = fitted(solver, C=4.0, gamma=gamma).fit(form(X), y)
+        assert_allclose(model.decision_function(other(X)), model.decision_function(form(X)), atol=1e-9)
+
+
+def test_normalised_kernels_take_either_format():
+    X, y = overlapping(n=80)
+    model = CoreSVC(kernel="poly", gamma=0.1, random_state=0).fit(X, y)
+    assert_allclose(model.decision_function(sparse.csr_matrix(X)), model.decision_function(X), atol=1e-9)
+
+
+@pytest.mark.parametrize(("n_features", "gamma"), [(12, 0.05), (12, 100.0), (4, 0.05)])
+@pytest.mark.parametrize("solver", [MNSVC(random_state=0), NewtonSVC()], ids=str)
+def test_paths_give_dense_and_sparse_samples_the_same_labels(solver, n_features, gamma):
+    X, y = overlapping(n=80, d=n_features)
+    X += 60.0
+    for form, other in ((np.asarray, sparse.csr_matrix), (sparse.csr_matrix, np.asarray)):
+        path = fitted(solver, gamma=gamma).fit_path(form(X), y, [1.0, 64.0])
+        np.testing.assert_array_equal(path.predict_path(other(X)), path.predict_path(form(X)))
+
+
+def test_gamma_scale_sums_duplicate_entries():
+    X, y = overlapping(n=40)
+    pieces = sparse.csr_matrix(np.repeat(X / 2, 2, axis=1))
+    twice = sparse.csr_matrix((pieces.data, pieces.indices // 2, pieces.indptr), X.shape)
+    assert NewtonSVC().fit(twice, y)._gamma == pytest.approx(1 / (X.shape[1] * X.var()))
+
+
+@pytest.mark.parametrize("solver", [MNSVC(random_state=0), NewtonSVC()], ids=str)
+def test_paths_refuse_samples_of_another_width(solver):
+    X, y = overlapping(n=80)
+    K = np.exp(-0.05 * cdist(X, X, "sqeuclidean"))
+    for params, samples in (
+        ({"gamma": 0.05}, X + 1e3),
+        ({"kernel": "linear"}, X),
+        ({"kernel": "precomputed"}, K),
+    ):
+        path = fitted(solver, **params).fit_path(samples, y, [1.0])
+        for wrong in (np.hstack((samples, samples)), samples[:, :1], samples[:, :-1]):
+            with pytest.raises(ValueError, match=f"has {wrong.shape[1]} features, but .* is expecting"):
+                path.predict_path(wrong)

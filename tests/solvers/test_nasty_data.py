@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.exceptions import ConvergenceWarning
 
-from solvers import MNSVC, BallSVC, CoreSVC, SphereSVC
+from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
+from solvers.kernels import require_finite
+from solvers.minimal_norm_block import best_partner, shift
+from solvers.pairs import PAIRS, lowest_support
 
 SOLVERS = [MNSVC, SphereSVC, BallSVC, CoreSVC]
 
@@ -89,3 +92,75 @@ def test_two_samples(solver):
     if solver in (MNSVC, CoreSVC):
         assert model.objective_ == pytest.approx(0.5 * 2.5 - 0.5 * (np.exp(-1) + 1), rel=2e-3)
     assert list(model.predict([[0.0], [1.0]])) == [0, 1]
+
+
+def some_samples():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(60, 3)), np.arange(60) % 2
+
+
+EVERY_SOLVER = [*SOLVERS, NewtonSVC, SMOSVC]
+
+
+@pytest.mark.parametrize("solver", EVERY_SOLVER)
+def test_a_callable_that_returns_nan_is_refused(solver):
+    X, y = some_samples()
+    with pytest.raises(ValueError, match="kernel values are not finite"):
+        solver(kernel=lambda A, B: np.full((len(A), len(B)), np.nan), max_iter=2000).fit(X, y)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("solver", [MNSVC, NewtonSVC])
+def test_paths_refuse_a_matrix_that_is_not_finite(solver, value, dtype):
+    X, y = some_samples()
+    K = (X @ X.T).astype(dtype)
+    K[3, 5] = value
+    with pytest.raises(ValueError, match="kernel values are not finite"):
+        solver(kernel="precomputed", max_iter=2000).fit_path(K, y, [1.0, 2.0])
+
+
+def test_a_sum_that_overflows_is_no_reason_to_refuse():
+    K = np.full((2, 2), 3e38, np.float32)
+    require_finite(K)
+
+
+@pytest.mark.parametrize(
+    ("params", "scale"),
+    [
+        ({"kernel": "poly", "degree": 2.5, "gamma": 1.0, "coef0": 0.0}, 1.0),  # a root of a negative number
+        ({"kernel": "poly", "gamma": 1.0}, 1e110),
+        ({"kernel": "linear"}, 1e170),
+        ({"gamma": "scale"}, 1e170),
+    ],
+)
+@pytest.mark.parametrize("solver", EVERY_SOLVER)
+def test_kernel_values_that_are_not_finite_are_refused(solver, params, scale):
+    X, y = some_samples()
+    with pytest.raises(ValueError, match=r"not finite|no number here"):
+        solver(**params, max_iter=5000).fit(scale * X, y)
+    if solver in (MNSVC, NewtonSVC):
+        with pytest.raises(ValueError, match=r"not finite|no number here"):
+            solver(**params, max_iter=5000).fit_path(scale * X, y, [1.0, 10.0])
+
+
+@pytest.mark.parametrize(("pair", "exponent"), [("imdm", 0.5), ("mdm", 0.5), ("gmdm", 0.5)])
+def test_no_sample_is_picked_where_weights_are_nan(pair, exponent):
+    """An index beyond the end would be read, and written, without a check."""
+    nan = np.full(5, np.nan)
+    assert 0 <= shift(nan.copy(), nan, nan, nan, 0.0) < 5
+    assert -1 <= best_partner(PAIRS[pair], exponent, nan, nan, nan, nan, 0) < 5
+    assert lowest_support(nan, np.zeros(5, np.uint32), 0, np.empty(5)) == 0
+
+
+@pytest.mark.parametrize("seed", range(30, 40))
+@pytest.mark.parametrize(("loss", "C"), [("l1", 1.0), ("l2", 1e5)])
+def test_shrinking_leaves_samples_to_step_with(loss, C, seed):
+    """So far from the origin, rounding makes all of them look like staying at their bounds."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    X = rng.normal(size=(n, 3)) * 0.1 + 1e8
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = SMOSVC(kernel="linear", loss=loss, C=C, max_iter=20_000).fit(X, np.arange(n) % 2)
+    assert np.isfinite(model.decision_function(X)).all()
