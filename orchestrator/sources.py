@@ -14,7 +14,7 @@ from orchestrator.datasets import Dataset, DatasetError, load, open_prepared, pr
 from orchestrator.datasets.prepared import META
 from orchestrator.datasets.scaling import fit_scaling
 from orchestrator.machine import cache_folder
-from orchestrator.shared_arrays import checksum, fresh_view, private_copy, read_only
+from orchestrator.shared_arrays import checksum, read_only
 from orchestrator.splits import Folds, nested_folds
 from orchestrator.study import DatasetSpec, Protocol
 
@@ -59,14 +59,6 @@ class Split:
     def read_only(self) -> "Split":
         """Return the split in memory that cannot be written to, so that many trainings can share it."""
         return self._each(read_only)
-
-    def fresh_views(self) -> "Split":
-        """Return a read-only split as objects of a training's own, over the shared memory."""
-        return self._each(fresh_view)
-
-    def private_copies(self) -> "Split":
-        """Return the split in memory of a training's own, which it may write to."""
-        return self._each(private_copy)
 
     @cached_property
     def classes(self) -> NDArray[Any]:
