@@ -26,6 +26,7 @@ from orchestrator.runner import Prepared, Runner, RunSummary, StudyStopped
 from orchestrator.settings import Settings
 from orchestrator.sources_of_class import source_packages
 from orchestrator.store import Store, StoreError
+from orchestrator.study import Study
 from orchestrator.terminal import say
 
 log = logging.getLogger(__name__)
@@ -103,7 +104,7 @@ def _executor(settings: Settings, prepared: Prepared, store: Store, report: Path
 
     study, cluster = settings.study, settings.cluster
     terms = Terms(
-        packages=tuple(sorted({name for arm in study.arms for name in source_packages(arm.target)})),
+        packages=tuple(_packages(study)),
         timing=study.protocol.profile == "timing",
         most=cluster.maximum or 0,
         no_workers_seconds=cluster.no_workers_timeout,
@@ -125,9 +126,15 @@ def _provenance(
         "versions": versions(),
         "hosts": cluster["hosts"],
         "cluster": {key: value for key, value in cluster.items() if key != "hosts"},
-        "git": git_state(Path.cwd()),
+        "git": git_state("orchestrator"),
+        "git_of": {package: git_state(package) for package in _packages(prepared.prepared.study)},
         "python": sys.executable,
     }
+
+
+def _packages(study: Study) -> list[str]:
+    """Return the import names of the packages that hold the sources of a study's solvers."""
+    return sorted({name for arm in study.arms for name in source_packages(arm.target)})
 
 
 def _now() -> str:

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from orchestrator.machine import git_state
 from tests.integration.processes import (
     command,
     plain,
@@ -172,6 +173,21 @@ def test_a_finished_study_starts_no_worker(cluster, mine, tmp_path):
     assert "Nothing is left to run, so no worker is started." in plain(run.stdout)
     assert "0 trials run and 10 found stored" in plain(run.stdout)
     assert (store_of(tmp_path).folder / "outer.parquet").exists()
+
+
+def test_the_commits_of_a_run_are_those_of_its_code_and_not_of_the_current_folder(mine, tmp_path):
+    for folder in (tmp_path, tmp_path / "mine"):
+        line = ["git", "-C", folder, "-c", "user.name=x", "-c", "user.email=x@x"]
+        for step in (["init", "-q"], ["add", "."], ["commit", "-qm", str(folder)]):
+            subprocess.run([*line, *step], check=True, capture_output=True, timeout=30)
+    line = ["git", "-C", tmp_path / "mine", "rev-parse", "HEAD"]
+    head = subprocess.run(line, check=True, capture_output=True, text=True, timeout=30).stdout.strip()
+    choice = ["run", *mine, "datasets=[stripes]", "solvers=[sleepy,libsvm_l1]"]
+    spaces = ["solver.sleepy.space={C: [1]}", "solver.libsvm_l1.space={C: [1], gamma: [1]}"]
+    assert svmbench(tmp_path, *choice, *spaces).returncode == 0
+    (run,) = store_of(tmp_path).provenance()
+    assert run["git"] == git_state("orchestrator")
+    assert run["git_of"] == {"sklearn": None, "sleepy_module": {"commit": head, "dirty": False}}
 
 
 @pytest.mark.parametrize("verb", [["--help"], ["list"], ["run"], ["list", "nonsense"]])
