@@ -8,7 +8,6 @@ import os
 import platform
 import socket
 import subprocess
-import sys
 from contextlib import suppress
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -103,14 +102,16 @@ def _cpu_model() -> str:
 
 @cache
 def package_identity(package: str) -> str:
-    """Return name, version and source hash of a whole package: what a worker must have in common with us."""
+    """Return name and source hash of a whole package: what a worker must have in common with us.
+
+    It is read from files, so that it does not depend on what has been imported.
+    """
     root = package.partition(".")[0]
-    number = getattr(sys.modules.get(root), "__version__", "")
-    return " ".join(part for part in (root, str(number), source_hash(root)) if part)
+    return " ".join(part for part in (root, source_hash(root)) if part)
 
 
 def source_hash(package: str) -> str:
-    """Hash a package's Python sources, tests aside, without importing it; a module counts as a package."""
+    """Hash a package's Python sources, tests aside, without importing it; of a module, its file."""
     spec = importlib.util.find_spec(package)
     if spec is None:
         return ""
@@ -121,7 +122,7 @@ def source_hash(package: str) -> str:
         for path in folder.rglob("*.py")
         if "tests" not in path.relative_to(folder).parts
     ]
-    if not folders and spec.origin and Path(spec.origin).suffix == ".py":
+    if not folders and spec.origin and Path(spec.origin).is_file():
         files = [(Path(spec.origin).name, Path(spec.origin))]
     content = hashlib.sha256()
     for name, path in sorted(files):
@@ -129,12 +130,24 @@ def source_hash(package: str) -> str:
     return content.hexdigest()[:12] if files else ""
 
 
-def git_state(folder: Path) -> dict[str, Any] | None:
-    """Return commit and cleanliness of the checkout around a folder, or None outside one."""
+def git_state(package: str) -> dict[str, Any] | None:
+    """Return commit and cleanliness of the checkout that holds a package's sources.
+
+    None if no checkout does: for a package that was installed, be it into a folder of a checkout's.
+    """
     try:
-        commit = _git(folder, "rev-parse", "HEAD")
+        spec = importlib.util.find_spec(package.partition(".")[0])
+    except ValueError:  # a module that no file was read for
+        return None
+    places = list(spec.submodule_search_locations or filter(None, [spec.origin])) if spec else []
+    if not places:
+        return None
+    place = Path(places[0])
+    folder, name = (place, ".") if place.is_dir() else (place.parent, place.name)
+    try:
+        _git(folder, "ls-files", "--error-unmatch", "--", name)
         return {
-            "commit": commit,
+            "commit": _git(folder, "rev-parse", "HEAD"),
             "dirty": bool(_git(folder, "status", "--porcelain", "--untracked-files=no")),
         }
     except (OSError, subprocess.SubprocessError):
@@ -143,4 +156,9 @@ def git_state(folder: Path) -> dict[str, Any] | None:
 
 def _git(folder: Path, *arguments: str) -> str:
     command = ["git", "-C", str(folder), *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
+    # Set in a hook, or by someone who works on another checkout, these would lead there.
+    elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+    own = {name: value for name, value in os.environ.items() if name not in elsewhere}
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=10, env=own
+    ).stdout.strip()

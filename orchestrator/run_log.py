@@ -25,6 +25,13 @@ class _JsonLines(logging.Formatter):
         return json_text(entry)
 
 
+class _LogFile(logging.FileHandler):
+    """A log that ends no run, and says nothing, when it cannot be written: the store tells of a full disk."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Lose the record."""
+
+
 class _Notes(logging.Handler):
     def __init__(self, tell: Callable[[str], None]):
         super().__init__(logging.WARNING)
@@ -38,7 +45,7 @@ class _Notes(logging.Handler):
 def run_log(path: Path) -> Iterator[None]:
     """Write what this program logs meanwhile to a file, one JSON object a line."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
+    handler = _LogFile(path, encoding="utf-8", delay=True)
     handler.setFormatter(_JsonLines())
     level = _PROGRAM.level
     _PROGRAM.setLevel(logging.INFO)

@@ -67,7 +67,7 @@ def software(packages: Collection[str]) -> dict[str, str]:
 
 def _identity(package: str) -> str:
     try:
-        importlib.import_module(package)  # some tell their version only then
+        importlib.import_module(package)
     except ImportError:
         return "none"
     return package_identity(package)

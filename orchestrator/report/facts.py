@@ -218,17 +218,20 @@ def _run(run: Mapping[str, Any]) -> dict[str, str]:
     if cluster.get("workers"):
         machines += f"; {words.plural(int(cluster['workers']), 'worker')}"
     git = run.get("git") or {}
-    commit = (
-        f", commit {git['commit'][:10]}{' with local changes' if git.get('dirty') else ''}" if git else ""
-    )
+    code = f"svmbench {(run.get('versions') or {}).get('svmbench', '?')}{_commit(git)}"
+    others = {name: state for name, state in (run.get("git_of") or {}).items() if state and state != git}
     return {
         "run_id": str(run.get("run_id", "")),
         "started": f"{started:%Y-%m-%d %H:%M}" if started else "",
         "lasted": _duration((finished - started).total_seconds()) if started and finished else "not finished",
         "machines": machines,
-        "code": f"svmbench {(run.get('versions') or {}).get('svmbench', '?')}{commit}",
+        "code": "; ".join([code, *(f"{name}{_commit(state)}" for name, state in others.items())]),
         "command": " ".join(run.get("command") or []),
     }
+
+
+def _commit(git: Mapping[str, Any]) -> str:
+    return f", commit {git['commit'][:10]}{' with local changes' if git.get('dirty') else ''}" if git else ""
 
 
 def software(findings: Findings) -> str:

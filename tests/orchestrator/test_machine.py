@@ -1,9 +1,14 @@
 import importlib
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from orchestrator.machine import git_state, host_facts, package_identity, versions
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -27,7 +32,7 @@ def identity():
 
 def test_an_edit_anywhere_in_a_package_is_another_identity(package):
     before = identity()
-    assert before.startswith("mypackage 1.2 ")
+    assert before.startswith("mypackage ")
     assert identity() == before
     (package / "kernel.py").write_text("x = 2\n")
     assert identity() != before
@@ -56,8 +61,58 @@ def test_a_single_module_is_a_package(tmp_path, monkeypatch):
     sys.modules.pop("mypackage")
 
 
-def test_outside_a_checkout_there_is_no_commit(tmp_path):
-    assert git_state(tmp_path) is None
+def test_the_identity_of_a_package_does_not_depend_on_what_was_imported_before(package):
+    code = "import sys\nfor name in sys.argv[1:]:\n    __import__(name)\n"
+    code += "from orchestrator.machine import package_identity\n"
+    code += (
+        "print([package_identity(f'{name}.X') for name in ('mypackage', 'solvers', 'sklearn', 'numpy')])\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(package.parent), str(ROOT)])}
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code, *order],
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        ).stdout
+        for order in ([], ["mypackage.kernel", "sklearn"], ["sklearn.svm", "mypackage"])
+    }
+    assert len(told) == 1
+
+
+def git(folder, *arguments):
+    line = ["git", "-C", folder, "-c", "user.name=x", "-c", "user.email=x@x", *arguments]
+    subprocess.run(line, check=True, capture_output=True, timeout=30)
+
+
+@pytest.fixture
+def checkout(package):
+    """The package's checkout, with one commit."""
+    git(package.parent, "init", "--quiet")
+    git(package.parent, "add", "--all")
+    git(package.parent, "commit", "--quiet", "--message", "x")
+    return package.parent
+
+
+def test_the_commit_is_that_of_the_checkout_which_holds_the_code(checkout, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert len((clean := git_state("mypackage.Classifier"))["commit"]) == 40
+    assert clean["dirty"] is False
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    assert git_state("mypackage") == clean
+    (checkout / "mypackage" / "kernel.py").write_text("x = 3\n")
+    assert git_state("mypackage") == {**clean, "dirty": True}
+
+
+def test_a_package_of_no_checkout_has_no_commit(package, checkout):
+    assert git_state("sklearn") is None
+    assert git_state("sys") is None
+    assert git_state("no_such_package") is None
+    (checkout / "installed_here.py").write_text("")  # as a wheel installed below a checkout
+    importlib.invalidate_caches()
+    assert git_state("installed_here") is None
 
 
 def test_a_host_says_what_it_is():
