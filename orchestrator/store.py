@@ -11,7 +11,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from orchestrator.records import Records, StoredTrial
+from orchestrator.storable import TEXT_BYTES, storable_text, storable_value
 from orchestrator.store_files import DamageError, StoreError, new_part, read_part, replacing
 from orchestrator.study import REFIT, cell, for_json, from_json, is_number
 
@@ -388,11 +389,40 @@ def _to_table(records: Records, schema: pa.Schema) -> pa.Table:
     columns = {name: [value] * len(records) for name, value in records.constants.items()} | records.columns
     fixed = {field.name: field.type for field in schema}
     arrays = {
-        name: pa.array(columns[name], type=kind) if name in columns else pa.nulls(len(records), kind)
+        name: _array(columns[name], kind) if name in columns else pa.nulls(len(records), kind)
         for name, kind in fixed.items()
     }
-    arrays |= {name: _param_array(columns[name]) for name in sorted(columns.keys() - fixed.keys())}
+    for name in records.columns.keys() & fixed.keys():
+        if pa.types.is_string(fixed[name]) and _longest(arrays[name]) > TEXT_BYTES:
+            arrays[name] = pa.array([storable_value(text) for text in arrays[name].to_pylist()], pa.string())
+    arrays |= {
+        storable_text(name): _param_array(columns[name]) for name in sorted(columns.keys() - fixed.keys())
+    }
     return pa.table(arrays)
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Hold values of one type; one that is of no such type is a gap, and keeps no other from being stored."""
+    try:
+        return pa.array(values, type=kind)
+    except Exception:  # whatever pyarrow, or the class of a value, makes of it
+        return pa.array([_fitting(value, kind) for value in values], type=kind)
+
+
+def _longest(texts: pa.Array) -> int:
+    return pc.max(pc.binary_length(texts)).as_py() or 0
+
+
+def _fitting(value: Any, kind: pa.DataType) -> Any:
+    value = storable_value(value)
+    if value is not None and pa.types.is_string(kind):
+        return storable_text(value)
+    if isinstance(value, int) and pa.types.is_floating(kind):
+        value = float(value)
+    try:
+        return pa.scalar(value, type=kind).as_py()
+    except Exception:
+        return None
 
 
 def _param_array(values: Iterable[Any]) -> pa.Array:
@@ -407,7 +437,10 @@ def _text(value: Any) -> str:
     """Write a number as `_as_schema` writes a column of them; text comes as `study.cell` wrote it."""
     if is_number(value):
         return pa.scalar(float(value)).cast(pa.string()).as_py()
-    return value if isinstance(value, str) else cell(value)
+    if not isinstance(value, str):
+        with suppress(Exception):  # a class that no configuration can name
+            value = cell(value)
+    return storable_text(value, None)
 
 
 def _unify(tables: list[pa.Table]) -> pa.Table:
