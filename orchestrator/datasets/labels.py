@@ -137,7 +137,8 @@ def _numbers(labels: NDArray[Any]) -> NDArray[Any]:
     if converted.dtype.kind == "O":  # integers of any size, fractions, decimals
         converted = np.array([float(value) for value in values])
     for row, (value, number) in enumerate(zip(values, converted.tolist(), strict=True)):
-        if value == value and value != number:
+        rounded = value == value and value != number
+        if rounded or (isinstance(value, int) and not -(2**63) <= value < 2**63):
             raise DatasetError(
                 f"expected labels that 64 bits hold, found {shown(value)} in row {row} (from 0); "
                 "number the classes"

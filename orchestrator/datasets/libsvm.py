@@ -28,6 +28,9 @@ a fifth of the time of a CSR one, and LIBSVM up to a quarter; at 0.03 (w3a) they
 
 SUFFIXES = (".libsvm.xz", ".libsvm.bz2", ".libsvm.gz", ".libsvm", "")
 
+MOST_FEATURES = 2**31 - 1
+"""The indices of sparse matrices have 32 bits."""
+
 PIECE = 1 << 20
 """Bytes decompressed at a time."""
 
@@ -125,7 +128,7 @@ def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Featur
         line, which is named.
     """
     path = Path(path)
-    if n_features is not None and (type(n_features) is not int or not 1 <= n_features < 2**31):
+    if n_features is not None and (type(n_features) is not int or not 1 <= n_features <= MOST_FEATURES):
         raise DatasetError(f"n_features must be a whole number from 1 to 2³¹ - 1, found {shown(n_features)}")
     text = _read(path)
     # scikit-learn reads what LIBSVM does not: 1_000 and query ids (looked for here), nan and inf (below).
@@ -137,6 +140,8 @@ def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Featur
                 problem = _first_broken_line(text, n_features)
         except (ValueError, OverflowError) as error:
             problem = _first_broken_line(text, n_features) or f": {error}"
+    if problem is None and X.shape[1] > MOST_FEATURES:
+        problem = _first_broken_line(text, n_features)
     if problem is not None:
         raise DatasetError(f"{path}{problem}; correct the file, or fetch it again")
     if not len(y):
@@ -190,6 +195,8 @@ def _broken(tokens: list[bytes], n_features: int | None) -> str | None:
         index, colon, value = pair.partition(b":")
         if not colon or not _INDEX.fullmatch(index):
             return f"expected index:value, found {_show(pair)}"
+        if len(index.lstrip(b"+0")) > 10 or int(index) > MOST_FEATURES:
+            return f"expected feature indices up to {MOST_FEATURES:,}, found {_show(pair)}"
         if int(index) < 1:
             return f"expected feature indices from 1, found {_show(pair)}"
         if int(index) <= previous:

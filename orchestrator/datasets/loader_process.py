@@ -89,8 +89,8 @@ def _load_and_exit(spec: DatasetSpec, cache: Path, answer: IO[str]) -> NoReturn:
         found = {"folder": str(prepare(load(spec), cache))}
     except DatasetError as error:
         found = {"problem": str(error)}
-    except BaseException as error:  # KeyboardInterrupt, unless there is a mistake of ours
-        if not isinstance(error, KeyboardInterrupt):
+    except BaseException as error:  # here KeyboardInterrupt is the loader's too
+        if isinstance(error, Exception):  # then it is none of the loader's
             traceback.print_exc()
         kind = type(error).__name__
         found = {"problem": f"dataset {spec.name!r}: {spec.target} failed with {kind}: {one_line(error)}"}

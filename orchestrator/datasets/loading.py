@@ -104,7 +104,7 @@ def _dense(X: Any) -> Features:
     X = _two_dimensional(X)
     own = type(X) is np.ndarray and X.flags.owndata
     with np.errstate(all="ignore"):  # what overflows is infinite, and found below
-        return np.array(X, dtype=np.float64, order="C", copy=None if own else True)
+        return _two_dimensional(np.array(X, dtype=np.float64, order="C", copy=None if own else True))
 
 
 def _require_room(X: Any) -> None:

@@ -68,7 +68,7 @@ def _require_compressed(data: Any, indices: Any, indptr: Any, major: int, minor:
     if len(falls):
         at = int(falls[0])
         raise _broken(f"an ascending indptr, found {indptr[at + 1]} after {indptr[at]} at position {at + 1}")
-    _require_indices("indices", indices, minor)
+    _require_indices("indices", indices[: indptr[-1]], minor)  # what follows is spare room
 
 
 def _require_indices(name: str, indices: NDArray[Any], size: int) -> None:
