@@ -1,14 +1,20 @@
 """From solver configurations and sweep axes to arms, with every problem found on the way."""
 
 import itertools
+import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.estimators import estimator_class, other_kind, refused_value
+from orchestrator.plain_text import shown
 from orchestrator.resolve import did_you_mean
 from orchestrator.search import make_search
 from orchestrator.sources_of_class import class_identity
 from orchestrator.study import PATH_PARAM, Arm, ParamValue, canonical_json, cell, is_number
+
+MOST_ARMS = 5000
+"""Of a solver: values of a sweep multiply."""
 
 Space = Mapping[str, tuple[ParamValue, ...]]
 
@@ -31,7 +37,8 @@ def build_arms(
     search : str
         Kind of the search.
     default_space : mapping of str to sequence
-        The space of solvers that have none of their own.
+        The space of solvers that have none of their own. A solver with none of its parameters is not tuned:
+        it has one candidate.
     profile : {"throughput", "timing"}
         Only throughput lets trainings start from one another.
 
@@ -40,6 +47,11 @@ def build_arms(
     arms : list of Arm
     problems : list of str
         One sentence each; arms are complete only if there is none.
+
+    Warns
+    -----
+    UserWarning
+        For a solver that is not tuned because it has no parameter of the default space.
     """
     arms: list[Arm] = []
     problems: list[str] = []
@@ -49,8 +61,17 @@ def build_arms(
         except (ValueError, TypeError) as error:
             problems.append(f"solver {name}: {error}")
             continue
-        space = _space(config.get("space") or default_space)
+        if unusable := list(_unusable_config(name, config)):
+            problems += unusable
+            continue
+        space = _space(name, config.get("space"), default_space, accepted)
         axes = {param: values for param, values in sweep.items() if param in accepted}
+        if (number := math.prod(map(len, axes.values()))) > MOST_ARMS:
+            problems.append(
+                f"solver {name}: sweep asks for {number:.3g} arms; expected at most {MOST_ARMS:,}: "
+                "use fewer values"
+            )
+            continue
         for values in itertools.product(*axes.values()):
             arm = _arm(name, config, space, dict(zip(axes, values, strict=True)), accepted, profile)
             problems += _problems(arm, accepted, search)
@@ -59,10 +80,36 @@ def build_arms(
     return arms, list(dict.fromkeys(problems))
 
 
-def _space(config: Mapping[str, Any]) -> Space:
+def _unusable_config(solver: str, config: Mapping[Any, Any]) -> Iterator[str]:
+    """Find what a solver's configuration may not hold, whatever its class."""
+    space = config.get("space")
+    if space is not None and not isinstance(space, Mapping):
+        yield (
+            f"solver {solver}: `space` must map parameters to lists of values, "
+            f"such as `space: {{C: [1, 10]}}`, found {shown(space)}"
+        )
+        return
+    for param in [*config, *(space or {})]:
+        if not isinstance(param, str):
+            yield f"solver {solver}: expected names of parameters, found {shown(param)}"
+
+
+def _space(
+    solver: str,
+    own: Mapping[str, Any] | None,
+    default: Mapping[str, Any],
+    accepted: frozenset[str],
+) -> Space:
+    if own is None and default and not accepted.intersection(default):
+        warnings.warn(
+            f"solver {solver} has none of the search's parameters ({', '.join(map(str, default))}) and no "
+            "`space` of its own; it is trained as it is, with one candidate",
+            stacklevel=3,
+        )
+        return {}
     return {
         name: tuple(values) if isinstance(values, (list, tuple)) else values
-        for name, values in config.items()
+        for name, values in (default if own is None else own).items()
     }
 
 
@@ -145,7 +192,7 @@ def _unusable_params(arm: Arm) -> Iterator[str]:
             canonical_json(value)
         except TypeError:
             yield (
-                f"solver {arm.solver}: {param} is {value!r}; "
+                f"solver {arm.solver}: {param} is {shown(value)}; "
                 "expected null, a boolean, a number, text, or a list or mapping of these"
             )
 
@@ -166,8 +213,10 @@ def _refused_values(arm: Arm) -> Iterator[str]:
 
 def _same_computations(arms: Sequence[Arm]) -> Iterator[str]:
     """Find arms that would train the same models: they would count twice as evidence."""
-    usable = [arm for arm in arms if not any(_unusable_params(arm))]
-    computations = [(arm, (arm.target, canonical_json(arm.params))) for arm in usable]
-    for (first, computation), (second, other) in itertools.combinations(computations, 2):
-        if computation == other:
-            yield f"solvers {first.name} and {second.name} are the same computation; keep one of them"
+    first_with: dict[tuple[str, str], Arm] = {}
+    for arm in arms:
+        if any(_unusable_params(arm)):
+            continue
+        first = first_with.setdefault((arm.target, canonical_json(arm.params)), arm)
+        if first is not arm:
+            yield f"solvers {first.name} and {arm.name} are the same computation; keep one of them"

@@ -3,6 +3,7 @@
 No other module but the command line knows Hydra or omegaconf.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,15 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
+from hydra.plugins.config_source import ConfigResult
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
+from orchestrator.config_files import MOST_DEPTH, file_problem
 from orchestrator.datasets import libsvm_names
+from orchestrator.plain_text import one_line, shown
 from orchestrator.resolve import did_you_mean
 from orchestrator.settings import ConfigError, Settings, check_settings
 
@@ -29,20 +35,72 @@ CONF_FOLDER = next(
 )
 """Inside the package when installed from a wheel, beside it in a checkout."""
 
+_SEARCH_PATH = "hydra.searchpath="
 _GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
 _OPEN = ("sweep", "search.space", "dataset", "solver", "cluster.options")
 """Under these keys a user names parameters of solvers, datasets and clusters, which no schema lists."""
 
+_MOST_CHARACTERS = 50_000
+"""Of an override: Hydra's parser takes a second for them."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+"""What Hydra takes for one key; it reads a dot, for example, as a key within a key."""
+
+
+class _CheckedFiles(FileConfigSource):
+    """A user's configuration files, of which none is loaded that `file_problem` finds fault with."""
+
+    @staticmethod
+    def scheme() -> str:
+        return "checked"
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        path = Path(self.path) / self._normalize_file_name(config_path)
+        if problem := file_problem(path):
+            raise ConfigError([problem])
+        return super().load_config(config_path)
+
 
 @contextmanager
-def _hydra(config_dir: Path | None) -> Iterator[list[str]]:
+def _hydra(config_dir: Path | None, overrides: Sequence[str] = ()) -> Iterator[list[str]]:
     """Open the configuration folders, a user's own besides ours; yield what every composition needs."""
-    if config_dir is not None and not config_dir.is_dir():
+    folders = [] if config_dir is None else [config_dir]
+    if config_dir is not None and not _is_folder(config_dir):
         raise ConfigError([f"--config-dir: {config_dir} is not a folder"])
+    for text in overrides:
+        if text.startswith(_SEARCH_PATH):
+            folders += _search_path(text)
+    quoted = ",".join(_quoted(f"checked://{folder.resolve()}") for folder in folders)
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF_FOLDER), version_base="1.3", job_name="svmbench"):
-        yield [] if config_dir is None else [f"hydra.searchpath=[file://{config_dir.resolve()}]"]
+        SourcesRegistry.instance().register(_CheckedFiles)
+        yield [f"{_SEARCH_PATH}[{quoted}]"] if folders else []
     GlobalHydra.instance().clear()
+
+
+def _search_path(text: str) -> list[Path]:
+    """Return the folders of an override of Hydra's search path."""
+    try:
+        value = OverridesParser.create().parse_override(text).value()
+    except Exception:  # not only Hydra's own: its parser recurses, and Python limits the digits of a number
+        value = None
+    paths = [Path(str(item).removeprefix("file://")) for item in value] if isinstance(value, list) else []
+    if not paths or not all(map(_is_folder, paths)):
+        raise ConfigError([f"expected {_SEARCH_PATH}[file://DIR,…] with folders, found {shown(text)}"])
+    return paths
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except ValueError:  # a null byte
+        return False
+
+
+def _quoted(text: str) -> str:
+    """Write a text as a value in Hydra's grammar."""
+    escaped = re.sub(r"(\\*)'", r"\1\1\'", text)
+    return "'" + re.sub(r"(\\+)$", r"\1\1", escaped) + "'"
 
 
 def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> Settings:
@@ -100,8 +158,7 @@ def compose_settings(overrides: Sequence[str], config_dir: Path | None = None) -
 def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[str, Any], list[str]]:
     """Return what can be composed, and what is wrong with the rest."""
     problems: list[str] = []
-    with _hydra(config_dir) as base:
-        base += [text for text in overrides if text.startswith("hydra.searchpath=")]
+    with _hydra(config_dir, overrides) as base:
         try:
             known = _composed(base)
             said = _checked_overrides(overrides, known, base, problems)
@@ -112,8 +169,13 @@ def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[st
             choices = {group: _choices(group, lists, base, problems) for group in ("dataset", "solver")}
             loads = [load for choice in choices.values() for load in choice.loads]
             config = _composed([*base, *said, *loads])
+        except ConfigError as error:
+            raise ConfigError(list(dict.fromkeys([*problems, *error.problems]))) from None
         except (HydraException, OmegaConfBaseException, YAMLError) as error:
-            raise ConfigError([*problems, " ".join(str(error).split())]) from error
+            raise ConfigError([*problems, one_line(error)]) from error
+        except Exception as error:  # Hydra and YAML check little of what they are given
+            text = f"Hydra cannot compose this configuration: {type(error).__name__}: {one_line(error)}"
+            raise ConfigError([*problems, text]) from error
     for group, choice in choices.items():
         config[f"{group}s"] = choice.names
         config[group] = choice.filled(config.get(group) or {}, problems)
@@ -122,13 +184,20 @@ def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[st
 
 def _composed(overrides: list[str]) -> dict[str, Any]:
     config = OmegaConf.to_container(compose("config", overrides=overrides), resolve=True)
+    if _depth(config) > MOST_DEPTH:
+        raise ConfigError([f"the values of the configuration are nested more than {MOST_DEPTH} levels deep"])
     return {str(key): value for key, value in config.items()}  # type: ignore[union-attr]
+
+
+def _depth(node: Any) -> int:
+    inner = node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ()
+    return 1 + max(map(_depth, inner), default=0)
 
 
 def known_names(group: str, overrides: Sequence[str] = (), config_dir: Path | None = None) -> list[str]:
     """Return the names a group offers, a user's own included."""
-    with _hydra(config_dir) as base:
-        return _options(group, [*base, *(text for text in overrides if text.startswith("hydra.searchpath="))])
+    with _hydra(config_dir, overrides) as base:
+        return _options(group, base)
 
 
 def _options(group: str, base: Sequence[str]) -> list[str]:
@@ -147,9 +216,16 @@ def _checked_overrides(
     accepted: list[str] = []
     for text in overrides:
         try:
+            if len(text) > _MOST_CHARACTERS:
+                raise ValueError(f"it is longer than {_MOST_CHARACTERS:,} characters")
             override = parser.parse_override(text)
-        except HydraException:
-            problems.append(f"cannot read the override {text!r}; expected key=value or key=[value,value]")
+            override.value()
+        except Exception:  # not only Hydra's own: its parser recurses, and Python limits a number's digits
+            override = None
+        if override is None or override.package is not None:
+            problems.append(
+                f"cannot read the override {shown(text, 100)}; expected key=value or key=[value,value]"
+            )
             continue
         if override.key_or_group == "hydra.searchpath":
             continue  # in `base` already
@@ -164,24 +240,29 @@ def _problem_of(override: Override, known: Mapping[str, Any], base: list[str]) -
     key, value = override.key_or_group, override.value()
     if key.startswith("hydra."):
         return ""
+    sections = dict(_walk(known))
     if override.is_sweep_override():
-        return f"{key} was given several values; write a list, {key}=[a,b], or quote the value"
+        listed = isinstance(sections.get(key), list) or (_is_open(key) and key not in sections)
+        write = f"write a list, {key}=[a,b]" if listed else f"write one, such as {key}=a"
+        return f"{key} was given several values; {write}, or quote the value"
     if key in ("dataset", "solver"):
-        return f"unknown key {key!r}; did you mean '{key}s=[{value}]'?"
+        names = value if isinstance(value, list) else [value]
+        named = ",".join(name for name in names if isinstance(name, str) and _NAME.fullmatch(name))
+        return f"unknown key {key!r}; did you mean '{key}s=[{named or 'NAME'}]'?"
     if key in _GROUPS:
         options = _options(key, base)
         if str(value) in options or (key == "experiment" and value is None):
             return ""
-        return f"unknown {key} {str(value)!r}; known: {', '.join(options)}{did_you_mean(str(value), options)}"
+        near = did_you_mean(str(value), options)
+        return f"unknown {key} {shown(str(value))}; known: {', '.join(options)}{near}"
     if _is_open(key) and key not in known:
-        return ""
-    sections = dict(_walk(known))
+        return "" if override.is_delete() else _not_a_section(key, value, sections.get(key))
     if key not in sections:
         return f"unknown key {key!r}{did_you_mean(key, [*sections, *_GROUPS])}"
     if override.is_delete():
         return f"{key!r} cannot be left out; give it another value"
     if isinstance(sections[key], list) and isinstance(value, Mapping):
-        return f"{key} must be a list such as {key}=[a,b], found {value!r}"
+        return f"{key} must be a list such as {key}=[a,b], found {shown(value)}"
     return _not_a_section(key, value, sections[key])
 
 
@@ -212,7 +293,7 @@ def _not_a_section(key: str, value: Any, known: Any) -> str:
         return ""
     choose = f"; choose a file of conf/{key}/ on the command line or in `defaults`" if key in _GROUPS else ""
     inside = next(iter(known), "NAME")
-    return f"{key} holds settings of its own, such as {key}.{inside}; found {value!r}{choose}"
+    return f"{key} holds settings of its own, such as {key}.{inside}; found {shown(value)}{choose}"
 
 
 def _strangers(config: Any, known: Mapping[str, Any]) -> Iterator[str]:
@@ -250,14 +331,27 @@ class _Choice:
     loads: list[str]
     files: dict[str, dict[str, Any]]
 
-    def filled(self, given: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
+    def filled(self, given: Any, problems: list[str]) -> dict[str, Any]:
         """Return the configurations of the names that exist, with the parameters a user gave beside."""
-        for name in given:
+        if not isinstance(given, Mapping):
+            problems.append(
+                f"{self.group} must map names to parameters, found {shown(given)}; "
+                f"choose by name with {self.group}s=[NAME]"
+            )
+            given = {}
+        for name, node in given.items():
             if name not in self.names:
                 problems.append(
-                    f"{self.group}.{name} is given parameters, but {self.group}s=[…] does not name it"
+                    f"{self.group}.{one_line(name, 60)} is given parameters, "
+                    f"but {self.group}s=[…] does not name it"
                 )
-        loaded = {load.rpartition("=")[2] for load in self.loads}
+            elif not isinstance(node, Mapping):
+                problems.append(
+                    f"{self.group}.{name} must hold parameters, such as {self.group}.{name}.PARAMETER=1, "
+                    f"found {shown(node)}"
+                )
+        given = {name: node for name, node in given.items() if isinstance(node, Mapping)}
+        loaded = {load.rpartition("=")[2].strip("'") for load in self.loads}
         return {
             name: {**self.files.get(name, {}), **given.get(name, {})}
             for name in self.names
@@ -268,22 +362,43 @@ class _Choice:
 def _choices(group: str, lists: Mapping[str, Any], base: list[str], problems: list[str]) -> _Choice:
     options = _options(group, base)
     folder = Path(str(lists["paths"]["data"]))
-    found = libsvm_names(folder) if group == "dataset" else []
-    choice = _Choice(group, _names(lists, group), [], {})
+    found = _files_in(folder) if group == "dataset" else []
+    choice = _Choice(group, _names(lists, group, problems), [], {})
     for name in choice.names:
-        if name in options:
-            choice.loads.append(f"+{group}@{group}.{name}={name}")
+        if name in options and not _NAME.fullmatch(name):
+            problems.append(
+                f"the file {group}/{one_line(name, 60)}.yaml cannot be chosen: expected a name of letters, "
+                "digits, '-' and '_' that begins with a letter; rename it"
+            )
+        elif name in options:
+            choice.loads.append(f"+{group}@{group}.{name}='{name}'")
         elif name in found:
             target = "orchestrator.datasets.libsvm_file"
             choice.files[name] = {"_target_": target, "name": name, "folder": str(folder)}
         else:
             near = did_you_mean(name, [*options, *found])
-            problems.append(f"unknown {group} {name!r}{near} (see: svmbench list {group}s)")
+            problems.append(f"unknown {group} {shown(name)}{near} (see: svmbench list {group}s)")
     return choice
 
 
-def _names(lists: Mapping[str, Any], group: str) -> list[str]:
+def _files_in(folder: Path) -> list[str]:
+    try:
+        return libsvm_names(folder)
+    except (OSError, ValueError):  # a null byte in its name, for example; whoever reads a file there says so
+        return []
+
+
+def _names(lists: Mapping[str, Any], group: str, problems: list[str]) -> list[str]:
     value = lists[f"{group}s"]
     if not isinstance(value, list):
         value = [] if value is None else [value]
-    return list(dict.fromkeys(str(name) for name in value))
+    names = []
+    for name in value:
+        if isinstance(name, str) or type(name) is int:
+            names.append(str(name))
+        else:
+            problems.append(
+                f"{group}s holds {shown(name)}; expected names, such as {group}s=[NAME], "
+                "in quotes if they read as something else"
+            )
+    return list(dict.fromkeys(names))

@@ -55,3 +55,22 @@ def json_text(value: Any, indent: int | None = None) -> str:
 
 def _spelled(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def one_line(value: Any, most: int = 400) -> str:
+    """Return the text of anything, an error for example, on one line that is not longer than `most`."""
+    try:
+        text = str(value)[: 8 * most]
+        text = printable(" ".join(text.split()))
+    except Exception:  # a __str__ of anybody's
+        text = f"a {type(value).__name__} that has no text"
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """Return the representation of anything, on one line that is not longer than `most`."""
+    try:
+        text = repr(value)
+    except Exception:  # a __repr__ of anybody's
+        text = f"a {type(value).__name__} that has no text"
+    return one_line(text, most)

@@ -62,7 +62,9 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     problems = []
     for spec in study.datasets:
         try:
-            loaded[spec.name] = prepare_source(spec, study.protocol, settings.paths.cache)
+            loaded[spec.name] = prepare_source(
+                spec, study.protocol, settings.paths.cache, settings.data_memory
+            )
         except (DatasetError, OSError) as error:
             problems.append(str(error))
     problems += _same_content(loaded)

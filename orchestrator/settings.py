@@ -1,5 +1,7 @@
 """From a composed configuration, in plain containers, to a `Study`; all its problems are told at once."""
 
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,8 +14,20 @@ from orchestrator.arms import build_arms
 from orchestrator.estimators import refused_metric
 from orchestrator.execution.affinity import physical_cores, usable_cores
 from orchestrator.execution.tls import Tls, is_loopback, read_tls
-from orchestrator.resolve import ResolveError, did_you_mean, resolve
+from orchestrator.plain_text import one_line, shown
+from orchestrator.resolve import ResolveError, did_you_mean, is_imported, resolve
 from orchestrator.study import Arm, DatasetSpec, Protocol, Study
+
+_MOST_CHARACTERS = 590
+"""Of a problem's sentence, which may quote what a user wrote."""
+
+_MOST_FOLDS = 1000
+_MOST_TRAININGS = 10_000_000
+"""Of a study: each is a row, and planning looks at all of them."""
+
+_STUDY_NAME = re.compile(r"[^\W_][\w.-]{0,99}")
+_DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+"""Names that Windows keeps for devices, whatever follows the dot."""
 
 _CHOICES = {
     "protocol.scaling": ("train", "dataset", "none"),
@@ -28,8 +42,8 @@ class ConfigError(ValueError):
     """A configuration that cannot be run, with all its problems, one sentence each."""
 
     def __init__(self, problems: Sequence[str]):
-        super().__init__("\n".join(problems))
-        self.problems = list(problems)
+        self.problems = [one_line(problem, _MOST_CHARACTERS) for problem in problems]
+        super().__init__("\n".join(self.problems))
 
 
 @dataclass(frozen=True)
@@ -68,6 +82,8 @@ class Settings:
     paths: Paths
     on_error: str
     retry: str
+    data_memory: float | None = None
+    """Bytes that loading and checking a dataset may take; None for the default."""
 
 
 def check_settings(config: Mapping[str, Any]) -> Settings:
@@ -90,9 +106,8 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     problems += _too_few_cores(cluster, protocol)
     for key in ("on_error", "retry"):
         _choice(key, config[key], problems)
-    for key in ("results", "data"):
-        if not isinstance(config["paths"][key], str):
-            problems.append(f"paths.{key} must name a folder, found {config['paths'][key]!r}")
+    _positive("data_memory", config["data_memory"], problems)
+    problems += _path_problems(config["paths"])
     nodes = {group: _with_target(group, config[group], problems) for group in ("dataset", "solver")}
     datasets = [_dataset(key, node, problems) for key, node in nodes["dataset"].items()]
     search = config["search"] or {}
@@ -101,12 +116,43 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
         nodes["solver"], sweep, str(search.get("kind")), search.get("space") or {}, protocol.profile
     )
     problems += found
+    problems += _size_problem(protocol, arms, len(datasets))
     if {arm.solver for arm in arms} == set(config["solvers"]):
         problems += _unused_axes(sweep, arms)
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     study = Study(name, tuple(datasets), tuple(arms), str(search["kind"]), protocol)
-    return Settings(study, cluster, folders(config), config["on_error"], config["retry"])
+    memory = config["data_memory"] and config["data_memory"] * 2**30
+    return Settings(study, cluster, folders(config), config["on_error"], config["retry"], memory)
+
+
+def _path_problems(paths: Mapping[str, Any]) -> Iterator[str]:
+    for key, path in paths.items():
+        if path is None and key == "cache":
+            continue
+        try:
+            usable = isinstance(path, str) and path.isprintable() and bool(path and Path(path).expanduser())
+        except RuntimeError:  # the home of a user who does not exist
+            usable = False
+        if not usable:
+            yield f"paths.{key} must name a folder, found {shown(path)}"
+
+
+def _size_problem(protocol: Protocol, arms: Sequence[Arm], n_datasets: int) -> Iterator[str]:
+    folds = protocol.outer, protocol.inner
+    if not all(isinstance(number, int) and 2 <= number <= _MOST_FOLDS for number in folds):
+        return
+    points = [math.prod(len(values) for values in arm.space.values()) for arm in arms if _has_lists(arm)]
+    number = n_datasets * protocol.outer * sum(protocol.inner * each + 1 for each in points)
+    if number > _MOST_TRAININGS:
+        yield (
+            f"the study asks for {number:.3g} trainings; expected at most {_MOST_TRAININGS:,}: "
+            "use fewer folds, values, solvers or datasets"
+        )
+
+
+def _has_lists(arm: Arm) -> bool:
+    return all(isinstance(values, tuple) for values in arm.space.values())
 
 
 def folders(config: Mapping[str, Any]) -> Paths:
@@ -132,30 +178,35 @@ def study_name(config: Mapping[str, Any]) -> str:
 
 
 def _study_name(config: Mapping[str, Any], problems: list[str]) -> str:
-    name = str(config["study"] or "")
-    if not name:
+    given = config["study"]
+    name = str(given) if isinstance(given, str) or type(given) is int else ""
+    if given is None or given == "":
         problems.append("the study has no name; give it one with study=NAME, or choose an experiment")
-    elif not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or name.startswith("."):
-        problems.append(f"study={name!r}: expected letters, digits, '-', '_' and '.', for it names a folder")
+    elif not _STUDY_NAME.fullmatch(name) or name.endswith(".") or len(name.encode()) > 200:
+        problems.append(
+            f"study={shown(given)}: expected letters, digits, '-', '_' and '.', for it names a folder; "
+            "a letter or digit first, not a '.' last, at most 100 of them, in quotes if they read as a number"
+        )
+    elif _DEVICES.fullmatch(name):
+        problems.append(f"study={shown(given)} is the name of a device on Windows; choose another")
     return name
 
 
 def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
     node = {**asdict(Protocol()), **node}
     for key in ("outer", "inner"):
-        _whole(f"protocol.{key}", node[key], 2, problems)
-    _whole("protocol.seed", node["seed"], 0, problems)
+        _whole(f"protocol.{key}", node[key], 2, problems, _MOST_FOLDS)
+    _whole("protocol.seed", node["seed"], 0, problems, 2**64 - 1)
     for key in ("scaling", "profile"):
         _choice(f"protocol.{key}", node[key], problems)
     _positive("protocol.max_seconds", node["max_seconds"], problems)
-    also = node["also"] or ()
-    also = [also] if isinstance(also, str) else also
+    also = node["also"] or []
+    also = also if isinstance(also, list) else [also]
     scorers = get_scorer_names()
     for key, metric in [("metric", node["metric"]), *(("also", metric) for metric in also)]:
         if metric not in scorers:
-            problems.append(
-                f"protocol.{key}: scikit-learn has no scorer {metric!r}{did_you_mean(str(metric), scorers)}"
-            )
+            near = did_you_mean(str(metric), scorers)
+            problems.append(f"protocol.{key}: scikit-learn has no scorer {shown(metric)}{near}")
         elif measured := refused_metric(metric):
             problems.append(
                 f"protocol.{key}: {metric} measures {measured}, not classes; "
@@ -179,8 +230,16 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
             _whole(f"cluster.{key}", count, 1, problems)
     for key in ("memory", "worker_ttl", "no_workers_timeout"):
         _positive(f"cluster.{key}", node[key], problems)
+    hosts = tuple(map(str, node["hosts"])) if isinstance(node["hosts"], list) else ()
+    if not isinstance(node["hosts"], list):
+        problems.append(
+            f"cluster.hosts must be a list such as cluster.hosts=[a,b], found {shown(node['hosts'])}"
+        )
     # A cluster that is started here has one pair on all its sides, and the scheduler's may serve.
-    tls, found = read_tls(node["tls"], "client" if kind == "address" else "scheduler")
+    try:
+        tls, found = read_tls(node["tls"], "client" if kind == "address" else "scheduler")
+    except (ValueError, RuntimeError) as error:  # a null byte in a path, or the home of nobody
+        tls, found = None, [f"cluster.tls: {one_line(error)}"]
     problems += found
     if kind == "address":
         problems += _address_problems(node["address"], tls, bool(found))
@@ -191,7 +250,7 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
     if adapt.get("maximum") is not None and kind in ("serial", "address", "ssh"):
         problems.append(f"cluster.adapt: the number of workers of cluster={kind} is not ours to change")
     if kind == "ssh":
-        problems += _ssh_problems(node["hosts"], tls, bool(found))
+        problems += _ssh_problems(hosts, tls, bool(found))
     if kind == "kubernetes" and tls is not None:
         problems.append(
             "cluster=kubernetes cannot hand out certificates; start `svmbench cluster scheduler` and "
@@ -202,7 +261,7 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
         workers=workers,
         memory=node["memory"],
         address=node["address"],
-        hosts=tuple(map(str, node["hosts"])),
+        hosts=hosts,
         tls=tls,
         minimum=adapt.get("minimum") or 1,
         maximum=adapt.get("maximum"),
@@ -257,7 +316,7 @@ def _with_target(group: str, nodes: Mapping[str, Any], problems: list[str]) -> d
 def _dataset(name: str, node: Mapping[str, Any], problems: list[str]) -> DatasetSpec:
     target = str(node.get("_target_"))
     try:
-        if not callable(resolve(target)):
+        if is_imported(target) and not callable(resolve(target)):
             problems.append(f"dataset {name}: {target} is not a function that returns (X, y)")
     except ResolveError as error:
         problems.append(f"dataset {name}: {error}")
@@ -280,21 +339,24 @@ def _unused_axes(sweep: Mapping[str, Any], arms: Sequence[Arm]) -> Iterator[str]
             yield f"sweep.{param}: no chosen solver has a parameter {param!r}"
 
 
-def _whole(key: str, value: Any, least: int, problems: list[str]) -> None:
+def _whole(key: str, value: Any, least: int, problems: list[str], most: int = 10**6) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        problems.append(f"{key} must be a whole number of at least {least}, found {value!r}")
+        problems.append(f"{key} must be a whole number of at least {least}, found {shown(value)}")
+    elif value > most:
+        problems.append(f"{key} must be a whole number of at most {most}, found {shown(value)}")
 
 
 def _positive(key: str, value: Any, problems: list[str]) -> None:
     if value is not None and (
-        isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0
+        isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e12
     ):
-        problems.append(f"{key} must be a number above 0, or null, found {value!r}")
+        problems.append(f"{key} must be a number above 0, or null, found {shown(value)}")
 
 
 def _choice(key: str, value: Any, problems: list[str]) -> None:
     choices = _CHOICES[key]
     if value not in choices:
         problems.append(
-            f"{key} must be one of {', '.join(choices)}, found {value!r}{did_you_mean(str(value), choices)}"
+            f"{key} must be one of {', '.join(choices)}, "
+            f"found {shown(value)}{did_you_mean(str(value), choices)}"
         )

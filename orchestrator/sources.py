@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.datasets import Dataset, DatasetError, load, open_prepared, prepare
+from orchestrator.datasets import Dataset, DatasetError, load_and_prepare, open_prepared
 from orchestrator.datasets.prepared import META
 from orchestrator.datasets.scaling import fit_scaling
 from orchestrator.machine import cache_folder
@@ -78,20 +78,31 @@ class Split:
         return Split(*map(function, (self.X_train, self.y_train, self.X_test, self.y_test)))
 
 
-def prepare_source(spec: DatasetSpec, protocol: Protocol, cache: Path) -> tuple[DataSource, Dataset]:
+def prepare_source(
+    spec: DatasetSpec, protocol: Protocol, cache: Path, memory: float | None = None
+) -> tuple[DataSource, Dataset]:
     """Load and check a dataset, fold it, and leave both where workers can map them into memory.
+
+    Parameters
+    ----------
+    spec : DatasetSpec
+    protocol : Protocol
+    cache : Path
+        Where prepared datasets are kept.
+    memory : float or None
+        Bytes that loading and checking may take; None for the default.
 
     Raises
     ------
     DatasetError
         When the data cannot be loaded or folded as the protocol asks.
     """
-    dataset = load(spec)
+    folder = load_and_prepare(spec, cache, memory)
+    dataset = open_prepared(folder)
     try:
         folds = nested_folds(dataset.y, protocol.outer, protocol.inner, protocol.seed)
     except ValueError as error:
         raise DatasetError(f"dataset {spec.name!r}: {error}") from error
-    folder = prepare(dataset, cache)
     folds.save(folder)
     return DataSource(spec, dataset.fingerprint, folds.hash, str(folder)), dataset
 

@@ -6,7 +6,7 @@ import io
 import lzma
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
 from orchestrator.datasets.dataset import DatasetError, Features
+from orchestrator.datasets.memory import gigabytes, require_room
+from orchestrator.plain_text import shown
 from orchestrator.resolve import did_you_mean
 
 DENSE_FROM = 0.1
@@ -25,6 +27,18 @@ a fifth of the time of a CSR one, and LIBSVM up to a quarter; at 0.03 (w3a) they
 """
 
 SUFFIXES = (".libsvm.xz", ".libsvm.bz2", ".libsvm.gz", ".libsvm", "")
+
+MOST_FEATURES = 2**31 - 1
+"""The indices of sparse matrices have 32 bits."""
+
+PIECE = 1 << 20
+"""Bytes decompressed at a time."""
+
+MOST_EXPANSION = 500
+"""Times its size that a compressed file may expand to, beyond a hundred pieces; text does by 3 to 50."""
+
+PARSED = 5
+"""Bytes that a byte of text may take while it is read: a value of four characters becomes 20 bytes."""
 
 _OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
 _INDEX = re.compile(rb"\+?\d+")
@@ -85,7 +99,7 @@ def find_libsvm_file(name: str, folder: str | Path) -> Path:
 def libsvm_names(folder: str | Path) -> list[str]:
     """Return the sorted names of the datasets whose files lie in a folder; none if it does not exist."""
     endings = SUFFIXES[:-1]  # a file without any ending could be anything
-    files = (path.name for path in Path(folder).glob("*.libsvm*"))
+    files = (path.name for path in Path(folder).glob("*.libsvm*") if path.is_file())
     return sorted(
         {name.removesuffix(ending) for name in files for ending in endings if name.endswith(ending)}
     )
@@ -110,9 +124,12 @@ def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Featur
     Raises
     ------
     DatasetError
-        If the file cannot be read or decompressed, is empty, or has a broken line, which is named.
+        If the file cannot be read or decompressed, is empty or too large for `memory_limit`, or has a broken
+        line, which is named.
     """
     path = Path(path)
+    if n_features is not None and (type(n_features) is not int or not 1 <= n_features <= MOST_FEATURES):
+        raise DatasetError(f"n_features must be a whole number from 1 to 2³¹ - 1, found {shown(n_features)}")
     text = _read(path)
     # scikit-learn reads what LIBSVM does not: 1_000 and query ids (looked for here), nan and inf (below).
     problem = _first_broken_line(text, n_features) if b"_" in text or b"qid" in text else None
@@ -123,6 +140,8 @@ def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Featur
                 problem = _first_broken_line(text, n_features)
         except (ValueError, OverflowError) as error:
             problem = _first_broken_line(text, n_features) or f": {error}"
+    if problem is None and X.shape[1] > MOST_FEATURES:
+        problem = _first_broken_line(text, n_features)
     if problem is not None:
         raise DatasetError(f"{path}{problem}; correct the file, or fetch it again")
     if not len(y):
@@ -132,14 +151,29 @@ def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Featur
 
 def _read(path: Path) -> bytes:
     try:
+        size = path.stat().st_size
         with _OPENERS.get(path.suffix, open)(path, "rb") as file:
-            return file.read()
+            return b"".join(_pieces(file, path, size))
     except EOFError as error:
         raise DatasetError(
             f"{path} ends in the middle of its compressed data, as after a broken download; fetch it again"
         ) from error
     except (OSError, ValueError, lzma.LZMAError, zlib.error) as error:
         raise DatasetError(f"cannot read {path}: {error}; check the file, or fetch it again") from error
+
+
+def _pieces(file: Any, path: Path, size: int) -> Iterator[bytes]:
+    """Read piece by piece, and no further than there is room for."""
+    total = 0
+    while piece := file.read(PIECE):
+        total += len(piece)
+        require_room(PARSED * total, f"more than {gigabytes(total)} of text in {path}")
+        if total > max(100 * PIECE, MOST_EXPANSION * size):
+            raise DatasetError(
+                f"{path} of {size:,} bytes expands to more than {MOST_EXPANSION} times its size, "
+                "which data does not; fetch it again, or decompress it if that is what it holds"
+            )
+        yield piece
 
 
 def _first_broken_line(text: bytes, n_features: int | None) -> str | None:
@@ -161,6 +195,8 @@ def _broken(tokens: list[bytes], n_features: int | None) -> str | None:
         index, colon, value = pair.partition(b":")
         if not colon or not _INDEX.fullmatch(index):
             return f"expected index:value, found {_show(pair)}"
+        if len(index.lstrip(b"+0")) > 10 or int(index) > MOST_FEATURES:
+            return f"expected feature indices up to {MOST_FEATURES:,}, found {_show(pair)}"
         if int(index) < 1:
             return f"expected feature indices from 1, found {_show(pair)}"
         if int(index) <= previous:
@@ -183,7 +219,10 @@ def _show(token: bytes) -> str:
 
 def _compact(X: Any) -> Features:
     n_values = X.shape[0] * X.shape[1]
-    return X.toarray() if X.nnz >= DENSE_FROM * n_values else X
+    if X.nnz < DENSE_FROM * n_values:
+        return X
+    require_room(9.0 * n_values, f"{X.shape[0]:,} rows × {X.shape[1]:,} features")
+    return X.toarray()
 
 
 def _whole(y: NDArray[np.float64]) -> NDArray[Any]:

@@ -1,6 +1,5 @@
 """From a dataset's configuration to a checked `Dataset`."""
 
-import numbers
 from typing import Any
 
 import numpy as np
@@ -9,8 +8,15 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import Dataset, DatasetError, Features, fingerprint
+from orchestrator.datasets.labels import classes_and_codes
+from orchestrator.datasets.memory import gigabytes, memory_limit, require_room
+from orchestrator.datasets.sparse import to_csr
+from orchestrator.plain_text import one_line, shown
 from orchestrator.resolve import ResolveError, resolve
 from orchestrator.study import DatasetSpec
+
+_ENDINGS = (Exception, SystemExit, GeneratorExit)
+"""What a loader may raise; KeyboardInterrupt is a user's, except in a process of the loader's own."""
 
 
 def load(spec: DatasetSpec) -> Dataset:
@@ -22,15 +28,29 @@ def load(spec: DatasetSpec) -> Dataset:
     Raises
     ------
     DatasetError
-        If there is no such loader, it fails, or its data cannot be used for classification.
+        If there is no such loader, it fails, or its data cannot be used for classification or need more
+        memory than there is for them.
     """
     try:
-        X, y = _call(spec)
-        X = _features(X)
-        classes, codes = _labels(y, X.shape[0])
+        try:
+            X, y = _call(spec)
+            X = _features(X)
+            classes, codes = classes_and_codes(y, X.shape[0])
+            return Dataset(spec.name, X, classes, codes, fingerprint(X, classes, codes))
+        except MemoryError as error:
+            raise DatasetError(
+                f"{spec.target} and the checks of its data need more than the {gigabytes(memory_limit())} "
+                "of memory they may take; set data_memory (GB) higher, or use fewer rows or features"
+            ) from error
+        except DatasetError:
+            raise
+        except _ENDINGS as error:  # raised by methods of whatever the loader returned
+            raise DatasetError(
+                f"reading what {spec.target} returned failed with {type(error).__name__}: {one_line(error)}; "
+                "return plain arrays"
+            ) from error
     except DatasetError as error:
         raise DatasetError(f"dataset {spec.name!r}: {error}") from error
-    return Dataset(spec.name, X, classes, codes, fingerprint(X, classes, codes))
 
 
 def _call(spec: DatasetSpec) -> tuple[Any, Any]:
@@ -39,14 +59,14 @@ def _call(spec: DatasetSpec) -> tuple[Any, Any]:
     except ResolveError as error:
         raise DatasetError(str(error)) from error
     if not callable(loader):
-        raise DatasetError(f"expected _target_ to name a function, found {spec.target} = {loader!r}")
+        raise DatasetError(f"expected _target_ to name a function, found {spec.target} = {shown(loader)}")
     try:
         found = loader(**spec.params)
-    except DatasetError:
+    except (DatasetError, MemoryError):
         raise
-    except Exception as error:
+    except _ENDINGS as error:
         raise DatasetError(
-            f"{spec.target} failed with {type(error).__name__}: {error}; check its arguments"
+            f"{spec.target} failed with {type(error).__name__}: {one_line(error)}; check its arguments"
         ) from error
     if not isinstance(found, (tuple, list)) or len(found) != 2:
         raise DatasetError(
@@ -57,17 +77,14 @@ def _call(spec: DatasetSpec) -> tuple[Any, Any]:
 
 
 def _features(X: Any) -> Features:
-    sparse = scipy.sparse.issparse(X)
     try:
-        if np.iscomplexobj(X):
-            raise TypeError("complex numbers have no order")
-        _require_present(X)
-        X = _csr(X) if sparse else np.ascontiguousarray(_two_dimensional(X), dtype=np.float64)
+        X = to_csr(X) if scipy.sparse.issparse(X) else _dense(X)
     except DatasetError:
         raise
     except (TypeError, ValueError) as error:
         raise DatasetError(
-            f"expected numbers as features{_first_text_column(X)}, but {error}; encode the others as numbers"
+            f"expected numbers as features{_first_text_column(X)}, but {one_line(error)}; "
+            "encode the others as numbers"
         ) from error
     if 0 in X.shape:
         raise DatasetError(
@@ -75,6 +92,40 @@ def _features(X: Any) -> Features:
         )
     _require_finite(X)
     return X
+
+
+def _dense(X: Any) -> Features:
+    """Return the values in memory that nothing else can change."""
+    if not isinstance(X, (list, tuple)) and not hasattr(X, "__array__"):
+        raise DatasetError(f"expected an array, a frame or a list of rows as X, found a {type(X).__name__}")
+    _require_room(X)
+    _require_numbers(X)
+    _require_present(X)
+    X = _two_dimensional(X)
+    own = type(X) is np.ndarray and X.flags.owndata
+    with np.errstate(all="ignore"):  # what overflows is infinite, and found below
+        return _two_dimensional(np.array(X, dtype=np.float64, order="C", copy=None if own else True))
+
+
+def _require_room(X: Any) -> None:
+    shape = getattr(X, "shape", None)
+    if not isinstance(shape, tuple):
+        if not isinstance(X, (list, tuple)) or not X or not hasattr(X[0], "__len__"):
+            return
+        shape = (len(X), len(X[0]))
+    if len(shape) == 2:
+        n, d = map(int, shape)
+        require_room(9.0 * n * d, f"{n:,} rows × {d:,} features")  # and a byte each for looking for nan
+
+
+def _require_numbers(X: Any) -> None:
+    if np.iscomplexobj(X):
+        raise TypeError("complex numbers have no order")
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M", "V"):
+        raise DatasetError(
+            f"expected numbers as features, found the type {one_line(X.dtype, 80)}; "
+            "convert them in the loader"
+        )
 
 
 def _require_present(X: Any) -> None:
@@ -95,7 +146,7 @@ def _missing(values: Any) -> NDArray[np.bool_] | None:
         values = np.ma.array(values)
     if np.ma.isMaskedArray(values):
         return np.ma.getmaskarray(values)
-    if hasattr(values, "isna"):
+    if isinstance(values, (pd.DataFrame, pd.Series)):
         return np.asarray(values.isna(), dtype=bool)
     if isinstance(values, np.ndarray) and values.dtype.kind == "O":
         return np.asarray(pd.isna(values))
@@ -111,23 +162,12 @@ def _two_dimensional(X: Any) -> Any:
     return X
 
 
-def _csr(X: Any) -> Features:
-    csr = scipy.sparse.csr_matrix(X, dtype=np.float64, copy=True)
-    csr.sum_duplicates()
-    csr.eliminate_zeros()
-    if csr.nnz > np.iinfo(np.int32).max:
-        raise DatasetError(f"expected at most 2³¹ - 1 non-zero values, found {csr.nnz}; use fewer rows")
-    csr.indices = csr.indices.astype(np.int32, copy=False)
-    csr.indptr = csr.indptr.astype(np.int32, copy=False)
-    return csr
-
-
 def _first_text_column(X: Any) -> str:
-    for column in getattr(X, "columns", ()):
+    for column in X.columns if isinstance(X, pd.DataFrame) else ():
         try:
             np.asarray(X[column], dtype=np.float64)
         except (TypeError, ValueError):
-            return f" in column {column!r}"
+            return f" in column {shown(column)}"
     return ""
 
 
@@ -148,55 +188,3 @@ def _require_finite(X: Features) -> None:
         f"expected finite features, found {n_nan} NaN and {len(bad) - n_nan} infinite values, the first in "
         f"row {row}, column {column} (from 0); impute them, or leave out those rows or columns"
     )
-
-
-def _labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    if np.ma.is_masked(y):
-        row = int(np.flatnonzero(np.ma.getmaskarray(y))[0])
-        raise DatasetError(
-            f"expected a label in every row, found a masked one in row {row} (from 0); drop the row"
-        )
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels.reshape(-1)
-    if labels.ndim != 1:
-        raise DatasetError(f"expected y with one label for each row, found shape {labels.shape}")
-    if len(labels) != n:
-        raise DatasetError(
-            f"expected a label for each row, found {n} rows and {len(labels)} labels; check the loader"
-        )
-    classes, codes = np.unique(_plain(labels), return_inverse=True)
-    if len(classes) < 2:
-        raise DatasetError(
-            f"expected two classes or more, found {classes[0].item()!r} in all {n} rows; check the labels"
-        )
-    return classes, codes.astype(np.int32)
-
-
-def _plain(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as one of the types that JSON keeps: bool, int64, float64 or str."""
-    if labels.dtype.kind == "O":
-        labels = _from_objects(labels)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        row = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise DatasetError(
-            f"expected a label in every row, found {labels[row]} in row {row} (from 0); drop the row"
-        )
-    plain = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "U": np.str_, "S": np.str_}
-    if labels.dtype.kind not in plain:
-        raise DatasetError(
-            f"expected numbers, booleans or strings as labels, found dtype {labels.dtype}; convert them"
-        )
-    return labels.astype(plain[labels.dtype.kind], copy=False)
-
-
-def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:
-    text = any(isinstance(label, str) for label in labels)
-    wanted = (str,) if text else (numbers.Real, np.bool_)
-    for row, label in enumerate(labels):
-        if not isinstance(label, wanted):
-            raise DatasetError(
-                f"expected {'strings' if text else 'numbers'} as labels, found {label!r} in row {row} "
-                "(from 0); convert it, or drop the row"
-            )
-    return labels.astype(np.str_) if text else np.array(labels.tolist())

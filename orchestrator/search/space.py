@@ -3,15 +3,19 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from orchestrator.plain_text import shown
 from orchestrator.study import PATH_PARAM, Candidate, ParamValue, canonical_json, is_number
+
+MOST_POINTS = 100_000
 
 Point = tuple[int, ...]
 """Positions on the axes of a space, in the order of its parameters."""
 
 
 class Space:
-    """A finite grid of hyper-parameters.
+    """A finite grid of hyper-parameters; of none, it has one point.
 
     Parameters
     ----------
@@ -22,16 +26,17 @@ class Space:
     Raises
     ------
     ValueError
-        If there is no axis, or an axis is empty, not a list, or holds a value twice, a nan, or what
-        has no canonical text.
+        If an axis is empty, not a list, or holds a value twice, a nan, or what has no canonical text; or if
+        there are more points than `MOST_POINTS`.
     """
 
     def __init__(self, axes: Mapping[str, Sequence[ParamValue]]):
-        if not axes:
-            raise ValueError(
-                "the search space has no parameters; expected at least one list of values, such as C: [1, 10]"
-            )
         self.axes = {name: _axis(name, values) for name, values in axes.items()}
+        if (number := math.prod(self.shape)) > MOST_POINTS:
+            raise ValueError(
+                f"the search space has {number:.3g} points; expected at most {MOST_POINTS:,}: "
+                "use fewer values"
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -58,7 +63,10 @@ class Space:
 
 def _axis(name: str, values: Sequence[ParamValue]) -> tuple[ParamValue, ...]:
     if isinstance(values, str) or not isinstance(values, Sequence):
-        raise ValueError(f"the search space's {name!r} must be a list of values, found {values!r}")
+        raise ValueError(
+            f"the search space's {name!r} must be a list of values, such as [{_example(values)}], "
+            f"found {shown(values)}"
+        )
     if not values:
         raise ValueError(f"the search space's {name!r} is empty; expected at least one value")
     if any(isinstance(value, float) and math.isnan(value) for value in values):
@@ -67,11 +75,15 @@ def _axis(name: str, values: Sequence[ParamValue]) -> tuple[ParamValue, ...]:
     for value in values:
         text = _identity(name, value)
         if text in seen:
-            raise ValueError(f"the search space's {name!r} holds {value!r} twice; list each value once")
+            raise ValueError(f"the search space's {name!r} holds {shown(value)} twice; list each value once")
         seen.add(text)
     if not _all_numbers(values):
         return tuple(values)
     return tuple(sorted(values, key=lambda value: (value, canonical_json(value))))
+
+
+def _example(value: Any) -> str:
+    return shown(value) if isinstance(value, (str, int, float)) else "1, 10"
 
 
 def _identity(name: str, value: ParamValue) -> str:
@@ -82,7 +94,7 @@ def _identity(name: str, value: ParamValue) -> str:
         return canonical_json(value)
     except TypeError:
         raise ValueError(
-            f"the search space's {name!r} holds {value!r}; "
+            f"the search space's {name!r} holds {shown(value)}; "
             "expected null, booleans, numbers, text, or lists and mappings of these"
         ) from None
 

@@ -120,10 +120,14 @@ def test_a_choice_before_the_end_is_refused():
     ("kind", "space", "message"),
     [
         ("gird", {"C": (1,)}, "unknown search 'gird'; expected one of grid, pattern; did you mean 'grid'"),
-        ("grid", {}, "has no parameters"),
+        (
+            "grid",
+            {str(axis): range(10) for axis in range(20)},
+            r"has 1e\+20 points; expected at most 100,000",
+        ),
         ("grid", {"C": ()}, "'C' is empty"),
-        ("grid", {"C": 1}, "'C' must be a list of values, found 1"),
-        ("grid", {"kernel": "rbf"}, "'kernel' must be a list of values, found 'rbf'"),
+        ("grid", {"C": 1}, r"'C' must be a list of values, such as \[1\], found 1"),
+        ("grid", {"kernel": "rbf"}, r"'kernel' must be a list of values, such as \['rbf'\], found 'rbf'"),
         ("grid", {"C": (1, 2, 1.0)}, "'C' holds 1.0 twice"),
         ("grid", {"C": (1, math.nan)}, "'C' holds a nan"),
         (

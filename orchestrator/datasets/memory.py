@@ -1,0 +1,77 @@
+"""How much memory loading and checking one dataset may take."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+import psutil
+
+from orchestrator.datasets.dataset import DatasetError
+
+SHARE = 0.5
+"""Share of the memory of the host, or of its control group, that is the limit where none is configured."""
+
+_limit: ContextVar[float | None] = ContextVar("memory limit of a dataset", default=None)
+
+
+@contextmanager
+def limited_to(limit: float | None) -> Iterator[None]:
+    """Set the limit, in bytes, for what is loaded meanwhile; None for the default."""
+    token = _limit.set(limit)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def memory_limit() -> float:
+    """Return the number of bytes that loading and checking a dataset may take."""
+    return _limit.get() or SHARE * _host_memory()
+
+
+def require_room(n_bytes: float, what: str) -> None:
+    """Refuse what would take more memory than the limit, before it is allocated.
+
+    Raises
+    ------
+    DatasetError
+        If it does not fit.
+    """
+    if n_bytes > memory_limit():
+        raise DatasetError(
+            f"expected data that fit into {gigabytes(memory_limit())}, found {what}, "
+            f"which take {gigabytes(n_bytes)}; set data_memory (GB) higher, or use fewer rows or features"
+        )
+
+
+def gigabytes(n_bytes: float) -> str:
+    """Write a number of bytes for a reader."""
+    return f"{n_bytes / 2**30:.3g} GB" if n_bytes < 1e15 else "more than a million GB"
+
+
+def _host_memory() -> float:
+    """Return the bytes of memory that this process can have: the host's, or less in a control group."""
+    return min([float(psutil.virtual_memory().total), *_group_limits()])
+
+
+def _group_limits() -> Iterator[float]:
+    root = Path("/sys/fs/cgroup")
+    try:
+        groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    except OSError:
+        return
+    for _, controllers, group in (fields for fields in groups if len(fields) == 3):
+        if controllers == "":
+            base, file = root, "memory.max"
+        elif "memory" in controllers.split(","):
+            base, file = root / "memory", "memory.limit_in_bytes"
+        else:
+            continue
+        innermost = base / group.lstrip("/")
+        for folder in [innermost, *innermost.parents]:  # in a container the group may be the root itself
+            if folder.is_relative_to(base):
+                try:
+                    yield float((folder / file).read_text())
+                except (OSError, ValueError):  # there is none, or it says `max`
+                    continue
