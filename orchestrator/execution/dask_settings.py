@@ -14,7 +14,14 @@ CONNECT_SECONDS = 10
 """How long a connection may take, before the reason is looked for."""
 
 
-def dask_settings(worker_ttl: float, tls: Tls | None = None) -> dict[str, Any]:
+_PAGES = [
+    f"distributed.http.{name}"
+    for name in ("scheduler.prometheus", "scheduler.info", "scheduler.json", "health", "statics")
+]
+"""What a scheduler shows over HTTP beside its dashboard; nothing among it changes anything."""
+
+
+def dask_settings(worker_ttl: float, tls: Tls | None = None, dashboard: bool = False) -> dict[str, Any]:
     """Return Dask's settings by dotted name.
 
     Parameters
@@ -23,10 +30,10 @@ def dask_settings(worker_ttl: float, tls: Tls | None = None) -> dict[str, Any]:
         Seconds without a sign of life after which a worker is given up.
     tls : Tls or None
         Encrypt every link, and accept nobody whose certificate another authority signed.
+    dashboard : bool
+        Whether the scheduler shows pages over HTTP, which asks nobody who they are.
     """
     settings = {
-        # The runner retries, and wants to know each worker that died.
-        "distributed.scheduler.allowed-failures": 0,
         "distributed.scheduler.worker-saturation": 1.0,
         "distributed.scheduler.worker-ttl": f"{worker_ttl}s",
         # Workers hold no results: there is nothing to spill, and whoever needs too much is restarted.
@@ -38,6 +45,8 @@ def dask_settings(worker_ttl: float, tls: Tls | None = None) -> dict[str, Any]:
         # One order a slot leaves nothing to steal and no managed memory; the rest only costs idle time.
         "distributed.scheduler.work-stealing": False,
         "distributed.scheduler.active-memory-manager.start": False,
+        "distributed.scheduler.http.routes": _PAGES if dashboard else [],
+        "distributed.worker.http.routes": [],
         "distributed.admin.tick.interval": "1s",
         "distributed.admin.tick.limit": "30s",
         "distributed.admin.system-monitor.interval": "2s",
