@@ -103,6 +103,10 @@ def _slurm(cluster: Cluster) -> dict[str, Any]:
     options = dict(cluster.options)
     environment = THREAD_LIMITS | as_environment(dask_settings(cluster.worker_ttl))
     exports = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
+    exports += [  # as `private_scratch`, on the job's host
+        "export DASK_TEMPORARY_DIRECTORY=$(mktemp -d)",
+        """trap 'rm -rf "$DASK_TEMPORARY_DIRECTORY"' EXIT""",
+    ]
     if cluster.memory is not None:
         options["memory"] = f"{cluster.memory}GB"
     options = {"shared_temp_directory": os.getcwd()} | options  # jobs start there, so they see it

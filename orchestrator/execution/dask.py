@@ -29,7 +29,7 @@ from orchestrator.execution.clusters import (
     preloads,
     start_hint,
 )
-from orchestrator.execution.dask_settings import CONNECT_SECONDS, dask_settings
+from orchestrator.execution.dask_settings import CONNECT_SECONDS, dask_settings, private_scratch
 from orchestrator.execution.deaths import tell_deaths
 from orchestrator.execution.link import Answer, Fate
 from orchestrator.execution.roster import Terms
@@ -237,6 +237,8 @@ def cluster_executor(
         # Threads are limited through the environment, which the workers' processes inherit.
         cluster = _with_certificates(cluster)
         settings = dask_settings(cluster.worker_ttl, cluster.tls, cluster.dashboard) | preloads(cluster.kind)
+        if cluster.kind != "ssh":  # whose hosts take over our settings, and may have other folders
+            settings |= private_scratch()
         stack.enter_context(dask.config.set(settings))
         started = None
         if cluster.kind == "address":

@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import platformdirs
+
 from orchestrator.execution.installation import THREAD_LIMITS
 from orchestrator.execution.tls import Tls
+from orchestrator.machine import host_name
 
 ANSWER_SECONDS = 30
 """How long a scheduler or its first worker may take to answer."""
@@ -53,6 +56,15 @@ def dask_settings(worker_ttl: float, tls: Tls | None = None, dashboard: bool = F
         "distributed.worker.memory.monitor-interval": "500ms",
     }
     return settings | (_tls_settings(tls) if tls else {})
+
+
+def private_scratch() -> dict[str, str]:
+    """Return the setting for Dask's working folders on this host, which its processes import modules from.
+
+    By default they are made in a folder of /tmp that any user of the host can have made before.
+    """
+    folder = platformdirs.user_cache_path("svmbench") / f"scratch-{host_name()}"
+    return {"temporary-directory": str(folder)}
 
 
 def _tls_settings(tls: Tls) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Bring datasets to the hosts that lack them, once for all workers of a host."""
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -11,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from orchestrator.execution import ExecutionError, Outcome
-from orchestrator.execution.link import Answer, Fate, Link
+from orchestrator.execution.link import Answer, Fate, Handle, Link
 from orchestrator.execution.roster import Roster, Seat
 from orchestrator.execution.transfer import finish, pieces, take_piece
 from orchestrator.sources import DataSource, load_from_origin
@@ -24,7 +25,10 @@ ANSWER_SECONDS = 120.0
 """How long a worker may take to store a piece of a dataset or to check the whole, beside its trainings."""
 
 LOOK_SECONDS = 1.0
-"""How often to look whether a worker that loads a dataset is still there."""
+"""How often to look whether a worker that is called is still there."""
+
+PAUSE_SECONDS = 5.0
+"""How long to wait before a dataset is sent to a host again."""
 
 TRIES = 3
 """How often to send a dataset to a host before it has to be loaded there from its origin."""
@@ -82,7 +86,10 @@ class DataSender:
     def _bring(self, order: WorkOrder, seat: Seat) -> str:
         """Send a dataset, or have the host load it from its origin; return what went wrong."""
         host = seat.facts["host"]["host"]
-        for _ in range(TRIES):
+        problem = ""
+        for attempt in range(TRIES):
+            if attempt and self._closed.wait(PAUSE_SECONDS):
+                return problem
             started = time.perf_counter()
             try:
                 n_bytes = self._send_pieces(order.source, seat)
@@ -90,7 +97,7 @@ class DataSender:
                 problem = describe_error(sending)
                 name = order.batch.dataset
                 log.warning("could not send dataset %s to host %s: %s", name, host, problem)
-                if self._closed.is_set() or seat.address not in self._roster:
+                if seat.address not in self._roster:
                     return problem
             else:
                 megabytes, seconds = n_bytes / 1e6, time.perf_counter() - started
@@ -125,33 +132,35 @@ class DataSender:
 
     def _ask(self, seat: Seat, function: Callable[..., Any], *arguments: Any) -> None:
         """Call a function beside a worker's trainings and wait for its end."""
-        answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-        handle = self._link.ask(seat.address, function, arguments, answers.put)
-        try:
-            answer = answers.get(timeout=ANSWER_SECONDS)
-        except queue.Empty:
-            handle.cancel()
-            raise TimeoutError(f"no answer within {ANSWER_SECONDS:g} s") from None
-        _check(answer)
+        self._call(self._link.ask, seat, function, arguments, ANSWER_SECONDS)
 
     def _load_there(self, order: WorkOrder, seat: Seat) -> None:
         """Have a dataset loaded between a worker's trainings, for a loader is a user's code, however long."""
+        self._call(self._link.start, seat, load_from_origin, (order.source, order.protocol), math.inf)
+
+    def _call(
+        self,
+        start: Callable[..., Handle],
+        seat: Seat,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        seconds: float,
+    ) -> None:
         answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-        arguments = (order.source, order.protocol)
-        handle = self._link.start(seat.address, load_from_origin, arguments, answers.put)
-        while not self._closed.is_set() and seat.address in self._roster:
+        handle = start(seat.address, function, arguments, answers.put)
+        deadline = time.monotonic() + seconds
+        while seat.address in self._roster and not self._closed.is_set():
             try:
-                answer = answers.get(timeout=LOOK_SECONDS)
+                answer = answers.get(timeout=max(0.0, min(LOOK_SECONDS, deadline - time.monotonic())))
             except queue.Empty:
-                continue
-            _check(answer)
+                if time.monotonic() < deadline:
+                    continue
+                handle.cancel()
+                raise TimeoutError(f"no answer within {seconds:g} s") from None
+            if answer.error is not None:
+                raise answer.error
+            if answer.fate is not Fate.RETURNED:
+                raise ConnectionError(answer.fate.value)
             return
         handle.cancel()
-        raise ConnectionError("its worker left")
-
-
-def _check(answer: Answer) -> None:
-    if answer.error is not None:
-        raise answer.error
-    if answer.fate is not Fate.RETURNED:
-        raise ConnectionError(answer.fate.value)
+        raise ConnectionError("its worker left, or the run ended")

@@ -11,7 +11,7 @@ from types import FrameType
 from urllib.parse import urlsplit
 
 from orchestrator.execution import ExecutionError
-from orchestrator.execution.dask_settings import as_environment, dask_settings
+from orchestrator.execution.dask_settings import as_environment, dask_settings, private_scratch
 from orchestrator.execution.installation import THREAD_LIMITS
 from orchestrator.execution.tls import Tls, host_and_port, is_loopback
 
@@ -104,7 +104,7 @@ def process_environment(
     worker_ttl: float, tls: Tls | None, cache: Path | None = None, dashboard: bool = False
 ) -> dict[str, str]:
     """Return the environment in which either is started."""
-    settings = as_environment(dask_settings(worker_ttl, tls, dashboard))
+    settings = as_environment(dask_settings(worker_ttl, tls, dashboard) | private_scratch())
     places = {} if cache is None else {"SVMBENCH_CACHE": str(cache.resolve())}
     return {**os.environ, **THREAD_LIMITS, **settings, **places}
 
