@@ -215,12 +215,18 @@ def _add_cluster_actions(verbs: Any) -> None:
     scheduler.add_argument("--port", type=int, default=8786, help="default: %(default)s")
     scheduler.add_argument(
         "--dashboard",
-        default="127.0.0.1:8787",
         metavar="HOST:PORT",
-        help="where to show the dashboard, which asks for no password (default: %(default)s)",
+        help="show Dask's dashboard there, e.g. 127.0.0.1:8787; it asks for no password, so that all users "
+        "of this host, or whoever reaches HOST, see the names and times of what runs (default: no dashboard)",
     )
     worker = actions.add_parser("worker", help="start cluster.workers=1 workers, again whenever they end")
     worker.add_argument("address", metavar="ADDRESS", help="of the scheduler, e.g. tls://10.0.0.1:8786")
     worker.add_argument("--host", help="address to listen at, for a scheduler on another host")
     for action in (scheduler, worker):
+        action.add_argument(
+            "--insecure",
+            action="store_true",
+            help="encrypt nothing: whoever reaches the address can run code as you; without it, your own "
+            "certificates are taken (a scheduler makes them) unless cluster.tls names others",
+        )
         action.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="e.g. cluster.tls.folder=DIR")

@@ -1,14 +1,15 @@
 """The actions of `svmbench cluster`: make certificates, start a scheduler, start workers."""
 
 import argparse
+import getpass
 from pathlib import Path
 
 from rich.console import Console
 
 from orchestrator.config import compose_settings
-from orchestrator.execution import processes
-from orchestrator.execution.certificates import make_certificates
-from orchestrator.execution.tls import Tls, is_loopback, read_tls
+from orchestrator.execution import ExecutionError, processes
+from orchestrator.execution.certificates import make_certificates, own_certificates
+from orchestrator.execution.tls import Tls, is_loopback, own_folder, own_tls, read_tls
 from orchestrator.settings import Cluster, ConfigError, cluster_settings, folders
 from orchestrator.terminal import say
 
@@ -26,12 +27,14 @@ def run_action(options: argparse.Namespace, console: Console) -> None:
             _certs(options, console)
         case "scheduler":
             cluster, tls, _ = _cluster(options, "scheduler")
-            _warn_of_strangers(options.host, tls)
+            _say_who_may_join(options, tls)
             command = processes.scheduler_command(options.host, options.port, options.dashboard, tls)
-            processes.run_scheduler(command, processes.process_environment(cluster.worker_ttl, tls))
+            environment = processes.process_environment(
+                cluster.worker_ttl, tls, dashboard=options.dashboard is not None
+            )
+            processes.run_scheduler(command, environment)
         case "worker":
             cluster, tls, cache = _cluster(options, "worker")
-            _warn_of_strangers(options.host, tls)
             command = processes.worker_command(
                 options.address, options.host, cluster.workers or 1, cluster.memory, tls
             )
@@ -49,19 +52,48 @@ def _certs(options: argparse.Namespace, console: Console) -> None:
     )
 
 
-def _warn_of_strangers(host: str | None, tls: Tls | None) -> None:
-    if tls is None and host is not None and not is_loopback(host):
+def _say_who_may_join(options: argparse.Namespace, tls: Tls | None) -> None:
+    """Say on the terminal who can use a scheduler; what it logs goes there too."""
+    console = Console(stderr=True)
+    if tls is None:
+        reach = "every user of this host" if is_loopback(options.host) else f"whoever reaches {options.host}"
         say(
-            Console(stderr=True),
-            f"Nothing is encrypted: whoever reaches {host} can run code on it. "
-            "Make certificates with `svmbench cluster certs DIR` and give them with cluster.tls.folder=DIR.",
+            console,
+            f"Nothing is encrypted and nobody is asked who they are: {reach} can run code as "
+            f"{getpass.getuser()}. Leave out --insecure to have certificates.",
+        )
+    elif tls.ca.parent == own_folder():
+        say(
+            console,
+            f"The certificates are those in {own_folder()}: {getpass.getuser()}'s workers and clients on "
+            "this host find them there. Copy ca.pem and a role's pair to other hosts, and name their "
+            "folder there with cluster.tls.folder=DIR.",
         )
 
 
 def _cluster(options: argparse.Namespace, role: str) -> tuple[Cluster, Tls | None, Path]:
     config = compose_settings(options.overrides)
-    tls, problems = read_tls(config["cluster"]["tls"], role)
+    node = config["cluster"]["tls"] | ({"insecure": True} if options.insecure else {})
+    tls, problems = read_tls(node, role)
+    if tls is None and not problems and not node["insecure"]:
+        tls, problems = _own_pair(role)
     cluster = cluster_settings({**config["cluster"], "kind": "local", "tls": {}}, problems)
     if problems:
         raise ConfigError(problems)
     return cluster, tls, folders(config).cache
+
+
+def _own_pair(role: str) -> tuple[Tls | None, list[str]]:
+    """Return the user's own pair of a role; only a scheduler has it made, since others need its authority."""
+    if role == "scheduler":
+        try:
+            return own_certificates(role), []
+        except ExecutionError as error:
+            return None, [str(error)]
+    tls, problems = own_tls(role)
+    if tls is None and not problems:
+        problems = [
+            f"you have no certificates in {own_folder()}, where `svmbench cluster scheduler` leaves them on "
+            "its own host; name those of the cluster with cluster.tls.folder=DIR"
+        ]
+    return tls, problems

@@ -13,7 +13,7 @@ from sklearn.metrics import get_scorer_names
 from orchestrator.arms import build_arms
 from orchestrator.estimators import refused_metric
 from orchestrator.execution.affinity import physical_cores, usable_cores
-from orchestrator.execution.tls import Tls, is_loopback, read_tls
+from orchestrator.execution.tls import Tls, is_loopback, own_tls, read_tls
 from orchestrator.plain_text import one_line, shown
 from orchestrator.resolve import ResolveError, did_you_mean, is_imported, resolve
 from orchestrator.study import Arm, DatasetSpec, Protocol, Study
@@ -56,6 +56,8 @@ class Cluster:
     address: str | None = None
     hosts: tuple[str, ...] = ()
     tls: Tls | None = None
+    insecure: bool = False
+    dashboard: bool = False
     minimum: int = 1
     maximum: int | None = None
     worker_ttl: float = 300.0
@@ -236,13 +238,18 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
             f"cluster.hosts must be a list such as cluster.hosts=[a,b], found {shown(node['hosts'])}"
         )
     # A cluster that is started here has one pair on all its sides, and the scheduler's may serve.
+    insecure = isinstance(node["tls"], Mapping) and node["tls"].get("insecure") is True
     try:
         tls, found = read_tls(node["tls"], "client" if kind == "address" else "scheduler")
+        if kind == "address" and tls is None and not found and str(node["address"]).startswith("tls://"):
+            tls, found = own_tls("client")
     except (ValueError, RuntimeError) as error:  # a null byte in a path, or the home of nobody
         tls, found = None, [f"cluster.tls: {one_line(error)}"]
     problems += found
     if kind == "address":
-        problems += _address_problems(node["address"], tls, bool(found))
+        problems += _address_problems(node["address"], tls, insecure, bool(found))
+    if not isinstance(node["dashboard"], bool):
+        problems.append(f"cluster.dashboard must be true or false, found {shown(node['dashboard'])}")
     if kind in ("slurm", "kubernetes") and workers is None and adapt.get("maximum") is None:
         problems.append(
             f"cluster={kind} needs to know how many: cluster.workers=N or cluster.adapt.maximum=N"
@@ -250,11 +257,12 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
     if adapt.get("maximum") is not None and kind in ("serial", "address", "ssh"):
         problems.append(f"cluster.adapt: the number of workers of cluster={kind} is not ours to change")
     if kind == "ssh":
-        problems += _ssh_problems(hosts, tls, bool(found))
-    if kind == "kubernetes" and tls is not None:
+        problems += _ssh_problems(hosts, tls, insecure, bool(found))
+    if kind == "kubernetes" and not insecure and not found:
         problems.append(
             "cluster=kubernetes cannot hand out certificates; start `svmbench cluster scheduler` and "
-            "`worker` in pods that have them, and use cluster=address"
+            "`worker` in pods that have them, and use cluster=address; or accept with "
+            "cluster.tls.insecure=true that whoever reaches the network of the pods can run code there"
         )
     return Cluster(
         kind=kind,
@@ -263,6 +271,8 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
         address=node["address"],
         hosts=hosts,
         tls=tls,
+        insecure=insecure,
+        dashboard=bool(node["dashboard"]),
         minimum=adapt.get("minimum") or 1,
         maximum=adapt.get("maximum"),
         worker_ttl=node["worker_ttl"] or 300.0,
@@ -283,10 +293,10 @@ def _too_few_cores(cluster: Cluster, protocol: Protocol) -> Iterator[str]:
         )
 
 
-def _ssh_problems(hosts: Sequence[str], tls: Tls | None, broken: bool) -> Iterator[str]:
+def _ssh_problems(hosts: Sequence[str], tls: Tls | None, insecure: bool, broken: bool) -> Iterator[str]:
     if len(hosts) < 2:
         yield "cluster=ssh needs hosts, the scheduler's first: cluster.hosts=[HOST,HOST,…]"
-    if tls is None and not broken and not all(map(is_loopback, hosts)):
+    if tls is None and not insecure and not broken and not all(map(is_loopback, hosts)):
         yield (
             "cluster=ssh opens ports to its hosts' network, through which anybody could run code there; "
             "make certificates (svmbench cluster certs DIR --host HOST), copy ca.pem, scheduler.pem and "
@@ -294,16 +304,25 @@ def _ssh_problems(hosts: Sequence[str], tls: Tls | None, broken: bool) -> Iterat
         )
 
 
-def _address_problems(address: Any, tls: Tls | None, broken: bool) -> Iterator[str]:
+def _address_problems(address: Any, tls: Tls | None, insecure: bool, broken: bool) -> Iterator[str]:
     if not isinstance(address, str):
-        yield "cluster=address needs the scheduler's address: cluster.address=tcp://HOST:PORT"
-    elif address.startswith("tls://") and tls is None and not broken:
-        yield (
-            "cluster.address=tls://… needs the certificates of the cluster: cluster.tls.folder=DIR "
-            "(made by: svmbench cluster certs DIR)"
-        )
-    elif tls is not None and not address.startswith("tls://"):
+        yield "cluster=address needs the scheduler's address: cluster.address=tls://HOST:PORT"
+    elif broken:
+        return
+    elif address.startswith("tls://"):
+        if tls is None:
+            yield (
+                "cluster.address=tls://… needs the certificates of the cluster: cluster.tls.folder=DIR "
+                "(made by: svmbench cluster certs DIR); you have none of your own on this host"
+            )
+    elif tls is not None:
         yield f"cluster.tls is set, so expected cluster.address=tls://…, found {address!r}"
+    elif not insecure:
+        yield (
+            f"expected cluster.address=tls://…, found {address!r}: without encryption, whoever reaches the "
+            "scheduler can run code as its owner and as you; "
+            "if that is nobody, say cluster.tls.insecure=true"
+        )
 
 
 def _with_target(group: str, nodes: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ ONLY_IN = {
     "hydra": {"orchestrator/cli.py", "orchestrator/config.py"},
     "omegaconf": {"orchestrator/cli.py", "orchestrator/config.py"},
     "dask": {"orchestrator/execution/dask.py"},
-    "distributed": {"orchestrator/execution/dask.py"},
+    "distributed": {"orchestrator/execution/dask.py", "orchestrator/execution/deaths.py"},
     "pyarrow": {"orchestrator/store.py"},
 }
 READS_FRAMES_ONLY = ("orchestrator/report", "orchestrator/analysis")
@@ -153,9 +153,9 @@ def test_every_dataset_can_be_named(tmp_path):
 def test_every_cluster_can_be_chosen(kind):
     overrides = ["study=x", "datasets=[iris]", "solvers=[libsvm_l1]", f"cluster={kind}"]
     needs = {
-        "address": ["cluster.address=tcp://127.0.0.1:8786"],
+        "address": ["cluster.address=tcp://127.0.0.1:8786", "cluster.tls.insecure=true"],
         "slurm": ["cluster.workers=2"],
-        "kubernetes": ["cluster.adapt.maximum=2"],
+        "kubernetes": ["cluster.adapt.maximum=2", "cluster.tls.insecure=true"],
         "ssh": ["cluster.hosts=[localhost,localhost]"],
     }
     assert load_settings([*overrides, *needs.get(kind, ())]).cluster.kind == kind

@@ -2,6 +2,8 @@
 
 import ipaddress
 import os
+import shutil
+import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from orchestrator.execution import ExecutionError
-from orchestrator.execution.tls import ROLES, certificate_of, key_of
+from orchestrator.execution.tls import ROLES, Tls, certificate_of, key_of, own_folder, own_tls
 
 AUTHORITY_DAYS = 3650
 PAIR_DAYS = 825
@@ -66,6 +68,42 @@ def make_certificates(folder: Path, hosts: Sequence[str] = ()) -> list[Path]:
     except OSError as error:
         raise ExecutionError(f"cannot write certificates to {folder}: {error}") from error
     return paths
+
+
+def own_certificates(role: str) -> Tls:
+    """Return the pair of a role among the user's own certificates, which are made on first use.
+
+    Raises
+    ------
+    ExecutionError
+        If they cannot be written or read, or others could have.
+    """
+    folder = own_folder()
+    if _expired(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        draft = folder.with_name(f".certificates-{uuid.uuid4().hex}")
+        try:
+            make_certificates(draft)
+            draft.rename(folder)  # whole or not at all
+        except OSError as error:
+            if not folder.exists():
+                raise ExecutionError(f"cannot write certificates to {folder}: {error}") from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)  # another process was first
+    tls, problems = own_tls(role)
+    if tls is None:
+        raise ExecutionError(" ".join(problems))
+    return tls
+
+
+def _expired(folder: Path) -> bool:
+    """Whether certificates were made so long ago that verifiers refuse them."""
+    try:
+        certificate = x509.load_pem_x509_certificate(certificate_of(folder, "client").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return certificate.not_valid_after_utc < datetime.now(UTC)
 
 
 def _authority(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:

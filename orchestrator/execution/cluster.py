@@ -22,6 +22,7 @@ from orchestrator.execution.data_sender import DataSender
 from orchestrator.execution.installation import Requirements, describe
 from orchestrator.execution.link import Answer, Fate, Handle, Link
 from orchestrator.execution.roster import Roster, Seat, Terms
+from orchestrator.execution.trouble import Trouble
 from orchestrator.execution.warned import heard, listen
 from orchestrator.sources import DataNotHere
 from orchestrator.training import describe_error
@@ -94,6 +95,7 @@ class ClusterExecutor:
         self._requirements = Requirements.here(self._terms.packages, self._terms.timing)
         self._roster = Roster()
         self._sender = DataSender(link, self._roster)
+        self._trouble = Trouble()
         self._waiting: deque[WorkOrder] = deque()
         self._running: dict[int, _Running] = {}
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
@@ -168,7 +170,7 @@ class ClusterExecutor:
     def _hand_out(self) -> None:
         for _ in range(len(self._waiting)):
             order = self._waiting.popleft()
-            seat = self._roster.choose(partial(self._suits, order))
+            seat = self._roster.choose(partial(self._suits, order), partial(self._trouble.on_worker, order))
             if seat is None:
                 self._waiting.append(order)
             else:
@@ -176,8 +178,10 @@ class ClusterExecutor:
 
     def _suits(self, order: WorkOrder, seat: Seat) -> bool:
         """Whether a worker's host has the data, as far as is known, and nobody compiles the arm there."""
-        if not self._sender.may_have(seat, order.source):
+        if not (self._sender.may_have(seat, order.source) and self._trouble.allows(order, seat)):
             return False
+        if self._terms.timing and self._sender.sends_to(seat):
+            return False  # it would take time from the training
         if not self._terms.timing or (seat.cache, order.arm.name) in self._compiled:
             return True
         return not any(
@@ -204,10 +208,7 @@ class ClusterExecutor:
         if answer.fate is Fate.DISCONNECTED:
             raise ExecutionError(LOST_SCHEDULER)
         if answer.error is not None:
-            raise ExecutionError(
-                f"a batch of {order.batch.dataset} × {order.batch.solver} could not run on worker "
-                f"{seat.address}: {describe_error(answer.error)}"
-            )
+            return self._try_elsewhere(self._drop(number), seat, describe_error(answer.error))
         if answer.fate is Fate.VANISHED:
             self._give_back(number)
             return []
@@ -219,10 +220,25 @@ class ClusterExecutor:
             self._waiting.appendleft(order)
             self._sender.send(order, seat, self._events.put)
             return []
+        self._trouble.worked(order, seat)
         self._compiled.add((seat.cache, order.arm.name))
         result, warned = answer.value
         self._pass_on(order, warned)
         return [Outcome(order, result)]
+
+    def _try_elsewhere(self, order: WorkOrder, seat: Seat, problem: str) -> list[Outcome]:
+        """Let another worker have an order that failed outside of any training, or the same one later."""
+        what = f"a batch of {order.batch.dataset} × {order.batch.solver} could not run on"
+        host = seat.facts["host"]["host"]
+        self._trouble.failed(order, seat)
+        if self._trouble.everywhere(order, self._roster):
+            raise ExecutionError(f"{what} any host; at last, on worker {seat.address} of {host}: {problem}")
+        text = f"{what} host {host}, and is tried again: {problem}"
+        if text not in self._told:
+            self._told.add(text)
+            log.warning(text)
+        self._waiting.appendleft(order)
+        return []
 
     def _pass_on(self, order: WorkOrder, warned: tuple[str, ...]) -> None:
         """Tell what a worker warned of, unless another has warned of the same."""
@@ -311,7 +327,7 @@ class ClusterExecutor:
         """Ask a worker what it is, before it gets an order."""
         self._asked.add(address)
         self._left_at.pop(address, None)
-        self._link.start(
+        self._link.ask(
             address,
             describe,
             (self._terms.packages,),

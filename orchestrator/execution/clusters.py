@@ -23,7 +23,7 @@ _CLASSES = {
     "kubernetes": ("dask_kubernetes.operator", "KubeCluster"),
 }
 _LOOPBACK = "127.0.0.1:0"
-"""Where pages are shown that ask for no password: the dashboard, and each worker's own."""
+"""Where HTTP is served, which asks for no password: the dashboard, if there is one, or nothing at all."""
 
 _NEEDS = {"slurm": "dask_jobqueue", "ssh": "asyncssh", "kubernetes": "dask_kubernetes"}
 """What the extra of the same name installs."""
@@ -88,20 +88,29 @@ def _local(cluster: Cluster) -> dict[str, Any]:
         "processes": True,
         "host": "127.0.0.1",
         "dashboard_address": _LOOPBACK,
+        "scheduler_kwargs": {"dashboard": cluster.dashboard},
         "memory_limit": "auto" if cluster.memory is None else f"{cluster.memory}GiB",
     } | dict(cluster.options)
+
+
+def _pages(cluster: Cluster) -> dict[str, Any]:
+    return {"dashboard_address": _LOOPBACK, "dashboard": cluster.dashboard}
 
 
 def _slurm(cluster: Cluster) -> dict[str, Any]:
     options = dict(cluster.options)
     environment = THREAD_LIMITS | as_environment(dask_settings(cluster.worker_ttl))
     exports = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
+    exports += [  # as `private_scratch`, on the job's host
+        "export DASK_TEMPORARY_DIRECTORY=$(mktemp -d)",
+        """trap 'rm -rf "$DASK_TEMPORARY_DIRECTORY"' EXIT""",
+    ]
     if cluster.memory is not None:
         options["memory"] = f"{cluster.memory}GB"
     options = {"shared_temp_directory": os.getcwd()} | options  # jobs start there, so they see it
     return options | {
         "job_script_prologue": [*exports, *options.get("job_script_prologue", [])],
-        "scheduler_options": {"dashboard_address": _LOOPBACK} | options.get("scheduler_options", {}),
+        "scheduler_options": _pages(cluster) | options.get("scheduler_options", {}),
         "worker_extra_args": ["--dashboard-address", _LOOPBACK, *options.get("worker_extra_args", [])],
     }
 
@@ -112,7 +121,7 @@ def _ssh(cluster: Cluster) -> dict[str, Any]:
     if cluster.tls is not None:
         both["protocol"] = "tls"  # a worker knows its own address only by this spelling
     worker = both | {"nthreads": 1, "n_workers": cluster.workers or 1}
-    scheduler = both | {"host": _address_of(cluster.hosts[0])}
+    scheduler = both | _pages(cluster) | {"host": _address_of(cluster.hosts[0])}
     if cluster.memory is not None:
         worker["memory_limit"] = f"{cluster.memory}GiB"
     return {

@@ -3,11 +3,15 @@
 Dask carries messages and watches processes. What runs where, `ClusterExecutor` decides.
 """
 
+import asyncio
+import concurrent.futures
 import contextlib
 import logging
+import pickle
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +20,7 @@ import dask
 from distributed import Adaptive, Client, Future, KilledWorker, Security, Status, performance_report
 
 from orchestrator.execution import ExecutionError, scaling
+from orchestrator.execution.beside import call_beside, pickled_call
 from orchestrator.execution.cluster import LOST_SCHEDULER, ClusterExecutor
 from orchestrator.execution.clusters import (
     cluster_arguments,
@@ -24,7 +29,8 @@ from orchestrator.execution.clusters import (
     preloads,
     start_hint,
 )
-from orchestrator.execution.dask_settings import CONNECT_SECONDS, dask_settings
+from orchestrator.execution.dask_settings import CONNECT_SECONDS, dask_settings, private_scratch
+from orchestrator.execution.deaths import tell_deaths
 from orchestrator.execution.link import Answer, Fate
 from orchestrator.execution.roster import Terms
 from orchestrator.execution.tls import Tls, why_refused
@@ -46,11 +52,23 @@ class DaskLink:
     client : distributed.Client
     kind : str
         The configured kind of cluster.
+
+    Raises
+    ------
+    ExecutionError
+        When the scheduler runs without this package.
     """
 
     def __init__(self, client: Client, kind: str):
         self._client = client
         self._kind = kind
+        try:
+            self._has_dashboard = client.run_on_scheduler(tell_deaths, client.id)
+        except (ImportError, AttributeError) as error:
+            raise ExecutionError(
+                f"the scheduler at {client.scheduler.address} runs without this svmbench "
+                f"({describe_error(error)}); install the same one there"
+            ) from error
         self._group = f"batch-{uuid.uuid4().hex[:8]}"
         self._number = 0
         self._names: dict[str, str] = {}
@@ -63,6 +81,8 @@ class DaskLink:
     @property
     def dashboard(self) -> str:
         """Address of the dashboard, or an empty string."""
+        if not self._has_dashboard:  # Dask has an address for it all the same
+            return ""
         link = str(self._client.dashboard_link or "")
         if link and self._kind in ("slurm", "ssh"):  # where Dask takes loopback for the scheduler's address
             parts = urlsplit(link)
@@ -126,6 +146,37 @@ class DaskLink:
         finally:
             future.release()
 
+    def ask(
+        self,
+        address: str,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        then: Callable[[Answer], None],
+    ) -> concurrent.futures.Future:
+        """Call a function beside a worker's tasks, which take turns on its only thread."""
+        call = pickled_call(function, arguments)
+        future = asyncio.run_coroutine_threadsafe(
+            self._client._run(call_beside, call, workers=[address]), self._client.loop.asyncio_loop
+        )
+
+        def answer(ended: concurrent.futures.Future) -> None:
+            if not ended.cancelled():
+                then(self._told_beside(ended, address))
+
+        future.add_done_callback(answer)
+        return future
+
+    def _told_beside(self, future: concurrent.futures.Future, address: str) -> Answer:
+        try:
+            value, error = pickle.loads(future.result()[address])
+        except OSError:  # of the connection: the function's own are pickled
+            return Answer(future, Fate.VANISHED if self.alive else Fate.DISCONNECTED)
+        except Exception as lacking:  # most likely the worker has no such module
+            return Answer(future, Fate.RAISED, error=lacking)
+        if error is not None:
+            return Answer(future, Fate.RAISED, error=error)
+        return Answer(future, Fate.RETURNED, value)
+
     def restart(self, address: str) -> None:
         """Have the worker's nanny kill and restart it; a worker without one is told to go."""
 
@@ -184,7 +235,10 @@ def cluster_executor(
     terms = terms or Terms()
     with contextlib.ExitStack() as stack:
         # Threads are limited through the environment, which the workers' processes inherit.
-        settings = dask_settings(cluster.worker_ttl, cluster.tls) | preloads(cluster.kind)
+        cluster = _with_certificates(cluster)
+        settings = dask_settings(cluster.worker_ttl, cluster.tls, cluster.dashboard) | preloads(cluster.kind)
+        if cluster.kind != "ssh":  # whose hosts take over our settings, and may have other folders
+            settings |= private_scratch()
         stack.enter_context(dask.config.set(settings))
         started = None
         if cluster.kind == "address":
@@ -196,7 +250,6 @@ def cluster_executor(
             patience = terms.no_workers_seconds
         try:
             _await_worker(client, patience)
-            _leave_retries_to_us(client)
             executor = DaskExecutor(client, cluster.kind, terms)
         except OSError as error:
             raise ExecutionError(LOST_SCHEDULER) from error
@@ -244,6 +297,15 @@ async def _await_jobs(started: Any) -> None:
             raise
 
 
+def _with_certificates(cluster: Cluster) -> Cluster:
+    """Return a cluster with the user's own certificates, where it starts processes that find them there."""
+    if cluster.kind == "ssh" and cluster.tls is None and not cluster.insecure:
+        from orchestrator.execution.certificates import own_certificates
+
+        return replace(cluster, tls=own_certificates("scheduler"))
+    return cluster
+
+
 def _encryption(cluster: Cluster) -> dict[str, Any]:
     """Return the arguments by which a cluster's links are encrypted."""
     if cluster.tls is not None:
@@ -286,21 +348,6 @@ def _await_worker(client: Client, seconds: float) -> None:
             f"the scheduler at {address} had no workers for {seconds:g} s; "
             f"start some with `svmbench cluster worker {address}`"
         ) from error
-
-
-def _leave_retries_to_us(client: Client) -> None:
-    try:
-        client.run_on_scheduler(_never_retry)
-    except (ImportError, AttributeError) as error:
-        raise ExecutionError(
-            f"the scheduler at {client.scheduler.address} runs without this svmbench "
-            f"({describe_error(error)}); install the same one there"
-        ) from error
-
-
-def _never_retry(dask_scheduler: Any) -> None:
-    """Leave retries to the runner, on a scheduler that others have configured."""
-    dask_scheduler.allowed_failures = 0
 
 
 def _follow_demand(

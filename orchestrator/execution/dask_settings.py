@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import platformdirs
+
 from orchestrator.execution.installation import THREAD_LIMITS
 from orchestrator.execution.tls import Tls
+from orchestrator.machine import host_name
 
 ANSWER_SECONDS = 30
 """How long a scheduler or its first worker may take to answer."""
@@ -14,7 +17,14 @@ CONNECT_SECONDS = 10
 """How long a connection may take, before the reason is looked for."""
 
 
-def dask_settings(worker_ttl: float, tls: Tls | None = None) -> dict[str, Any]:
+_PAGES = [
+    f"distributed.http.{name}"
+    for name in ("scheduler.prometheus", "scheduler.info", "scheduler.json", "health", "statics")
+]
+"""What a scheduler shows over HTTP beside its dashboard; nothing among it changes anything."""
+
+
+def dask_settings(worker_ttl: float, tls: Tls | None = None, dashboard: bool = False) -> dict[str, Any]:
     """Return Dask's settings by dotted name.
 
     Parameters
@@ -23,10 +33,10 @@ def dask_settings(worker_ttl: float, tls: Tls | None = None) -> dict[str, Any]:
         Seconds without a sign of life after which a worker is given up.
     tls : Tls or None
         Encrypt every link, and accept nobody whose certificate another authority signed.
+    dashboard : bool
+        Whether the scheduler shows pages over HTTP, which asks nobody who they are.
     """
     settings = {
-        # The runner retries, and wants to know each worker that died.
-        "distributed.scheduler.allowed-failures": 0,
         "distributed.scheduler.worker-saturation": 1.0,
         "distributed.scheduler.worker-ttl": f"{worker_ttl}s",
         # Workers hold no results: there is nothing to spill, and whoever needs too much is restarted.
@@ -38,12 +48,23 @@ def dask_settings(worker_ttl: float, tls: Tls | None = None) -> dict[str, Any]:
         # One order a slot leaves nothing to steal and no managed memory; the rest only costs idle time.
         "distributed.scheduler.work-stealing": False,
         "distributed.scheduler.active-memory-manager.start": False,
+        "distributed.scheduler.http.routes": _PAGES if dashboard else [],
+        "distributed.worker.http.routes": [],
         "distributed.admin.tick.interval": "1s",
         "distributed.admin.tick.limit": "30s",
         "distributed.admin.system-monitor.interval": "2s",
         "distributed.worker.memory.monitor-interval": "500ms",
     }
     return settings | (_tls_settings(tls) if tls else {})
+
+
+def private_scratch() -> dict[str, str]:
+    """Return the setting for Dask's working folders on this host, which its processes import modules from.
+
+    By default they are made in a folder of /tmp that any user of the host can have made before.
+    """
+    folder = platformdirs.user_cache_path("svmbench") / f"scratch-{host_name()}"
+    return {"temporary-directory": str(folder)}
 
 
 def _tls_settings(tls: Tls) -> dict[str, Any]:

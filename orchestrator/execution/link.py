@@ -9,7 +9,7 @@ from typing import Any, Protocol
 class Handle(Protocol):
     """A call that was started on a worker."""
 
-    def cancel(self) -> None:
+    def cancel(self) -> object:
         """Forget the call; its worker may finish it, and no answer comes."""
 
 
@@ -61,6 +61,18 @@ class Link(Protocol):
         """Call a function of an installed module on one worker, and on no other if that one goes away.
 
         `then` gets the answer, in a thread of the link's.
+        """
+
+    def ask(
+        self,
+        address: str,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        then: Callable[[Answer], None],
+    ) -> Handle:
+        """Call a function as `start` does, but at once, beside what the worker runs.
+
+        For what is quick and changes nothing that a training sees: no code of a user's, no random numbers.
         """
 
     def restart(self, address: str) -> None:

@@ -11,12 +11,15 @@ from types import FrameType
 from urllib.parse import urlsplit
 
 from orchestrator.execution import ExecutionError
-from orchestrator.execution.dask_settings import as_environment, dask_settings
+from orchestrator.execution.dask_settings import as_environment, dask_settings, private_scratch
 from orchestrator.execution.installation import THREAD_LIMITS
 from orchestrator.execution.tls import Tls, host_and_port, is_loopback
 
 LOOPBACK = "127.0.0.1"
 PORT = 8786
+
+NO_PAGES = f"{LOOPBACK}:0"
+"""Where Dask listens for HTTP although it has nothing to show: it cannot be told not to."""
 
 DEATH_SECONDS = 60
 """How long a worker looks for its scheduler before its process ends and is started anew."""
@@ -25,7 +28,7 @@ RESTART_SECONDS = (1.0, 30.0)
 """How long to wait before a worker that ended is started again: at first, and at most."""
 
 
-def scheduler_command(host: str, port: int, dashboard: str, tls: Tls | None) -> list[str]:
+def scheduler_command(host: str, port: int, dashboard: str | None, tls: Tls | None) -> list[str]:
     """Return the command that starts a scheduler.
 
     Parameters
@@ -33,15 +36,17 @@ def scheduler_command(host: str, port: int, dashboard: str, tls: Tls | None) -> 
     host : str
         Address to listen at.
     port : int
-    dashboard : str
-        HOST:PORT for the dashboard, which has neither encryption nor passwords.
+    dashboard : str or None
+        HOST:PORT for the dashboard, which has neither encryption nor passwords; None: there is none.
     tls : Tls or None
+        None: links are not encrypted, and whoever reaches the address can run code.
     """
     return [
         *(sys.executable, "-m", "distributed.cli.dask_scheduler"),
         *("--protocol", "tls" if tls else "tcp"),
         *("--host", host, "--port", str(port)),
-        *("--dashboard-address", dashboard, "--no-show"),
+        *("--dashboard-address", dashboard or NO_PAGES, "--no-show"),
+        *(() if dashboard else ("--no-dashboard",)),
     ]
 
 
@@ -72,7 +77,12 @@ def worker_command(
     expected = "tls" if tls else "tcp"
     if scheme != expected or not there or not port:
         lacking = scheme == "tls" and tls is None
-        hint = "; give the worker's certificates with cluster.tls.folder=DIR" if lacking else ""
+        hint = "; leave out --insecure" if lacking else ""
+        if scheme == "tcp" and tls is not None:
+            hint = (
+                "; without encryption, whoever reaches the scheduler can run code here: "
+                "start it with certificates, or accept that with --insecure"
+            )
         raise ExecutionError(
             f"expected an address such as {expected}://HOST:{PORT}, found {scheduler!r}{hint}"
         )
@@ -83,16 +93,18 @@ def worker_command(
         )
     return [
         *(sys.executable, "-m", "distributed.cli.dask_worker", scheduler),
-        *("--host", host or LOOPBACK, "--dashboard-address", f"{LOOPBACK}:0", "--no-dashboard"),
+        *("--host", host or LOOPBACK, "--dashboard-address", NO_PAGES, "--no-dashboard"),
         *("--nworkers", str(workers), "--nthreads", "1"),
         *("--memory-limit", "auto" if memory_gb is None else f"{memory_gb}GiB"),
         *("--death-timeout", str(DEATH_SECONDS)),
     ]
 
 
-def process_environment(worker_ttl: float, tls: Tls | None, cache: Path | None = None) -> dict[str, str]:
+def process_environment(
+    worker_ttl: float, tls: Tls | None, cache: Path | None = None, dashboard: bool = False
+) -> dict[str, str]:
     """Return the environment in which either is started."""
-    settings = as_environment(dask_settings(worker_ttl, tls))
+    settings = as_environment(dask_settings(worker_ttl, tls, dashboard) | private_scratch())
     places = {} if cache is None else {"SVMBENCH_CACHE": str(cache.resolve())}
     return {**os.environ, **THREAD_LIMITS, **settings, **places}
 

@@ -90,7 +90,9 @@ class Roster:
         taken = {seat.core for seat in self if seat.facts["machine"] == facts["machine"]}
         return next((core for core in facts["cores"] if core not in taken), None)
 
-    def choose(self, suits: Callable[[Seat], bool]) -> Seat | None:
-        """Return the least busy worker with a free thread that suits, or None."""
+    def choose(
+        self, suits: Callable[[Seat], bool], failures: Callable[[Seat], int] = lambda seat: 0
+    ) -> Seat | None:
+        """Return a worker that suits and has a free thread, with the fewest failures and orders; or None."""
         free = [seat for seat in self if len(seat.orders) < seat.capacity and suits(seat)]
-        return min(free, key=lambda seat: len(seat.orders), default=None)
+        return min(free, key=lambda seat: (failures(seat), len(seat.orders)), default=None)

@@ -1,6 +1,7 @@
 """Who may talk to whom: the certificates of this side of a link, and why a link was refused."""
 
 import ipaddress
+import os
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -8,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+import platformdirs
 
 ROLES = ("scheduler", "worker", "client")
 
@@ -36,13 +39,40 @@ def key_of(folder: Path, role: str) -> Path:
     return folder / f"{role}.key"
 
 
+def own_folder() -> Path:
+    """Return where a user's own certificates are, for processes of that user on this host."""
+    return platformdirs.user_data_path("svmbench") / "certificates"
+
+
+def own_tls(role: str) -> tuple[Tls | None, list[str]]:
+    """Return the pair of a role among the user's own certificates; None if none were made.
+
+    Returns
+    -------
+    tls : Tls or None
+    problems : list of str
+    """
+    folder = own_folder()
+    if not folder.exists():
+        return None, []
+    if hasattr(os, "geteuid"):
+        found = folder.stat()
+        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            return None, [
+                f"the folder of your certificates, {folder}, must be yours and closed to others (mode 0700): "
+                "remove it, and `svmbench cluster scheduler` makes a new one"
+            ]
+    return read_tls({"folder": folder}, role)
+
+
 def read_tls(node: Mapping[str, Any], role: str) -> tuple[Tls | None, list[str]]:
     """Read the configuration key `cluster.tls`.
 
     Parameters
     ----------
     node : mapping
-        `folder`, made by `svmbench cluster certs`, or the paths `ca`, `cert` and `key`; all null is no TLS.
+        `folder`, made by `svmbench cluster certs`, or the paths `ca`, `cert` and `key`; all null, or
+        `insecure: true`: no certificates are named.
     role : {"scheduler", "worker", "client"}
         Whose pair to take from the folder.
 
@@ -51,7 +81,16 @@ def read_tls(node: Mapping[str, Any], role: str) -> tuple[Tls | None, list[str]]
     tls : Tls or None
     problems : list of str
     """
-    paths = {name: Path(str(path)).expanduser() for name, path in node.items() if path is not None}
+    insecure = node.get("insecure") or False
+    paths = {
+        name: Path(str(path)).expanduser()
+        for name, path in node.items()
+        if path is not None and name != "insecure"
+    }
+    if not isinstance(insecure, bool):
+        return None, [f"cluster.tls.insecure must be true or false, found {insecure!r}"]
+    if insecure and paths:
+        return None, ["cluster.tls.insecure=true takes no certificates, and cluster.tls names some; drop one"]
     if not paths:
         return None, []
     if folder := paths.pop("folder", None):
@@ -150,7 +189,7 @@ def _why_no_handshake(connection: socket.socket, address: str, tls: Tls | None) 
     except (ssl.SSLError, OSError) as error:
         reason = getattr(error, "reason", None) or str(error)
         if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
-            return f"the scheduler at {address} does not encrypt; use tcp:// and leave out cluster.tls"
+            return f"the scheduler at {address} does not encrypt; start it without --insecure"
         spoken = reason.replace("_", " ").lower()
         return f"the scheduler at {address} refused {mine} ({spoken}); {same}"
     if spoke and urlsplit(address).scheme != "tls":

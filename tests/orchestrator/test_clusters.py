@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from orchestrator.execution import ExecutionError, processes
+from orchestrator.execution import ExecutionError, data_sender, processes, trouble
 from orchestrator.execution import cluster as cluster_module
 from orchestrator.execution.cluster import ClusterExecutor, time_limit
 from orchestrator.execution.dask_settings import as_environment, dask_settings
@@ -92,17 +92,24 @@ class FakeLink:
         self.there = {f"w{number}": (f"w{number}", 1) for number in range(n)}
         self.calls = []
         self.software = {}
+        self.caches = {}  # of each worker's host; one for all if not said
+        self.asked = []
 
     def workers(self):
         return dict(self.there)
 
     def start(self, address, function, arguments, then):
         handle = Mock()  # only its `cancel` is called, and nothing comes of it
+        self.calls.append((address, then, handle))
+        return handle
+
+    def ask(self, address, function, arguments, then):
+        handle = Mock()
         if function is describe:
-            facts = describe(arguments[0]) | {"cores": [0, 1]}
+            facts = describe(arguments[0]) | {"cores": [0, 1], "cache": self.caches.get(address, "c")}
             then(Answer(handle, Fate.RETURNED, facts | {"software": facts["software"] | self.software}))
         else:
-            self.calls.append((address, then, handle))
+            self.asked.append((address, function, then, handle))
         return handle
 
     def answer(self, address, fate=Fate.RETURNED, value=("result", ()), error=None):
@@ -196,13 +203,129 @@ def collect_nothing(executor):
         assert executor.wait(0.05) == []
 
 
-def test_what_a_worker_cannot_run_ends_the_run_with_the_reason(tmp_path):
+@pytest.fixture
+def quick_rests(monkeypatch):
+    """Hosts that rest for a moment only."""
+    monkeypatch.setattr(trouble, "REST_SECONDS", (0.01, 0.02))
+
+
+def wait_for_an_order(link, executor):
+    """Wait until some worker has one, and return the worker."""
+    for _ in range(1000):
+        if link.busy():
+            return link.busy()[0]
+        assert executor.wait(0.01) == []
+    raise AssertionError("no worker got the order")
+
+
+def test_an_order_that_fails_outside_of_trainings_goes_to_another_host_at_once(tmp_path, caplog):
+    link = FakeLink(2)
+    link.caches = {"w0": "one", "w1": "two"}
+    executor = ClusterExecutor(link, "fake")
+    executor.submit(orders(tmp_path, 1)[0])
+    (first,) = link.busy()
+    link.answer(first, Fate.RAISED, error=MemoryError("no room for a Gram matrix"))
+    assert executor.wait(0.01) == []
+    (second,) = link.busy()
+    assert second != first
+    link.answer(second)
+    (outcome,) = executor.wait(1)
+    assert (outcome.result, outcome.order.batch.attempt) == ("result", 1)
+    assert "and is tried again: MemoryError: no room for a Gram matrix" in caplog.text
+
+
+def test_a_host_whose_file_system_hiccups_is_tried_again_on_its_other_worker(tmp_path, quick_rests):
+    link = FakeLink(2)
+    executor = ClusterExecutor(link, "fake")
+    executor.submit(orders(tmp_path, 1)[0])
+    (first,) = link.busy()
+    link.answer(first, Fate.RAISED, error=OSError("stale file handle"))
+    second = wait_for_an_order(link, executor)
+    assert second != first
+    link.answer(second)
+    assert executor.wait(1)[0].result == "result"
+
+
+def test_a_run_ends_with_one_sentence_when_an_order_failed_on_every_host(tmp_path, quick_rests):
+    link = FakeLink(2)
+    link.caches = {"w0": "one", "w1": "two"}
+    executor = ClusterExecutor(link, "fake")
+    executor.submit(orders(tmp_path, 1)[0])
+    for _ in range(2 * trouble.TRIES - 1):
+        link.answer(wait_for_an_order(link, executor), Fate.RAISED, error=ImportError("no such thing"))
+        executor.wait(0)
+    link.answer(wait_for_an_order(link, executor), Fate.RAISED, error=ImportError("no such thing"))
+    with pytest.raises(
+        ExecutionError, match=r"^a batch of iris × arm could not run on any host; .*ImportError: no such"
+    ):
+        executor.wait(1)
+
+
+def test_a_host_that_fails_rests_while_another_does_the_work(tmp_path):
+    """A host that fails at once is always free, and would take every order first."""
+    link = FakeLink(2)
+    link.caches = {"w0": "bad", "w1": "good"}
+    executor = ClusterExecutor(link, "fake")
+    for order in orders(tmp_path, 6):
+        executor.submit(order)
+    failed, done = 0, 0
+    while done < 6:
+        if "w0" in link.busy():
+            link.answer("w0", Fate.RAISED, error=OSError("no space left on device"))
+            failed += 1
+        else:
+            link.answer("w1")
+        done += len(executor.wait(0))
+    assert failed == 1
+
+
+def test_a_piece_that_got_no_answer_in_time_is_sent_again(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(data_sender, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(data_sender, "PAUSE_SECONDS", 0.01)
+    link = FakeLink(1)
+    executor = ClusterExecutor(link, "fake")
+    (order,) = orders(tmp_path, 1)
+    executor.submit(order)
+    link.answer("w0", value=None)  # its host lacks the data
+    tokens = set()
+
+    def answer(address, function, arguments, then, ask=link.ask):
+        handle = ask(address, function, arguments, then)
+        if function is not describe:
+            tokens.add(arguments[0])
+            if len(tokens) > 1:  # all of the first attempt is too late
+                then(Answer(handle, Fate.RETURNED))
+        return handle
+
+    link.ask = answer
+    executor.wait(0)
+    assert wait_for_an_order(link, executor) == "w0"
+    assert len(tokens) == 2
+    assert "could not send dataset iris to host" in caplog.text
+    executor._sender.close()
+
+
+def test_a_dataset_that_cannot_be_sent_is_given_up_after_a_few_attempts(tmp_path, monkeypatch):
+    monkeypatch.setattr(data_sender, "PAUSE_SECONDS", 0.01)
     link = FakeLink(1)
     executor = ClusterExecutor(link, "fake")
     executor.submit(orders(tmp_path, 1)[0])
-    link.answer("w0", Fate.RAISED, error=ImportError("no such thing"))
-    with pytest.raises(ExecutionError, match=r"iris × arm could not run on worker w0: ImportError: no such"):
-        executor.wait(1)
+    link.answer("w0", value=None)
+    tokens = set()
+
+    def refuse(address, function, arguments, then):
+        tokens.add(arguments[0])
+        then(Answer(Mock(), Fate.RAISED, error=OSError("no space left on device")))
+        return Mock()
+
+    link.ask = refuse
+    executor.wait(0)
+    assert wait_for_an_order(link, executor) == "w0"  # to load it from its origin
+    assert len(tokens) == data_sender.TRIES
+    link.answer("w0", Fate.RAISED, error=OSError("no such file"))
+    with pytest.raises(ExecutionError, match=r"no host can get dataset 'iris': .*no space.*; nor .*no such"):
+        collect_nothing(executor)
+    executor._sender.close()
 
 
 def test_in_timings_an_arm_is_compiled_by_one_worker_of_a_host_first(tmp_path):
@@ -243,7 +366,7 @@ def test_settings_reach_a_process_of_dask_through_its_environment(tmp_path):
         ("tcp://localhost:8786", None, ""),
         ("10.0.0.1:8786", "10.0.0.2", "expected an address such as tcp://HOST:8786"),
         ("tcp://10.0.0.1:port", "10.0.0.2", "expected an address such as tcp://HOST:8786"),
-        ("tls://10.0.0.1:8786", "10.0.0.2", "give the worker's certificates with cluster.tls.folder=DIR"),
+        ("tls://10.0.0.1:8786", "10.0.0.2", "leave out --insecure"),
     ],
 )
 def test_a_worker_listens_beyond_loopback_only_if_asked(address, host, told):

@@ -71,7 +71,7 @@ def problems_of(*overrides, config_dir=None):
             "cluster.kind=locl",
             "cluster.kind must be one of serial, local, .*, found 'locl'; did you mean 'local'.*",
         ),
-        ("cluster=address", "cluster=address needs the scheduler's address: cluster.address=tcp://HOST:PORT"),
+        ("cluster=address", "cluster=address needs the scheduler's address: cluster.address=tls://HOST:PORT"),
         ("on_error=stop", "on_error must be one of continue, fail_fast, found 'stop'"),
         ("retry=all", "retry must be one of none, failed, found 'all'"),
         ("paths.results=null", "paths.results must name a folder, found None"),
@@ -144,9 +144,27 @@ def test_bad_input_gets_one_sentence(override, sentence):
         (["cluster=ssh", "cluster.hosts=[localhost,one]"], "cluster=ssh opens ports.*cluster.tls.folder=DIR"),
         (
             ["cluster=kubernetes", "cluster.workers=2", "cluster.tls.folder={certificates}"],
-            "cluster=kubernetes cannot hand out certificates; .*use cluster=address",
+            "cluster=kubernetes cannot hand out certificates; .*use cluster=address.*",
         ),
-        (["cluster=kubernetes"], "cluster=kubernetes needs to know how many: cluster.workers=N or .*"),
+        (
+            ["cluster=kubernetes", "cluster.workers=2"],
+            "cluster=kubernetes cannot hand out certificates; .*or accept with cluster.tls.insecure=true .*",
+        ),
+        (
+            ["cluster=kubernetes", "cluster.tls.insecure=true"],
+            "cluster=kubernetes needs to know how many: cluster.workers=N or .*",
+        ),
+        (
+            ["cluster=address", "cluster.address=tcp://127.0.0.1:8786"],
+            "expected cluster.address=tls://…, found 'tcp://127.0.0.1:8786': .*can run code as its owner "
+            "and as you; .*cluster.tls.insecure=true",
+        ),
+        (
+            ["cluster=slurm", "cluster.workers=1", "cluster.tls.folder=x", "cluster.tls.insecure=true"],
+            "cluster.tls.insecure=true takes no certificates, and cluster.tls names some; drop one",
+        ),
+        (["cluster.tls.insecure=perhaps"], "cluster.tls.insecure must be true or false, found 'perhaps'"),
+        (["cluster.dashboard=8787"], "cluster.dashboard must be true or false, found 8787"),
         (["cluster=slurm"], "cluster=slurm needs to know how many: cluster.workers=N or .*"),
     ],
 )
