@@ -63,8 +63,5 @@ class Link(Protocol):
         `then` gets the answer, in a thread of the link's.
         """
 
-    def restart(self, address: str) -> None:
-        """Kill a worker's process, and let its host start another; return at once."""
-
     def close(self) -> None:
         """Disconnect."""
