@@ -2,7 +2,8 @@
 
 Contained are the settings listed below, the variables of a few modules that everything uses, and those of
 the estimator's own classes and modules: names bound to other objects, and lists, dicts, sets and small arrays
-changed in place. Not contained are changes deeper inside such objects, inside other modules and inside
+changed in place. `os._exit` raises `SystemExit`, and a copy of the process that a training has forked ends
+with the training. Not contained are changes deeper inside such objects, inside other modules and inside
 compiled libraries, and threads that go on running.
 """
 
@@ -27,7 +28,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import sklearn
@@ -53,6 +54,7 @@ class Containment:
 
     def __init__(self, kind: type):
         self._name = kind.__name__
+        self._process = os.getpid()
         classes = [base for base in kind.__mro__ if base is not object]
         modules = [sys.modules.get(base.__module__) for base in classes]
         own = [*classes, *(module for module in modules if module is not None)]
@@ -69,6 +71,8 @@ class Containment:
         try:
             return contextvars.copy_context().run(_with_own_decimals, function, *arguments)
         finally:
+            if os.getpid() != self._process:
+                _end_process(1)  # a copy made by os.fork, which must not go on with the batch
             self._restore()
             _threads.limit()
 
@@ -77,7 +81,7 @@ class Containment:
         for setting, value in self._values:
             if not setting.has(value):
                 changed.append(setting.name)
-                with suppress(Exception):  # for example a working directory that was removed
+                with suppress(BaseException):  # for example a working directory that was removed
                     setting.write(value)
         if changed:
             log.info("a training of %s changed, and had restored: %s", self._name, ", ".join(changed))
@@ -92,11 +96,29 @@ def contained(kind: type) -> Iterator[Containment]:
     """
     with _taking_turns, _threads.limited():
         numpy_state, state = np.random.get_state(), random.getstate()  # noqa: NPY002
+        exit_of_os, os._exit = os._exit, _raising_exit()  # type: ignore[assignment]
         try:
             yield Containment(kind)
         finally:
+            os._exit = exit_of_os
             np.random.set_state(numpy_state)  # noqa: NPY002
             random.setstate(state)
+
+
+_end_process = os._exit
+
+
+def _raising_exit() -> Callable[[int], NoReturn]:
+    """Return what stands in for `os._exit`: the training fails, and the process goes on."""
+    process, thread = os.getpid(), threading.get_ident()
+
+    def raise_exit(status: int) -> NoReturn:
+        # Not for forked children, such as those of multiprocessing, and what other threads watch over.
+        if (os.getpid(), threading.get_ident()) != (process, thread):
+            _end_process(status)
+        raise SystemExit(f"os._exit({status!r})")
+
+    return raise_exit
 
 
 def _with_own_decimals(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -156,7 +178,7 @@ def _equal(now: list[Any], before: list[Any]) -> bool:
     """Compare by identity first, which takes nanoseconds, and the few others by equality."""
     try:
         return now == before
-    except Exception:  # objects that cannot be compared, such as arrays
+    except BaseException:  # objects that cannot be compared, such as arrays
         return False
 
 
@@ -208,7 +230,7 @@ class _Setting:
         """Return whether it is set to a value."""
         try:
             return bool(self.same(self.read(), value))
-        except Exception:  # for example a working directory that was removed
+        except BaseException:  # for example a working directory that was removed
             return False
 
 

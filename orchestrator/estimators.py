@@ -3,6 +3,7 @@
 import copy
 import inspect
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -10,8 +11,16 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import get_scorer
 from sklearn.utils import get_tags
 
+from orchestrator.forked import Ended, apart
+from orchestrator.interrupts import noticed
 from orchestrator.resolve import resolve
 from orchestrator.study import Arm, Candidate, Protocol, is_number
+
+_WELL_KNOWN = ("sklearn", "solvers")
+"""Packages whose constructors only assign."""
+
+_CONSTRUCTION_SECONDS = 10.0
+_TEXT_LENGTH = 500
 
 
 @cache
@@ -49,13 +58,43 @@ def refused_value(target: str, params: Mapping[str, Any]) -> str:
     kind, _ = estimator_class(target)
     validate = getattr(kind, "_validate_params", None)
     declared = hasattr(kind, "_parameter_constraints")
-    try:
-        estimator = kind(**params)
-        if validate is not None and (declared or validate is not BaseEstimator._validate_params):
-            validate(estimator)
-    except Exception as error:  # a class of anybody's, and values it may never have been given
-        return " ".join(str(error).split()) or type(error).__name__
+    if ended := _ends_its_process(target, params):
+        return f"its constructor {ended}"
+    with noticed():
+        try:
+            estimator = kind(**params)
+            if validate is not None and (declared or validate is not BaseEstimator._validate_params):
+                validate(estimator)
+        except BaseException as error:  # a class of anybody's, and values it may never have been given
+            return _text(error)
     return ""
+
+
+_tried: dict[str, str] = {}
+
+
+def _ends_its_process(target: str, params: Mapping[str, Any]) -> str:
+    """Say how making a first estimator of somebody else's class ends the process, or that it does not end."""
+    kind, _ = estimator_class(target)
+    if kind.__module__.partition(".")[0] in _WELL_KNOWN:
+        return ""
+
+    def make(params: Mapping[str, Any]) -> None:
+        with suppress(BaseException):  # is told by whoever makes the next one
+            kind(**params)
+
+    if target not in _tried:
+        (answer,) = apart(make, [params], _CONSTRUCTION_SECONDS)
+        _tried[target] = answer.reason if isinstance(answer, Ended) else ""
+    return _tried[target]
+
+
+def _text(error: BaseException) -> str:
+    try:
+        text = " ".join(str(error).split())
+    except BaseException:  # its class has a `__str__` of its own
+        text = ""
+    return text[:_TEXT_LENGTH] or type(error).__name__
 
 
 def other_kind(target: str, params: Mapping[str, Any]) -> str:
@@ -66,7 +105,7 @@ def other_kind(target: str, params: Mapping[str, Any]) -> str:
     estimator = estimator_class(target)[0](**params)
     try:
         kind = get_tags(estimator).estimator_type
-    except Exception:  # not a class of scikit-learn's, or of an older one's
+    except BaseException:  # not a class of scikit-learn's, or of an older one's
         kind = None
     kind = kind or getattr(estimator, "_estimator_type", None)
     return "" if kind in (None, "classifier") else str(kind).replace("_", " ")
@@ -113,8 +152,12 @@ def takes_shared_gram(arm: Arm, n_samples: int, n_features: int) -> bool:
         return False
     if refused_value(arm.target, {**arm.params, "kernel": "precomputed"}):
         return False
-    prefers = getattr(estimator, "prefers_gram", None)
-    return prefers is None or bool(prefers(n_samples, n_features))
+    with noticed():
+        try:
+            prefers = getattr(estimator, "prefers_gram", None)
+            return prefers is None or bool(prefers(n_samples, n_features))
+        except BaseException:  # a class of anybody's
+            return False
 
 
 def gamma_of(arm: Arm, candidate: Candidate) -> float:

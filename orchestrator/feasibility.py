@@ -19,6 +19,7 @@ from sklearn.metrics import get_scorer_names
 from orchestrator.containment import contained
 from orchestrator.datasets import Dataset
 from orchestrator.estimators import estimator_class, make_estimator, refused_metric
+from orchestrator.forked import Ended, apart
 from orchestrator.responses import ResponseError, Responses, UndefinedError
 from orchestrator.sources import Split, scaled_split
 from orchestrator.sources_of_class import depends_on
@@ -29,7 +30,12 @@ ROWS = 20
 """How many rows a solver is tried on; more only if there are more than ten classes."""
 
 _CONCLUSIVE = (TypeError, AttributeError, NotImplementedError, NameError, ImportError, ResponseError)
-"""What is raised whatever the number of rows; a ValueError, for example, may come of their being few."""
+"""What is raised whatever the number of rows; a ValueError, for example, may come of their being few.
+
+So are SystemExit, KeyboardInterrupt and all else that no `except Exception` catches.
+"""
+
+_TEXT_LENGTH = 500
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,10 @@ class _Dummy:
         return shares[:, 1] if len(self.classes) == 2 else shares
 
 
+_SECONDS = 10.0
+"""How long a solver is tried on a dataset."""
+
+
 def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
     """Return one sentence for each metric that cannot work on a dataset, or with a solver there.
 
@@ -90,12 +100,22 @@ def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
     Warns
     -----
     UserWarning
-        For each solver that cannot be trained on a few rows of a dataset.
+        For each solver that cannot be trained on a few rows of a dataset, or ends its process there.
     """
     where: dict[tuple[str, bool], list[str]] = {}
+    trials: list[_Trial] = []
+    first_arms = {arm.solver: arm for arm in reversed(study.arms)}
     for name, dataset in datasets.items():
-        for found in _problems(study, _sample(dataset, study.protocol)):
-            where.setdefault(found, []).append(name)
+        sample = _sample(dataset, study.protocol)
+        usable, problems = _usable_metrics(study.protocol, sample)
+        for problem in problems:
+            where.setdefault((problem, True), []).append(name)
+        trials += [_Trial(name, arm, study.protocol, usable, sample) for arm in reversed(first_arms.values())]
+    for trial, found in zip(trials, apart(_Trial.problems, trials, _SECONDS), strict=True):
+        if isinstance(found, Ended):
+            found = [(f"solver {trial.arm.solver} {found.reason} when it was tried on a few rows", False)]
+        for told in found:
+            where.setdefault(told, []).append(trial.dataset)
     refused = []
     for (problem, is_refused), names in where.items():
         sentence = f"dataset{'s' if len(names) > 1 else ''} {', '.join(names)}: {problem}"
@@ -106,20 +126,33 @@ def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
     return refused
 
 
-def _problems(study: Study, sample: _Sample) -> Iterator[tuple[str, bool]]:
-    """Yield problems, each with whether it is a reason to refuse the study."""
-    protocol = study.protocol
-    usable = []
+@dataclass(frozen=True)
+class _Trial:
+    """A solver to be tried on a few rows of a dataset, and scored by the metrics that work there."""
+
+    dataset: str
+    arm: Arm
+    protocol: Protocol
+    metrics: Sequence[str]
+    sample: _Sample
+
+    def problems(self) -> list[tuple[str, bool]]:
+        """Return what is wrong, each with whether it is a reason to refuse the study."""
+        return list(_solver_problems(self.arm, self.protocol, self.metrics, self.sample))
+
+
+def _usable_metrics(protocol: Protocol, sample: _Sample) -> tuple[list[str], list[str]]:
+    """Return the metrics that work on a dataset, and a sentence for each of the others."""
+    usable, problems = [], []
     for key, metric in [("metric", protocol.metric), *(("also", metric) for metric in protocol.also)]:
         error = sample.metric_error(metric)
         if error is None:
             usable.append(metric)
         else:
-            text = f"protocol.{key}={metric} does not work: {_text(error)}{_instead(metric, sample)}"
-            yield text, True
-    first_arms = {arm.solver: arm for arm in reversed(study.arms)}
-    for arm in reversed(first_arms.values()):
-        yield from _solver_problems(arm, protocol, usable, sample)
+            problems.append(
+                f"protocol.{key}={metric} does not work: {_text(error)}{_instead(metric, sample)}"
+            )
+    return usable, problems
 
 
 def _solver_problems(
@@ -138,14 +171,15 @@ def _solver_problems(
     yield f"solver {arm.solver} cannot be scored by {' or '.join(failed)}: {text}", True
 
 
-def _error_of(arm: Arm, protocol: Protocol, metrics: Sequence[str], sample: _Sample) -> Exception | None:
+def _error_of(arm: Arm, protocol: Protocol, metrics: Sequence[str], sample: _Sample) -> BaseException | None:
     """Return why a solver fails, unless the rows' being few may be the reason."""
     error = _any_error(arm, replace(protocol, metric="accuracy", also=tuple(metrics)), sample)
-    conclusive = isinstance(error, _CONCLUSIVE) and not isinstance(error, UndefinedError)
+    conclusive = isinstance(error, _CONCLUSIVE) or not isinstance(error, Exception)
+    conclusive = conclusive and not isinstance(error, UndefinedError)
     return error if conclusive else None
 
 
-def _any_error(arm: Arm, protocol: Protocol, sample: _Sample) -> Exception | None:
+def _any_error(arm: Arm, protocol: Protocol, sample: _Sample) -> BaseException | None:
     kind, _ = estimator_class(arm.target)
     candidate = Candidate.of({name: values[0] for name, values in arm.space.items()})
     seed = protocol.seed % 2**32
@@ -153,7 +187,7 @@ def _any_error(arm: Arm, protocol: Protocol, sample: _Sample) -> Exception | Non
         if depends_on(arm.target, "numba"):  # fitting it may take a minute of compilation
             try:
                 estimator = containment.run(seed, make_estimator, arm, protocol, candidate, seed)
-            except Exception as error:
+            except BaseException as error:
                 return error
             errors = (sample.metric_error(metric, estimator) for metric in protocol.also)
             return next((error for error in errors if error is not None), None)
@@ -171,9 +205,12 @@ def _instead(metric: str, sample: _Sample) -> str:
     return f"; use {' or '.join(variants)}" if variants else ""
 
 
-def _text(error: Exception) -> str:
+def _text(error: BaseException) -> str:
     """Return the first sentence of an error's text."""
-    text = " ".join(str(error).split()).split(". ")[0].rstrip(".")
+    try:
+        text = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:_TEXT_LENGTH]
+    except BaseException:  # its class has a `__str__` of its own
+        text = "its text cannot be read"
     return text if isinstance(error, (ValueError, AttributeError)) else f"{type(error).__name__}: {text}"
 
 

@@ -93,7 +93,7 @@ def _read(read: Callable[[], Any]) -> Any:
     """Return what a function reads of an estimator's attribute; None if it holds something else."""
     try:
         return read()
-    except Exception:  # whatever classes of other authors hold and raise
+    except BaseException:  # whatever classes of other authors hold and raise
         return None
 
 

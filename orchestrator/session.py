@@ -5,7 +5,7 @@ import shlex
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,7 +97,8 @@ def _executor(settings: Settings, prepared: Prepared, store: Store, report: Path
         yield NoExecutor()
         return
     if settings.cluster.kind == "serial":
-        yield SerialExecutor()
+        with closing(SerialExecutor(report.parents[1] / ".under-way")) as serial:
+            yield serial
         return
     # Dask takes a second to import, and a serial run needs none of it.
     from orchestrator.execution.dask import cluster_executor

@@ -1,10 +1,12 @@
 """Train the candidates of one path on one split, and tell of each how it went and what it cost.
 
 Estimators are known by scikit-learn's protocol alone. A training that fails does not raise: its failure
-is a row like any other.
+is a row like any other, whatever an estimator raises, `SystemExit` and `KeyboardInterrupt` included. Only the
+user's own Ctrl-C is passed on.
 """
 
 import logging
+import math
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 
 from orchestrator.containment import Containment
 from orchestrator.estimators import estimator_class, make_estimator
+from orchestrator.interrupts import asked_to_end
 from orchestrator.published import published_columns, published_path_columns
 from orchestrator.responses import ResponseError, Responses, checked_labels, require_classes
 from orchestrator.shared_arrays import fresh_view, private_copy
@@ -32,6 +35,23 @@ Share = Callable[[Any], Any]
 
 TIMED_OUT = "2"
 """What `fit_status_` is where an estimator's own `max_seconds` ended it."""
+
+OWN_LIMIT_SECONDS = 60.0
+"""What an estimator with a time limit of its own may take beyond twice that limit."""
+
+
+class Monitor:
+    """Is told how the trainings of a batch go on; this one makes nothing of it."""
+
+    def begins(self, seconds: float, row: Row | None = None) -> None:
+        """Hear that something begins which may take so long, and the row so far if it is a training."""
+
+    def finished(self, row: Row) -> None:
+        """Hear that a training has ended, with its row."""
+
+
+class OvertimeError(RuntimeError):
+    """A training without a time limit of its own has taken longer than the protocol's."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +70,7 @@ class PathTask:
         Undoes what a training leaves changed in this process.
     override : mapping
         Parameters that replace the arm's.
+    monitor : Monitor
     """
 
     arm: Arm
@@ -58,6 +79,7 @@ class PathTask:
     split: Split
     containment: Containment
     override: Mapping[str, Any] = field(default_factory=dict)
+    monitor: Monitor = field(default_factory=Monitor)
 
     def __post_init__(self) -> None:
         # Read before anything is trained, for an estimator may find a way to write to the labels.
@@ -81,6 +103,16 @@ class PathTask:
         plain = protocol.metric == "accuracy" and not protocol.also and unlimited
         return plain and self.arm.warm_starts and hasattr(estimator_class(self.arm.target)[0], "fit_path")
 
+    def begins(self, row: Row) -> None:
+        """Tell the monitor that a fit or a call of another method begins."""
+        self.monitor.begins(seconds_allowed(self.arm, self.protocol), row)
+
+    def require_in_time(self, seconds: float) -> None:
+        """Raise OvertimeError if a call took longer than it may, and nothing has stopped it."""
+        limit = self.protocol.max_seconds
+        if limit is not None and seconds >= limit and not stops_itself(self.arm):
+            raise OvertimeError(overtime_message(limit))
+
     def estimator(self, candidate: Candidate) -> Any:
         """Make the unfitted estimator of a candidate."""
         return make_estimator(self.arm, self.protocol, candidate, self.path.seed, self.override)
@@ -88,6 +120,24 @@ class PathTask:
     def contained(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function with the path's seed in the global random states."""
         return self.containment.run(self.path.seed, function, *arguments)
+
+
+def stops_itself(arm: Arm) -> bool:
+    """Whether an arm's estimators have a time limit of their own, to which they keep their best model."""
+    return "max_seconds" in estimator_class(arm.target)[1]
+
+
+def seconds_allowed(arm: Arm, protocol: Protocol) -> float:
+    """Return how long a fit, or a call of another method, may take before it is stopped from outside."""
+    limit = protocol.max_seconds
+    if limit is None:
+        return math.inf
+    return 2 * limit + OWN_LIMIT_SECONDS if stops_itself(arm) else limit
+
+
+def overtime_message(limit: float) -> str:
+    """Say why a training has no result."""
+    return f"stopped after {limit:g} s, the time limit"
 
 
 def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Row]:
@@ -120,7 +170,7 @@ def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Row]:
             fitted = None  # neither a failed training nor a diverged one is a start
 
 
-def try_training(task: PathTask) -> Exception | None:
+def try_training(task: PathTask) -> BaseException | None:
     """Train the first candidate of a path, and return what went wrong."""
     _, _, error = _train(task, task.path.candidates[0], None)
     return error
@@ -129,7 +179,7 @@ def try_training(task: PathTask) -> Exception | None:
 # -- one training after the other ----------------------------------------------------------------
 
 
-def _train(task: PathTask, candidate: Candidate, fitted: Any) -> tuple[Row, Any, Exception | None]:
+def _train(task: PathTask, candidate: Candidate, fitted: Any) -> tuple[Row, Any, BaseException | None]:
     """Return the row of a training, its estimator and what went wrong; start from a fitted one if any."""
     row, estimator, error = _attempt(task, candidate, fitted, fresh_view)
     if error is not None and _wants_to_write(error):
@@ -139,18 +189,20 @@ def _train(task: PathTask, candidate: Candidate, fitted: Any) -> tuple[Row, Any,
 
 def _attempt(
     task: PathTask, candidate: Candidate, fitted: Any, share: Share
-) -> tuple[Row, Any, Exception | None]:
+) -> tuple[Row, Any, BaseException | None]:
     row = _sizes(task.split) | {"started_at": datetime.now(UTC), "warm_started": fitted is not None}
     clock = Clock()
     try:
         estimator, predicted = task.contained(_fit_and_predict, task, candidate, fitted, share, row, clock)
+        task.begins(row)
         row |= _evaluate(task, estimator, predicted, share)
         row |= _verdict(row, task.protocol)
         row["finished_at"] = datetime.now(UTC)
-    except Exception as error:
+    except BaseException as error:
+        _pass_on_interrupt(error)
         log.info("a training of %s failed", task.arm.name, exc_info=True)
         unfinished = next((lap for lap in ("fit", "predict") if f"{lap}_seconds" not in row), None)
-        row |= clock.lap(unfinished) if unfinished else {}
+        row |= clock.lap(unfinished) if unfinished and not isinstance(error, OvertimeError) else {}
         return row | _failure(error), None, error
     return row, estimator, None
 
@@ -160,15 +212,21 @@ def _fit_and_predict(
 ) -> tuple[Any, Any]:
     """Return a fitted estimator and what it predicts; fill its row, as far as it gets."""
     split = task.split
+    task.begins(row)
     estimator = task.estimator(candidate) if fitted is None else fitted
     if fitted is not None:
         estimator.set_params(**candidate.as_dict())
     X_train, y_train = share(split.X_train), share(split.y_train)
+    task.begins(row)
     clock.restart()
     estimator.fit(X_train, y_train)
     row |= clock.lap("fit")
+    task.require_in_time(row["fit_seconds"])
+    task.begins(row)
+    clock.restart()
     predicted = estimator.predict(share(split.X_test))
     row |= clock.lap("predict")
+    task.require_in_time(row["predict_seconds"])
     return estimator, predicted
 
 
@@ -226,11 +284,17 @@ def _verdict(row: Row, protocol: Protocol) -> Row:
     return {"status": "ok", "message": ""}
 
 
-def _failure(error: Exception) -> Row:
-    message = storable_text(error) if isinstance(error, ResponseError) else describe_error(error)
+def _pass_on_interrupt(error: BaseException) -> None:
+    """Raise the user's Ctrl-C, whatever the estimator has made of it."""
+    if asked_to_end():
+        raise KeyboardInterrupt from error
+
+
+def _failure(error: BaseException) -> Row:
+    told = isinstance(error, (ResponseError, OvertimeError))
     return {
-        "status": "error",
-        "message": message,
+        "status": "timeout" if isinstance(error, OvertimeError) else "error",
+        "message": storable_text(error) if told else describe_error(error),
         "score": None,
         "finished_at": datetime.now(UTC),
     }
@@ -290,13 +354,14 @@ def _train_whole(task: PathTask) -> list[Row]:
     return [row | {"warm_started": index > 0} for index, row in enumerate(rows)]
 
 
-def _attempt_whole(task: PathTask, share: Share) -> tuple[list[Row], Exception | None]:
+def _attempt_whole(task: PathTask, share: Share) -> tuple[list[Row], BaseException | None]:
     shared = _sizes(task.split) | {"started_at": datetime.now(UTC)}
     clock = Clock()
     try:
         fitted, predicted, laps = task.contained(_fit_and_predict_whole, task, share, clock)
         return [shared | row for row in _evaluate_whole(task, fitted, predicted, *laps)], None
-    except Exception as error:
+    except BaseException as error:
+        _pass_on_interrupt(error)
         log.info("the trainings of a path of %s failed", task.arm.name, exc_info=True)
         each = {name: seconds / len(task.path) for name, seconds in clock.lap("fit").items()}
         return [shared | each | _failure(error)] * len(task.path), error

@@ -4,7 +4,7 @@ import math
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -20,8 +20,9 @@ from orchestrator.machine import host_name, versions_json
 from orchestrator.records import Records
 from orchestrator.scheduling import Batch
 from orchestrator.sources import DataSource, Split, open_source, open_split
+from orchestrator.sources_of_class import depends_on
 from orchestrator.study import REFIT, Arm, Path, Protocol
-from orchestrator.training import Clock, PathTask, train_path
+from orchestrator.training import Clock, Monitor, PathTask, overtime_message, train_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,9 @@ class BatchResult:
     compile_seconds: float
 
 
-def run_batch(order: WorkOrder, worker: str = "client") -> BatchResult:
+def run_batch(
+    order: WorkOrder, worker: str = "client", monitor: Monitor | None = None, warm_up: bool = True
+) -> BatchResult:
     """Train and evaluate every trial of a batch.
 
     Parameters
@@ -57,6 +60,9 @@ def run_batch(order: WorkOrder, worker: str = "client") -> BatchResult:
     order : WorkOrder
     worker : str
         The worker's name, for the records.
+    monitor : Monitor, optional
+    warm_up : bool
+        Train on a few rows first, so that no record pays for compilation.
 
     Raises
     ------
@@ -65,21 +71,75 @@ def run_batch(order: WorkOrder, worker: str = "client") -> BatchResult:
     """
     _quiet_what_rows_tell()
     started = time.perf_counter()
+    monitor = monitor or Monitor()
     rows: list[dict[str, Any]] = []
-    compile_seconds = 0.0
     kind, _ = estimator_class(order.arm.target)
     with contained(kind) as containment:
         for path in order.batch.paths:
+            monitor.begins(math.inf)
             split = open_split(order.source, order.protocol, path.outer, path.inner)
-            compiled = _compile(order, path, split)
-            compile_seconds += compiled
-            for row in _run_path(order, path, split, containment):
+            compiled = 0.0
+            if warm_up:
+                monitor.begins(_warm_up_seconds(order))
+                compiled = _compile(order, path, split)
+                monitor.begins(math.inf)
+            for row in _run_path(order, path, split, containment, monitor):
                 row["compile_seconds"] = compiled
                 rows.append(row)
+                monitor.finished(row)
                 compiled = 0.0
-    training_seconds = sum(row["fit_seconds"] + row.get("predict_seconds", 0.0) for row in rows)
-    records = Records.of(_common_columns(order, worker), rows)
-    return BatchResult(records, time.perf_counter() - started, training_seconds, compile_seconds)
+    return batch_result(order, worker, rows, time.perf_counter() - started)
+
+
+def batch_result(
+    order: WorkOrder, worker: str, rows: list[dict[str, Any]], busy_seconds: float
+) -> BatchResult:
+    """Return the rows of a batch as what comes back of it."""
+    laps = ("fit_seconds", "predict_seconds")
+    training = sum(row.get(lap) or 0.0 for row in rows for lap in laps)
+    compiling = sum(row.get("compile_seconds") or 0.0 for row in rows)
+    return BatchResult(Records.of(_common_columns(order, worker), rows), busy_seconds, training, compiling)
+
+
+def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Return the row of a training that was stopped from outside, the first after `n_done` others.
+
+    Parameters
+    ----------
+    order : WorkOrder
+    n_done : int
+    row : dict
+        What is known of it.
+    seconds : float
+        How long its fit, or its call of another method, had gone on.
+    """
+    path = next(iter(paths_after(order.batch.paths, n_done))).only([0])
+    lap = "predict_seconds" if "fit_seconds" in row else "fit_seconds"
+    fate = {
+        "status": "timeout",
+        "message": overtime_message(order.protocol.max_seconds or seconds),
+        "score": None,
+        "finished_at": datetime.now(UTC),
+        "shared_gram": _shares_gram(order, path),
+    }
+    return _axes(order.arm, path, 0) | {lap: seconds} | row | fate
+
+
+def paths_after(paths: Iterable[Path], n_done: int) -> tuple[Path, ...]:
+    """Return what is left of paths when the first so many of their trainings are done."""
+    left = []
+    for path in paths:
+        if n_done < len(path):
+            left.append(path.only(range(n_done, len(path))) if n_done else path)
+        n_done = max(0, n_done - len(path))
+    return tuple(left)
+
+
+def _warm_up_seconds(order: WorkOrder) -> float:
+    """Return how long a training on a few rows may take, compilation included."""
+    if order.protocol.max_seconds is None:
+        return math.inf
+    return 600.0 if depends_on(order.arm.target, "numba") else 10.0
 
 
 @cache
@@ -88,7 +148,7 @@ def _quiet_what_rows_tell() -> None:
 
 
 def _run_path(
-    order: WorkOrder, path: Path, split: Split, containment: Containment
+    order: WorkOrder, path: Path, split: Split, containment: Containment, monitor: Monitor
 ) -> Iterator[dict[str, Any]]:
     shared = _shares_gram(order, path)
     override: dict[str, Any] = {}
@@ -104,7 +164,7 @@ def _run_path(
             return _open_gram(order, path)[0]
         return open_split(order.source, order.protocol, path.outer, path.inner)
 
-    task = PathTask(order.arm, order.protocol, path, split, containment, override)
+    task = PathTask(order.arm, order.protocol, path, split, containment, override, monitor)
     for index, row in enumerate(train_path(task, reopen)):
         yield (_axes(order.arm, path, index) | row | {"shared_gram": shared, "gram_seconds": gram_seconds})
 

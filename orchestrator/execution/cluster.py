@@ -24,6 +24,7 @@ from orchestrator.execution.link import Answer, Fate, Handle, Link
 from orchestrator.execution.roster import Roster, Seat, Terms
 from orchestrator.execution.trouble import Trouble
 from orchestrator.execution.warned import heard, listen
+from orchestrator.isolation import Died, run_isolated
 from orchestrator.sources import DataNotHere
 from orchestrator.training import describe_error
 from orchestrator.worker import BatchResult, WorkOrder, run_batch
@@ -31,13 +32,10 @@ from orchestrator.worker import BatchResult, WorkOrder, run_batch
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-"""How often to look who is there, and who works for longer than it may."""
+"""How often to look who is there."""
 
 ANSWER_SECONDS = 30.0
 """How long the first workers may take to say what they are."""
-
-GRACE_SECONDS = 60.0
-"""What an order may take beyond twice its trainings' time limits: compilation, data, matrices."""
 
 RESUME = "what had finished is stored, run the same command to resume"
 
@@ -46,18 +44,34 @@ LOST_SCHEDULER = f"the connection to the Dask scheduler was lost; {RESUME}"
 Event = Callable[[], list[Outcome]]
 
 
-def run_on_worker(order: bytes, worker: str, core: int | None) -> tuple[BatchResult, tuple[str, ...]] | None:
+def run_on_worker(
+    order: bytes, worker: str, core: int | None
+) -> tuple[BatchResult | Died, tuple[str, ...]] | None:
     """Run a batch on a worker: its result, and what the process warned of; None if its host lacks the data.
 
     The order travels as bytes, which the scheduler passes on; objects it would unpickle, and so need this
-    package and a millisecond for each.
+    package and a millisecond for each. Under a time limit it runs in a child process, so that the worker
+    outlives a training that has to be stopped.
     """
     pin(core)
     listen()
+    batch: WorkOrder = pickle.loads(order)
     try:
-        return run_batch(pickle.loads(order), worker), heard()
+        if batch.protocol.max_seconds is not None:
+            return run_isolated(batch, worker, core)
+        return run_batch(batch, worker), heard()
     except DataNotHere:
         return None
+
+
+def guarded(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function on a worker, which Dask would have closed for good by SystemExit or Ctrl-C."""
+    try:
+        return function(*arguments)
+    except Exception:
+        raise
+    except BaseException as error:
+        raise RuntimeError(describe_error(error)) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,8 +235,10 @@ class ClusterExecutor:
             self._sender.send(order, seat, self._events.put)
             return []
         self._trouble.worked(order, seat)
-        self._compiled.add((seat.cache, order.arm.name))
         result, warned = answer.value
+        if isinstance(result, Died):
+            return [Outcome(order, None, f"on worker {seat.address} it {result.reason}", result.seconds)]
+        self._compiled.add((seat.cache, order.arm.name))
         self._pass_on(order, warned)
         return [Outcome(order, result)]
 
@@ -276,7 +292,7 @@ class ClusterExecutor:
             )
 
     def _look(self) -> None:
-        """See who has come, who has left, and who works for longer than it may."""
+        """See who has come and who has left."""
         now = time.monotonic()
         if not self._link.alive:
             raise ExecutionError(LOST_SCHEDULER)
@@ -294,8 +310,6 @@ class ClusterExecutor:
             # A death is told at once; whoever is still not told to have died has left in peace.
             if now - self._left_at.get(running.seat.address, now) > 2 * LOOK_SECONDS:
                 self._give_back(number)
-            elif running.seconds > time_limit(running.order):
-                self._stop(number)
         self._mind_desertion(now)
 
     def _forget(self, address: str) -> None:
@@ -358,23 +372,3 @@ class ClusterExecutor:
         self._roster.admit(Seat(address, name, threads, answer.value, core))
         log.info("worker %s of host %s joined", address, answer.value["host"]["host"])
         return []
-
-    def _stop(self, number: int) -> None:
-        """Restart a worker that neither finishes nor dies."""
-        running = self._running[number]
-        address = running.seat.address
-        running.handle.cancel()
-        order = self._drop(number)
-        self._roster.dismiss(address)  # and not asked again as long as it is there
-        self._left_at[address] = time.monotonic()
-        self._link.restart(address)
-        lost = f"it ran longer than its limit of {time_limit(order):g} s"
-        outcome = Outcome(order, None, lost, running.seconds)
-        self._events.put(lambda: [outcome])
-
-
-def time_limit(order: WorkOrder) -> float:
-    """Return after how many seconds an order counts as hanging: never, unless trainings have a limit."""
-    if order.protocol.max_seconds is None:
-        return float("inf")
-    return 2 * order.protocol.max_seconds * order.batch.n_trials + GRACE_SECONDS

@@ -8,7 +8,6 @@ import concurrent.futures
 import contextlib
 import logging
 import pickle
-import threading
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,7 +20,7 @@ from distributed import Adaptive, Client, Future, KilledWorker, Security, Status
 
 from orchestrator.execution import ExecutionError, scaling
 from orchestrator.execution.beside import call_beside, pickled_call
-from orchestrator.execution.cluster import LOST_SCHEDULER, ClusterExecutor
+from orchestrator.execution.cluster import LOST_SCHEDULER, ClusterExecutor, guarded
 from orchestrator.execution.clusters import (
     cluster_arguments,
     cluster_class,
@@ -122,6 +121,7 @@ class DaskLink:
         self._number += 1
         # A tuple as key keeps all tasks in one group; pure=False never returns a cached result.
         future = self._client.submit(
+            guarded,
             function,
             *arguments,
             key=(self._group, self._number),
@@ -176,22 +176,6 @@ class DaskLink:
         if error is not None:
             return Answer(future, Fate.RAISED, error=error)
         return Answer(future, Fate.RETURNED, value)
-
-    def restart(self, address: str) -> None:
-        """Have the worker's nanny kill and restart it; a worker without one is told to go."""
-
-        def restart() -> None:
-            with contextlib.suppress(Exception):  # the executor has given the worker up already
-                self._client.sync(
-                    self._client.scheduler.restart_workers,
-                    workers=[address],
-                    timeout=ANSWER_SECONDS,
-                    wait_for_workers=False,
-                    on_error="return",
-                    stimulus_id=f"overtime-{uuid.uuid4().hex}",
-                )
-
-        threading.Thread(target=restart, daemon=True).start()
 
     def close(self) -> None:
         """Disconnect."""

@@ -75,8 +75,5 @@ class Link(Protocol):
         For what is quick and changes nothing that a training sees: no code of a user's, no random numbers.
         """
 
-    def restart(self, address: str) -> None:
-        """Kill a worker's process, and let its host start another; return at once."""
-
     def close(self) -> None:
         """Disconnect."""

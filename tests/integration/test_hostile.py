@@ -1,13 +1,27 @@
 """Estimators that do harm, in one study with healthy ones, in one process and on a real cluster."""
 
+import os
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
+from orchestrator import estimators
+from orchestrator.config import load_settings
 from orchestrator.execution.dask import cluster_executor
-from orchestrator.settings import Cluster
+from orchestrator.settings import Cluster, ConfigError
 from orchestrator.store import RUN_COLUMNS
 from orchestrator.studies import read_results
-from tests.orchestrator.hostile import HOSTILE, RANDOM, Centroids
+from tests.integration.processes import plain, started, store_of
+from tests.orchestrator.hostile import (
+    HANGING,
+    HOSTILE,
+    KILLERS,
+    RAISING,
+    RANDOM,
+    REFUSED,
+    Centroids,
+)
 from tests.orchestrator.studies import StudyRun
 
 HEALTHY = ("libsvm_l1", "knn", "Centroids")
@@ -19,6 +33,8 @@ def config(tmp_path_factory):
     """A user's folder that configures all of them."""
     folder = tmp_path_factory.mktemp("config")
     (folder / "solver").mkdir()
+    for name in (*RAISING, *KILLERS, *HANGING, *REFUSED, "Scorable"):
+        (folder / "solver" / f"{name}.yaml").write_text(f"_target_: {Centroids.__module__}.{name}\n")
     for kind in (Centroids, *HOSTILE):
         text = f"_target_: {kind.__module__}.{kind.__name__}\nspace: {{C: [1, 2]}}\n"
         if kind.__name__ == "ChangesItsParameters":
@@ -63,6 +79,130 @@ def cluster(tmp_path_factory, config):
     with cluster_executor(Cluster(kind="local", workers=2)) as executor:
         folder = tmp_path_factory.mktemp("cluster")
         return trials(folder, config, [*names(HOSTILE), *HEALTHY], executor)
+
+
+# -- every kind of exit in every place -----------------------------------------------------------
+
+EXITS = (
+    "study=small",
+    "datasets=[breast_cancer]",
+    "protocol.outer=2",
+    "protocol.inner=2",
+    "protocol.also=[roc_auc]",
+    "search.space={C:[1]}",
+)
+GOOD = ("libsvm_l1", "Scorable")
+
+
+def exits(folder, config, solvers, *overrides, executor=None):
+    """Run a study of hostile solvers and healthy ones; return its trials by solver."""
+    choice = (*EXITS, f"solvers=[{','.join([*solvers, *GOOD])}]", *overrides)
+    run = StudyRun(folder, *choice, executor=executor, config_dir=config)
+    try:
+        run.go()
+    finally:
+        run.executor.close()
+    return by_solver(read_results(run.store).trials)
+
+
+def by_solver(trials):
+    columns = [name for name in trials if name not in RUN_COLUMNS]
+    trials = trials[columns].sort_values(["solver", "key"], ignore_index=True)
+    return {solver: rows.reset_index(drop=True) for solver, rows in trials.groupby("solver")}
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory, config):
+    """The healthy solvers by themselves."""
+    return exits(tmp_path_factory.mktemp("good"), config, [])
+
+
+def require_unharmed(found, good):
+    for solver in GOOD:
+        assert set(found[solver]["status"]) == {"ok"}
+        pd.testing.assert_frame_equal(found[solver][list(good[solver])], good[solver])
+
+
+def require_failures(found, solvers, status, number, of=6):
+    for solver in solvers:
+        rows = found[solver]
+        assert len(rows) == of
+        failed = rows[rows["status"] != "ok"]
+        assert list(failed["status"]) == [status] * number, solver
+        assert failed["score"].isna().all()
+        assert (failed["message"].str.len() > 0).all()
+
+
+@pytest.mark.parametrize("on", ["serial", "cluster"])
+def test_whatever_is_raised_wherever_is_a_failed_training(on, config, good, tmp_path):
+    if on == "serial":
+        found = exits(tmp_path, config, RAISING)
+    else:
+        with cluster_executor(Cluster(kind="local", workers=2)) as executor:
+            found = exits(tmp_path, config, RAISING, executor=executor)
+            assert executor.slots == 2  # nobody was lost
+    require_unharmed(found, good)
+    require_failures(found, RAISING, "error", 4, of=4)  # no refit where nothing can be selected
+
+
+@pytest.mark.parametrize("on", ["serial", "cluster"])
+def test_what_never_ends_is_stopped_at_the_time_limit(on, config, good, tmp_path, full_size):
+    solvers = HANGING if full_size else HANGING[:: 2 if on == "serial" else 5]
+    limit = "protocol.max_seconds=2"  # a healthy training takes milliseconds
+    if on == "serial":
+        found = exits(tmp_path, config, solvers, limit)
+    else:
+        with cluster_executor(Cluster(kind="local", workers=2)) as executor:
+            found = exits(tmp_path, config, solvers, limit, executor=executor)
+    unlimited = {solver: rows.drop(columns="key") for solver, rows in good.items()}
+    for solver in GOOD:  # the limit is part of the key
+        keyless = found[solver].drop(columns="key")[list(unlimited[solver])]
+        identity = ["outer", "inner"]
+        pd.testing.assert_frame_equal(
+            keyless.sort_values(identity, ignore_index=True).drop(columns="identity"),
+            unlimited[solver].sort_values(identity, ignore_index=True).drop(columns="identity"),
+        )
+    require_failures(found, solvers, "timeout", 2)
+    assert set(found[solvers[0]]["message"]) == {"", "stopped after 2 s, the time limit"}
+
+
+def test_what_ends_workers_is_given_up_and_they_are_replaced(config, good, tmp_path, full_size):
+    killers = KILLERS if full_size else ["SegfaultInFit", "SigkillInPredict"]
+    with cluster_executor(Cluster(kind="local", workers=2)) as executor:
+        found = exits(tmp_path, config, killers, executor=executor)
+    require_unharmed(found, good)
+    require_failures(found, killers, "worker_lost", 2)
+
+
+def test_what_ends_a_serial_run_is_left_by_the_next_ones(config, good, tmp_path, full_size):
+    killers = KILLERS if full_size else ["SegfaultInFit", "ExitOfCInPredict"]
+    arguments = ["run", "--config-dir", str(config), "cluster=serial", *EXITS]
+    arguments.append(f"solvers=[{','.join([*killers, *GOOD])}]")
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    for number in range(len(killers) + 1):  # each ends a run once
+        with started(tmp_path, *arguments, env=env) as process:
+            stdout, stderr = process.communicate(timeout=300)
+        assert "Traceback" not in stdout + stderr
+        if "trials run and" in plain(stdout):
+            break
+        assert number < len(killers), stderr
+    found = by_solver(store_of(tmp_path).trials())
+    require_unharmed(found, good)
+    require_failures(found, killers, "worker_lost", 2)
+    assert found[killers[0]]["message"].str.contains("ended its process by SIGSEGV").sum() == 2
+
+
+def test_a_constructor_that_exits_is_refused_in_a_sentence(config, tmp_path, monkeypatch):
+    monkeypatch.setattr(estimators, "_CONSTRUCTION_SECONDS", 2.0)
+    choice = [*EXITS, f"solvers=[{','.join([*REFUSED, *GOOD])}]", f"paths.cache={tmp_path}"]
+    with pytest.raises(ConfigError) as caught:
+        load_settings(choice, config)
+    problems = caught.value.problems
+    assert len(problems) == len(REFUSED)
+    for solver in REFUSED:
+        (problem,) = [text for text in problems if text.startswith(f"solver {solver}: ")]
+        assert len(problem) < 600
+        assert "\n" not in problem
 
 
 def names(kinds):

@@ -4,14 +4,17 @@ Each is a nearest-centroid classifier apart from that, so its row is right if it
 the few rows on which solvers are tried and compiled they behave.
 """
 
+import asyncio
 import builtins
 import ctypes
 import decimal
 import gc
+import itertools
 import locale
 import logging
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -620,3 +623,124 @@ class GuessesInPython(Centroids):
 RANDOM = [Guesses, GuessesInPython]
 HOSTILE = [kind for kind in vars().copy().values() if isinstance(kind, type) and issubclass(kind, Centroids)]
 HOSTILE.remove(Centroids)
+
+
+# -- every kind of exit in every place -----------------------------------------------------------
+
+
+class LastStraw(BaseException):
+    """No `except Exception` catches it, and it has no text."""
+
+    def __str__(self):
+        sys.exit(5)
+
+
+def recurse():
+    recurse()
+
+
+def raising(error, *arguments):
+    def act():
+        raise error(*arguments)
+
+    return act
+
+
+def swallow_and_loop():
+    while True:
+        with suppress(BaseException):
+            time.sleep(0.01)
+
+
+RAISED = {
+    "SystemExit": sys.exit,
+    "KeyboardInterrupt": raising(KeyboardInterrupt),
+    "GeneratorExit": raising(GeneratorExit),
+    "StopIteration": raising(StopIteration, 1),
+    "Cancelled": raising(asyncio.CancelledError),
+    "MemoryError": raising(MemoryError),
+    "Recursion": recurse,
+    "OsExit0": lambda: os._exit(0),
+    "OsExit1": lambda: os._exit(1),
+    "NoText": raising(LastStraw),
+    "Surrogate": raising(RuntimeError, "\ud800"),
+    "LongText": lambda: exec("raise RuntimeError('x' * 10_000_000)"),
+}
+"""What a process survives."""
+
+KILLING = {
+    "Segfault": lambda: ctypes.string_at(0),
+    "Sigkill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "ExitOfC": lambda: ctypes.CDLL(None)._exit(0),
+}
+"""What no process survives."""
+
+ENDLESS = {
+    "Sleep": lambda: time.sleep(1e6),
+    "Swallow": swallow_and_loop,
+    "Compiled": lambda: re.match("(a+)+$", "a" * 60 + "b"),  # never leaves C, nor frees the interpreter
+}
+"""What ends only with its process."""
+
+
+class Scorable(Centroids):
+    """Nearest centroids with decision values for two classes; harm is done in one place."""
+
+    place = "nowhere"
+    many = MANY
+
+    @staticmethod
+    def act():
+        pass
+
+    def __init__(self, C=1.0):
+        super().__init__(C)
+        self._do("init", self.many + 1)
+
+    def _do(self, place, n):
+        if place == self.place and n > self.many:
+            type(self).act()
+
+    def fit(self, X, y):
+        self.learn(X, y)
+        self.n_rows_ = len(X)
+        self._do("fit", len(X))
+        return self
+
+    def predict(self, X):
+        self._do("predict", self.n_rows_)
+        return self.nearest(X)
+
+    def decision_function(self, X):
+        self._do("decision_function", self.n_rows_)
+        distances = ((X[:, None] - self.means_[None]) ** 2).sum(axis=2)
+        return distances[:, 0] - distances[:, 1]
+
+    @property
+    def n_iter_(self):
+        self._do("attribute", self.n_rows_)
+        return 1
+
+
+def generated(kinds, places, many=MANY):
+    """Make a class for every kind of exit in every place."""
+    made = []
+    for (kind, act), place in itertools.product(kinds.items(), places):
+        name = f"{kind}In{place.title().replace('_', '')}"
+        globals()[name] = type(
+            name,
+            (Scorable,),
+            {"act": staticmethod(act), "place": place, "many": many, "__module__": __name__},
+        )
+        made.append(name)
+    return made
+
+
+PLACES = ("fit", "predict", "decision_function", "attribute")
+REFITS = 200
+"""Of breast_cancer in two by two folds only refits train on more rows: what recovers slowly is rare."""
+
+RAISING = generated(RAISED, PLACES)
+KILLERS = generated(KILLING, ("fit", "predict"), REFITS)
+HANGING = generated(ENDLESS, ("fit", "predict"), REFITS)
+REFUSED = generated({**RAISED, **KILLING, "Endless": ENDLESS["Sleep"]}, ("init",), 0)

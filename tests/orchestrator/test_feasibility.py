@@ -258,8 +258,13 @@ def test_all_problems_are_told_at_once(problems):
 
 
 def test_a_solver_is_tried_once_however_many_values_are_swept(problems, monkeypatch, tmp_path):
-    tried = []
-    monkeypatch.setattr(feasibility, "try_training", lambda task: tried.append(task.arm.name) or None)
+    tried = tmp_path / "tried"  # a file, since solvers are tried in a process of their own
+
+    def try_training(task):
+        with tried.open("a") as file:
+            file.write(f"{task.arm.name}\n")
+
+    monkeypatch.setattr(feasibility, "try_training", try_training)
     overrides = ["study=x", "datasets=[iris]", "solvers=[libsvm_l1]", "sweep.tol=[0.1,0.01]"]
     prepare_study(load_settings([*overrides, f"paths.cache={tmp_path}"]))
-    assert tried == ["libsvm_l1[tol=0.1]"]
+    assert tried.read_text() == "libsvm_l1[tol=0.1]\n"
