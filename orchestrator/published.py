@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-_LARGEST = 2**63 - 1  # that a column of counts holds
-_STATUS_LENGTH = 500
+from orchestrator.storable import LARGEST, storable_text
 
 
 def published_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
@@ -90,11 +89,6 @@ def support_vector_share(estimator: Any, y_train: np.ndarray) -> float | None:
     return float(np.mean(of_pair / (counts[first] + counts[second])))
 
 
-def storable(text: str) -> str:
-    """Return text that can be stored: what is no character in UTF-8 becomes a question mark."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 def _read(read: Callable[[], Any]) -> Any:
     """Return what a function reads of an estimator's attribute; None if it holds something else."""
     try:
@@ -122,7 +116,7 @@ def _count(value: Any) -> int | None:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return number if 0 <= number <= _LARGEST else None
+    return number if 0 <= number <= LARGEST else None
 
 
 def _real(value: Any) -> float | None:
@@ -143,4 +137,4 @@ def _truth(value: Any) -> bool | None:
 
 
 def _status(value: Any) -> str | None:
-    return None if value is None else _read(lambda: storable(str(value))[:_STATUS_LENGTH])
+    return None if value is None else storable_text(value)

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.storable import storable_values
+
 
 @dataclass(frozen=True)
 class Records:
@@ -23,9 +25,19 @@ class Records:
 
     @classmethod
     def of(cls, constants: dict[str, Any], rows: Sequence[Mapping[str, Any]]) -> "Records":
-        """Turn rows, which may lack columns, into columns."""
+        """Turn rows, which may lack columns, into columns that can be stored.
+
+        Parameters stay as they are, for they come from the configuration.
+        """
         names = dict.fromkeys(name for row in rows for name in row)
-        return cls(constants, {name: [row.get(name) for row in rows] for name in names})
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        return cls(
+            constants,
+            {
+                name: values if name.startswith("param_") else storable_values(values)
+                for name, values in columns.items()
+            },
+        )
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))

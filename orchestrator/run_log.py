@@ -1,14 +1,21 @@
 """The log of a run: a file of JSON lines for later, and notes for whoever watches."""
 
 import logging
+import os
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 from orchestrator.plain_text import json_text
+from orchestrator.storable import storable_text
+from orchestrator.store_files import StoreError
 
 _PROGRAM = logging.getLogger("orchestrator")
+_FRAMES = 50
 _CLUSTER = logging.getLogger("orchestrator.execution")
 
 
@@ -18,11 +25,26 @@ class _JsonLines(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "source": record.name,
-            "message": record.getMessage(),
+            "message": storable_text(record.getMessage()),
         }
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
         return json_text(entry)
+
+    def formatException(self, ei: Any) -> str:
+        lines = traceback.TracebackException(*ei, limit=_FRAMES, max_group_width=_FRAMES).format()
+        return "".join(storable_text(line) for line in lines)
+
+
+class _LogFile(logging.FileHandler):
+    """A log file that follows no link, and whose trouble ends no run."""
+
+    def _open(self) -> TextIOWrapper:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        return open(os.open(self.baseFilename, flags, 0o666), "a", encoding="utf-8")
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        pass  # rows matter more than their log, and a full disk is told by what stores them
 
 
 class _Notes(logging.Handler):
@@ -37,8 +59,13 @@ class _Notes(logging.Handler):
 @contextmanager
 def run_log(path: Path) -> Iterator[None]:
     """Write what this program logs meanwhile to a file, one JSON object a line."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler = _LogFile(path)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write the log {path}: {error.strerror}; remove what is in its place"
+        ) from None
     handler.setFormatter(_JsonLines())
     level = _PROGRAM.level
     _PROGRAM.setLevel(logging.INFO)

@@ -2,17 +2,16 @@
 
 A part file is written under a temporary name, synced and renamed, so that a reader sees whole files
 only. A killed study leaves nothing behind but what it finished. Rows are never changed: a repeated
-key is resolved on reading, and `compact` merges the parts into one.
+key is resolved on reading, and `compact` merges the parts into one. A part's name holds a checksum of
+its bytes; a part that has another one is named in an error and never left out in silence.
 """
 
 import itertools
 import json
 import os
 import uuid
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,6 +24,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from orchestrator.records import Records, StoredTrial
+from orchestrator.storable import TEXT_BYTES, storable_text, storable_value
+from orchestrator.store_files import DamageError, StoreError, new_part, read_part, replacing
 from orchestrator.study import REFIT, cell, for_json, from_json, is_number
 
 SCHEMA_VERSION = 1
@@ -116,11 +117,9 @@ RUN_COLUMNS = frozenset(
 
 _ORDER = ["dataset", "solver", "outer", "inner"]
 _KEY_COLUMNS = ["key", "status", "run_id"]
+_NEEDED = ["key", "status"]
 _SMALL_PART_BYTES = 16 << 20
-
-
-class StoreError(RuntimeError):
-    """A study's folder cannot be read or written; the message says which and what to do."""
+_READINGS = 1000
 
 
 class Store:
@@ -173,7 +172,7 @@ class Store:
         """Write the rows of finished trials as one new part, whole or not at all."""
         tables = [_to_table(records, TRIAL_SCHEMA) for records in batches]
         if tables:
-            self._write(_unify(tables), self.trials_folder / _part_name())
+            self._write_part(_unify(tables))
 
     def write_outer(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace `outer.parquet`, one row per refit."""
@@ -195,7 +194,7 @@ class Store:
         """Replace `provenance/<run_id>.json`."""
         folder = self.folder / "provenance"
         folder.mkdir(parents=True, exist_ok=True)
-        with _replacing(folder / f"{run_id}.json") as file:
+        with replacing(folder / f"{run_id}.json") as file:
             file.write(json.dumps(for_json(facts), indent=2, default=str).encode())
 
     def compact(self, everything: bool = True) -> None:
@@ -209,22 +208,27 @@ class Store:
             Merge large parts too. A running study merges its small ones only.
         """
         parts = [part for part in self._parts() if everything or part.stat().st_size < _SMALL_PART_BYTES]
-        keys = {part: table for part in parts if (table := _read_part(part, _KEY_COLUMNS)) is not None}
-        if len(keys) < 2:
+        if len(parts) < 2:
             return
-        kept = _unique_rows(_unify(list(keys.values())), self._run_order())
-        schema = _unified_schema([pq.read_schema(part) for part in keys])
-        with _replacing(self.trials_folder / _part_name()) as file, _writer(file, schema) as writer:
+        keys = {part: self._read_part(part, _KEY_COLUMNS) for part in parts}
+        empty = TRIAL_SCHEMA.empty_table().select(_KEY_COLUMNS)
+        kept = _unique_rows(_unify([empty, *keys.values()]), self._run_order())
+        schema = _unified_schema([self._part_schema(part) for part in parts])
+        with new_part(self.trials_folder) as file, _writer(file, schema) as writer:
             start = 0
             for part, table in keys.items():
                 rows = kept[(kept >= start) & (kept < start + table.num_rows)] - start
                 start += table.num_rows
-                writer.write_table(_as_schema(pq.read_table(part).take(rows), schema))
+                writer.write_table(_as_schema(self._read_part(part).take(rows), schema))
         for part in keys:
             part.unlink()
 
     def _write(self, table: pa.Table, target: Path) -> None:
-        with _replacing(target) as file, _writer(file, table.schema) as writer:
+        with replacing(target) as file, _writer(file, table.schema) as writer:
+            writer.write_table(table)
+
+    def _write_part(self, table: pa.Table) -> None:
+        with new_part(self.trials_folder) as file, _writer(file, table.schema) as writer:
             writer.write_table(table)
 
     # -- reading ---------------------------------------------------------------------------------
@@ -233,15 +237,58 @@ class Store:
         return sorted(self.trials_folder.glob("part-*.parquet"))
 
     def _trials(self, columns: list[str] | None = None) -> pa.Table:
-        while True:
+        for _ in range(_READINGS):
             try:
-                tables = [table for part in self._parts() if (table := _read_part(part, columns)) is not None]
+                tables = [self._read_part(part, columns) for part in self._parts()]
             except FileNotFoundError:
                 continue  # a running study merged a part between our listing and our reading
             empty = TRIAL_SCHEMA.empty_table()
             table = _unify([empty if columns is None else empty.select(columns), *tables])
             rows = _unique_rows(table.select(_KEY_COLUMNS), self._run_order())
             return table if len(rows) == table.num_rows else table.take(rows)
+        raise StoreError(f"cannot read {self.trials_folder}: its files come and go; try again later")
+
+    def _read_part(self, path: Path, columns: list[str] | None = None) -> pa.Table:
+        """Read some columns of a part, or all; the errors are those of `_opened`."""
+        with self._opened(path) as file:
+            table = _as_trials(file.read(columns=columns))
+            if missing := [name for name in _NEEDED if name not in file.schema_arrow.names]:
+                raise ValueError(f"it has no column {missing[0]}")
+            if empty := [name for name in _NEEDED if name in table.column_names and table[name].null_count]:
+                raise ValueError(f"its column {empty[0]} has gaps")
+            return table
+
+    def _part_schema(self, path: Path) -> pa.Schema:
+        with self._opened(path) as file:
+            return _as_trials(file.schema_arrow.empty_table()).schema
+
+    @contextmanager
+    def _opened(self, path: Path) -> Iterator[pq.ParquetFile]:
+        """Open a Parquet file of the study for reading.
+
+        Raises
+        ------
+        FileNotFoundError
+            When the file is gone.
+        DamageError
+            When its bytes have another checksum than its name or its pages say, or are no such table.
+        StoreError
+            When a newer svmbench wrote it, or it cannot be read at all.
+        """
+        content = read_part(self.folder, path)
+        try:
+            with pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True) as file:
+                version = int((file.schema_arrow.metadata or {}).get(_VERSION_KEY, b"1"))
+                if version > SCHEMA_VERSION:
+                    raise StoreError(
+                        f"{path} has schema version {version}, this svmbench reads up to {SCHEMA_VERSION}; "
+                        f"upgrade svmbench, or choose another study name"
+                    )
+                yield file
+        except StoreError:
+            raise
+        except Exception as error:  # whatever pyarrow makes of bytes that no checksum stands for
+            raise DamageError(self.folder, path, " ".join(str(error).split())[:200]) from None
 
     def stored(self) -> dict[str, StoredTrial]:
         """Map the key of every stored trial to its status and score."""
@@ -280,9 +327,11 @@ class Store:
         return {run.get("run_id", ""): place for place, run in enumerate(self.provenance())}
 
     def _derived(self, name: str, empty: pa.Schema) -> pa.Table:
-        path = self.folder / name
-        table = _read_part(path) if path.exists() else None
-        return empty.empty_table() if table is None else table
+        try:
+            with self._opened(self.folder / name) as file:
+                return _as_trials(file.read())
+        except FileNotFoundError:
+            return empty.empty_table()
 
 
 def selection_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -310,60 +359,29 @@ def _run_number(run: Mapping[str, Any]) -> int:
     return int(run.get("number", 0))
 
 
-def _part_name() -> str:
-    return f"part-{datetime.now():%Y%m%d%H%M%S%f}-{uuid.uuid4().hex[:8]}.parquet"
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes its name when it is whole, or leaves everything as it was."""
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-        _sync_folder(target.parent)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise StoreError(
-            f"cannot write {target}: {error.strerror}; "
-            f"make room or mend the folder, then run the same command to resume"
-        ) from None
-
-
 def _writer(file: BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
     metadata = {_VERSION_KEY: str(SCHEMA_VERSION).encode()}
-    return pq.ParquetWriter(file, schema.with_metadata(metadata), compression="zstd")
+    return pq.ParquetWriter(
+        file, schema.with_metadata(metadata), compression="zstd", write_page_checksum=True
+    )
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _as_trials(table: pa.Table) -> pa.Table:
+    """Return a table that was read with the types that the schema gives to its columns.
 
-
-def _read_part(path: Path, columns: list[str] | None = None) -> pa.Table | None:
-    """Read one file, or warn and return None when it is damaged: its trials will run again."""
-    try:
-        with pq.ParquetFile(path) as file:
-            version = int((file.schema_arrow.metadata or {}).get(_VERSION_KEY, b"1"))
-            if version > SCHEMA_VERSION:
-                raise StoreError(
-                    f"{path} has schema version {version}, this svmbench reads up to {SCHEMA_VERSION}; "
-                    f"upgrade svmbench, or choose another study name"
-                )
-            return file.read(columns=columns)
-    except FileNotFoundError:
-        raise
-    except (pa.ArrowException, OSError) as error:
-        reason = " ".join(str(error).split())
-        warnings.warn(f"{path} is damaged and left out ({reason}); its trials will run again", stacklevel=2)
-        return None
+    Raises
+    ------
+    ValueError, pyarrow.ArrowException
+        If it holds something else than trials.
+    """
+    table.validate(full=True)
+    schema = table.schema
+    if len(set(schema.names)) < len(schema.names):
+        raise ValueError("it has two columns of one name")
+    for name in schema.names:
+        if pa.types.is_nested(schema.field(name).type):
+            raise ValueError(f"its column {name} holds {schema.field(name).type}")
+    return _as_schema(table, _unified_schema([schema]))
 
 
 def _to_table(records: Records, schema: pa.Schema) -> pa.Table:
@@ -371,11 +389,40 @@ def _to_table(records: Records, schema: pa.Schema) -> pa.Table:
     columns = {name: [value] * len(records) for name, value in records.constants.items()} | records.columns
     fixed = {field.name: field.type for field in schema}
     arrays = {
-        name: pa.array(columns[name], type=kind) if name in columns else pa.nulls(len(records), kind)
+        name: _array(columns[name], kind) if name in columns else pa.nulls(len(records), kind)
         for name, kind in fixed.items()
     }
-    arrays |= {name: _param_array(columns[name]) for name in sorted(columns.keys() - fixed.keys())}
+    for name in records.columns.keys() & fixed.keys():
+        if pa.types.is_string(fixed[name]) and _longest(arrays[name]) > TEXT_BYTES:
+            arrays[name] = pa.array([storable_value(text) for text in arrays[name].to_pylist()], pa.string())
+    arrays |= {
+        storable_text(name): _param_array(columns[name]) for name in sorted(columns.keys() - fixed.keys())
+    }
     return pa.table(arrays)
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Hold values of one type; one that is of no such type is a gap, and keeps no other from being stored."""
+    try:
+        return pa.array(values, type=kind)
+    except Exception:  # whatever pyarrow, or the class of a value, makes of it
+        return pa.array([_fitting(value, kind) for value in values], type=kind)
+
+
+def _longest(texts: pa.Array) -> int:
+    return pc.max(pc.binary_length(texts)).as_py() or 0
+
+
+def _fitting(value: Any, kind: pa.DataType) -> Any:
+    value = storable_value(value)
+    if value is not None and pa.types.is_string(kind):
+        return storable_text(value)
+    if isinstance(value, int) and pa.types.is_floating(kind):
+        value = float(value)
+    try:
+        return pa.scalar(value, type=kind).as_py()
+    except Exception:
+        return None
 
 
 def _param_array(values: Iterable[Any]) -> pa.Array:
@@ -390,7 +437,10 @@ def _text(value: Any) -> str:
     """Write a number as `_as_schema` writes a column of them; text comes as `study.cell` wrote it."""
     if is_number(value):
         return pa.scalar(float(value)).cast(pa.string()).as_py()
-    return value if isinstance(value, str) else cell(value)
+    if not isinstance(value, str):
+        with suppress(Exception):  # a class that no configuration can name
+            value = cell(value)
+    return storable_text(value, None)
 
 
 def _unify(tables: list[pa.Table]) -> pa.Table:

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from orchestrator.containment import Containment
 from orchestrator.estimators import estimator_class, make_estimator
-from orchestrator.published import published_columns, published_path_columns, storable
+from orchestrator.published import published_columns, published_path_columns
 from orchestrator.responses import ResponseError, Responses, checked_labels, require_classes
 from orchestrator.shared_arrays import fresh_view, private_copy
 from orchestrator.sources import Split
+from orchestrator.storable import TEXT_BYTES, storable_text
 from orchestrator.study import PATH_PARAM, Arm, Candidate, Path, Protocol
 
 log = logging.getLogger(__name__)
@@ -29,7 +30,6 @@ Row = dict[str, Any]
 Share = Callable[[Any], Any]
 """How a training gets at an array of its split: as a view of its own, or as a copy of its own."""
 
-_MESSAGE_LENGTH = 500
 TIMED_OUT = "2"
 """What `fit_status_` is where an estimator's own `max_seconds` ended it."""
 
@@ -227,10 +227,10 @@ def _verdict(row: Row, protocol: Protocol) -> Row:
 
 
 def _failure(error: Exception) -> Row:
-    message = str(error) if isinstance(error, ResponseError) else describe_error(error)
+    message = storable_text(error) if isinstance(error, ResponseError) else describe_error(error)
     return {
         "status": "error",
-        "message": message[:_MESSAGE_LENGTH],
+        "message": message,
         "score": None,
         "finished_at": datetime.now(UTC),
     }
@@ -248,14 +248,12 @@ def describe_error(error: BaseException) -> str:
     """Say in one line what was raised and where."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {_text(error)[:_MESSAGE_LENGTH]}{storable(where)}"
+    name = storable_text(type(error).__name__, 200)
+    return f"{name}: {_text(error)}{storable_text(where, 300)}"
 
 
 def _text(error: BaseException) -> str:
-    try:
-        return storable(" ".join(str(error).split()))
-    except Exception:  # its class has a `__str__` of its own
-        return "its text cannot be read"
+    return " ".join(storable_text(error, TEXT_BYTES - 500).split())
 
 
 def _wants_to_write(error: BaseException | None) -> bool:

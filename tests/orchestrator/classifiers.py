@@ -330,3 +330,10 @@ def rows_of(order):
 def train(target, cache, **choices):
     """Return the rows of an order."""
     return rows_of(order_for(here(target), cache, **choices))
+
+
+class ComplainsAtLength(Constant):
+    """Fails with a message of 50 MB."""
+
+    def fit(self, X, y):
+        raise ValueError("x" * 50_000_000)

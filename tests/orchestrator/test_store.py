@@ -1,8 +1,11 @@
 import os
+import random
+import socket
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -12,6 +15,7 @@ import pytest
 from orchestrator import load_study
 from orchestrator.records import Records
 from orchestrator.store import SCHEMA_VERSION, TRIAL_SCHEMA, Store, StoreError
+from orchestrator.store_files import DamageError
 from orchestrator.studies import read_results
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -110,35 +114,126 @@ def test_temporary_files_are_ignored(store):
     assert keys(store) == ["a"]
 
 
+def refused(store, path, reason="damaged"):
+    """Check that everything that reads trials names a file and says what to do, in one sentence."""
+    for read in (store.stored, store.trials, store.refits, store.compact, partial(read_results, store)):
+        with pytest.raises(DamageError) as refusal:
+            read()
+        assert refusal.value.path == path
+        sentence = str(refusal.value)
+        assert sentence.startswith(f"{path} is damaged (")
+        assert reason in sentence
+        assert f"by: svmbench repair study=s paths.results={store.folder.parent}" in sentence
+        assert "\n" not in sentence
+
+
 @pytest.mark.parametrize("content", [b"", b"PAR1 and then nothing", None], ids=["empty", "garbage", "half"])
-def test_a_damaged_part_is_named_and_left_out(store, content):
+@pytest.mark.parametrize("renamed", [False, True], ids=["checksum", "no checksum"])
+def test_a_damaged_part_is_named_and_never_left_out(store, content, renamed):
     store.append([records(trial("a"))])
     store.append([records(trial("b"))])
-    damaged = next(path for path in parts(store) if pq.read_table(path)["key"][0].as_py() == "b")
+    damaged = parts(store)[1]
+    if renamed:
+        damaged = damaged.rename(damaged.with_name("part-9-12345678.parquet"))  # as names were once
     whole = damaged.read_bytes()
     damaged.write_bytes(whole[: len(whole) // 2] if content is None else content)
-    with pytest.warns(UserWarning, match=f"{damaged.name} is damaged and left out"):
-        assert store.stored().keys() == {"a"}
-    with pytest.warns(UserWarning, match="its trials will run again"):
-        store.compact()
-    assert damaged.exists()  # it may hold what somebody can rescue
+    refused(store, damaged)
+    assert damaged.exists()
 
 
-def test_a_part_whose_pages_are_damaged_is_left_out_too(store):
-    store.append([records(*(trial(f"{number:032d}") for number in range(200)))])
+def test_every_flipped_bit_of_a_part_is_noticed(store):
+    store.append([records(*(trial(f"{number:032d}") for number in range(20)))])
     (part,) = parts(store)
+    whole = part.read_bytes()
+    rng = random.Random(0)
+    for _ in range(100):
+        damaged = bytearray(whole)
+        damaged[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        part.write_bytes(damaged)
+        with pytest.raises(DamageError, match="its bytes do not have the checksum in its name"):
+            store.stored()
+    part.write_bytes(whole)
+    assert len(store.stored()) == 20
+
+
+def test_pages_have_checksums_of_their_own_for_readers_of_parts_alone(store):
+    store.append([records(trial("a"))])
+    store.append([records(*(trial(f"{number:032d}") for number in range(200)))])
+    part = parts(store)[1]
     content = bytearray(part.read_bytes())
-    content[10:400] = os.urandom(390)
-    part.write_bytes(content)
-    with pytest.warns(UserWarning, match="is damaged and left out"):
-        assert store.stored() == {}
+    content[300] ^= 1
+    part.rename(part.with_name("part-x.parquet")).write_bytes(content)
+    refused(store, part.with_name("part-x.parquet"), "CRC")
 
 
-def test_a_derived_table_that_is_damaged_is_as_good_as_none(store):
+def pipe(path):
+    os.mkfifo(path)
+
+
+def link_to_nothing(path):
+    path.symlink_to("nowhere")
+
+
+def link_to_a_pipe(path):
+    os.mkfifo(path.parent.parent / "pipe")
+    path.symlink_to(path.parent.parent / "pipe")
+
+
+def link_to_itself(path):
+    path.symlink_to(path)
+
+
+def bound_socket(path):
+    folder = os.open(path.parent, os.O_RDONLY)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"/proc/self/fd/{folder}/{path.name}")  # a path of its own may be too long
+    os.close(folder)
+
+
+@pytest.mark.parametrize(
+    "make", [pipe, link_to_nothing, link_to_a_pipe, link_to_itself, Path.mkdir, bound_socket]
+)
+def test_what_is_no_file_is_named_and_never_waited_for(store, make):
+    store.append([records(trial("a"))])
+    path = store.trials_folder / "part-x.parquet"
+    make(path)
+    refused(store, path)
+
+
+def no_text():
+    return pa.StringArray.from_buffers(1, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff"))
+
+
+TABLES = {
+    "no columns": pa.table({}),
+    "other columns": pa.table({"a": [1]}),
+    "no status": pa.table({"key": ["a"]}),
+    "no keys": pa.table({"key": pa.nulls(1, pa.string()), "status": ["ok"]}),
+    "words for scores": pa.table({"key": ["a"], "status": ["ok"], "score": ["high"]}),
+    "large folds": pa.table({"key": ["a"], "status": ["ok"], "outer": [2**40]}),
+    "lists for keys": pa.table({"key": [["a"]], "status": ["ok"]}),
+    "a column of lists": pa.table({"key": ["a"], "status": ["ok"], "param_C": [[1.0]]}),
+    "one name twice": pa.table([["a"], ["a"], ["ok"]], names=["key", "key", "status"]),
+    "bytes for keys": pa.table({"key": [b"\xff"], "status": ["ok"]}),
+    "text that is none": pa.table({"key": ["a"], "status": ["ok"], "message": no_text()}),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_part_of_another_schema_is_named(store, name):
+    store.append([records(trial("a"))])
+    path = store.trials_folder / "part-x.parquet"
+    pq.write_table(TABLES[name], path)
+    for read in (store.trials, partial(read_results, store), store.compact):
+        with pytest.raises(DamageError, match=r"part-x\.parquet is damaged .*svmbench repair"):
+            read()
+
+
+def test_a_derived_table_that_is_damaged_is_named_when_it_is_read(store):
     store.write_selections([{"dataset": "iris", "outer": 0}])
     (store.folder / "selections.parquet").write_bytes(b"nothing")
-    with pytest.warns(UserWarning, match=r"selections.parquet is damaged"):
-        assert store.selection_rows() == []
+    with pytest.raises(DamageError, match=r"selections.parquet is damaged"):
+        store.selection_rows()
 
 
 # -- repeated keys -------------------------------------------------------------------------------
@@ -248,7 +343,7 @@ store = Store(Path(sys.argv[1]))
 for round in range(30):
     table = store._trials()
     for start in range(0, 8, 2):
-        store._write(table.slice(start, 2), store.trials_folder / f"part-{round}-{start}.parquet")
+        store._write_part(table.slice(start, 2))
     store.compact()
 """
 
@@ -317,8 +412,10 @@ def test_a_part_of_an_older_schema_lacks_columns_and_is_read(store):
 
 def test_a_newer_schema_is_refused_in_one_sentence(store):
     store.append([records(trial("a"))])
-    (part,) = parts(store)
+    store.append([records(trial("b"))])
+    part = parts(store)[1]
     table = pq.read_table(part)
+    part = part.rename(part.with_name("part-newer.parquet"))
     newer = {b"svmbench_schema_version": str(SCHEMA_VERSION + 1).encode()}
     pq.write_table(table.replace_schema_metadata(newer), part)
     for read in (store.stored, store.trials, store.compact, partial(read_results, store)):

@@ -1,0 +1,191 @@
+"""The files of a study: written whole or not at all, read without waiting, damage named.
+
+The name of a part of the trials ends in a checksum of its bytes. No file is written through a link, and a
+pipe, a folder or a link to nothing in the place of a file is damage like any other.
+"""
+
+import errno
+import hashlib
+import io
+import os
+import re
+import shlex
+import stat
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+_PART = re.compile(r"part-.*-(?P<checksum>[0-9a-f]{16})\.parquet")
+_DAMAGE = {errno.EIO, errno.ELOOP, errno.EISDIR, errno.ENOTDIR, errno.ENXIO, errno.ENODEV}
+_LARGEST = 1 << 34
+
+
+class StoreError(RuntimeError):
+    """A study's folder cannot be read or written; the message says which and what to do."""
+
+
+class DamageError(StoreError):
+    """A file of a study is not what svmbench wrote, or is gone.
+
+    Attributes
+    ----------
+    path : Path
+    reason : str
+    """
+
+    def __init__(self, study: Path, path: Path, reason: str):
+        super().__init__(
+            f"{path} is damaged ({reason}); nothing is reported or run until it is restored or set aside, "
+            f"by: {repair_command(study)}"
+        )
+        self.path = path
+        self.reason = reason
+
+
+def repair_command(study: Path) -> str:
+    """Return the command that repairs the study of a folder."""
+    elsewhere = study.parent != Path("results").absolute()
+    place = [f"paths.results={study.parent}"] if elsewhere else []
+    return shlex.join(["svmbench", "repair", f"study={study.name}", *place])
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+def read_whole(study: Path, path: Path) -> bytes:
+    """Return the bytes of a regular file.
+
+    Raises
+    ------
+    FileNotFoundError
+        When the file is gone.
+    DamageError
+        When something else is in its place, or the disk cannot give it back.
+    StoreError
+        When this user or process may not read it.
+    """
+    try:
+        # Without O_NONBLOCK, opening a pipe waits for somebody who writes to it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise DamageError(study, path, "it is not a regular file")
+            if status.st_size > _LARGEST:
+                raise DamageError(study, path, f"it has {status.st_size:,} bytes")
+            return file.read()
+    except FileNotFoundError:
+        if os.path.lexists(path):
+            raise DamageError(study, path, "it is a link to nothing") from None
+        raise
+    except OSError as error:
+        if error.errno in _DAMAGE:
+            raise DamageError(study, path, f"{error.strerror}") from None
+        raise StoreError(f"cannot read {path}: {error.strerror}") from None
+
+
+def read_part(study: Path, path: Path) -> bytes:
+    """Return the bytes of a Parquet file, after a look at the checksum in its name if it has one.
+
+    Raises
+    ------
+    FileNotFoundError, DamageError, StoreError
+        See `read_whole`.
+    """
+    content = read_whole(study, path)
+    expected = _PART.fullmatch(path.name)
+    if expected is not None and checksum(content) != expected["checksum"]:
+        raise DamageError(study, path, "its bytes do not have the checksum in its name")
+    return content
+
+
+def checksum(content: bytes) -> str:
+    """Return the checksum of bytes, as the names of parts hold it."""
+    return _hash(content).hexdigest()
+
+
+def _hash(content: bytes = b"") -> "hashlib.blake2b":
+    return hashlib.blake2b(content, digest_size=8)
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes its name when it is whole, or leaves everything as it was."""
+    with _whole(target, lambda _: target) as file:
+        yield file
+
+
+@contextmanager
+def new_part(folder: Path) -> Iterator[BinaryIO]:
+    """Open a new part, which takes a name with the checksum of its bytes when it is whole."""
+    prefix = f"part-{datetime.now():%Y%m%d%H%M%S%f}"
+    with _whole(folder / f"{prefix}.parquet", lambda found: folder / f"{prefix}-{found}.parquet") as file:
+        yield file
+
+
+@contextmanager
+def _whole(place: Path, named: Callable[[str], Path]) -> Iterator[BinaryIO]:
+    temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        with temporary.open("xb") as file:  # exclusive, so that no link is followed
+            hashed = _HashedFile(file)
+            yield hashed  # type: ignore[misc]
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, named(hashed.checksum()))
+        _sync_folder(place.parent)
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError):
+            raise StoreError(
+                f"cannot write {place}: {error.strerror}; "
+                f"make room or mend the folder, then run the same command to resume"
+            ) from None
+        raise
+
+
+class _HashedFile(io.RawIOBase):
+    """A file that hashes what is written to it."""
+
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        self._content = _hash()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self._content.update(content)
+        return self._file.write(content)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def checksum(self) -> str:
+        return self._content.hexdigest()
+
+
+def remove_temporaries(folder: Path) -> list[Path]:
+    """Remove what writers that are dead left half-written; the caller holds the study's lock."""
+    removed = []
+    for place in (folder, folder / "trials", folder / "provenance"):
+        for path in place.glob(".*.tmp"):
+            with suppress(OSError):
+                path.unlink()
+                removed.append(path)
+    return removed
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
