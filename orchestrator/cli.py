@@ -3,22 +3,37 @@
 import argparse
 import logging
 import shlex
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from rich.console import Console
 
 from orchestrator import __version__
 from orchestrator.plain_text import printable, printable_lines
+from orchestrator.terminal import flush, terminal
 
 EXIT_OK = 0
 EXIT_BAD = 1
+EXIT_NO_SUCCESS = 3
+EXIT_STOPPED = 4
 EXIT_INTERRUPTED = 130
 
 _EPILOG = """\
+exit codes:
+  0    done; of run: every trial is final, and every arm has one that is ok
+  1    bad configuration, store or cluster: all problems are listed, and nothing was run
+  2    a command line that makes no sense
+  3    run: an arm has no trial that is ok
+  4    run: stopped (fail_fast, cluster lost, disk full, SIGTERM); the same command goes on
+  130  interrupted; the same command goes on
+
 overrides are Hydra's; the ones everybody needs:
   experiment=quickstart  study=NAME  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
   search=grid|pattern  search.space.C=[1,4,16]  sweep.eta=[1,1.3,1.6]
@@ -40,9 +55,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0: done; 1: a configuration, store or cluster that cannot be used; 130: interrupted, resumable.
+        The exit code; `svmbench --help` lists them.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _main(arguments)
+    finally:
+        flush()
+
+
+def _main(arguments: list[str]) -> int:
     options = _parse(arguments)
     _speak_plainly(options.verbose)
     # Imported here, so that --help and --version answer at once.
@@ -53,24 +75,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from orchestrator.store import StoreError
 
     request = verbs.Request(options.overrides, options.config_dir, ["svmbench", *arguments])
+    told_to_end = threading.Event()
     try:
         if options.verb == "cluster":
-            cluster_verbs.run_action(options, Console())
-        else:
-            verb: Callable[[verbs.Request, Console], None] = getattr(verbs, options.verb)
-            verb(request, Console())
-        return EXIT_OK
+            cluster_verbs.run_action(options, terminal())
+            return EXIT_OK
+        verb: Callable[[verbs.Request, Console], Sequence[str] | None] = getattr(verbs, options.verb)
+        with _ending_on_sigterm(told_to_end) if options.verb == "run" else nullcontext():
+            return EXIT_NO_SUCCESS if verb(request, terminal()) else EXIT_OK
     except ConfigError as error:
         for problem in error.problems:
             _complain(problem)
-    except (ExecutionError, StoreError, StudyStopped) as error:
+    except (ExecutionError, StoreError, OSError) as error:
         _complain(str(error))
+    except StudyStopped as error:
+        _complain(str(error))
+        _say_how_to_go_on(request.command)
+        return EXIT_STOPPED
     except KeyboardInterrupt:
-        print("\nsvmbench: interrupted; what had finished is stored.", file=sys.stderr)
+        ended = told_to_end.is_set()
+        _complain(f"{'stopped by SIGTERM' if ended else 'interrupted'}; what had finished is stored.", "\n")
         if options.verb == "run":
-            print(f"Go on with: {printable(shlex.join(request.command))}", file=sys.stderr)
-        return EXIT_INTERRUPTED
+            _say_how_to_go_on(request.command)
+        return EXIT_STOPPED if ended else EXIT_INTERRUPTED
     return EXIT_BAD
+
+
+@contextmanager
+def _ending_on_sigterm(told_to_end: threading.Event) -> Iterator[None]:
+    """Let SIGTERM end a run as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        told_to_end.set()
+        if callable(signal.getsignal(signal.SIGINT)):
+            signal.raise_signal(signal.SIGINT)
+        else:  # a shell that starts a command in the background has it ignore Ctrl-C
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _say_how_to_go_on(command: Sequence[str]) -> None:
+    _print_error(f"Go on with: {printable(shlex.join(command))}")
 
 
 def _speak_plainly(verbose: bool) -> None:
@@ -83,8 +136,13 @@ def _speak_plainly(verbose: bool) -> None:
     warnings.showwarning = lambda message, *_, **__: _complain(str(message))
 
 
-def _complain(text: str) -> None:
-    print(f"svmbench: {printable_lines(text)}", file=sys.stderr)
+def _complain(text: str, before: str = "") -> None:
+    _print_error(f"{before}svmbench: {printable_lines(text)}")
+
+
+def _print_error(text: str) -> None:
+    with suppress(BrokenPipeError):  # nobody reads it
+        print(text, file=sys.stderr)
 
 
 class _PrintableFormatter(logging.Formatter):

@@ -49,6 +49,12 @@ def replay(search: FoldSearch, stored: Mapping[str, StoredTrial]) -> Iterator[Re
             yield Replayed(path, known, path.only(missing) if missing else None)
 
 
+def lacks_nothing(identity: Identity, search: str, stored: Mapping[str, StoredTrial]) -> bool:
+    """Whether every trial that the searches of a dataset × arm ask for is stored."""
+    folds = (open_search(identity, search, outer) for outer in range(identity.protocol.outer))
+    return all(replayed.missing is None for fold in folds for replayed in replay(fold, stored))
+
+
 @dataclass
 class PairState:
     """How far one dataset × arm is.

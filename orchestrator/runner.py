@@ -11,6 +11,7 @@ from typing import Any
 
 from orchestrator.declaration import current_declaration
 from orchestrator.execution import Executor, Outcome
+from orchestrator.failures import FirstOfEachKind, described
 from orchestrator.fold_search import FoldSearch, open_search, planned_trials
 from orchestrator.progress import Progress
 from orchestrator.records import Records, StoredTrial, final_trials
@@ -34,7 +35,7 @@ WAIT_SECONDS = 0.5
 
 
 class StudyStopped(RuntimeError):
-    """A training failed under `on_error=fail_fast`; what had finished is stored."""
+    """A run ended before its study did, which the same command resumes; what had finished is stored."""
 
 
 @dataclass
@@ -135,6 +136,7 @@ class Runner:
         self._folds_left = Counter(pair for pair, _ in self._unopened)
         self._open: dict[tuple[str, str, int], FoldSearch] = {}
         self._in_flight = 0
+        self._failures = FirstOfEachKind()
         self._buffer: list[Records] = []
         self._flushed_at = time.monotonic()
         self._parts = 0
@@ -306,13 +308,16 @@ class Runner:
                 self._keep_refit(search.pair, records.row(index), search.selection_key)
             self._progress.finished(search.pair, status)
             if score is None:
-                self._failed(search, candidate, records.row(index)["message"])
+                self._failed(search, candidate, status, str(records.row(index)["message"]))
         self.summary.trials_run += len(records)
         for key in dict.fromkeys((path.dataset, path.solver, path.outer) for path in paths):
             self._advance(self._open[key])
 
-    def _failed(self, search: FoldSearch, candidate: Candidate, message: str) -> None:
+    def _failed(self, search: FoldSearch, candidate: Candidate, status: str, message: str) -> None:
         self.summary.failures += 1
+        dataset, solver = search.pair
+        if self._failures.is_new(solver, status, message):
+            self._progress.note(f"A training of {solver} failed {described(dataset, status, message)}")
         if self._fail_fast:
             raise StudyStopped(f"{' × '.join(search.pair)}, {candidate}: {message}")
 

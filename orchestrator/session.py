@@ -13,17 +13,19 @@ from typing import Any
 
 from rich.console import Console
 
-from orchestrator.execution import Executor
+from orchestrator.execution import ExecutionError, Executor
 from orchestrator.execution.roster import Terms
-from orchestrator.execution.serial import SerialExecutor
+from orchestrator.execution.serial import NoExecutor, SerialExecutor
 from orchestrator.machine import git_state, versions
 from orchestrator.preparation import PreparedStudy
 from orchestrator.progress import Progress
+from orchestrator.records import final_trials
+from orchestrator.replay import lacks_nothing
 from orchestrator.run_log import cluster_notes, run_log
-from orchestrator.runner import Runner, RunSummary
+from orchestrator.runner import Prepared, Runner, RunSummary, StudyStopped
 from orchestrator.settings import Settings
 from orchestrator.sources_of_class import source_packages
-from orchestrator.store import Store
+from orchestrator.store import Store, StoreError
 from orchestrator.terminal import say
 
 log = logging.getLogger(__name__)
@@ -34,23 +36,29 @@ def run_session(
 ) -> RunSummary:
     """Run a prepared study to its end, or as far as it gets; what finished is stored.
 
+    A study that lacks nothing starts no cluster.
+
     Raises
     ------
-    StoreError, ExecutionError, StudyStopped, KeyboardInterrupt
-        See `Runner.run`.
+    StoreError, ExecutionError
+        When the store or the cluster cannot be used at all; nothing was run.
+    StudyStopped, KeyboardInterrupt
+        When the run ended before the study did.
     """
     store = Store(settings.paths.results / settings.study.name)
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     report = store.folder / "provenance" / f"{run_id}-dask.html"
     log_path = store.folder / "logs" / f"{run_id}.jsonl"
-    with store.lock(), run_log(log_path), _executor(settings, report) as executor:
+    study = prepared.prepared
+    with store.lock(), run_log(log_path), _executor(settings, study, store, report) as executor:
         facts = executor.facts()
         log.info("run %s on %d workers: %s", run_id, facts["workers"], shlex.join(command))
+        if isinstance(executor, NoExecutor):
+            say(console, "Nothing is left to run, so no worker is started.")
         if dashboard := facts.get("dashboard"):
             say(console, f"Dask dashboard: {dashboard}", wrap=False)
         provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
         store.write_provenance(run_id, provenance)
-        study = prepared.prepared
         planned = {pair: study.planned_trials(pair) for pair in study.identities}
         with Progress(planned, console) as progress, cluster_notes(progress.note):
             runner = Runner(
@@ -65,18 +73,28 @@ def run_session(
             try:
                 summary = runner.run()
                 log.info("run %s is complete: %s", run_id, asdict(summary))
-                return summary
+            except (ExecutionError, StoreError, OSError) as error:
+                raise StudyStopped(str(error)) from error
             finally:
                 provenance |= {
                     "finished_at": _now(),
                     "worker_share": runner.summary.worker_share,
                     "summary": asdict(runner.summary),
                 }
-                store.write_provenance(run_id, provenance)
+                try:
+                    store.write_provenance(run_id, provenance)
+                except StoreError as error:  # what was declared is recorded, and how the run ended is known
+                    log.warning("the end of the run is not recorded: %s", error)
+        return summary
 
 
 @contextmanager
-def _executor(settings: Settings, report: Path) -> Iterator[Executor]:
+def _executor(settings: Settings, prepared: Prepared, store: Store, report: Path) -> Iterator[Executor]:
+    stored = final_trials(store.stored(), settings.retry == "failed")
+    search = prepared.study.search
+    if all(lacks_nothing(identity, search, stored) for identity in prepared.identities.values()):
+        yield NoExecutor()
+        return
     if settings.cluster.kind == "serial":
         yield SerialExecutor()
         return

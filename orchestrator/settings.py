@@ -10,6 +10,7 @@ from sklearn.metrics import get_scorer_names
 
 from orchestrator.arms import build_arms
 from orchestrator.estimators import refused_metric
+from orchestrator.execution.affinity import physical_cores, usable_cores
 from orchestrator.execution.tls import Tls, is_loopback, read_tls
 from orchestrator.resolve import ResolveError, did_you_mean, resolve
 from orchestrator.study import Arm, DatasetSpec, Protocol, Study
@@ -86,6 +87,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
             )
     protocol = _protocol(config["protocol"], problems)
     cluster = cluster_settings(config["cluster"], problems)
+    problems += _too_few_cores(cluster, protocol)
     for key in ("on_error", "retry"):
         _choice(key, config[key], problems)
     for key in ("results", "data"):
@@ -209,6 +211,17 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
         performance_report=bool(node["performance_report"]),
         options=dict(node["options"] or {}),
     )
+
+
+def _too_few_cores(cluster: Cluster, protocol: Protocol) -> Iterator[str]:
+    workers, cores = cluster.workers, usable_cores()
+    if cluster.kind != "local" or protocol.profile != "timing" or not isinstance(workers, int):
+        return
+    if physical_cores() and workers > cores:  # none are told where a process cannot be pinned to a core
+        yield (
+            f"cluster.workers={workers}: protocol.profile=timing gives each worker a core of its own, and "
+            f"this process may use {cores}; lower cluster.workers, or choose protocol.profile=throughput"
+        )
 
 
 def _ssh_problems(hosts: Sequence[str], tls: Tls | None, broken: bool) -> Iterator[str]:

@@ -130,7 +130,7 @@ def _recorded_state(
     """Return the state of a dataset × arm from what its rows say of themselves."""
     rows = trials[trials["identity"] == identity]
     refits = rows[rows["inner"] == REFIT]
-    complete = len(refits) >= n_outer
+    complete = 0 < n_outer <= len(refits)
     return PairState(
         planned=len(rows) if complete else max(len(rows), planned or 0),
         keys=rows["key"].tolist(),

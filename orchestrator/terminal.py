@@ -1,5 +1,8 @@
 """Text on a terminal: what it says is shown as it is, whatever looks like rich's markup or an emoji code."""
 
+import os
+import sys
+from contextlib import suppress
 from typing import ClassVar
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -8,6 +11,40 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.plain_text import printable
+
+
+class _Console(Console):
+    """A console whose reader may leave (`svmbench run … | head`): the command goes on without words."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        _drop_output()
+
+
+def terminal() -> Console:
+    """Return the console for what a command prints."""
+    return _Console()
+
+
+def flush() -> None:
+    """Write what waits to be written, or drop it when its reader has left."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            _drop_output()
+
+
+def _drop_output() -> None:
+    """Connect an output whose reader has left to nothing, so that Python does not fail on it at its end."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            try:
+                stream.flush()
+            except BrokenPipeError:
+                os.dup2(nothing, stream.fileno())
+    os.close(nothing)
 
 
 def as_text(text: str, style: str = "") -> Text:

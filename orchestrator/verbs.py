@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
 from orchestrator import planning
 from orchestrator.config import compose_settings, known_names, load_settings
 from orchestrator.datasets import libsvm_names
+from orchestrator.failures import arms_without_success, failure_lines
 from orchestrator.planning import PlanLine
 from orchestrator.preparation import prepare_study
 from orchestrator.progress import format_seconds
@@ -47,15 +49,28 @@ class Request:
         return load_settings(self.overrides, self.config_dir)
 
 
-def run(request: Request, console: Console) -> None:
-    """Run a study to its end and show its results."""
+def run(request: Request, console: Console) -> Sequence[str]:
+    """Run a study to its end and show its results; return the arms none of whose trials is ok."""
     settings = request.settings()
     prepared = prepare_study(settings)
     summary = run_session(settings, prepared, console, request.command)
     _print_costs(summary, console, in_process=settings.cluster.kind == "serial")
     name = settings.study.name
-    console.print(MarkdownText(markdown_summary(load_study(name, settings.paths.results))))
+    results = load_study(name, settings.paths.results)
+    console.print(MarkdownText(markdown_summary(results)))
+    _print_failures(results.trials, console)
+    datasets = [dataset.name for dataset in settings.study.datasets]
+    trials = results.trials[results.trials["dataset"].isin(datasets)]
+    arms = [arm.name for arm in settings.study.arms]
+    failed = arms_without_success(arms, trials)
+    for arm in failed:
+        say(console, f"No training of {arm} succeeded.")
+    for dataset in datasets if len(datasets) > 1 else []:
+        for arm in arms_without_success(arms, trials[trials["dataset"] == dataset]):
+            if arm not in failed:
+                say(console, f"No training of {arm} on {dataset} succeeded.")
     say(console, f"For the report: svmbench report study={shlex.quote(name)}", wrap=False)
+    return failed
 
 
 def plan(request: Request, console: Console) -> None:
@@ -84,6 +99,8 @@ def status(request: Request, console: Console) -> None:
     workers = max(1, int(results.provenance[-1].get("cluster", {}).get("workers", 1)))
     left = sum(line.seconds_left for line in lines)
     ending = f"about {format_seconds(left / workers)} left on {workers} worker{'s' if workers > 1 else ''}"
+    if results.trials.empty:
+        ending = "time left unknown: none has finished yet"
     if all(state.complete for state in results.states.values()):
         ending = "complete"
     done, planned = sum(line.stored for line in lines), sum(line.planned for line in lines)
@@ -91,6 +108,7 @@ def status(request: Request, console: Console) -> None:
     say(console, f"{done:,} of {planned:,} trials, {failed:,} failed, {ending}")
     for row in results.apart.itertuples():
         say(console, f"Not counted: {row.trials:,} trials of {row.dataset} × {row.solver} ({row.why})")
+    _print_failures(results.trials, console)
 
 
 def report(request: Request, console: Console) -> None:
@@ -134,10 +152,18 @@ def _print_lines(title: str, lines: Sequence[PlanLine], console: Console) -> Non
         table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
     for line in lines:
         counts = (line.planned, line.stored, line.failed, line.left)
-        time = format_seconds(line.seconds_left) if line.left else "–"
+        unknown = "unknown" if line.left else "–"
+        time = format_seconds(line.seconds_left) if line.seconds_left else unknown
         names = (as_text(line.dataset), as_text(line.solver))
         table.add_row(*names, *(f"{count:,}" for count in counts), time)
     console.print(table)
+
+
+def _print_failures(trials: pd.DataFrame, console: Console) -> None:
+    if lines := failure_lines(trials):
+        say(console, "Failed trainings, the first of each kind:")
+    for line in lines:
+        say(console, f"  {line}")
 
 
 def _print_costs(summary: RunSummary, console: Console, in_process: bool) -> None:

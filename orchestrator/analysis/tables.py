@@ -15,6 +15,7 @@ from orchestrator.analysis.design import Design
 from orchestrator.analysis.ratios import FINISHED
 from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.analysis.statistics import corrected_standard_error, standard_error
+from orchestrator.failures import NUMBERS
 from orchestrator.results import StudyResults
 from orchestrator.study import REFIT, is_number, stored_as_numbers
 
@@ -302,7 +303,7 @@ def failures(results: StudyResults, design: Design) -> pd.DataFrame:
         return pd.DataFrame()
     rows = rows.reset_index(drop=True)
     message = rows["message"].fillna("").astype(str)
-    kind = message.str.split("\n").str[0].str.replace(r"\d+(\.\d+)?(e[+-]?\d+)?", "#", regex=True)
+    kind = message.str.split("\n").str[0].str.replace(NUMBERS, "#", regex=True)
     table = []
     for (status, _), group in rows.groupby([rows["status"], kind], sort=False):
         first = group.iloc[0]

@@ -4,6 +4,9 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
+import joblib
+import psutil
+
 _PINS = hasattr(os, "sched_setaffinity")
 _ALLOWED = sorted(os.sched_getaffinity(0)) if _PINS else []
 """The logical processors of this process before anything pinned it."""
@@ -24,6 +27,12 @@ def physical_cores() -> list[int]:
             group = str(cpu)
         siblings.setdefault(group, cpu)
     return list(siblings.values())
+
+
+def usable_cores() -> int:
+    """Return how many physical cores this process may use, by its affinity and its control group's quota."""
+    there = len(physical_cores()) or psutil.cpu_count(logical=False) or 1
+    return min(there, joblib.cpu_count())
 
 
 @lru_cache(maxsize=1)

@@ -10,9 +10,8 @@ import sys
 import uuid
 from typing import Any
 
-import psutil
-
 from orchestrator.execution import ExecutionError
+from orchestrator.execution.affinity import usable_cores
 from orchestrator.execution.dask_settings import as_environment, dask_settings
 from orchestrator.execution.installation import THREAD_LIMITS
 from orchestrator.settings import Cluster
@@ -83,9 +82,8 @@ def start_hint(cluster: Cluster) -> str:
 
 
 def _local(cluster: Cluster) -> dict[str, Any]:
-    workers = cluster.workers or psutil.cpu_count(logical=False) or os.cpu_count() or 1
     return {
-        "n_workers": workers,
+        "n_workers": cluster.workers or usable_cores(),
         "threads_per_worker": 1,
         "processes": True,
         "host": "127.0.0.1",

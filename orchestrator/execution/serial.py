@@ -40,3 +40,11 @@ class SerialExecutor:
     def close(self) -> None:
         """Forget what waits."""
         self._waiting.clear()
+
+
+class NoExecutor(SerialExecutor):
+    """What a run has in place of workers when its store lacks nothing: it gets no order."""
+
+    def facts(self) -> dict[str, Any]:
+        """Describe this process and its host."""
+        return {"kind": "none", "workers": 0, "hosts": [host_facts()]}

@@ -132,7 +132,7 @@ def test_a_client_ends_at_once_when_its_scheduler_dies_and_goes_on_later(study):
         time.sleep(5)
         end(scheduler)
         killed = time.monotonic()
-        assert client.wait(timeout=30) == 1
+        assert client.wait(timeout=30) == 4
         seconds = time.monotonic() - killed
     assert seconds < 10
     assert "run the same command to resume" in " ".join(log.read_text().split())
@@ -151,7 +151,7 @@ def test_a_client_without_workers_waits_and_then_says_so(study):
         wait_for(log, "dashboard")
         time.sleep(3)
         end(worker)
-        assert client.wait(timeout=40) == 1
+        assert client.wait(timeout=40) == 4
     told = " ".join(log.read_text().split())
     assert "no worker is left; waiting up to 8 s for others to come" in told
     assert "there has been no worker for 8 s (cluster.no_workers_timeout)" in told

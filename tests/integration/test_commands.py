@@ -113,3 +113,34 @@ def test_an_installed_wheel_works_from_any_folder(tmp_path):
     done = run("-m", "orchestrator", "run", "study=x", "solvers=[libsvm_l1]", *small, "cluster=serial")
     assert done.returncode == 0, done.stderr
     assert (elsewhere / "results" / "x" / "outer.parquet").exists()
+
+
+QUICK = (
+    *("experiment=quickstart", "study=small", "datasets=[iris]", "solvers=[libsvm_l1]"),
+    *("protocol.outer=2", "protocol.inner=2", "search.space={C: [1], gamma: [1]}"),
+)
+
+
+@pytest.fixture
+def one_core():
+    """Run commands on one core, as a container or a batch system does."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    yield
+    os.sched_setaffinity(0, allowed)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot pin a process")
+def test_the_quickstart_runs_on_one_core(one_core, tmp_path):
+    refused = svmbench(tmp_path, "run", *QUICK, "cluster.workers=2")
+    assert refused.returncode == 1
+    (sentence,) = refused.stderr.splitlines()
+    assert sentence.startswith(
+        "svmbench: cluster.workers=2: protocol.profile=timing gives each worker a core"
+    )
+    assert "this process may use 1; lower cluster.workers" in sentence
+    run = svmbench(tmp_path, "run", *QUICK)
+    assert run.returncode == 0, run.stderr
+    assert store_of(tmp_path).trials()["worker"].nunique() == 1
+    throughput = ["cluster.workers=2", "protocol.profile=throughput", "study=two"]
+    assert svmbench(tmp_path, "run", *QUICK, *throughput).returncode == 0

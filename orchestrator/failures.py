@@ -1,0 +1,89 @@
+"""What went wrong in a study, by kind: the first message of each kind, and how often it came."""
+
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import pandas as pd
+
+NUMBERS = r"\d+(\.\d+)?(e[+-]?\d+)?"
+"""What messages of one kind may differ in."""
+
+KINDS_OF_AN_ARM = 5
+"""How many kinds of failure of one arm a terminal shows."""
+
+_LINES = 40
+_LENGTH = 240
+
+Kind = tuple[str, str, str]
+"""An arm, a status, and a message's first line without its numbers."""
+
+
+def kind_of(solver: str, status: str, message: str) -> Kind:
+    """Return what kind of failure a trial without a score is."""
+    return solver, status, re.sub(NUMBERS, "#", message.split("\n", 1)[0])
+
+
+class FirstOfEachKind:
+    """Tell the first failure of each kind from those that follow, for as many kinds as are shown."""
+
+    def __init__(self) -> None:
+        self._seen: set[Kind] = set()
+        self._shown: Counter[str] = Counter()
+
+    def is_new(self, solver: str, status: str, message: str) -> bool:
+        """Whether a failure is the first of its kind, and to be shown."""
+        kind = kind_of(solver, status, message)
+        full = self._shown[solver] >= KINDS_OF_AN_ARM or len(self._seen) >= _LINES
+        if full or kind in self._seen:
+            return False
+        self._seen.add(kind)
+        self._shown[solver] += 1
+        return True
+
+
+def failure_lines(trials: pd.DataFrame) -> list[str]:
+    """Return a line for each kind of failure: arm, dataset, number of trials and first message.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        With the columns dataset, solver, status, message and score; those without a score have failed.
+    """
+    failed = trials[trials["score"].isna()]
+    columns = (failed[name].tolist() for name in ("dataset", "solver", "status", "message"))
+    counts: Counter[Kind] = Counter()
+    first: dict[Kind, str] = {}
+    for dataset, solver, status, text in zip(*columns, strict=True):
+        message = text if isinstance(text, str) else ""
+        kind = kind_of(solver, status, message)
+        counts[kind] += 1
+        first.setdefault(kind, described(dataset, status, message))
+    of_arm: dict[str, list[Kind]] = {}
+    for kind, _ in counts.most_common():
+        of_arm.setdefault(kind[0], []).append(kind)
+    lines = list(_lines(of_arm, counts, first))
+    if len(lines) > _LINES:
+        lines[_LINES:] = [f"and {len(lines) - _LINES:,} more lines; the report lists every kind"]
+    return lines
+
+
+def _lines(of_arm: dict[str, list[Kind]], counts: Counter[Kind], first: dict[Kind, str]) -> Iterator[str]:
+    for solver, kinds in of_arm.items():
+        for kind in kinds[:KINDS_OF_AN_ARM]:
+            yield f"{counts[kind]:,} × {solver} {first[kind]}"
+        if (more := len(kinds) - KINDS_OF_AN_ARM) > 0:
+            yield f"and {more:,} more kinds of {solver}; the report lists them"
+
+
+def described(dataset: str, status: str, message: str) -> str:
+    """Say on what dataset and why a training failed, in one line of bounded length."""
+    reason = textwrap.shorten(message, _LENGTH, placeholder=" …") or "it left no message"
+    return f"on {dataset}: {reason}" if status == "error" else f"on {dataset}: {status}: {reason}"
+
+
+def arms_without_success(arms: Iterable[str], trials: pd.DataFrame) -> list[str]:
+    """Return the arms none of whose trials is `ok`."""
+    succeeded = set(trials.loc[trials["status"] == "ok", "solver"].unique())
+    return [arm for arm in arms if arm not in succeeded]

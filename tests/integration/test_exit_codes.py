@@ -1,0 +1,199 @@
+"""How a run ends, and what it says of it: real commands."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.integration.processes import (
+    command,
+    plain,
+    started,
+    store_of,
+    svmbench,
+    wait_until,
+    write_config_dir,
+)
+
+FOLDS = ("study=small", "protocol.outer=2", "protocol.inner=2", "cluster=serial")
+
+FAILING = '''
+import time
+
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+
+class Failing(ClassifierMixin, BaseEstimator):
+    """Refuses to be fitted: on every dataset, or on those with more than two features only."""
+
+    def __init__(self, C=1.0, always=True):
+        self.C, self.always = C, always
+
+    def fit(self, X, y):
+        if self.always or X.shape[1] > 2:
+            raise ArithmeticError(f"cannot divide by {self.C * len(X)}\\x1b[2J")
+        self.classes_ = sorted(set(y))
+        return self
+
+    def predict(self, X):
+        return [self.classes_[0]] * len(X)
+
+
+class Endless(Failing):
+    """Takes long for more rows than a check before the run has."""
+
+    def fit(self, X, y):
+        time.sleep(600 if len(X) > 20 else 0)
+        return super().fit(X, y)
+'''
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """Arguments that choose a folder with a solver that fails, one that sleeps and a small dataset."""
+    folder = write_config_dir(tmp_path / "mine", seconds=0.02)
+    (folder / "failing_module.py").write_text(FAILING)
+    text = "_target_: failing_module.Failing\nspace: {C: [1, 2, 4]}\n"
+    (folder / "solver" / "failing.yaml").write_text(text)
+    text = text.replace("Failing", "Endless") + "always: false\n"
+    (folder / "solver" / "endless.yaml").write_text(text)
+    return ["--config-dir", str(folder), *FOLDS]
+
+
+def test_a_study_whose_every_training_fails_ends_with_3_and_its_reason(mine, tmp_path):
+    choice = ["datasets=[stripes]", "solvers=[failing,sleepy]", "solver.sleepy.space={C: [1]}"]
+    run = svmbench(tmp_path, "run", *mine, *choice)
+    assert run.returncode == 3, run.stderr
+    text = plain(run.stdout)
+    kind = r"on stripes: ArithmeticError: cannot divide by "
+    assert text.count(f"A training of failing failed {kind}") == 1
+    assert f"12 × failing {kind}" in text
+    assert "No training of failing succeeded." in text
+    assert "\x1b[2J" not in run.stdout + run.stderr
+    again = svmbench(tmp_path, "run", *mine, *choice)
+    assert again.returncode == 3
+    assert f"12 × failing {kind}" in plain(again.stdout)
+    status = svmbench(tmp_path, "status", "study=small")
+    assert status.returncode == 0
+    assert f"12 × failing {kind}" in plain(status.stdout)
+
+
+def test_an_arm_that_fails_on_one_dataset_is_named_and_the_run_has_succeeded(mine, tmp_path):
+    choice = ["datasets=[stripes,iris]", "solvers=[failing]", "+solver.failing.always=false"]
+    run = svmbench(tmp_path, "run", *mine, *choice)
+    assert run.returncode == 0, run.stderr
+    assert "No training of failing on iris succeeded." in plain(run.stdout)
+    assert "of failing succeeded" not in plain(run.stdout)
+
+
+def test_the_first_failure_ends_a_run_that_asks_for_it_with_4(mine, tmp_path):
+    run = svmbench(tmp_path, "run", *mine, "datasets=[stripes]", "solvers=[failing]", "on_error=fail_fast")
+    assert run.returncode == 4
+    sentence, advice = run.stderr.splitlines()
+    assert sentence.startswith("svmbench: stripes × failing, C=")
+    assert advice.startswith("Go on with: svmbench run ")
+    assert len(store_of(tmp_path).trials()) > 0
+
+
+def test_sigterm_ends_a_run_as_ctrl_c_does_but_with_4(mine, tmp_path):
+    arguments = [*mine, "datasets=[stripes,iris]", "solvers=[sleepy]", "solver.sleepy.seconds=0.2"]
+    spaced = [*arguments, "search.space={C: [1, 2, 4, 8]}"]
+    with started(tmp_path, "run", *spaced) as process:
+        wait_until(lambda: list(store_of(tmp_path).trials_folder.glob("part-*")), "rows")
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 4
+    stopped, advice = (line for line in stderr.splitlines() if line)
+    assert stopped == "svmbench: stopped by SIGTERM; what had finished is stored."
+    assert advice.startswith("Go on with: svmbench run ")
+    before = len(store_of(tmp_path).trials())
+    quick = [argument for argument in spaced if "seconds" not in argument]
+    assert 0 < before < 2 * 2 * (2 * 4 + 1)
+    status = svmbench(tmp_path, "status", "study=small")
+    assert "complete" not in plain(status.stdout)
+    assert svmbench(tmp_path, "run", *quick).returncode == 0
+
+
+def test_sigterm_ends_a_run_that_was_started_without_ctrl_c(mine, tmp_path):
+    def deaf():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does for `svmbench run … &`
+
+    arguments = ["run", *mine, "datasets=[stripes]", "solvers=[sleepy]", "solver.sleepy.seconds=0.2"]
+    spaced = [*arguments, "search.space={C: [1, 2, 4, 8]}"]
+    with started(tmp_path, *spaced, preexec_fn=deaf) as process:
+        wait_until(lambda: list(store_of(tmp_path).trials_folder.glob("part-*")), "rows")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert process.returncode == 4
+
+
+def test_a_full_disk_ends_a_run_with_4_and_one_sentence(mine, tmp_path):
+    (full := tmp_path / "results").mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=160k", "tmpfs", full]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("mounting a small file system takes root")
+    try:
+        space = f"search.space={{C: [{','.join(map(str, range(1, 200)))}]}}"
+        choice = ["datasets=[stripes]", "solvers=[sleepy]", "solver.sleepy.seconds=0.005", space]
+        run = svmbench(tmp_path, "run", *mine, *choice)
+        assert run.returncode == 4, run.stderr
+        sentence, advice = run.stderr.splitlines()
+        assert "No space left on device" in sentence
+        assert advice.startswith("Go on with: ")
+    finally:
+        subprocess.run(["umount", "-l", full], check=True)
+
+
+def test_a_study_that_was_stopped_before_its_first_row_is_not_complete(mine, tmp_path):
+    arguments = [*mine, "datasets=[stripes]", "solvers=[endless]"]
+    with started(tmp_path, "run", *arguments) as process:
+        folder = store_of(tmp_path).folder / "provenance"
+        wait_until(lambda: list(folder.glob("*.json")), "the run to begin")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    text = plain(svmbench(tmp_path, "status", "study=small").stdout)
+    assert "0 of 14 trials, 0 failed, time left unknown: none has finished yet" in text
+    assert "complete" not in text
+
+
+@pytest.mark.parametrize("cluster", ["cluster=serial", "cluster=local"])
+def test_a_finished_study_starts_no_worker(cluster, mine, tmp_path):
+    choice = ["run", *mine, "datasets=[stripes]", "solvers=[sleepy]", "search.space={C: [1, 2]}"]
+    assert svmbench(tmp_path, *choice).returncode == 0
+    (store_of(tmp_path).folder / "outer.parquet").unlink()
+    code = "import sys\nfrom orchestrator.cli import main\ncode = main(sys.argv[1:])\n"
+    code += "assert 'distributed' not in sys.modules\nsys.exit(code)"
+    line = [sys.executable, "-c", code, *command(tmp_path, *choice, cluster)[3:]]
+    run = subprocess.run(line, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert "Nothing is left to run, so no worker is started." in plain(run.stdout)
+    assert "0 trials run and 10 found stored" in plain(run.stdout)
+    assert (store_of(tmp_path).folder / "outer.parquet").exists()
+
+
+@pytest.mark.parametrize("verb", [["--help"], ["list"], ["run"], ["list", "nonsense"]])
+def test_a_reader_that_leaves_costs_no_traceback_and_no_result(verb, mine, tmp_path):
+    choice = ["datasets=[stripes]", "solvers=[sleepy]", "search.space={C: [1, 2]}"]
+    line = command(tmp_path, *verb, *(choice + mine if verb == ["run"] else []))
+    line = line if len(verb) == 1 and verb != ["--help"] else [*line[:3], *verb]
+    errors = tmp_path / "errors"
+    pipe, end = os.pipe()
+    os.close(pipe)  # nobody will read
+    with errors.open("w") as file:
+        process = subprocess.run(line, stdout=end, stderr=end if "nonsense" in verb else file, timeout=120)
+    os.close(end)
+    assert errors.read_text() == ""
+    assert process.returncode == (1 if "nonsense" in verb else 0)
+    if verb == ["run"]:
+        assert len(store_of(tmp_path).trials()) == 10
+
+
+def test_a_run_that_lacks_one_row_starts_its_workers(mine, tmp_path):
+    choice = ["run", *mine, "datasets=[stripes]", "solvers=[sleepy]"]
+    assert svmbench(tmp_path, *choice, "search.space={C: [1, 2]}").returncode == 0
+    run = svmbench(tmp_path, *choice, "search.space={C: [1, 2, 4]}")
+    assert "Nothing is left" not in run.stdout
+    assert "found stored" in plain(run.stdout)
