@@ -9,6 +9,7 @@ than rows, nothing is said.
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -184,7 +185,7 @@ def _any_error(arm: Arm, protocol: Protocol, sample: _Sample) -> BaseException |
     candidate = Candidate.of({name: values[0] for name, values in arm.space.items()})
     seed = protocol.seed % 2**32
     with warnings.catch_warnings(action="ignore"), contained(kind) as containment:
-        if depends_on(arm.target, "numba"):  # fitting it may take a minute of compilation
+        if _is_compiled(arm.target):  # fitting it may take a minute of compilation
             try:
                 estimator = containment.run(seed, make_estimator, arm, protocol, candidate, seed)
             except BaseException as error:
@@ -193,6 +194,11 @@ def _any_error(arm: Arm, protocol: Protocol, sample: _Sample) -> BaseException |
             return next((error for error in errors if error is not None), None)
         path = Path("", arm.name, 0, 0, (candidate,), ("",), seed, warm_starts=False)
         return try_training(PathTask(arm, protocol, path, sample.split, containment))
+
+
+@cache
+def _is_compiled(target: str) -> bool:
+    return depends_on(target, "numba")  # which takes ten milliseconds, for every dataset anew
 
 
 def _instead(metric: str, sample: _Sample) -> str:

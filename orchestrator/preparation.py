@@ -100,10 +100,13 @@ def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
 
 def _same_content(loaded: dict[str, tuple[DataSource, Dataset]]) -> list[str]:
     """Find datasets that are one and the same: they would count twice as evidence."""
+    names: dict[str, list[str]] = {}
+    for name, (source, _) in loaded.items():
+        names.setdefault(source.fingerprint, []).append(name)
     return [
         f"datasets {first} and {second} have the same content; keep one of them"
-        for first, second in itertools.combinations(loaded, 2)
-        if loaded[first][0].fingerprint == loaded[second][0].fingerprint
+        for same in names.values()
+        for first, second in itertools.combinations(same, 2)
     ]
 
 

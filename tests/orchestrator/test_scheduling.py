@@ -1,3 +1,5 @@
+import random
+import sys
 from collections import Counter
 
 import numpy as np
@@ -88,6 +90,150 @@ def test_every_trial_is_handed_out_exactly_once(paths, slots, data):
     for batch in handed_out:
         assert {(path.dataset, path.solver) for path in batch.paths} == {(batch.dataset, batch.solver)}
         assert all(path.keys in whole for path in batch.paths if path.warm_starts)
+
+
+class SimpleQueue:
+    """The policy in a few lines: looks at everything that waits for each decision."""
+
+    def __init__(self, costs):
+        self.costs, self.lanes, self.pieces, self.suspects, self.order = costs, {}, [], [], 0
+
+    def seconds(self, paths):
+        return sum(self.costs.seconds(path, OUTER, INNER) for path in paths)
+
+    def waiting(self):
+        lanes = [path for lane in self.lanes.values() for _, _, path in lane]
+        return lanes + [path for path, _ in self.pieces + self.suspects]
+
+    def add(self, paths):
+        for path in paths:
+            lane = self.lanes.setdefault((path.dataset, path.solver), [])
+            lane.append((path.inner != REFIT, self.order, path))
+            lane.sort(key=lambda entry: entry[:2])
+            self.order += 1
+
+    def next_batch(self, slots, seconds):
+        lanes = [lane for lane in self.lanes.values() if lane]
+        if self.pieces or not lanes:
+            return self.take_piece()
+        lane = max(lanes, key=lambda lane: (not lane[0][0], self.seconds([lane[0][2]])))
+        first = lane[0][2]
+        target = min(TARGET_SECONDS, max(LEAST_SECONDS, seconds / (8 * slots)))
+        room = max(
+            1,
+            int(
+                target
+                / self.costs.training_seconds(first.dataset, first.solver, first.inner == REFIT, OUTER, INNER)
+            ),
+        )
+        if not self.costs.knows(first.dataset, first.solver):
+            room = min(room, PROBE_TRIALS)
+        paths = []
+        while lane and (not paths or len(lane[0][2]) <= room):
+            rank, order, whole = lane.pop(0)
+            n = len(whole)
+            if n > room and not whole.warm_starts:
+                lane.insert(0, (rank, order, whole.only(range(n - room))))
+                whole = whole.only(range(n - room, n))
+            paths.append(whole)
+            room -= len(whole)
+        return [path.keys for path in paths], 1
+
+    def take_piece(self):
+        alone = self.pieces or self.suspects
+        if not alone:
+            return None
+        path, attempt = alone.pop(0)
+        return [path.keys], attempt
+
+    def retry(self, batch, given_up):
+        pieces = [
+            piece
+            for path in batch.paths
+            for piece in ([path] if path.warm_starts else [path.only([i]) for i in range(len(path))])
+        ]
+        if not given_up:
+            queue = self.pieces if len(pieces) > 1 else self.suspects
+            queue += [(piece, batch.attempt + 1) for piece in pieces]
+
+
+MANY = {f"d{number}": Shape(n=40 * (number + 1) ** 3, d=4, classes=2) for number in range(8)}
+
+
+def test_the_queue_takes_the_decisions_of_one_that_looks_at_everything(full_size):
+    for seed in range(5000 if full_size else 300):
+        compare_decisions(random.Random(seed))
+
+
+def compare_decisions(chance):
+    """Do the same at random to both queues, and compare all that they hand out."""
+    costs = CostModel(MANY)
+    queue, simple = WorkQueue(costs, OUTER, INNER), SimpleQueue(costs)
+    out = []
+    for number in range(chance.randint(1, 80)):
+        action = chance.choice(["add", "add", "take", "take", "take", "end", "lose"])
+        if action == "add":
+            length, dataset = chance.choice([1, 2, 5, 40]), chance.choice(list(MANY))
+            axes = chance.choice("ab"), 0, chance.randint(-1, 2), chance.random() < 0.5, str(number)
+            new = path(length, dataset, *axes)
+            queue.add([new])
+            simple.add([new])
+        elif action == "take":
+            slots = chance.choice([1, 2, 50])
+            assert queue.seconds() == pytest.approx(simple.seconds(simple.waiting()), rel=1e-9, abs=1e-9)
+            expected = simple.next_batch(slots, queue.seconds())
+            batch = queue.next_batch(slots)
+            assert (batch and ([taken.keys for taken in batch.paths], batch.attempt)) == expected
+            out += [batch] if batch else []
+        elif out:
+            batch = out.pop(chance.randrange(len(out)))
+            if action == "lose":
+                simple.retry(batch, bool(queue.retry(batch, 1.0)))
+                continue
+            seconds = batch.base_seconds * 10 ** chance.uniform(-3, 3)
+            costs.observe(batch.dataset, batch.solver, batch.base_seconds, seconds)
+            queue.finished(batch, seconds)
+        assert len(queue) == sum(map(len, simple.lanes.values())) + len(simple.pieces + simple.suspects)
+
+
+def decisions(n_datasets, n_solvers):
+    """Count the calls of Python functions that handing out a study takes, by batch."""
+    costs = CostModel({f"d{number}": Shape(n=100 + number, d=4, classes=2) for number in range(n_datasets)})
+    queue = WorkQueue(costs, OUTER, INNER)
+    names = [(f"d{dataset}", f"s{solver}") for dataset in range(n_datasets) for solver in range(n_solvers)]
+    queue.add(path(2, dataset, solver, outer) for dataset, solver in names for outer in range(2))
+    calls = number = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        while batch := queue.next_batch(2):
+            number += 1
+            queue.seconds()
+            costs.observe(batch.dataset, batch.solver, batch.base_seconds, 1.0 + number % 7)
+            queue.finished(batch, 1.0)
+    finally:
+        sys.setprofile(None)
+    return calls / number
+
+
+@pytest.mark.parametrize("sizes", [((20, 1), (1000, 1)), ((1, 20), (1, 1000)), ((5, 4), (40, 25))])
+def test_a_decision_costs_the_same_in_a_small_study_and_in_one_fifty_times_as_large(sizes):
+    small, large = sizes
+    assert decisions(*large) < 2 * decisions(*small)
+
+
+def test_the_typical_cost_of_a_solver_is_the_mean_over_its_datasets_however_often_they_are_observed():
+    costs = CostModel({f"d{number}": Shape(n=100, d=4, classes=2) for number in range(1000)})
+    for number in range(1000):
+        costs.observe(f"d{number}", "svc", 1.0, 1.0 + number)
+    assert costs.typical("svc") == pytest.approx(500.5)
+    costs.observe("d0", "svc", 1.0, 1e9)
+    costs.observe("d0", "svc", 1.0, 1e-9)
+    assert costs.typical("svc") == pytest.approx((sum(range(2, 1001)) + (1 + 1e9) / 3) / 1000)
 
 
 def test_cheap_trials_travel_together_for_about_the_target_and_no_longer():
