@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from orchestrator.accidents import Accidents, Losses
+from orchestrator.accidents import Accidents, Bounds, Losses
 from orchestrator.study import REFIT, Path
 
 TARGET_SECONDS = 2.0
@@ -143,11 +143,11 @@ class WorkQueue:
     worker of its own waits until all else is done, for it may take down more.
     """
 
-    def __init__(self, costs: CostModel, outer: int, inner: int):
+    def __init__(self, costs: CostModel, outer: int, inner: int, bounds: Bounds | None = None):
         self._costs = costs
         self._folds = (outer, inner)
         self._lanes: dict[tuple[str, str], list[tuple[int, int, Path]]] = {}
-        self._accidents = Accidents()
+        self._accidents = Accidents(bounds)
         self._pieces: deque[_Piece] = deque()
         self._suspects: deque[_Piece] = deque()
         self._order = itertools.count()

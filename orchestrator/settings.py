@@ -1,5 +1,6 @@
 """From a composed configuration, in plain containers, to a `Study`; all its problems are told at once."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import platformdirs
 from sklearn.metrics import get_scorer_names
 
+from orchestrator.accidents import LEAST, Bounds
 from orchestrator.arms import build_arms
 from orchestrator.estimators import refused_metric
 from orchestrator.execution.tls import Tls, is_loopback, read_tls
@@ -45,6 +47,7 @@ class Cluster:
     maximum: int | None = None
     worker_ttl: float = 300.0
     no_workers_timeout: float = 600.0
+    give_up: Bounds = field(default_factory=Bounds)
     performance_report: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -206,9 +209,23 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
         maximum=adapt.get("maximum"),
         worker_ttl=node["worker_ttl"] or 300.0,
         no_workers_timeout=node["no_workers_timeout"] or 600.0,
+        give_up=_bounds(node["give_up"], problems),
         performance_report=bool(node["performance_report"]),
         options=dict(node["options"] or {}),
     )
+
+
+def _bounds(node: Any, problems: list[str]) -> Bounds:
+    """Return what a training whose workers die may cost."""
+    if not isinstance(node, Mapping):
+        problems.append(f"cluster.give_up must be a mapping of deaths and minutes, found {node!r}")
+        return Bounds()
+    deaths: Any = node.get("deaths")
+    minutes = node.get("minutes")
+    _whole("cluster.give_up.deaths", deaths, LEAST, problems)
+    found = len(problems)
+    _positive("cluster.give_up.minutes", minutes, problems)
+    return Bounds(deaths, 60.0 * minutes if minutes and len(problems) == found else math.inf)
 
 
 def _ssh_problems(hosts: Sequence[str], tls: Tls | None, broken: bool) -> Iterator[str]:
