@@ -1,7 +1,8 @@
 """Whether a training kills its workers, or has lost them by accident.
 
 Nodes are preempted, hosts cut off, processes killed by hand: where that happens often, a healthy training
-can lose several workers in a row. So it is blamed only once such bad luck would be next to impossible.
+can lose several workers in a row. So it is blamed only once such bad luck would be next to impossible, or
+once it has cost as many workers, or as much of their time, as the user grants it.
 """
 
 from dataclasses import dataclass
@@ -11,8 +12,24 @@ from scipy.special import gammainc
 UNLIKELY = 1e-5
 """A training is blamed for its workers' deaths when accidents would explain them with a smaller chance."""
 
-LEAST, MOST = 2, 20
-"""It is never blamed after fewer deaths, and always after so many, however often workers die."""
+LEAST = 2
+"""It is never blamed after fewer deaths, however often workers die."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a training may cost before it is given up, whatever chance says.
+
+    Attributes
+    ----------
+    deaths : int
+        Workers that died while it was all they had to do.
+    seconds : float
+        How long those had worked on it, together.
+    """
+
+    deaths: int = 20
+    seconds: float = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +61,8 @@ class Accidents:
     Deaths are taken to come at a constant rate; before anything is known, at one in a worker's minute.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: Bounds | None = None) -> None:
+        self._bounds = bounds or Bounds()
         self._deaths = 1.0
         self._seconds = 60.0
 
@@ -55,8 +73,10 @@ class Accidents:
 
     def explain(self, losses: Losses) -> bool:
         """Return whether a piece of work can have lost so many workers in so short a time by accident."""
-        if not LEAST <= losses.alone < MOST:
-            return losses.alone < LEAST
+        if losses.alone < LEAST:
+            return True
+        if losses.alone >= self._bounds.deaths or losses.seconds >= self._bounds.seconds:
+            return False
         # The chance of at least `alone` events of a Poisson process.
         chance = gammainc(losses.alone, self._deaths / self._seconds * losses.seconds)
         return bool(chance >= UNLIKELY)

@@ -3,6 +3,7 @@
 For trying things before a run begins; where processes cannot be forked safely it is called right here.
 """
 
+import faulthandler
 import os
 import signal
 import sys
@@ -70,6 +71,7 @@ def why_ended(status: int) -> str:
 def _answer(function: Callable[[_T], Any], items: Sequence[_T], writer: Connection) -> NoReturn:
     leave = os._exit
     try:
+        faulthandler.disable()  # its parent tells in a sentence
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets Ctrl-C too, and ends this process
         for item in items:
             writer.send(function(item))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.accidents import Bounds
 from orchestrator.declaration import current_declaration
 from orchestrator.execution import Executor, Outcome
 from orchestrator.failures import FirstOfEachKind, described
@@ -108,6 +109,8 @@ class Runner:
         Stop at the first training that fails.
     retry_failed : bool
         Run stored trials without a score again.
+    bounds : Bounds, optional
+        What a training whose workers die may cost.
     """
 
     def __init__(
@@ -119,6 +122,7 @@ class Runner:
         run_id: str,
         fail_fast: bool = False,
         retry_failed: bool = False,
+        bounds: Bounds | None = None,
     ):
         self._prepared = prepared
         self._store = store
@@ -128,7 +132,7 @@ class Runner:
         self._fail_fast = fail_fast
         protocol = prepared.study.protocol
         self._costs = CostModel(prepared.shapes)
-        self._queue = WorkQueue(self._costs, protocol.outer, protocol.inner)
+        self._queue = WorkQueue(self._costs, protocol.outer, protocol.inner, bounds)
         stored = store.stored()
         self._stored = final_trials(stored, retry_failed)
         self._refits = store.refits() if stored else {}

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from orchestrator.accidents import Accidents, Losses
+from orchestrator.accidents import Accidents, Bounds, Losses
 from orchestrator.study import REFIT, Path
 
 TARGET_SECONDS = 2.0
@@ -246,7 +246,7 @@ class WorkQueue:
     their size times one factor: they are ordered among themselves by size, and compete as one.
     """
 
-    def __init__(self, costs: CostModel, outer: int, inner: int):
+    def __init__(self, costs: CostModel, outer: int, inner: int, bounds: Bounds | None = None):
         self._costs = costs
         self._folds = (outer, inner)
         self._lanes: dict[Pair, _Lane] = {}
@@ -256,7 +256,7 @@ class WorkQueue:
         self._bases: dict[str, int] = {}
         self._summed: dict[Pair | str, int] = {}
         self._units = 0
-        self._accidents = Accidents()
+        self._accidents = Accidents(bounds)
         self._pieces: deque[_Piece] = deque()
         self._suspects: deque[_Piece] = deque()
         self._order = itertools.count()

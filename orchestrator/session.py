@@ -70,6 +70,7 @@ def run_session(
                 run_id,
                 fail_fast=settings.on_error == "fail_fast",
                 retry_failed=settings.retry == "failed",
+                bounds=settings.cluster.give_up,
             )
             try:
                 summary = runner.run()

@@ -10,6 +10,7 @@ from typing import Any
 import platformdirs
 from sklearn.metrics import get_scorer_names
 
+from orchestrator.accidents import LEAST, Bounds
 from orchestrator.arms import build_arms
 from orchestrator.estimators import refused_metric
 from orchestrator.execution.affinity import physical_cores, usable_cores
@@ -62,6 +63,7 @@ class Cluster:
     maximum: int | None = None
     worker_ttl: float = 300.0
     no_workers_timeout: float = 600.0
+    give_up: Bounds = field(default_factory=Bounds)
     performance_report: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -277,6 +279,7 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
         maximum=adapt.get("maximum"),
         worker_ttl=node["worker_ttl"] or 300.0,
         no_workers_timeout=node["no_workers_timeout"] or 600.0,
+        give_up=_bounds(node["give_up"], problems),
         performance_report=bool(node["performance_report"]),
         options=dict(node["options"] or {}),
     )
@@ -291,6 +294,19 @@ def _too_few_cores(cluster: Cluster, protocol: Protocol) -> Iterator[str]:
             f"cluster.workers={workers}: protocol.profile=timing gives each worker a core of its own, and "
             f"this process may use {cores}; lower cluster.workers, or choose protocol.profile=throughput"
         )
+
+
+def _bounds(node: Any, problems: list[str]) -> Bounds:
+    """Return what a training whose workers die may cost."""
+    if not isinstance(node, Mapping):
+        problems.append(f"cluster.give_up must be a mapping of deaths and minutes, found {shown(node)}")
+        return Bounds()
+    deaths: Any = node.get("deaths")
+    minutes = node.get("minutes")
+    _whole("cluster.give_up.deaths", deaths, LEAST, problems)
+    found = len(problems)
+    _positive("cluster.give_up.minutes", minutes, problems)
+    return Bounds(deaths, 60.0 * minutes if minutes and len(problems) == found else math.inf)
 
 
 def _ssh_problems(hosts: Sequence[str], tls: Tls | None, insecure: bool, broken: bool) -> Iterator[str]:

@@ -30,6 +30,7 @@ SMALL_TRIALS = 2 * 2 * 3 * (3 * 16 + 1)
 
 SLEEPY = '''
 import os
+import signal
 import time
 
 import numpy as np
@@ -45,7 +46,7 @@ class Sleepy(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         time.sleep(self.seconds)
         if self.C == self.poison and len(X) > 20 and X[:, -1].max() > 0:  # the warm-up has fewer rows
-            os._exit(1)
+            os.kill(os.getpid(), signal.SIGKILL)
         self.classes_ = np.unique(y)
         self.n_iter_ = int(self.C)
         return self

@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from orchestrator.accidents import LEAST, MOST
+from orchestrator.accidents import LEAST
 from orchestrator.studies import read_results
 from tests.integration.processes import (
     kill_group,
@@ -119,11 +119,14 @@ def test_a_killed_worker_costs_an_attempt(tmp_path, arguments):
 def test_a_training_that_kills_its_worker_every_time_is_given_up_and_all_others_are_done(tmp_path, arguments):
     poisoned = arguments(seconds=0.001, poison=8)
     folds = ["datasets=[stripes]", "protocol.outer=2", "protocol.inner=2"]
-    run = svmbench(tmp_path, *poisoned, *folds, "cluster.workers=1")
+    # How much a death tells depends on how long it takes on this machine; the bound does not.
+    bound = 3
+    limits = ["cluster.workers=1", f"cluster.give_up.deaths={bound}"]
+    run = svmbench(tmp_path, *poisoned, *folds, *limits, timeout=600)
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     (attempts,) = map(int, re.findall(r"given up after (\d+) attempts", plain(run.stdout)))
-    assert LEAST <= attempts <= MOST
+    assert LEAST <= attempts <= 1 + bound  # the first may have died with other trainings, too
     trials = store_of(tmp_path).trials()
     (lost,) = trials[trials["status"] != "ok"].to_dict("records")  # the row is in one of four training sets
     assert (lost["status"], lost["param_C"], lost["attempt"]) == ("worker_lost", 8, attempts)

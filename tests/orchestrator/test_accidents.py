@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from orchestrator.accidents import LEAST, MOST, UNLIKELY, Accidents, Losses
+from orchestrator.accidents import LEAST, UNLIKELY, Accidents, Bounds, Losses
 
 
 def losses(deaths, seconds):
@@ -18,7 +18,16 @@ def quiet(seconds):
 
 def test_no_training_is_blamed_for_one_death_and_each_for_very_many():
     assert all(quiet(1e9).explain(losses(deaths, 1e-9)) for deaths in range(LEAST))
-    assert not Accidents().explain(losses(MOST, 1e9))
+    assert not Accidents().explain(losses(Bounds().deaths, 1e9))
+
+
+def test_a_training_is_given_up_within_the_deaths_and_the_minutes_it_is_granted():
+    troubled = Accidents(Bounds(deaths=3, seconds=100.0))
+    troubled.observe(3600.0, Losses(shared=0.5, alone=3000, seconds=3600.0))
+    assert troubled.explain(losses(2, 49.0))
+    assert not troubled.explain(losses(2, 50.0))
+    assert not troubled.explain(losses(3, 1.0))
+    assert troubled.explain(losses(1, 1e9))  # one death may always be an accident
 
 
 def test_sudden_deaths_are_blamed_at_once():

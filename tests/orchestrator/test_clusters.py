@@ -9,12 +9,13 @@ import pytest
 
 from orchestrator.execution import ExecutionError, data_sender, processes, trouble
 from orchestrator.execution import cluster as cluster_module
-from orchestrator.execution.cluster import ClusterExecutor, time_limit
+from orchestrator.execution.cluster import ClusterExecutor
 from orchestrator.execution.dask_settings import as_environment, dask_settings
 from orchestrator.execution.installation import Requirements, describe, software
 from orchestrator.execution.link import Answer, Fate
 from orchestrator.execution.roster import Roster, Seat, Terms
 from orchestrator.execution.tls import Tls
+from orchestrator.isolation import Died
 from orchestrator.run_log import cluster_notes, run_log
 from tests.orchestrator.classifiers import here, order_for
 
@@ -340,10 +341,16 @@ def test_in_timings_an_arm_is_compiled_by_one_worker_of_a_host_first(tmp_path):
     assert link.busy() == ["w0", "w1"]
 
 
-def test_only_limited_trainings_make_a_worker_hang(tmp_path):
-    (unlimited,), (limited,) = orders(tmp_path, 1), orders(tmp_path, 1, max_seconds=5)
-    assert time_limit(unlimited) == float("inf")
-    assert time_limit(limited) == 2 * 5 + 60
+def test_a_worker_whose_child_ended_has_lost_the_order_and_goes_on(tmp_path):
+    link = FakeLink(1)
+    executor = ClusterExecutor(link, "fake")
+    for order in orders(tmp_path, 2):
+        executor.submit(order)
+    link.answer("w0", value=(Died("ended its process by SIGSEGV", 3.0), ()))
+    (outcome,) = executor.wait(1)
+    assert (outcome.result, outcome.seconds) == (None, 3.0)
+    assert outcome.lost == "on worker w0 it ended its process by SIGSEGV"
+    assert link.busy() == ["w0"]
 
 
 # -- processes -----------------------------------------------------------------------------------

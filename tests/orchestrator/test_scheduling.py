@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.accidents import LEAST, MOST
+from orchestrator.accidents import LEAST, Bounds
 from orchestrator.scheduling import (
     LEAST_SECONDS,
     PROBE_TRIALS,
@@ -332,11 +332,12 @@ def test_what_has_lost_a_worker_of_its_own_waits_until_all_else_is_done():
     assert all(batch.attempt == 1 for batch in others)
 
 
-def test_a_training_without_end_is_given_up_too():
+@pytest.mark.parametrize(("seconds", "expected"), [(1e6, LEAST), (100.0, Bounds().deaths)])
+def test_a_slow_training_is_given_up_after_so_many_deaths_or_so_much_time(seconds, expected):
     guilty = path()
-    _, given_up, attempts = lose(work_queue(guilty), guilty.keys[0], seconds=1e6)
+    _, given_up, attempts = lose(work_queue(guilty), guilty.keys[0], seconds=seconds)
     assert given_up == list(guilty.keys)
-    assert attempts[guilty.keys[0]] == MOST
+    assert attempts[guilty.keys[0]] == expected
 
 
 @pytest.mark.parametrize("mean_life", [3.0, 20.0])
