@@ -128,6 +128,7 @@ RUN_COLUMNS = frozenset(
 _ORDER = ["dataset", "solver", "outer", "inner"]
 _KEY_COLUMNS = ["key", "status", "run_id"]
 _NEEDED = ["key", "status"]
+_FREE_TEXTS = {"message", "fit_status", "stopping"}
 _SMALL_PART_BYTES = 16 << 20
 _READINGS = 1000
 
@@ -214,7 +215,7 @@ class Store:
         """Write the rows of finished trials as one new part, whole or not at all."""
         tables = [_to_table(records, TRIAL_SCHEMA) for records in batches]
         if tables:
-            self._write_part(_unify(tables))
+            self._write_part(_with_short_texts(_unify(tables)))
 
     def write_outer(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace `outer.parquet`, one row per refit."""
@@ -439,9 +440,6 @@ def _to_table(records: Records, schema: pa.Schema) -> pa.Table:
         name: _array(columns[name], kind) if name in columns else pa.nulls(len(records), kind)
         for name, kind in fixed.items()
     }
-    for name in records.columns.keys() & fixed.keys():
-        if pa.types.is_string(fixed[name]) and _longest(arrays[name]) > TEXT_BYTES:
-            arrays[name] = pa.array([storable_value(text) for text in arrays[name].to_pylist()], pa.string())
     arrays |= {
         storable_text(name): _param_array(columns[name]) for name in sorted(columns.keys() - fixed.keys())
     }
@@ -456,8 +454,13 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
         return pa.array([_fitting(value, kind) for value in values], type=kind)
 
 
-def _longest(texts: pa.Array) -> int:
-    return pc.max(pc.binary_length(texts)).as_py() or 0
+def _with_short_texts(table: pa.Table) -> pa.Table:
+    """Return rows in which no text that an estimator may have written is too long."""
+    for place, name in enumerate(table.column_names):
+        if name in _FREE_TEXTS and (pc.max(pc.binary_length(table[name])).as_py() or 0) > TEXT_BYTES:
+            texts = pa.array([storable_value(text) for text in table[name].to_pylist()], pa.string())
+            table = table.set_column(place, name, texts)
+    return table
 
 
 def _fitting(value: Any, kind: pa.DataType) -> Any:
