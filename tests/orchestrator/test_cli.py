@@ -1,6 +1,9 @@
 import logging
+import os
 import re
 import shlex
+import shutil
+import subprocess
 
 import pandas as pd
 import pytest
@@ -216,3 +219,76 @@ def test_a_plan_counts_what_a_retry_would_train_again(svmbench, tmp_path):
     assert "0 trainings to run" in svmbench("plan", *arguments)[1]
     # Two outer folds × two inner ones of the candidate that failed, and two refits that may change.
     assert "6 trainings to run" in svmbench("plan", *arguments, "retry=failed")[1]
+
+
+# -- damaged and read-only studies ---------------------------------------------------------------
+
+
+@pytest.fixture
+def copy(finished, tmp_path):
+    """A copy of the finished study, to be damaged."""
+    shutil.copytree(finished / "results", tmp_path / "results")
+    shutil.copytree(finished / "cache", tmp_path / "cache")
+    return tmp_path / "results" / "small"
+
+
+def test_a_damaged_study_is_named_by_every_verb_repaired_by_one_and_run_again(svmbench, copy):
+    _, before, _ = svmbench("status", "study=small")
+    (part,) = copy.glob("trials/part-*")
+    content = bytearray(part.read_bytes())
+    content[1000] ^= 1
+    part.write_bytes(content)
+    for verb in (["status", "study=small"], ["report", "study=small"], ["plan", *SMALL], ["run", *SMALL]):
+        code, _, (error,) = svmbench(*verb, "cluster=serial")
+        assert code == EXIT_BAD
+        assert f"{part} is damaged (its bytes do not have the checksum in its name); nothing" in error
+        assert error.endswith("by: svmbench repair study=small")
+    code, text, errors = svmbench("repair", "small")
+    assert (code, errors) == (EXIT_OK, [])
+    assert f"and was moved to {copy}/damaged/{part.name}; its trials will run again" in text
+    assert svmbench("repair", "study=small")[1] == "small: nothing is damaged"
+    assert f"0 of {TRIALS} trials" in svmbench("status", "study=small")[1]
+    assert f"{TRIALS} trainings to run" in svmbench("plan", *SMALL)[1]
+    assert svmbench("run", *SMALL, "cluster=serial")[0] == EXIT_OK
+    assert svmbench("status", "study=small")[1].split() == before.split()
+
+
+@pytest.fixture
+def read_only(copy):
+    """The folder of results, on a file system that is read-only."""
+    folder = copy.parent
+    for command in (["mount", "--bind"], ["mount", "-o", "remount,ro,bind"]):
+        if os.geteuid() != 0 or subprocess.run([*command, folder, folder], capture_output=True).returncode:
+            pytest.skip("mounting a folder read-only takes root")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_read_only_study_is_read_and_reported_elsewhere(svmbench, read_only, tmp_path):
+    assert svmbench("status", "study=small")[0] == EXIT_OK
+    assert "0 trainings to run" in svmbench("plan", *SMALL)[1]
+    code, _, (error,) = svmbench("report", "study=small")
+    assert code == EXIT_BAD
+    assert "Read-only file system; make room there, or choose another folder with to=DIR" in error
+    code, text, errors = svmbench("report", "study=small", f"to={tmp_path}/elsewhere")
+    assert (code, errors) == (EXIT_OK, [])
+    assert text.endswith(f"Report: {tmp_path}/elsewhere/index.html")
+    assert (tmp_path / "elsewhere/report.json").exists()
+    for verb in (["run", *SMALL, "cluster=serial"], ["repair", "small"]):
+        code, _, (error,) = svmbench(*verb)
+        assert code == EXIT_BAD
+        assert "Read-only file system; choose a writable one with paths.results=DIR" in error
+
+
+def test_a_report_is_not_written_through_a_link_and_removes_no_tables_of_others(svmbench, copy, tmp_path):
+    mine = tmp_path / "thesis"
+    (mine / "tables").mkdir(parents=True)
+    (mine / "tables/mine.csv").write_text("mine")
+    shutil.rmtree(copy / "report", ignore_errors=True)
+    (copy / "report").symlink_to(mine)
+    code, _, (error,) = svmbench("report", "study=small")
+    assert code == EXIT_BAD
+    assert f"{copy}/report is a link, which no report is written through" in error
+    assert svmbench("report", "study=small", f"to={mine}")[0] == EXIT_OK
+    assert (mine / "tables/mine.csv").read_text() == "mine"
+    assert (mine / "index.html").exists()

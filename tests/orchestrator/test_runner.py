@@ -13,9 +13,10 @@ from sklearn.svm import SVC
 
 from orchestrator.execution import ExecutionError, Outcome
 from orchestrator.execution.serial import SerialExecutor
+from orchestrator.repair import repair
 from orchestrator.runner import StudyStopped
 from orchestrator.splits import nested_folds
-from orchestrator.store import RUN_COLUMNS
+from orchestrator.store import RUN_COLUMNS, StoreError
 from orchestrator.studies import read_results
 from tests.orchestrator.classifiers import here
 from tests.orchestrator.studies import StudyRun, run_study
@@ -290,16 +291,18 @@ def test_a_solver_whose_parameters_changed_is_run_again_and_the_old_rows_stay(tm
     assert set(read_results(study.store).outer["run_id"]) == {"second"}
 
 
-def test_a_damaged_part_is_run_again(tmp_path):
+def test_a_damaged_part_is_named_and_after_a_repair_run_again(tmp_path):
     study = StudyRun(tmp_path)
     study.go()
+    whole = study.store.trials()
     (part,) = study.store.trials_folder.glob("part-*")
     part.write_bytes(part.read_bytes()[:1000])
-    with pytest.warns(UserWarning, match="its trials will run again"):
-        results, summary = run_study(tmp_path, run_id="second")
+    with pytest.raises(StoreError, match=rf"{part.name} is damaged .*svmbench repair study=small"):
+        run_study(tmp_path, run_id="second")
+    assert [sentence for sentence in repair(study.store) if f"{part.name} is damaged" in sentence]
+    results, summary = run_study(tmp_path, run_id="third")
     assert summary.trials_run == TRIALS
-    part.unlink()
-    assert len(results.trials) == TRIALS
+    pd.testing.assert_frame_equal(comparable(results.trials), comparable(whole))
 
 
 # -- failures ------------------------------------------------------------------------------------

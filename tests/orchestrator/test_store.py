@@ -6,6 +6,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pyarrow as pa
@@ -14,6 +15,8 @@ import pytest
 
 from orchestrator import load_study
 from orchestrator.records import Records
+from orchestrator.repair import repair
+from orchestrator.settings import folders
 from orchestrator.store import SCHEMA_VERSION, TRIAL_SCHEMA, Store, StoreError
 from orchestrator.store_files import DamageError
 from orchestrator.studies import read_results
@@ -338,6 +341,7 @@ def test_a_running_study_merges_its_small_parts_only(store, monkeypatch):
 COMPACT = """
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from orchestrator.store import Store
 store = Store(Path(sys.argv[1]))
 for round in range(30):
@@ -435,6 +439,7 @@ def test_a_newer_schema_is_refused_in_one_sentence(store):
 HOLD = """
 import sys, time
 from pathlib import Path
+from types import SimpleNamespace
 from orchestrator.store import Store
 with Store(Path(sys.argv[1])).lock():
     print("held", flush=True)
@@ -458,6 +463,102 @@ def test_a_second_writer_is_told_who_the_first_is_and_gets_in_when_it_is_killed(
     holder.kill()
     holder.wait()
     store.lock().release()
+
+
+def test_a_lock_is_held_once_and_until_its_block_ends(store):
+    with store.lock() as lock:
+        for other in (store, Store(store.folder)):
+            with pytest.raises(
+                StoreError, match=f"'s' is being run by process {os.getpid()} on .*study=NAME"
+            ):
+                other.lock()
+    with store.lock() as second:
+        assert lock is not second
+
+
+@pytest.mark.parametrize("make", ["link", "hard link"])
+def test_the_holder_is_not_written_through_a_link(store, tmp_path, make):
+    target = tmp_path / "precious"
+    target.write_text("mine")
+    path = store.folder / ".lock-holder"
+    path.unlink()
+    path.symlink_to(target) if make == "link" else os.link(target, path)
+    store.lock().release()
+    assert target.read_text() == "mine"
+    assert path.read_text().startswith(f"process {os.getpid()} ")
+
+
+def test_a_lock_that_is_a_link_is_named_and_set_aside(store, tmp_path):
+    target = tmp_path / "precious"
+    target.write_text("mine")
+    path = store.folder / ".lock"
+    path.unlink()
+    path.symlink_to(target)
+    with pytest.raises(DamageError, match=r"s/\.lock is damaged .*svmbench repair") as refusal:
+        store.lock()
+    assert refusal.value.path == path
+    assert repair(store)
+    store.lock().release()
+    assert target.read_text() == "mine"
+    assert not path.is_symlink()
+
+
+def test_a_link_under_the_name_of_a_temporary_is_not_written_through(store, tmp_path, monkeypatch):
+    target = tmp_path / "precious"
+    target.write_text("mine")
+    monkeypatch.setattr(
+        "orchestrator.store_files.uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="0"))
+    )
+    (store.folder / ".outer.parquet.0.tmp").symlink_to(target)
+    with pytest.raises(StoreError, match=r"cannot write .*outer\.parquet: File exists"):
+        store.write_outer([])
+    assert target.read_text() == "mine"
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, SystemExit, MemoryError])
+def test_a_writer_that_is_interrupted_leaves_no_temporary(store, monkeypatch, ending):
+    def end(*arguments):
+        raise ending
+
+    store.append([records(trial("a"))])
+    store.append([records(trial("b"))])
+    monkeypatch.setattr("os.fsync", end)
+    for write in (
+        lambda: store.append([records(trial("c"))]),
+        lambda: store.write_outer([]),
+        lambda: store.write_provenance("r", {}),
+        store.compact,
+    ):
+        with pytest.raises(ending):
+            write()
+    assert not list(store.folder.rglob(".*.tmp"))
+    assert keys(store) == ["a", "b"]
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next_one(store):
+    for path in (".outer.parquet.1234.tmp", "trials/.part-1.parquet.1234.tmp", "provenance/.x.json.1.tmp"):
+        (store.folder / path).parent.mkdir(exist_ok=True)
+        (store.folder / path).write_text("half")
+    assert keys(store) == []  # a reader leaves them alone, for their writer may be alive
+    assert len(list(store.folder.rglob(".*.tmp"))) == 3
+    with store.lock() as lock:
+        assert len(lock.removed) == 3
+    assert not list(store.folder.rglob(".*.tmp"))
+
+
+def test_a_relative_folder_stays_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store = Store(Path("results/s"))
+    paths = folders({"paths": {"results": "results", "data": "~/data", "cache": "cache"}})
+    store.lock().release()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    store.append([records(trial("a"))])
+    store.write_provenance("r", {})
+    assert keys(store) == ["a"]
+    assert not list(Path.cwd().iterdir())
+    assert paths.results == tmp_path / "results"
+    assert paths.cache == tmp_path / "cache"
 
 
 def test_readers_need_no_lock(store, holder):
@@ -512,6 +613,68 @@ def test_a_full_disk_is_told_and_costs_nothing_that_was_stored(full_disk):
     assert keys(store) == ["a"]
 
 
+# -- records of runs ---------------------------------------------------------------------------
+
+
+def test_a_record_that_is_missing_is_named_be_it_the_newest(store):
+    recorded_runs(store, "y", "z", "x")
+    before = store.provenance()
+    for run_id in "yzx":
+        path = store.folder / "provenance" / f"{run_id}.json"
+        content = path.read_bytes()
+        path.unlink()
+        with pytest.raises(DamageError, match=rf"{run_id}\.json is damaged \(it is missing"):
+            store.provenance()
+        path.write_bytes(content)
+    assert store.provenance() == before
+
+
+def test_rows_of_a_run_without_a_record_are_named(store):
+    store.append([records(trial("a", run_id="r"))])
+    for read in (store.stored, store.trials, partial(read_results, store)):
+        with pytest.raises(DamageError, match=r"r\.json is damaged \(it is missing"):
+            read()
+    store.write_provenance("r", {})
+    assert keys(store) == ["a"]
+
+
+def test_records_may_change_their_names_and_places_but_no_content(store):
+    recorded_runs(store, "y", "z")
+    before = store.provenance()
+    first, second = (store.folder / "provenance" / f"{run_id}.json" for run_id in "yz")
+    contents = first.read_bytes(), second.read_bytes()
+    second.write_bytes(contents[0])
+    first.write_bytes(contents[1])
+    first.rename(first.with_name("other.json"))
+    assert store.provenance() == before
+    second.write_bytes(contents[0].replace(b'"number": 1', b'"number": 3'))
+    with pytest.raises(DamageError, match="its content does not have its checksum"):
+        store.provenance()
+
+
+def test_a_run_that_lost_its_record_keeps_its_place(store):
+    recorded_runs(store, "y", "z", "x")
+    store.append([records(trial("a", score=0.1, run_id="z"))])
+    store.append([records(trial("a", score=0.2, run_id="y"))])
+    (store.folder / "provenance" / "z.json").unlink()
+    assert "what run z recorded is lost; its rows stay" in repair(store)
+    assert [run["run_id"] for run in store.provenance()] == ["y", "z", "x"]
+    assert store.stored()["a"].score == 0.1
+    assert repair(store) == []
+
+
+def test_no_older_declaration_comes_back_when_the_newest_is_lost(store):
+    recorded_runs(store, "y", "z")
+    (store.folder / "provenance" / "z.json").write_text("7")
+    assert repair(store)[-1] == (
+        "what the study declares is lost; run its command again before status or report"
+    )
+    with pytest.raises(StoreError, match=r"what study 's' declares was lost .*run its command again"):
+        read_results(store)
+    store.write_provenance("w", {"number": store.next_run_number()})
+    assert read_results(store).trials.empty
+
+
 # -- studies -------------------------------------------------------------------------------------
 
 
@@ -552,14 +715,29 @@ def test_provenance_is_told_oldest_first(store):
     assert [run["started_at"][-1] for run in store.provenance()] == ["1", "2", "3"]
 
 
-@pytest.mark.parametrize("content", [b'{"started', b"[]", b"7", b"\xff\xfe{}", b""])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"started',
+        b"[]",
+        b"7",
+        b"\xff\xfe{}",
+        b"",
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"number": "first"}',
+        b'{"study": 7}',
+        b'{"study": {"datasets": [1], "arms": [2]}}',
+        b'{"started_at": "yesterday"}',
+        b'{"format": 1}',
+    ],
+)
 def test_damaged_provenance_is_named_for_an_older_declaration_would_be_in_force(store, content):
     store.append([records(trial("a"))])
     store.write_provenance("run1", {"started_at": "2026-01-01"})
     path = store.folder / "provenance" / "broken.json"
     path.write_bytes(content)
     for read in (store.provenance, store.trials, store.next_run_number, partial(read_results, store)):
-        with pytest.raises(StoreError, match=r"broken\.json is damaged .*restore the file, or delete it"):
+        with pytest.raises(StoreError, match=r"broken\.json is damaged .*: svmbench repair study=s"):
             read()
 
 
