@@ -14,7 +14,7 @@ _UNPRINTABLE = re.compile(
     "[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ufeff\\ufff9-\\ufffb"
     "\\ud800-\\udfff\\ufffe\\uffff]"
 )
-_FORMULA_START = re.compile("['=+\\-@\\t\\r\\n＝＋－＠]")
+_FORMULA_START = re.compile("['=+\\-@\\t\\n＝＋－＠]")
 
 
 def printable(text: str, keep: str = "") -> str:
