@@ -8,6 +8,7 @@ import os
 import platform
 import socket
 import subprocess
+from collections.abc import Collection
 from contextlib import suppress
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +18,8 @@ from uuid import uuid4
 
 import platformdirs
 import psutil
+
+from orchestrator.study import digest
 
 _PACKAGES = (
     "svmbench",
@@ -60,6 +63,12 @@ def host_name() -> str:
 def cache_folder() -> Path:
     """Return where this host keeps prepared datasets: SVMBENCH_CACHE, or the user's cache folder."""
     return Path(os.environ.get("SVMBENCH_CACHE") or platformdirs.user_cache_dir("svmbench")).expanduser()
+
+
+def numba_cache(packages: Collection[str]) -> Path:
+    """Return where workers of this host keep what numba compiled of packages with such sources."""
+    sources = digest([[name, source_hash(name)] for name in sorted(packages)])
+    return cache_folder() / "numba" / sources[:16]
 
 
 def cache_token(folder: Path) -> str:

@@ -14,8 +14,7 @@ _UNPRINTABLE = re.compile(
     "[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ufeff\\ufff9-\\ufffb"
     "\\ud800-\\udfff\\ufffe\\uffff]"
 )
-_FORMULA_START = re.compile("['=+\\-@\\t\\r\\n＝＋－＠]")
-_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
+_FORMULA_START = re.compile("['=+\\-@\\t\\n＝＋－＠]")
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -39,12 +38,12 @@ def spreadsheet_text(value: Any) -> Any:
     """Return a value of a CSV file; an apostrophe precedes a text that a spreadsheet would run as a formula.
 
     One precedes a text that starts with an apostrophe itself, too: without the first apostrophe it is the
-    text it was. Numbers stay numbers.
+    text it was. Numbers stay numbers: they are no texts.
     """
     if not isinstance(value, str):
         return value
-    text = printable(value, keep="\t\n\r")
-    return f"'{text}" if _FORMULA_START.match(text) and not _NUMBER.fullmatch(text) else text
+    text = printable(value, keep="\t\n")
+    return f"'{text}" if _FORMULA_START.match(text) else text
 
 
 def json_text(value: Any, indent: int | None = None) -> str:

@@ -1,7 +1,7 @@
 """How a run shows that it advances: live lines on a terminal, plain lines anywhere else."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -23,6 +23,7 @@ PLAIN_SECONDS = 10.0
 
 LIVE_SECONDS = 0.25
 _VISIBLE_LINES = 24
+_NAMED = 3
 
 
 @dataclass
@@ -47,9 +48,11 @@ class Progress:
     ----------
     planned : mapping of (dataset, arm) to int
     console : rich.console.Console
+    compiles : collection of str
+        Arms whose first batch compiles, before any of its trainings.
     """
 
-    def __init__(self, planned: Mapping[Pair, int], console: Console):
+    def __init__(self, planned: Mapping[Pair, int], console: Console, compiles: Collection[str] = ()):
         self.tallies = {pair: Tally(number) for pair, number in planned.items()}
         self._console = console
         self._shown_at = float("-inf")
@@ -58,6 +61,8 @@ class Progress:
         )
         self._period = LIVE_SECONDS if self._live else PLAIN_SECONDS
         self._announced: set[Pair] = set()
+        self._to_compile = set(compiles)
+        self._compiling: dict[str, None] = {}
 
     def __enter__(self) -> "Progress":
         if self._live:
@@ -71,13 +76,23 @@ class Progress:
         if self._live:
             self._live.stop()
 
+    def started(self, pair: Pair) -> None:
+        """Tell that a batch of a dataset × arm was given to a worker."""
+        if pair[1] in self._to_compile:
+            self._compiling[pair[1]] = None
+
     def stored(self, pair: Pair, status: str) -> None:
         """Count a trial that an earlier run finished."""
         self.tallies[pair].stored += 1
-        self.finished(pair, status)
+        self._count(pair, status)
 
     def finished(self, pair: Pair, status: str) -> None:
-        """Count a trial."""
+        """Count a trial of this run."""
+        self._to_compile.discard(pair[1])
+        self._compiling.pop(pair[1], None)
+        self._count(pair, status)
+
+    def _count(self, pair: Pair, status: str) -> None:
         tally = self.tallies[pair]
         tally.done += 1
         tally.failed += status not in ("ok", "timeout")
@@ -121,7 +136,7 @@ class Progress:
             bar = ProgressBar(total=max(1, tally.planned), completed=tally.done, width=24)
             names = (as_text(name) for name in pair)
             table.add_row(*names, bar, f"{tally.done:,}/{tally.planned:,}", failed, left)
-        return Group(table, Text(self._total(seconds_left), style="bold"))
+        return Group(table, as_text(self._total(seconds_left), "bold"))
 
     def _print_lines(self, seconds_left: SecondsLeft) -> None:
         for pair, tally in self.tallies.items():
@@ -137,7 +152,12 @@ class Progress:
         failed = sum(tally.failed for tally in self.tallies.values())
         left = sum(seconds_left(pair, tally.left) for pair, tally in self.tallies.items() if tally.left)
         ending = f"about {format_seconds(left)} left" if done < planned else "done"
-        return f"{done:,} of {planned:,} trials, {failed:,} failed, {ending}"
+        return f"{done:,} of {planned:,} trials, {failed:,} failed, {ending}{self._what_compiles()}"
+
+    def _what_compiles(self) -> str:
+        arms = [*self._compiling]
+        more = f" and {len(arms) - _NAMED:,} more" if len(arms) > _NAMED else ""
+        return f"; compiling {', '.join(arms[:_NAMED])}{more} …" if arms else ""
 
 
 def format_seconds(seconds: float) -> str:

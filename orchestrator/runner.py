@@ -231,6 +231,7 @@ class Runner:
                 batch,
                 self._prepared.gram_memory,
             )
+            self._progress.started((batch.dataset, batch.solver))
             self._executor.submit(order)
             self._in_flight += 1
             self.summary.batches += 1

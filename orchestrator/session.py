@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
+from orchestrator.compilation import compile_seconds
 from orchestrator.execution import ExecutionError, Executor
 from orchestrator.execution.roster import Terms
 from orchestrator.execution.serial import NoExecutor, SerialExecutor
@@ -61,7 +62,7 @@ def run_session(
         provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
         store.write_provenance(run_id, provenance)
         planned = {pair: study.planned_trials(pair) for pair in study.identities}
-        with Progress(planned, console) as progress, cluster_notes(progress.note):
+        with Progress(planned, console, _compiling_arms(settings)) as progress, cluster_notes(progress.note):
             runner = Runner(
                 study,
                 store,
@@ -132,6 +133,14 @@ def _provenance(
         "git_of": {package: git_state(package) for package in _packages(prepared.prepared.study)},
         "python": sys.executable,
     }
+
+
+def _compiling_arms(settings: Settings) -> set[str]:
+    """Return the arms that will be compiled first; none on a cluster elsewhere, of which nobody knows."""
+    if settings.cluster.kind not in ("serial", "local"):
+        return set()
+    targets = compile_seconds(settings.study.arms, settings.cluster.kind)
+    return {arm.name for arm in settings.study.arms if arm.target in targets}
 
 
 def _packages(study: Study) -> list[str]:

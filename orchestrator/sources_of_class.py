@@ -49,6 +49,14 @@ def source_packages(target: str) -> list[str]:
     return sorted({root, *found})
 
 
+def source_files(target: str) -> list[Path]:
+    """Return the files of the modules that hold the sources of a class."""
+    modules = {module for module, _ in _sources(resolve(target)).pieces}
+    specs = (_spec(module) for module in sorted(modules))
+    origins = (spec.origin for spec in specs if spec is not None and spec.origin)
+    return [Path(origin) for origin in origins if origin.endswith(".py")]
+
+
 def depends_on(target: str, package: str) -> bool:
     """Whether the sources of a class import a package, or an installed package they import requires it."""
     installed = _sources(resolve(target)).versions

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from orchestrator import planning
+from orchestrator.compilation import compile_seconds, seconds_it_took
 from orchestrator.config import compose_settings, known_names, load_settings
 from orchestrator.datasets import libsvm_names
 from orchestrator.failures import arms_without_success, failure_lines
@@ -79,13 +80,18 @@ def plan(request: Request, console: Console) -> None:
     settings = request.settings()
     prepared = prepare_study(settings).prepared
     store = Store(settings.paths.results / settings.study.name)
-    means = planning.mean_seconds(store.trials())
+    trials = store.trials()
+    means = planning.mean_seconds(trials)
     stored = final_trials(store.stored(), settings.retry == "failed")
     lines = planning.plan(prepared, stored, means)
     _print_lines(f"Plan of {settings.study.name}", lines, console)
     number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
     most = "" if settings.study.search == "grid" else " at most"
-    say(console, f"{number:,} trainings to run{most}, about {format_seconds(seconds)} of one core")
+    left = {line.solver for line in lines if line.left}
+    arms = [arm for arm in settings.study.arms if arm.name in left]
+    compiling = sum(compile_seconds(arms, settings.cluster.kind, seconds_it_took(trials)).values())
+    first = f", plus up to {format_seconds(compiling)} of compilation at first" if compiling else ""
+    say(console, f"{number:,} trainings to run{most}, about {format_seconds(seconds)} of one core{first}")
 
 
 def status(request: Request, console: Console) -> None:

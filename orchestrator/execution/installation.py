@@ -13,11 +13,10 @@ from orchestrator.machine import (
     cache_token,
     host_facts,
     host_name,
+    numba_cache,
     package_identity,
-    source_hash,
     versions,
 )
-from orchestrator.study import digest
 
 THREAD_LIMITS = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
 """One thread a worker: Dask sets the first three, numba would take every core."""
@@ -56,8 +55,7 @@ def _choose_numba_cache(packages: Collection[str]) -> None:
     file would be taken from the cache with the old one inside.
     """
     if "NUMBA_CACHE_DIR" not in os.environ and "numba" not in sys.modules:
-        sources = digest([[name, source_hash(name)] for name in sorted(packages)])
-        os.environ["NUMBA_CACHE_DIR"] = str(cache_folder() / "numba" / sources[:16])
+        os.environ["NUMBA_CACHE_DIR"] = str(numba_cache(packages))
 
 
 def software(packages: Collection[str]) -> dict[str, str]:

@@ -144,3 +144,46 @@ def test_the_quickstart_runs_on_one_core(one_core, tmp_path):
     assert store_of(tmp_path).trials()["worker"].nunique() == 1
     throughput = ["cluster.workers=2", "protocol.profile=throughput", "study=two"]
     assert svmbench(tmp_path, "run", *QUICK, *throughput).returncode == 0
+
+
+COMPILED = """
+import numpy as np
+from numba import njit
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+
+@njit(cache=True)
+def total(values):
+    return values.sum()
+
+
+class Compiled(ClassifierMixin, BaseEstimator):
+    def __init__(self, C=1.0):
+        self.C = C
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.total_ = total(np.ascontiguousarray(X))
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+"""
+
+
+@pytest.mark.parametrize("cluster", [["cluster=serial"], ["cluster.workers=1"]], ids=["serial", "local"])
+def test_a_plan_counts_compilation_until_it_is_done(cluster, tmp_path, monkeypatch):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    config_dir = write_config_dir(tmp_path / "mine")
+    (config_dir / "compiled_module.py").write_text(COMPILED)
+    solver = "_target_: compiled_module.Compiled\nspace: {C: [1]}\n"
+    (config_dir / "solver" / "compiled.yaml").write_text(solver)
+    mine = ["--config-dir", str(config_dir), "datasets=[iris]", "solvers=[compiled]", *cluster]
+    monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path / "cache"))
+    planned = svmbench(tmp_path, "plan", "study=first", *mine)
+    assert "30 trainings to run" in plain(planned.stdout)
+    assert "plus up to 1 s of compilation at first" in plain(planned.stdout)
+    assert svmbench(tmp_path, "run", "study=first", *mine).returncode == 0
+    planned = svmbench(tmp_path, "plan", "study=second", *mine)
+    assert "30 trainings to run" in plain(planned.stdout)
+    assert "compilation" not in planned.stdout

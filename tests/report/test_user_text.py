@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import logging
 import re
 import warnings
 from dataclasses import replace
@@ -10,6 +11,7 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import matplotlib.text
+import pandas as pd
 import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
@@ -18,15 +20,19 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator import verbs
+from orchestrator.failures import failure_lines
 from orchestrator.plain_text import json_text, printable, spreadsheet_text
 from orchestrator.planning import PlanLine
 from orchestrator.progress import Progress
-from orchestrator.report import markdown_summary, write_report
+from orchestrator.report import _csv, markdown_summary, write_report
 from orchestrator.report.canvas import literal, wrapped
 from orchestrator.report.html import breakable
-from orchestrator.report.latex import _ESCAPES
+from orchestrator.report.latex import _ESCAPES, latex
 from orchestrator.report.latex import escape as latex_escape
-from orchestrator.report.markdown import escape
+from orchestrator.report.markdown import _table, escape
+from orchestrator.report.printed import Cell as PrintedCell
+from orchestrator.report.printed import Table
+from orchestrator.run_log import _JsonLines
 from orchestrator.terminal import MarkdownText, as_text, say
 from tests.report.frames import arm, edit, make_results
 
@@ -210,8 +216,8 @@ def test_a_spreadsheet_takes_it_for_a_text(name):
     buffer.seek(0)
     ((text, number),) = csv.reader(buffer)
     assert number == "-1.5"
-    assert not text.startswith(FORMULA) or re.fullmatch(r"[+-]?[\d.eE+-]+", text)
-    whole = printable(name, keep="\t\n\r")
+    assert not text.startswith(FORMULA)
+    whole = printable(name, keep="\t\n")
     assert text in (whole, f"'{whole}")
     assert (text[0] == "'") == (text != whole)
 
@@ -226,6 +232,89 @@ def test_json_gives_it_back(name):
     text = json_text({name: [name, -1]}, indent=1)
     assert json.loads(text) == {name: [name, -1]}
     assert printable(text, keep="\n") == text
+
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What nothing is given that is written: all but newline and tab that controls, reverses or is no UTF-8."""
+
+hostile = st.text(
+    st.one_of(
+        st.sampled_from(
+            "\x1b\x9b\x07\r\x00\x0b\x0c\x85\u2028\u202e\u2067\ud800\udfff=+-@\t\n\"'\\{}$&%#_^~|<>,;"
+        ),
+        st.characters(categories=("Cc", "Cf", "Cs", "L", "N")),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(name=hostile, message=hostile)
+def test_no_writer_lets_through_what_controls(name, message):
+    columns = {"solver": [name, message], "share": [-0.5, 1.5], "mixed": [message, -2]}
+    data = pd.DataFrame({key: pd.Series(values, dtype=object) for key, values in columns.items()})
+    data = data.assign(share=data["share"].astype(float)).rename(columns={"mixed": f"={printable(name)}"})
+    table = Table(
+        name="failures",
+        title=name,
+        caption=message,
+        header=["Arm", name],
+        rows=[[PrintedCell(name, strong=True), PrintedCell(message)]],
+        data=data,
+        last_is_text=True,
+    )
+    columns = ["dataset", "solver", "status", "message", "score"]
+    trials = pd.DataFrame([(name, name, "error", message, None)], columns=columns, dtype=object)
+    console = Console(record=True, file=io.StringIO(), width=400, force_terminal=True)
+    for line in failure_lines(trials):
+        say(console, line)
+    record = logging.LogRecord("orchestrator", logging.INFO, "x.py", 1, "%s", (message,), None)
+    written = {
+        "csv": _csv(table.data),
+        "tex": latex(table),
+        "md": _table(table),
+        "json": json_text({name: message}, indent=1),
+        "log": _JsonLines().format(record),
+        "html": str(breakable(name)),
+        "terminal": console.export_text(),
+    }
+    for kind, text in written.items():
+        assert not CONTROL.search(text), kind
+        assert text.encode("utf-8")
+    check_csv(written["csv"])
+    check_tex(written["tex"])
+    _, first, _ = csv.reader(io.StringIO(written["csv"], newline=""))
+    assert first[1] == "-0.5"
+
+
+def check_csv(text):
+    """Numbers are no texts; of the others none is a formula, whatever a spreadsheet splits at."""
+    for row in csv.reader(io.StringIO(text, newline="")):
+        for cell in row:
+            assert is_number(cell) or not cell.startswith((*FORMULA, "\n")), cell
+
+
+def is_number(text):
+    try:
+        return text == text.strip() and float(text) is not None
+    except ValueError:
+        return False
+
+
+def check_tex(text):
+    """Braces and environments are closed in the order in which they are opened."""
+    depth = 0
+    for token in re.findall(r"\\.|[{}]", text, re.DOTALL):
+        depth += {"{": 1, "}": -1}.get(token, 0)
+        assert depth >= 0
+    assert depth == 0
+    opened = []
+    for kind, name in re.findall(r"\\(begin|end)\{(\w+)\}", text):
+        if kind == "begin":
+            opened.append(name)
+        else:
+            assert opened.pop() == name
+    assert not opened
 
 
 # -- whole reports -------------------------------------------------------------------------------
@@ -309,6 +398,11 @@ def check_everything(results, names, folder):
     tex = (folder / "tables" / "scores.tex").read_bytes().decode("utf-8")
     for name in names:
         assert f"\n{latex_escape(name)} & " in tex
+    for path in [*folder.glob("tables/*"), *folder.glob("figures/*"), folder / "report.json", index]:
+        text = path.read_bytes().decode("utf-8")
+        assert not CONTROL.search(text), path.name
+        if path.suffix in (".csv", ".tex"):
+            {".csv": check_csv, ".tex": check_tex}[path.suffix](text)
     for figure in (folder / "figures").glob("*.svg"):
         assert ElementTree.parse(figure).getroot().tag.endswith("svg")
     console = Console(record=True, file=io.StringIO(), width=3000)
