@@ -3,8 +3,9 @@
     python benchmarks/chaos.py [--faults 200] [--seed 0]
 
 A scheduler, three workers and a client run as processes. Every other second one of them is killed with
-SIGKILL, or a worker is stopped with SIGSTOP for good, and replaced. At the end the tables must be those
-of an undisturbed run, no trial may have been computed again once it was stored, and a killed client may
+SIGKILL, or a worker is stopped with SIGSTOP for good, and replaced. Three of the solvers do harm as well: one
+leaves the interpreter, one raises KeyboardInterrupt, and one kills its process. At the end the tables must be
+those of an undisturbed run, no trial may have been computed again once it was stored, and a killed client may
 have cost no more than what it had out and what came back in the last moments.
 """
 
@@ -31,8 +32,10 @@ LIBRARIES = ("OMP", "MKL", "OPENBLAS", "NUMBA")
 OVERRIDES = [
     "study=chaos",
     "datasets=[iris,wine,breast_cancer,digits]",
-    "solvers=[newton,mnsvm,libsvm_l1,smo_l1,spheresvm_590]",
+    "solvers=[newton,mnsvm,libsvm_l1,smo_l1,spheresvm_590,leaving,interrupting,killing]",
 ]
+HARMFUL = ("Leaving", "Interrupting", "Killing")
+ROOT = Path(__file__).parents[1]
 WORKERS = 3
 DIARIES = "CHAOS_DIARIES"
 """The environment variable that tells workers where to write down what they finish."""
@@ -78,7 +81,7 @@ class Theatre:
                 stdout=log,
                 stderr=log,
                 env={
-                    **os.environ,
+                    **environment(),
                     **{f"{library}_NUM_THREADS": "1" for library in LIBRARIES},
                     DIARIES: str(self.folder),
                 },
@@ -137,7 +140,32 @@ def dask_setup(worker: Any) -> None:
 
 def run_command(folder: Path, *overrides: str) -> list[str]:
     paths = [f"paths.results={folder}", f"paths.cache={folder / 'cache'}"]
+    paths += ["--config-dir", str(folder.parent / "config")]
     return [sys.executable, "-m", "orchestrator", "run", *OVERRIDES, *paths, *overrides]
+
+
+def environment() -> dict[str, str]:
+    """Return an environment in which every process finds the harmful solvers."""
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def write_config(folder: Path) -> None:
+    """Configure the solvers that do harm; each has trainings that succeed, too."""
+    (folder / "solver").mkdir(parents=True)
+    for name in HARMFUL:
+        text = f"_target_: benchmarks.classifiers.{name}Classifier\nspace: {{C: [1, 2, 4]}}\n"
+        (folder / "solver" / f"{name.lower()}.yaml").write_text(text)
+
+
+def run_undisturbed(folder: Path) -> None:
+    """Run the study in one process; a solver that kills it costs a run and is known to the next."""
+    for _ in range(2):
+        run = subprocess.run(
+            run_command(folder, "cluster=serial"), stdout=subprocess.DEVNULL, env=environment()
+        )
+        if run.returncode == 0:
+            return
+    raise RuntimeError(f"the undisturbed run ended with {run.returncode}")
 
 
 def stored_rows(folder: Path) -> pd.DataFrame:
@@ -154,11 +182,12 @@ def main() -> None:
     options = parser.parse_args()
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as root:
+        write_config(Path(root) / "config")
         calm, stormy = Path(root) / "calm", Path(root) / "stormy"
         for folder in (calm, stormy):
             folder.mkdir()
         started = time.perf_counter()
-        subprocess.run(run_command(calm, "cluster=serial"), check=True, stdout=subprocess.DEVNULL)
+        run_undisturbed(calm)
         print(f"undisturbed, serial: {time.perf_counter() - started:.0f} s", flush=True)
         theatre = Theatre(stormy)
         faults, recomputed = disturb(theatre, options.faults, chance)
@@ -218,7 +247,9 @@ def compare(calm: pd.DataFrame, stormy: pd.DataFrame) -> list[str]:
     """Return the columns in which the two runs' tables differ, times and whereabouts aside."""
     if set(calm.index) != set(stormy.index):
         return [f"keys: {len(set(calm.index) ^ set(stormy.index))}"]
-    stormy = stormy.loc[calm.index]
+    stormy = stormy.loc[calm.index].copy()
+    for rows in (calm, stormy):  # how many workers a training took until it was given up is chance
+        rows.loc[rows["status"] == "worker_lost", "message"] = ""
     return [name for name in calm.columns if name not in RUN_COLUMNS and not calm[name].equals(stormy[name])]
 
 
