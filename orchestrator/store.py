@@ -478,6 +478,13 @@ def _fitting(value: Any, kind: pa.DataType) -> Any:
 def _param_array(values: Iterable[Any]) -> pa.Array:
     """Hold numbers as numbers, and anything else as text; None is a row without the parameter."""
     values = list(values)
+    try:
+        return _numbers_or_texts(values)
+    except Exception:  # whatever the class of a value makes of it
+        return _numbers_or_texts([storable_value(value) for value in values])
+
+
+def _numbers_or_texts(values: list[Any]) -> pa.Array:
     if all(value is None or is_number(value) for value in values):
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
     return pa.array([value if value is None else _text(value) for value in values], pa.string())
