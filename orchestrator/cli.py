@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from orchestrator import __version__
+from orchestrator.interrupts import ask_to_end
 from orchestrator.plain_text import printable, printable_lines
 from orchestrator.terminal import flush, terminal
 
@@ -110,10 +111,7 @@ def _ending_on_sigterm(told_to_end: threading.Event) -> Iterator[None]:
 
     def end(number: int, frame: FrameType | None) -> None:
         told_to_end.set()
-        if callable(signal.getsignal(signal.SIGINT)):
-            signal.raise_signal(signal.SIGINT)
-        else:  # a shell that starts a command in the background has it ignore Ctrl-C
-            raise KeyboardInterrupt
+        ask_to_end()
 
     before = signal.signal(signal.SIGTERM, end)
     try:
