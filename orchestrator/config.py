@@ -175,7 +175,8 @@ def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[st
         except ConfigError as error:
             raise ConfigError(list(dict.fromkeys([*problems, *error.problems]))) from None
         except (HydraException, OmegaConfBaseException, YAMLError) as error:
-            raise ConfigError([*problems, one_line(error) or _uncomposed(error.__cause__ or error)]) from error
+            text = one_line(error) or _uncomposed(error.__cause__ or error)
+            raise ConfigError([*problems, text]) from error
         except Exception as error:  # Hydra and YAML check little of what they are given
             raise ConfigError([*problems, _uncomposed(error)]) from error
     for group, choice in choices.items():
