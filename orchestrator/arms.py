@@ -54,7 +54,13 @@ def build_arms(
         For a solver that is not tuned because it has no parameter of the default space.
     """
     arms: list[Arm] = []
-    problems: list[str] = []
+    problems = [
+        f"search.space: expected names of parameters, found {shown(param)}"
+        for param in default_space
+        if not isinstance(param, str)
+    ]
+    if problems:
+        return arms, problems
     for name, config in solvers.items():
         try:
             _, accepted = estimator_class(str(config.get("_target_")))
@@ -73,7 +79,11 @@ def build_arms(
             )
             continue
         for values in itertools.product(*axes.values()):
-            arm = _arm(name, config, space, dict(zip(axes, values, strict=True)), accepted, profile)
+            try:
+                arm = _arm(name, config, space, dict(zip(axes, values, strict=True)), accepted, profile)
+            except (ValueError, TypeError) as error:  # of a class that a parameter names
+                problems.append(f"solver {name}: {error}")
+                continue
             problems += _problems(arm, accepted, search)
             arms.append(arm)
     problems += list(_same_computations(arms))

@@ -164,22 +164,29 @@ def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[st
             said = _checked_overrides(overrides, known, base, problems)
             lists = _composed([*base, *said])
             problems += _strangers(lists, known)
-            if any(isinstance(known[key], Mapping) and not isinstance(lists[key], Mapping) for key in known):
-                raise ConfigError(problems)
+            broken = list(_broken_groups(lists))
+            found = dict(_walk(lists))
+            sections = [key for key, value in _walk(known) if isinstance(value, Mapping)]
+            if broken or not all(isinstance(found.get(key, {}), Mapping) for key in sections):
+                raise ConfigError([*problems, *broken])
             choices = {group: _choices(group, lists, base, problems) for group in ("dataset", "solver")}
             loads = [load for choice in choices.values() for load in choice.loads]
             config = _composed([*base, *said, *loads])
         except ConfigError as error:
             raise ConfigError(list(dict.fromkeys([*problems, *error.problems]))) from None
         except (HydraException, OmegaConfBaseException, YAMLError) as error:
-            raise ConfigError([*problems, one_line(error)]) from error
-        except Exception as error:  # Hydra and YAML check little of what they are given
-            text = f"Hydra cannot compose this configuration: {type(error).__name__}: {one_line(error)}"
+            text = one_line(error) or _uncomposed(error.__cause__ or error)
             raise ConfigError([*problems, text]) from error
+        except Exception as error:  # Hydra and YAML check little of what they are given
+            raise ConfigError([*problems, _uncomposed(error)]) from error
     for group, choice in choices.items():
         config[f"{group}s"] = choice.names
         config[group] = choice.filled(config.get(group) or {}, problems)
     return config, problems
+
+
+def _uncomposed(error: BaseException) -> str:
+    return f"Hydra cannot compose this configuration: {type(error).__name__}: {one_line(error)}"
 
 
 def _composed(overrides: list[str]) -> dict[str, Any]:
@@ -255,7 +262,7 @@ def _problem_of(override: Override, known: Mapping[str, Any], base: list[str]) -
             return ""
         near = did_you_mean(str(value), options)
         return f"unknown {key} {shown(str(value))}; known: {', '.join(options)}{near}"
-    if _is_open(key) and key not in known:
+    if _is_open(key) and key not in known and not (override.is_delete() and key in _OPEN):
         return "" if override.is_delete() else _not_a_section(key, value, sections.get(key))
     if key not in sections:
         return f"unknown key {key!r}{did_you_mean(key, [*sections, *_GROUPS])}"
@@ -308,6 +315,24 @@ def _strangers(config: Any, known: Mapping[str, Any]) -> Iterator[str]:
             yield f"unknown key {key!r} in a configuration file{did_you_mean(key, expected)}"
 
 
+def _broken_groups(config: Mapping[str, Any]) -> Iterator[str]:
+    """Find parameters of datasets and solvers that are none, before what is loaded takes their place."""
+    for group in ("dataset", "solver"):
+        given = config.get(group, {})
+        if not isinstance(given, Mapping):
+            yield (
+                f"{group} must map names to parameters, found {shown(given)}; "
+                f"choose by name with {group}s=[NAME]"
+            )
+            continue
+        for name, node in given.items():
+            if not isinstance(node, Mapping):
+                yield (
+                    f"{group}.{name} must hold parameters, such as {group}.{name}.PARAMETER=1, "
+                    f"found {shown(node)}"
+                )
+
+
 # -- datasets and solvers by name ----------------------------------------------------------------
 
 
@@ -331,26 +356,14 @@ class _Choice:
     loads: list[str]
     files: dict[str, dict[str, Any]]
 
-    def filled(self, given: Any, problems: list[str]) -> dict[str, Any]:
+    def filled(self, given: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
         """Return the configurations of the names that exist, with the parameters a user gave beside."""
-        if not isinstance(given, Mapping):
-            problems.append(
-                f"{self.group} must map names to parameters, found {shown(given)}; "
-                f"choose by name with {self.group}s=[NAME]"
-            )
-            given = {}
-        for name, node in given.items():
+        for name in given:
             if name not in self.names:
                 problems.append(
                     f"{self.group}.{one_line(name, 60)} is given parameters, "
                     f"but {self.group}s=[…] does not name it"
                 )
-            elif not isinstance(node, Mapping):
-                problems.append(
-                    f"{self.group}.{name} must hold parameters, such as {self.group}.{name}.PARAMETER=1, "
-                    f"found {shown(node)}"
-                )
-        given = {name: node for name, node in given.items() if isinstance(node, Mapping)}
         loaded = {load.rpartition("=")[2].strip("'") for load in self.loads}
         return {
             name: {**self.files.get(name, {}), **given.get(name, {})}
@@ -364,7 +377,7 @@ def _choices(group: str, lists: Mapping[str, Any], base: list[str], problems: li
     folder = Path(str(lists["paths"]["data"]))
     found = _files_in(folder) if group == "dataset" else []
     choice = _Choice(group, _names(lists, group, problems), [], {})
-    for name in choice.names:
+    for name in filter(None, choice.names):
         if name in options and not _NAME.fullmatch(name):
             problems.append(
                 f"the file {group}/{one_line(name, 60)}.yaml cannot be chosen: expected a name of letters, "
@@ -397,6 +410,7 @@ def _names(lists: Mapping[str, Any], group: str, problems: list[str]) -> list[st
         if isinstance(name, str) or type(name) is int:
             names.append(str(name))
         else:
+            names.append("")
             problems.append(
                 f"{group}s holds {shown(name)}; expected names, such as {group}s=[NAME], "
                 "in quotes if they read as something else"

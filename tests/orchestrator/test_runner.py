@@ -421,3 +421,23 @@ def test_orders_are_small(tmp_path):
 
     run_study(tmp_path, executor=Weighing())
     assert max(sizes) < 10_000
+
+
+@pytest.mark.parametrize("search", ["grid", "pattern"])
+def test_a_solver_without_a_space_is_an_untuned_baseline_with_one_candidate(tmp_path, search):
+    conf = write_solver(tmp_path, "bayes", "sklearn.naive_bayes.GaussianNB")
+    write_solver(tmp_path, "fixed", "sklearn.svm.LinearSVC", C=2, space="{}")
+    overrides = ["datasets=[iris]", "solvers=[bayes,fixed,libsvm_l1]", f"search={search}"]
+    with pytest.warns(UserWarning, match="solver bayes has none of the search's parameters"):
+        frames, summary = run_study(tmp_path, *overrides, config_dir=conf)
+    assert not summary.failures
+    baselines = frames.selections[frames.selections.solver != "libsvm_l1"]
+    assert len(baselines) == 2 * OUTER
+    assert set(baselines.n_candidates) == {1}
+    assert (frames.trials.solver != "libsvm_l1").sum() == 2 * OUTER * (INNER + 1)
+    assert frames.trials.key.is_unique
+    with pytest.warns(UserWarning, match="bayes"):
+        _, again = run_study(tmp_path, *overrides, config_dir=conf)
+    assert not again.trials_run
+    _, other = run_study(tmp_path, *overrides, "solver.fixed.C=3", config_dir=conf)
+    assert other.trials_run == OUTER * (INNER + 1)
