@@ -59,7 +59,11 @@ class Theatre:
         commands = {
             "scheduler": [*dask, "scheduler", "--host", "127.0.0.1", "--port", str(PORT), "--no-dashboard"],
             "client": run_command(
-                self.folder, "cluster=address", f"cluster.address={ADDRESS}", "cluster.worker_ttl=5"
+                self.folder,
+                "cluster=address",
+                f"cluster.address={ADDRESS}",
+                "cluster.tls.insecure=true",
+                "cluster.worker_ttl=5",
             ),
         }
         worker = [

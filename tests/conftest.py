@@ -1,5 +1,7 @@
 """The size of long checks: a fixed-seed sample by default, everything with `--full` (`make check`)."""
 
+import os
+
 import pytest
 from hypothesis import settings
 
@@ -19,3 +21,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def full_size(request: pytest.FixtureRequest) -> bool:
     """Whether long checks run in full size."""
     return request.config.getoption("--full")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_certificates(tmp_path_factory):
+    """Start without the certificates that whoever runs the tests may have made, and leave none of ours."""
+    before = os.environ.get("XDG_DATA_HOME")
+    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data-home"))
+    yield
+    os.environ.pop("XDG_DATA_HOME")
+    if before is not None:
+        os.environ["XDG_DATA_HOME"] = before

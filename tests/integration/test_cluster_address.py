@@ -13,6 +13,7 @@ from orchestrator.store import RUN_COLUMNS
 from tests.integration.processes import SMALL, started, store_of, svmbench, wait_until
 
 NARROW = (*SMALL, "search.space.gamma=[0.25]", "datasets=[iris]")
+OPEN = ("cluster=address", "cluster.tls.insecure=true")
 
 
 def unanswered():
@@ -45,7 +46,7 @@ def cluster(tmp_path):
 
 def test_a_cluster_started_by_dask_s_own_commands_gives_the_same_rows(cluster, tmp_path):
     address, worker = cluster
-    run = svmbench(tmp_path, "run", *NARROW, "cluster=address", f"cluster.address={address}")
+    run = svmbench(tmp_path, "run", *NARROW, *OPEN, f"cluster.address={address}")
     assert run.returncode == 0, run.stderr
     serial = svmbench(tmp_path / "results", "run", *NARROW, "cluster=serial")
     assert serial.returncode == 0, serial.stderr
@@ -58,7 +59,7 @@ def test_a_cluster_started_by_dask_s_own_commands_gives_the_same_rows(cluster, t
 def test_a_scheduler_that_does_not_answer_is_told_in_a_sentence_within_half_a_minute(tmp_path):
     begun = time.monotonic()
     address = unanswered()
-    with started(tmp_path, "run", *NARROW, "cluster=address", f"cluster.address={address}") as process:
+    with started(tmp_path, "run", *NARROW, *OPEN, f"cluster.address={address}") as process:
         stdout, stderr = process.communicate(timeout=60)
     assert time.monotonic() - begun < 40  # start-up on a busy machine included
     assert process.returncode == 1

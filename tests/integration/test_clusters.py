@@ -23,6 +23,7 @@ from tests.integration.clusters import (
     trainings,
     wait_for,
 )
+from tests.integration.processes import wait_until
 from tests.orchestrator.classifiers import order_for
 
 HANGING = "tests.integration.clusters.Hanging"
@@ -91,24 +92,20 @@ def test_a_worker_that_stands_still_is_given_up(tmp_path):
 def study(tmp_path):
     """A scheduler, a worker, and the command of a study that keeps it busy for half a minute."""
     config = sleepy_solver(tmp_path / "config")
-    address = f"tcp://127.0.0.1:{(port := free_port())}"
+    address = f"tls://127.0.0.1:{(port := free_port())}"
     line = command(
         *("run", "--config-dir", config, "study=s", "datasets=[iris]", "solvers=[sleepy]"),
         *("solver.sleepy.space.C=[1,2,3,4]", "protocol.outer=4", "protocol.inner=4"),
         *("cluster=address", f"cluster.address={address}", f"paths.results={tmp_path}"),
     )
-    dashboard = f"127.0.0.1:{free_port()}"
     with ExitStack() as stack:
         scheduler = stack.enter_context(
-            running(
-                command("cluster", "scheduler", "--port", port, "--dashboard", dashboard),
-                tmp_path / "scheduler.log",
-            )
+            running(command("cluster", "scheduler", "--port", port), tmp_path / "scheduler.log")
         )
         worker = stack.enter_context(
             running(command("cluster", "worker", address), tmp_path / "worker.log", PYTHONPATH=config)
         )
-        wait_for(tmp_path / "scheduler.log", "Register worker")
+        wait_for(tmp_path / "scheduler.log", "Register worker", seconds=120)
         yield tmp_path, line, scheduler, worker
 
 
@@ -122,8 +119,7 @@ def stored(folder):
 def test_a_client_ends_at_once_when_its_scheduler_dies_and_goes_on_later(study):
     folder, line, scheduler, _ = study
     with running([*line, "solver.sleepy.seconds=0.3"], log := folder / "run.log") as client:
-        wait_for(log, "dashboard")
-        time.sleep(5)
+        wait_until(lambda: stored(folder), "rows to be stored")
         end(scheduler)
         killed = time.monotonic()
         assert client.wait(timeout=30) == 4
@@ -142,8 +138,7 @@ def test_a_client_without_workers_waits_and_then_says_so(study):
     folder, line, _, worker = study
     line = [*line, "solver.sleepy.seconds=0.3", "cluster.no_workers_timeout=8"]
     with running(line, log := folder / "run.log") as client:
-        wait_for(log, "dashboard")
-        time.sleep(3)
+        wait_until(lambda: stored(folder), "rows to be stored")
         end(worker)
         assert client.wait(timeout=40) == 4
     told = " ".join(log.read_text().split())

@@ -51,7 +51,7 @@ def test_any_number_of_workers_gives_the_rows_of_one_process(serial, workers, tm
     run = svmbench(tmp_path, "run", *SMALL, f"cluster.workers={workers}")
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
-    assert "Dask dashboard: http://127.0.0.1:" in run.stdout
+    assert "dashboard" not in run.stdout
     assert "ms of client and scheduler CPU" in plain(run.stdout)
     pd.testing.assert_frame_equal(comparable(tmp_path), comparable(serial[0]))
     trials = store_of(tmp_path).trials()

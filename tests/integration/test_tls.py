@@ -31,10 +31,9 @@ def cluster(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cluster")
     tls = certificates(folder / "certs")
     address = f"tls://127.0.0.1:{(port := free_port())}"
-    dashboard = f"127.0.0.1:{free_port()}"
     with ExitStack() as stack:
         start = [
-            command("cluster", "scheduler", "--port", port, "--dashboard", dashboard),
+            command("cluster", "scheduler", "--port", port),
             command("cluster", "worker", address, "cluster.workers=2"),
         ]
         processes = [
@@ -80,7 +79,7 @@ def refused(done, seconds):
 
 def test_a_client_without_a_certificate_is_refused(cluster, tmp_path):
     address = cluster[0].replace("tls://", "tcp://")
-    told = refused(*run(tmp_path, f"cluster.address={address}"))
+    told = refused(*run(tmp_path, f"cluster.address={address}", "cluster.tls.insecure=true"))
     assert "refused a client without a certificate" in told
     assert not (tmp_path / "s" / "trials").exists() or not list((tmp_path / "s" / "trials").iterdir())
 
@@ -116,7 +115,10 @@ def test_a_worker_of_another_authority_does_not_join(cluster, tmp_path):
     assert done.stderr.count("joined") == 2
 
 
-def test_an_address_without_encryption_is_not_used_with_certificates_and_the_reverse(cluster, tmp_path):
+def test_an_address_without_encryption_is_not_used_with_certificates_and_the_reverse(
+    cluster, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))  # another test may have made certificates
     address, tls, _ = cluster
     told = refused(*run(tmp_path, f"cluster.address={address}"))
     assert "needs the certificates of the cluster" in told
@@ -126,7 +128,9 @@ def test_an_address_without_encryption_is_not_used_with_certificates_and_the_rev
 
 
 def test_nobody_there_is_told_as_such(tmp_path):
-    told = refused(*run(tmp_path, f"cluster.address=tcp://127.0.0.1:{free_port()}"))
+    told = refused(
+        *run(tmp_path, f"cluster.address=tcp://127.0.0.1:{free_port()}", "cluster.tls.insecure=true")
+    )
     assert "no scheduler answers" in told
 
 

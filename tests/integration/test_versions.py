@@ -9,11 +9,49 @@ from pathlib import Path
 import pytest
 
 from orchestrator import load_study
-from tests.integration.clusters import command, free_port, running, sleepy_solver, wait_for
+from tests.integration.clusters import command, free_port, running, wait_for
+from tests.integration.processes import wait_until
 
 ROOT = Path(__file__).parents[2]
 VERSION = 'version = "0.1.0"'
 OTHER = 'version = "0.1.1"'
+GATED = '''
+import os
+import pathlib
+import time
+
+from sklearn.dummy import DummyClassifier
+
+
+class Gated(DummyClassifier):
+    """Says that its process trains, and goes on when a file `open` lies in its folder."""
+
+    def __init__(self, folder=".", constant=None):
+        super().__init__(constant=constant)
+        self.folder = folder
+
+    def fit(self, X, y):
+        folder = pathlib.Path(self.folder)
+        (folder / f"training-{os.getpid()}").touch()
+        while not (folder / "open").exists():
+            time.sleep(0.02)
+        return super().fit(X, y)
+'''
+
+
+def gated_solver(folder: Path) -> Path:
+    """Make a configuration folder with a solver that waits to be let go on."""
+    (folder / "solver").mkdir(parents=True)
+    (folder / "gated_module.py").write_text(GATED)
+    (folder / "solver" / "gated.yaml").write_text(
+        f"_target_: gated_module.Gated\nfolder: {folder}\nspace: {{constant: [0, 1]}}\n"
+    )
+    return folder
+
+
+def wait_for_trainings(folder: Path, number: int) -> None:
+    """Wait until so many processes have begun to train."""
+    wait_until(lambda: len(list(folder.glob("training-*"))) >= number, f"{number} workers to train", 300)
 
 
 def install(folder: Path, edit: tuple[str, str, str]) -> Path:
@@ -43,27 +81,27 @@ def install(folder: Path, edit: tuple[str, str, str]) -> Path:
 @pytest.fixture
 def scheduler(tmp_path):
     """The address of a scheduler without workers, and what starts some."""
-    config = sleepy_solver(tmp_path / "config")
+    config = gated_solver(tmp_path / "config")
     port = free_port()
-    address, log = f"tcp://127.0.0.1:{port}", tmp_path / "scheduler.log"
+    address, log = f"tls://127.0.0.1:{port}", tmp_path / "scheduler.log"
     with ExitStack() as stack:
-        start = command("cluster", "scheduler", "--port", port, "--dashboard", f"127.0.0.1:{free_port()}")
-        stack.enter_context(running(start, log))
+        stack.enter_context(running(command("cluster", "scheduler", "--port", port), log))
+        wait_for(log, "Scheduler at")  # and so its certificates are made
 
         def worker(name, installed=None):
             before = log.read_text().count("Register worker")
             places = ":".join(map(str, filter(None, (installed, config))))
             line = command("cluster", "worker", address)
             stack.enter_context(running(line, tmp_path / f"{name}.log", PYTHONPATH=places))
-            wait_for(log, "Register worker", times=before + 1)
+            wait_for(log, "Register worker", times=before + 1, seconds=300)
 
         yield address, worker
 
 
 def run(folder, address):
     return command(
-        *("run", "--config-dir", folder / "config", "study=s", "datasets=[iris]", "solvers=[sleepy]"),
-        *("solver.sleepy.seconds=0.2", "protocol.outer=4", "protocol.inner=4"),
+        *("run", "--config-dir", folder / "config", "study=s", "datasets=[iris]", "solvers=[gated]"),
+        *("protocol.outer=4", "protocol.inner=4"),
         *("cluster=address", f"cluster.address={address}", f"paths.results={folder}"),
     )
 
@@ -80,7 +118,7 @@ def test_a_worker_with_another_wheel_is_refused_before_the_first_trial(edit, sen
     address, worker = scheduler
     worker("good")
     worker("other", install(tmp_path, edit))
-    done = subprocess.run(run(tmp_path, address), capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    done = subprocess.run(run(tmp_path, address), capture_output=True, text=True, timeout=300, cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert sentence in done.stderr
@@ -92,15 +130,18 @@ def test_a_worker_with_another_wheel_that_joins_later_gets_nothing(scheduler, tm
     address, worker = scheduler
     other = install(tmp_path, ("pyproject.toml", VERSION, OTHER))
     worker("good")
+    config = tmp_path / "config"
     with running(run(tmp_path, address), log := tmp_path / "run.log") as client:
-        wait_for(log, "dashboard")
+        wait_for_trainings(config, 1)
         worker("other", other)
-        wait_for(log, "is not used")
+        wait_for(log, "is not used", seconds=300)
         worker("late")
-        assert client.wait(timeout=60) == 0
+        wait_for_trainings(config, 2)  # whatever time that takes: the study cannot end before
+        (config / "open").touch()
+        assert client.wait(timeout=300) == 0, log.read_text()
     assert "svmbench 0.1.1 (here 0.1.0)" in " ".join(log.read_text().split())
     trials = load_study("s", tmp_path).trials
-    assert len(trials) == 4 * (4 * 4 + 1)
+    assert len(trials) == 4 * (4 * 2 + 1)
     assert set(trials["status"]) == {"ok"}
     assert trials["attempt"].max() == 1
     assert trials["worker"].nunique() == 2
