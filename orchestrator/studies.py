@@ -145,16 +145,8 @@ def _apart(rows: pd.DataFrame, declaration: Declaration) -> pd.DataFrame:
     """Count the trials of other declarations by dataset and arm, and say what was declared otherwise."""
     axes = ["dataset", "solver", "identity"]
     found = rows.groupby(axes, sort=True, dropna=False).size().to_dict()
-    table: dict[tuple[str, str, str], int] = {}
-    for axes_of_row, number in found.items():
-        dataset, solver, identity = map(str, cast(tuple[str, str, str], axes_of_row))
-        declared = declaration.pairs.get((dataset, solver))
-        if declared is not None and declared.digest == identity:
-            why = "not asked for by the search that was declared last"
-        elif changed := declaration.superseded.get((dataset, solver, identity)):
-            why = f"another {changed}"
-        else:
-            why = "of no recorded declaration"
-        table[dataset, solver, why] = table.get((dataset, solver, why), 0) + number
-    listed = [(dataset, solver, number, why) for (dataset, solver, why), number in table.items()]
-    return pd.DataFrame(listed, columns=["dataset", "solver", "trials", "why"])
+    numbers = {
+        cast(tuple[str, str, str], tuple(map(str, cast(tuple[object, ...], names)))): number
+        for names, number in found.items()
+    }
+    return pd.DataFrame(declaration.reasons(numbers), columns=["dataset", "solver", "trials", "why"])

@@ -364,8 +364,8 @@ class Identity:
             "protocol": with_merged_numbers(asdict(protocol)),
             "shared_gram": shared_gram,
         }
-        self.digest = digest(common)
         self._hash = hashlib.sha256(canonical_json(common).encode())
+        self.digest = self._hash.hexdigest()[:32]
         # The arm stays out: solvers are compared under common random numbers.
         self._seed_axes = (fingerprint, split_hash, protocol.seed)
         self._seeds: dict[tuple[int, int, Candidate], int] = {}
