@@ -173,7 +173,8 @@ def _parser() -> argparse.ArgumentParser:
         "run": "run a study, or go on with it",
         "plan": "say what a run would do, and run nothing",
         "status": "say how far a study is, from its store alone",
-        "report": "write the report of a study",
+        "report": "write the report of a study, into its folder or to=DIR",
+        "repair": "set aside what is damaged in a study, so that it runs again",
         "list": "list what can be chosen",
     }.items():
         verb = verbs.add_parser(

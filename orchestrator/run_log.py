@@ -15,7 +15,7 @@ from orchestrator.storable import storable_text
 from orchestrator.store_files import StoreError
 
 _PROGRAM = logging.getLogger("orchestrator")
-_FRAMES = 50
+_FRAMES, _CAUSES = 50, 5
 _CLUSTER = logging.getLogger("orchestrator.execution")
 
 
@@ -32,8 +32,15 @@ class _JsonLines(logging.Formatter):
         return json_text(entry)
 
     def formatException(self, ei: Any) -> str:
-        lines = traceback.TracebackException(*ei, limit=_FRAMES, max_group_width=_FRAMES).format()
-        return "".join(storable_text(line) for line in lines)
+        """Return frames and short texts; `traceback` itself copies a long text many times."""
+        error, lines = ei[1], []
+        for _ in range(_CAUSES):
+            if error is None:
+                break
+            frames = traceback.format_tb(error.__traceback__, _FRAMES)
+            lines.append(f"{''.join(frames)}{type(error).__name__}: {storable_text(error)}")
+            error = error.__cause__ or error.__context__
+        return "\n\nafter\n\n".join(lines)
 
 
 class _LogFile(logging.FileHandler):

@@ -110,10 +110,12 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
 
 
 def folders(config: Mapping[str, Any]) -> Paths:
-    """Return the folders a configuration names."""
+    """Return the folders a configuration names, wherever the working directory is later."""
     paths = config["paths"]
     cache = paths["cache"] or platformdirs.user_cache_dir("svmbench")
-    return Paths(*(Path(str(path)).expanduser() for path in (paths["results"], paths["data"], cache)))
+    return Paths(
+        *(Path(str(path)).expanduser().absolute() for path in (paths["results"], paths["data"], cache))
+    )
 
 
 def study_name(config: Mapping[str, Any]) -> str:

@@ -7,8 +7,8 @@ its bytes; a part that has another one is named in an error and never left out i
 """
 
 import itertools
-import json
 import os
+import platform
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,10 +23,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from orchestrator.provenance import Provenance
 from orchestrator.records import Records, StoredTrial
 from orchestrator.storable import TEXT_BYTES, storable_text, storable_value
-from orchestrator.store_files import DamageError, StoreError, new_part, read_part, replacing
-from orchestrator.study import REFIT, cell, for_json, from_json, is_number
+from orchestrator.store_files import (
+    DamageError,
+    StoreError,
+    listed,
+    new_part,
+    read_part,
+    read_whole,
+    remove_temporaries,
+    replacing,
+)
+from orchestrator.study import REFIT, cell, is_number
 
 SCHEMA_VERSION = 1
 _VERSION_KEY = b"svmbench_schema_version"
@@ -122,6 +132,30 @@ _SMALL_PART_BYTES = 16 << 20
 _READINGS = 1000
 
 
+class StudyLock:
+    """A study that is claimed, until it is released or the `with` block ends.
+
+    Attributes
+    ----------
+    removed : list of Path
+        What dead writers had left half-written.
+    """
+
+    def __init__(self, lock: filelock.BaseFileLock, removed: list[Path]):
+        self._lock = lock
+        self.removed = removed
+
+    def release(self) -> None:
+        """Let others have the study."""
+        self._lock.release()
+
+    def __enter__(self) -> "StudyLock":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+
 class Store:
     """The tables of one study under one folder.
 
@@ -132,35 +166,43 @@ class Store:
     """
 
     def __init__(self, folder: Path):
-        self.folder = Path(folder)
+        self.folder = Path(folder).absolute()  # an estimator may change the working directory
         self.trials_folder = self.folder / "trials"
+        self.provenance_records = Provenance(self.folder)
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def lock(self) -> filelock.BaseFileLock:
-        """Claim the study for one writer, or raise `StoreError` naming who has it.
+    def lock(self) -> "StudyLock":
+        """Claim the study for one writer, and remove what writers that are dead left half-written.
 
         The operating system frees the lock when its holder dies, however it dies.
+
+        Raises
+        ------
+        StoreError
+            Naming who has the study, be it this process, or what keeps the folder from being written to.
         """
         self._make_folders()
-        lock = filelock.FileLock(self.folder / ".lock")
-        holder = self.folder / ".lock-holder"
+        path, holder = self.folder / ".lock", self.folder / ".lock-holder"
+        lock = filelock.FileLock(path)
         try:
             lock.acquire(timeout=0)
-        except filelock.Timeout:
-            who = holder.read_text().strip() if holder.exists() else "another process"
+        except (filelock.Timeout, RuntimeError):  # the latter when this thread has it
             raise StoreError(
-                f"study {self.folder.name!r} is being run by {who}; wait for it, stop it, or choose "
-                f"another name with study=NAME"
+                f"study {self.folder.name!r} is being run by {_holder(holder)}; wait for it, stop it, or "
+                f"choose another name with study=NAME"
             ) from None
-        holder.write_text(f"process {os.getpid()} on {os.uname().nodename}\n")
-        return lock
+        except OSError as error:
+            raise DamageError(self.folder, path, f"{error.strerror}") from None
+        with replacing(self.folder, holder) as file:
+            file.write(f"process {os.getpid()} on {platform.node()}\n".encode())
+        return StudyLock(lock, remove_temporaries(self.folder))
 
     def _make_folders(self) -> None:
         try:
             self.trials_folder.mkdir(parents=True, exist_ok=True)
-            probe = self.folder / f".probe-{uuid.uuid4().hex}"
-            probe.touch()
+            probe = self.folder / f".probe-{uuid.uuid4().hex}.tmp"
+            probe.touch(exist_ok=False)
             probe.unlink()
         except OSError as error:
             raise StoreError(
@@ -188,14 +230,11 @@ class Store:
 
         It is above those of all runs recorded before, whatever clocks say.
         """
-        return 1 + max((_run_number(run) for run in self.provenance()), default=0)
+        return self.provenance_records.next_number()
 
     def write_provenance(self, run_id: str, facts: Mapping[str, Any]) -> None:
         """Replace `provenance/<run_id>.json`."""
-        folder = self.folder / "provenance"
-        folder.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / f"{run_id}.json") as file:
-            file.write(json.dumps(for_json(facts), indent=2, default=str).encode())
+        self.provenance_records.write(run_id, facts)
 
     def compact(self, everything: bool = True) -> None:
         """Merge the parts into one without repeated keys, holding one part in memory at a time.
@@ -214,7 +253,7 @@ class Store:
         empty = TRIAL_SCHEMA.empty_table().select(_KEY_COLUMNS)
         kept = _unique_rows(_unify([empty, *keys.values()]), self._run_order())
         schema = _unified_schema([self._part_schema(part) for part in parts])
-        with new_part(self.trials_folder) as file, _writer(file, schema) as writer:
+        with new_part(self.folder) as file, _writer(file, schema) as writer:
             start = 0
             for part, table in keys.items():
                 rows = kept[(kept >= start) & (kept < start + table.num_rows)] - start
@@ -224,17 +263,17 @@ class Store:
             part.unlink()
 
     def _write(self, table: pa.Table, target: Path) -> None:
-        with replacing(target) as file, _writer(file, table.schema) as writer:
+        with replacing(self.folder, target) as file, _writer(file, table.schema) as writer:
             writer.write_table(table)
 
     def _write_part(self, table: pa.Table) -> None:
-        with new_part(self.trials_folder) as file, _writer(file, table.schema) as writer:
+        with new_part(self.folder) as file, _writer(file, table.schema) as writer:
             writer.write_table(table)
 
     # -- reading ---------------------------------------------------------------------------------
 
     def _parts(self) -> list[Path]:
-        return sorted(self.trials_folder.glob("part-*.parquet"))
+        return listed(self.folder, self.trials_folder, "part-", ".parquet")
 
     def _trials(self, columns: list[str] | None = None) -> pa.Table:
         for _ in range(_READINGS):
@@ -244,7 +283,11 @@ class Store:
                 continue  # a running study merged a part between our listing and our reading
             empty = TRIAL_SCHEMA.empty_table()
             table = _unify([empty if columns is None else empty.select(columns), *tables])
-            rows = _unique_rows(table.select(_KEY_COLUMNS), self._run_order())
+            run_order = self._run_order()
+            for run_id in pc.unique(table["run_id"]).to_pylist():
+                if run_id and run_id not in run_order:
+                    raise self.provenance_records.missing(run_id)
+            rows = _unique_rows(table.select(_KEY_COLUMNS), run_order)
             return table if len(rows) == table.num_rows else table.take(rows)
         raise StoreError(f"cannot read {self.trials_folder}: its files come and go; try again later")
 
@@ -290,6 +333,22 @@ class Store:
         except Exception as error:  # whatever pyarrow makes of bytes that no checksum stands for
             raise DamageError(self.folder, path, " ".join(str(error).split())[:200]) from None
 
+    def damaged_parts(self) -> list[DamageError]:
+        """Read every part, and return what is wrong with those that are damaged."""
+        found = []
+        for part in self._parts():
+            try:
+                self._read_part(part)
+            except DamageError as error:
+                found.append(error)
+        return found
+
+    def run_ids(self) -> set[str]:
+        """Return the ids of the runs that left rows."""
+        tables = [self._read_part(part, ["run_id"]) for part in self._parts()]
+        columns = [table["run_id"] for table in tables if "run_id" in table.column_names]
+        return {run_id for column in columns for run_id in pc.unique(column).to_pylist() if run_id}
+
     def stored(self) -> dict[str, StoredTrial]:
         """Map the key of every stored trial to its status and score."""
         table = self._trials([*_KEY_COLUMNS, "score"])
@@ -319,12 +378,11 @@ class Store:
 
     def provenance(self) -> list[dict[str, Any]]:
         """Return the provenance of every run, in the order in which the runs were recorded."""
-        runs = [_read_run(path) for path in sorted((self.folder / "provenance").glob("*.json"))]
-        return sorted(runs, key=lambda run: (_run_number(run), run.get("started_at", "")))
+        return self.provenance_records.runs()
 
     def _run_order(self) -> dict[str, int]:
         """Map the id of every recorded run to its place in their order."""
-        return {run.get("run_id", ""): place for place, run in enumerate(self.provenance())}
+        return {run["run_id"]: place for place, run in enumerate(self.provenance())}
 
     def _derived(self, name: str, empty: pa.Schema) -> pa.Table:
         try:
@@ -334,29 +392,18 @@ class Store:
             return empty.empty_table()
 
 
+def _holder(path: Path) -> str:
+    """Return who has a study, as far as that can be read."""
+    try:
+        text = read_whole(path.parent, path)[:200].decode("utf-8", "replace").strip()
+    except (StoreError, FileNotFoundError):
+        text = ""
+    return text or "another process"
+
+
 def selection_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Return rows of `selections.parquet` as a frame with the file's columns."""
     return _to_pandas(_to_table(Records.of({}, list(rows)), SELECTION_SCHEMA))
-
-
-def _read_run(path: Path) -> dict[str, Any]:
-    try:
-        run = json.loads(path.read_text(encoding="utf-8"), object_hook=from_json)
-    except ValueError as error:
-        run, reason = None, str(error)
-    else:
-        reason = f"expected a mapping, found a {type(run).__name__}"
-    if not isinstance(run, dict):
-        raise StoreError(
-            f"{path} is damaged ({reason}), and without it nobody knows what the study declares; restore the "
-            "file, or delete it to go back to what was declared before"
-        )
-    return run
-
-
-def _run_number(run: Mapping[str, Any]) -> int:
-    """Return a run's number; 0 for one of a svmbench that did not number them."""
-    return int(run.get("number", 0))
 
 
 def _writer(file: BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:

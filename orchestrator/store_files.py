@@ -102,9 +102,40 @@ def read_part(study: Path, path: Path) -> bytes:
     return content
 
 
+def listed(study: Path, folder: Path, start: str, end: str) -> list[Path]:
+    """Return what is in a folder under names that start and end so, in order.
+
+    Raises
+    ------
+    DamageError, StoreError
+        When it is no folder, or cannot be read; one that is not there is empty.
+    """
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        if os.path.lexists(folder):
+            raise DamageError(study, folder, "it is a link to nothing") from None
+        return []
+    except OSError as error:
+        if error.errno in _DAMAGE:
+            raise DamageError(study, folder, f"{error.strerror}") from None
+        raise StoreError(f"cannot read {folder}: {error.strerror}") from None
+    return [folder / name for name in names if name.startswith(start) and name.endswith(end)]
+
+
 def checksum(content: bytes) -> str:
     """Return the checksum of bytes, as the names of parts hold it."""
     return _hash(content).hexdigest()
+
+
+def is_plain_file(path: Path) -> bool:
+    """Whether a path is a regular file itself, not a link to one."""
+    return stat.S_ISREG(path.lstat().st_mode)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path is a folder itself, not a link to one."""
+    return stat.S_ISDIR(path.lstat().st_mode)
 
 
 def _hash(content: bytes = b"") -> "hashlib.blake2b":
@@ -115,22 +146,32 @@ def _hash(content: bytes = b"") -> "hashlib.blake2b":
 
 
 @contextmanager
-def replacing(target: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes its name when it is whole, or leaves everything as it was."""
-    with _whole(target, lambda _: target) as file:
+def replacing(study: Path, target: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes its name when it is whole, or leaves everything as it was.
+
+    Raises
+    ------
+    DamageError
+        When something that is no file has the name.
+    StoreError
+        When it cannot be written.
+    """
+    with _whole(study, target, lambda _: target) as file:
         yield file
 
 
 @contextmanager
-def new_part(folder: Path) -> Iterator[BinaryIO]:
+def new_part(study: Path) -> Iterator[BinaryIO]:
     """Open a new part, which takes a name with the checksum of its bytes when it is whole."""
+    folder = study / "trials"
     prefix = f"part-{datetime.now():%Y%m%d%H%M%S%f}"
-    with _whole(folder / f"{prefix}.parquet", lambda found: folder / f"{prefix}-{found}.parquet") as file:
+    place = folder / f"{prefix}.parquet"
+    with _whole(study, place, lambda found: folder / f"{prefix}-{found}.parquet") as file:
         yield file
 
 
 @contextmanager
-def _whole(place: Path, named: Callable[[str], Path]) -> Iterator[BinaryIO]:
+def _whole(study: Path, place: Path, named: Callable[[str], Path]) -> Iterator[BinaryIO]:
     temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
         with temporary.open("xb") as file:  # exclusive, so that no link is followed
@@ -144,6 +185,8 @@ def _whole(place: Path, named: Callable[[str], Path]) -> Iterator[BinaryIO]:
         with suppress(OSError):
             temporary.unlink()
         if isinstance(error, OSError):
+            if error.errno in _DAMAGE:
+                raise DamageError(study, place, f"{error.strerror}") from None
             raise StoreError(
                 f"cannot write {place}: {error.strerror}; "
                 f"make room or mend the folder, then run the same command to resume"

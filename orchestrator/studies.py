@@ -34,15 +34,29 @@ def load_study(name: str | Path, results: str | Path = "results") -> StudyResult
     StoreError
         When there is no such study, or a newer version of svmbench wrote it.
     """
+    return read_results(find_study(name, results))
+
+
+def find_study(name: str | Path, results: str | Path = "results") -> Store:
+    """Return the store of a study by its name or folder.
+
+    Raises
+    ------
+    StoreError
+        When there is no such study.
+    """
     places = (Path(results) / name, Path(name))
-    folder = next((place for place in places if (place / "trials").is_dir()), None)
-    if folder is None:
+    try:
+        folder = next((place for place in places if (place / "trials").is_dir()), None)
         known = sorted(path.parent.name for path in Path(results).glob("*/trials"))
+    except OSError as error:
+        raise StoreError(f"cannot read {Path(results) / name}: {error.strerror}") from None
+    if folder is None:
         found = f"it holds {', '.join(known)}" if known else "it holds no study yet"
         raise StoreError(
             f"no study {str(name)!r} in {Path(results)}; {found}. Run one with: svmbench run study={name} …"
         )
-    return read_results(Store(folder))
+    return Store(folder)
 
 
 def read_results(store: Store) -> StudyResults:
@@ -52,6 +66,11 @@ def read_results(store: Store) -> StudyResults:
     """
     provenance = store.provenance()
     trials = store.trials()
+    if provenance and provenance[-1].get("lost"):
+        raise StoreError(
+            f"what study {store.folder.name!r} declares was lost with the record of its newest run; run its "
+            "command again, which finds the trials that are stored"
+        )
     declaration = current_declaration(provenance)
     if declaration is None:
         refits = trials[trials["inner"] == REFIT].reset_index(drop=True)

@@ -18,13 +18,14 @@ from orchestrator.planning import PlanLine
 from orchestrator.preparation import prepare_study
 from orchestrator.progress import format_seconds
 from orchestrator.records import final_trials
+from orchestrator.repair import repair as repair_study
 from orchestrator.report import markdown_summary, write_report
 from orchestrator.resolve import did_you_mean
 from orchestrator.runner import RunSummary
 from orchestrator.session import run_session
 from orchestrator.settings import ConfigError, Settings, folders, study_name
 from orchestrator.store import Store
-from orchestrator.studies import load_study
+from orchestrator.studies import find_study, load_study
 from orchestrator.terminal import MarkdownText, as_text, say
 
 _GROUP_OF = {"datasets": "dataset", "solvers": "solver", "experiments": "experiment", "searches": "search"}
@@ -112,12 +113,25 @@ def status(request: Request, console: Console) -> None:
 
 
 def report(request: Request, console: Console) -> None:
-    """Write the report of a study."""
-    config = request.compose()
+    """Write the report of a study into its folder, or into that of `to=DIR`."""
+    places = [text.removeprefix("to=") for text in request.overrides if text.startswith("to=")]
+    overrides = [text for text in request.overrides if not text.startswith("to=")]
+    config = compose_settings(overrides, request.config_dir)
     results = load_study(study_name(config), folders(config).results)
     console.print(MarkdownText(markdown_summary(results)))
-    index = write_report(results, results.folder / "report")
+    folder = results.folder / "report" if not places else Path(places[-1]).expanduser().resolve()
+    index = write_report(results, folder)
     say(console, f"Report: {index}", wrap=False)
+
+
+def repair(request: Request, console: Console) -> None:
+    """Set aside what is damaged in a study."""
+    overrides = [text if "=" in text else f"study={text}" for text in request.overrides]
+    config = compose_settings(overrides, request.config_dir)
+    store = find_study(study_name(config), folders(config).results)
+    done = repair_study(store)
+    for sentence in done or ["nothing is damaged"]:
+        say(console, f"{store.folder.name}: {sentence}", wrap=False)
 
 
 def list(request: Request, console: Console) -> None:

@@ -2,6 +2,9 @@
 
 import csv
 import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pandas as pd
@@ -17,6 +20,7 @@ from orchestrator.report.latex import latex
 from orchestrator.report.markdown import markdown_summary
 from orchestrator.report.tables import all_tables
 from orchestrator.results import StudyResults
+from orchestrator.store_files import StoreError
 
 __all__ = ["markdown_summary", "write_report"]
 
@@ -26,6 +30,11 @@ def write_report(results: StudyResults, folder: Path) -> Path:
 
     Each file is whole at any moment, and the page comes last; tables and figures of an earlier report that
     this one no longer has are removed.
+
+    Raises
+    ------
+    StoreError
+        When the folder cannot be written to, or is a link.
     """
     findings = analyse(results)
     tables = all_tables(findings)
@@ -40,10 +49,12 @@ def write_report(results: StudyResults, folder: Path) -> Path:
     for name, table in tables.items():
         files[folder / "tables" / f"{name}.csv"] = _csv(table.data)
         files[folder / "tables" / f"{name}.tex"] = latex(table)
-    _remove_others(folder, set(files))
+    others = set(files)
     files[folder / "report.json"] = document(findings, tables)
     index = folder / "index.html"
     files[index] = html(findings, tables, figures)
+    _refuse_links(folder)
+    _remove_others(folder, others)
     for path, text in files.items():
         _write(path, text)
     return index
@@ -56,14 +67,45 @@ def _csv(frame: pd.DataFrame) -> str:
 
 
 def _remove_others(folder: Path, kept: set[Path]) -> None:
+    """Remove what an earlier report left; a folder without one may hold tables of somebody else."""
+    if not (folder / "report.json").is_file():
+        return
     for pattern in ("tables/*.csv", "tables/*.tex", "figures/*.svg"):
         for path in folder.glob(pattern):
             if path not in kept:
-                path.unlink()
+                with _telling(path):
+                    path.unlink()
+
+
+def _refuse_links(folder: Path) -> None:
+    for path in (folder, folder / "tables", folder / "figures"):
+        if path.is_symlink():
+            raise StoreError(
+                f"{path} is a link, which no report is written through; remove it, or name the folder that "
+                "is meant with to=DIR"
+            )
 
 
 def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    with _telling(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.open("x", encoding="utf-8") as file:  # exclusive, so that no link is followed
+                file.write(text)
+            os.replace(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+@contextmanager
+def _telling(path: Path) -> Iterator[None]:
+    """Say of what cannot be written or removed which file it is, and where a report can go instead."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path}: {error.strerror}; make room there, or choose another folder with to=DIR"
+        ) from None

@@ -1,0 +1,321 @@
+"""Whatever happens to one file of a study is harmless, or named and repairable; nothing is silent."""
+
+import json
+import os
+import random
+import shutil
+import signal
+from contextlib import contextmanager
+from dataclasses import replace
+from io import StringIO
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from orchestrator import load_study
+from orchestrator.config import load_settings
+from orchestrator.preparation import prepare_study
+from orchestrator.repair import repair
+from orchestrator.report import write_report
+from orchestrator.session import run_session
+from orchestrator.store import RUN_COLUMNS, Store
+from orchestrator.store_files import DamageError, StoreError
+
+SMALL = (
+    "study=small",
+    "solvers=[libsvm_l1,knn]",
+    "cluster=serial",
+    "protocol.outer=2",
+    "protocol.inner=2",
+    "search.space.C=[1,4]",
+    "search.space.gamma=[0.5]",
+)
+KNN = "_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {n_neighbors: [1, 3]}\n"
+SECONDS = 300
+"""Long enough for any command on any machine, and still no hang."""
+
+
+class Commands:
+    """The two commands that made a study, to be given again."""
+
+    def __init__(self, folder):
+        (folder / "solver").mkdir()
+        (folder / "solver/knn.yaml").write_text(KNN)
+        paths = [f"paths.cache={folder / 'cache'}", f"paths.results={folder / 'results'}"]
+        self.all = []
+        for datasets in ("[iris]", "[iris,wine]"):
+            settings = load_settings([*SMALL, *paths, f"datasets={datasets}"], folder)
+            self.all.append((settings, prepare_study(settings)))
+
+    def run(self, results):
+        for settings, prepared in self.all:
+            settings = replace(settings, paths=replace(settings.paths, results=results))
+            run_session(settings, prepared, Console(file=StringIO()), ["svmbench", "run"])
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory):
+    return Commands(tmp_path_factory.mktemp("commands"))
+
+
+@pytest.fixture(scope="module")
+def original(commands, tmp_path_factory):
+    """A study of two runs in several parts, as a killed run leaves them, with a report."""
+    results = tmp_path_factory.mktemp("original")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("orchestrator.runner.FLUSH_SECONDS", 0)
+        patch.setattr(Store, "compact", lambda *arguments, **options: None)
+        commands.run(results)
+    folder = results / "small"
+    write_report(load_study(folder), folder / "report")
+    assert len(list(folder.glob("trials/*"))) > 4
+    assert len(list(folder.glob("provenance/*"))) == 2
+    return folder
+
+
+# -- faults --------------------------------------------------------------------------------------
+
+
+def flip(path, rng, files):
+    content = bytearray(path.read_bytes())
+    if content:
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        path.write_bytes(content)
+
+
+def overwrite(path, rng, files):
+    content = bytearray(path.read_bytes())
+    start = rng.randrange(len(content) + 1)
+    content[start : start + 64] = rng.randbytes(64)
+    path.write_bytes(content)
+
+
+def truncate(path, rng, files):
+    os.truncate(path, rng.randrange(path.stat().st_size + 1))
+
+
+def extend(path, rng, files):
+    path.write_bytes(path.read_bytes() + rng.choice([b"\n", b"}", rng.randbytes(100)]))
+
+
+def delete(path, rng, files):
+    path.unlink()
+
+
+def rename(path, rng, files):
+    name = rng.choice(["x", f"x{path.suffix}", f"{path.name}.bak", f".{path.name}", f"part-{path.name}"])
+    path.rename(path.with_name(name))
+
+
+def rename_to_another(path, rng, files):
+    path.rename(rng.choice(files))
+
+
+def swap(path, rng, files):
+    other = rng.choice(files)
+    contents = path.read_bytes(), other.read_bytes()
+    path.write_bytes(contents[1])
+    other.write_bytes(contents[0])
+
+
+def copy(path, rng, files):
+    shutil.copy(path, path.with_name(f"{path.stem} copy{path.suffix}"))
+
+
+def copy_over_another(path, rng, files):
+    shutil.copyfile(path, other) if (other := rng.choice(files)) != path else None
+
+
+def link(path, rng, files):
+    path.unlink()
+    path.symlink_to(rng.choice([rng.choice(files), "nowhere", path, "/dev/zero", "/etc/passwd", ".."]))
+
+
+def hard_link(path, rng, files):
+    if (other := rng.choice(files)) != path:
+        path.unlink()
+        os.link(other, path)
+
+
+def pipe(path, rng, files):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def folder(path, rng, files):
+    path.unlink()
+    path.mkdir()
+    (path / "inside").touch()
+
+
+def other_json(path, rng, files):
+    deep = "[" * 100_000 + "]" * 100_000
+    texts = ["[]", "7", "null", '"a"', "{}", '{"study": 7}', '{"number": "x"}', deep, "\ufeff{}"]
+    texts += ['{"run_id": "x", "study": {"datasets": [1], "arms": [2]}}', '{"hosts": [1]}', "9" * 9999]
+    path.write_bytes(rng.choice([text.encode() for text in texts] + ["{}".encode("utf-16")]))
+
+
+def edited_json(path, rng, files):
+    """Change one value of a record, as an editor would."""
+    try:
+        facts = json.loads(path.read_bytes())
+        name = rng.choice(sorted(facts))
+    except (ValueError, TypeError):
+        return other_json(path, rng, files)
+    facts[name] = rng.choice([None, 7, "x", [], {}, [1], {"a": 1}, True])
+    path.write_text(json.dumps(facts))
+
+
+FAULTS = [
+    flip,
+    flip,
+    overwrite,
+    truncate,
+    extend,
+    delete,
+    rename,
+    rename_to_another,
+    swap,
+    copy,
+    copy_over_another,
+    link,
+    hard_link,
+    pipe,
+    folder,
+    other_json,
+    edited_json,
+]
+GROUPS = ["trials/*", "trials/*", "provenance/*", "provenance/*", "*.parquet", "logs/*", ".*", "report/**/*"]
+
+
+def damage(folder, rng):
+    """Do one thing to one file; return the files that it may have changed."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    before = {path: path.read_bytes() for path in files}
+    group = sorted(path for path in folder.glob(rng.choice(GROUPS)) if path.is_file())
+    fault = rng.choice(FAULTS)
+    path = rng.choice(group)
+    fault(path, rng, files)
+    paths = {found for found in [*folder.rglob("*"), *files] if found.name != "inside"}
+    changed = {
+        found
+        for found in paths
+        if found.is_symlink() or not found.is_file() or content(found) != before.get(found)
+    }
+    return fault.__name__, {found for found in changed if found in before or not found.is_dir()}
+
+
+def content(path):
+    return path.read_bytes() if path.is_file() else None
+
+
+# -- what may come of them -----------------------------------------------------------------------
+
+
+@contextmanager
+def no_hang():
+    def end(*arguments):
+        raise TimeoutError(f"no answer in {SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def frames(results):
+    kept = [name for name in results.trials if name not in RUN_COLUMNS]
+    outer = [name for name in results.outer if name not in RUN_COLUMNS]
+    return results.trials[kept], results.outer[outer], results.selections
+
+
+def assert_same(results, whole):
+    for found, expected in zip(frames(results), frames(whole), strict=True):
+        pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    assert results.states.keys() == whole.states.keys()
+    assert results.apart.equals(whole.apart)
+
+
+def assert_incomplete(results, whole):
+    """Rows are missing, none is another, and the study does not pass for complete."""
+    rows = whole.trials[whole.trials["key"].isin(results.trials["key"])].reset_index(drop=True)
+    assert len(whole.trials) - len(rows) > 0
+    pd.testing.assert_frame_equal(results.trials, rows, check_exact=True, check_dtype=False)
+    assert not all(state.complete for state in results.states.values())
+
+
+def assert_named(error, changed):
+    sentence = str(error)
+    assert "\n" not in sentence
+    assert len(sentence) < 1000
+    if isinstance(error, DamageError):
+        assert "svmbench repair study=small" in sentence
+    assert any(str(path) in sentence for path in changed), sentence
+
+
+def check(original, results, commands, whole, seed):
+    """Damage a copy of a study in one way; return what came of it."""
+    rng = random.Random(seed)
+    folder = results / "small"
+    shutil.copytree(original, folder)
+    fault, changed = damage(folder, rng)
+    outcome = "harmless"
+    with no_hang():
+        try:
+            found = load_study(folder)
+            if len(found.trials) == len(whole.trials):
+                assert_same(found, whole)
+            else:
+                outcome = "incomplete"
+                assert_incomplete(found, whole)
+        except StoreError as error:
+            assert_named(error, changed)
+            outcome = "named"
+        if outcome != "named" and any("report" in path.parts for path in changed):
+            try:
+                write_report(load_study(folder), folder / "report")
+            except StoreError as error:
+                assert_named(error, changed)
+                outcome = "named by report"
+        try:
+            commands.run(results)
+            assert outcome != "named", "a run recomputed what is damaged without a word"
+        except StoreError as error:
+            assert_named(error, changed)
+            if not outcome.startswith("named"):
+                outcome = "named by run"
+        if outcome.startswith("named") or rng.random() < 0.3:
+            repair(Store(folder))
+            assert repair(Store(folder)) == []
+            commands.run(results)
+        assert_same(load_study(folder), whole)
+        store = Store(folder)
+        assert [row["key"] for row in store.outer_rows()] == whole.outer["key"].tolist()
+        assert not list(folder.glob("**/.*.tmp"))
+        if any("report" in path.parts for path in changed):
+            write_report(load_study(folder), folder / "report")
+    return f"{outcome:16} {fault}"
+
+
+def test_a_random_fault_is_harmless_or_named_and_repairable(
+    original, commands, tmp_path, full_size, monkeypatch
+):
+    # The one slow part of a report has its own tests.
+    monkeypatch.setattr("orchestrator.report.all_figures", lambda findings: {})
+    whole = load_study(original)
+    outcomes = {}
+    for seed in range(2_000 if full_size else 60):
+        results = tmp_path / str(seed)
+        try:
+            outcome = check(original, results, commands, whole, seed)
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+        shutil.rmtree(results)
+    print(*(f"{number:5} {outcome}" for outcome, number in sorted(outcomes.items())), sep="\n")
+    assert {outcome.split("  ")[0] for outcome in outcomes} >= {"harmless", "named", "incomplete"}
