@@ -18,7 +18,6 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from orchestrator.datasets import libsvm_names
 from orchestrator.resolve import did_you_mean
 from orchestrator.settings import ConfigError, Settings, check_settings
 
@@ -268,8 +267,12 @@ class _Choice:
 def _choices(group: str, lists: Mapping[str, Any], base: list[str], problems: list[str]) -> _Choice:
     options = _options(group, base)
     folder = Path(str(lists["paths"]["data"]))
-    found = libsvm_names(folder) if group == "dataset" else []
     choice = _Choice(group, _names(lists, group), [], {})
+    found: list[str] = []
+    if group == "dataset" and not set(choice.names) <= set(options):
+        from orchestrator.datasets import libsvm_names  # it imports scikit-learn
+
+        found = libsvm_names(folder)
     for name in choice.names:
         if name in options:
             choice.loads.append(f"+{group}@{group}.{name}={name}")

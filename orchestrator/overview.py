@@ -6,17 +6,18 @@ identity, the search and its space are those in force, and the code that would r
 """
 
 import hashlib
+import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from orchestrator.declaration import Declaration, Pair
 from orchestrator.failures import KINDS_OF_AN_ARM, Failure, kind_of
+from orchestrator.fold_search import planned_trials
 from orchestrator.records import StoredTrial
 from orchestrator.replay import replay_pair
 from orchestrator.study import Identity, digest
@@ -145,10 +146,13 @@ class PartSummary:
         Its rows.
     pairs : dict of str to PairSummary
         By `state_key`: how far each dataset × arm is by this part alone.
+    runs : set of str
+        The ids of the runs that left its rows.
     """
 
     groups: Counter[Group]
     pairs: dict[str, PairSummary]
+    runs: set[str]
 
     @property
     def identities(self) -> set[str]:
@@ -159,6 +163,7 @@ class PartSummary:
         """Return the summary as it is kept in a part's file."""
         content = {
             "code": code_digest(),
+            "runs": sorted(self.runs),
             "groups": [[*group, number] for group, number in self.groups.items()],
             "pairs": {key: list(asdict(pair).values()) for key, pair in self.pairs.items()},
         }
@@ -173,9 +178,10 @@ class PartSummary:
                 return None
             groups = Counter({(str(d), str(s), str(i)): int(n) for d, s, i, n in content["groups"]})
             pairs = {key: PairSummary(*values) for key, values in content["pairs"].items()}
+            runs = set(map(str, content["runs"]))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
-        return cls(groups, pairs)
+        return cls(groups, pairs, runs)
 
 
 @dataclass(frozen=True)
@@ -209,6 +215,62 @@ class Overview:
         ]
 
 
+class Survey:
+    """Finds out which rows an overview has to look at, and makes it of those and of parts' summaries.
+
+    Parameters
+    ----------
+    declaration : Declaration
+    summaries : sequence of PartSummary
+        Of the parts that have one.
+    others : set of str
+        The identities of the rows in parts that have none.
+    """
+
+    def __init__(self, declaration: Declaration, summaries: Sequence[PartSummary], others: set[str]):
+        self._declaration = declaration
+        self._states = {
+            pair: (declared.identity, state_key(declared.identity, declaration.search))
+            for pair, declared in declaration.pairs.items()
+            if declared.identity is not None
+        }
+        number_of_parts = Counter(identity for summary in summaries for identity in summary.identities)
+        self._known = {key: pair for summary in summaries for key, pair in summary.pairs.items()}
+        unknown = {
+            identity.digest
+            for identity, key in self._states.values()
+            if identity.digest in number_of_parts and key not in self._known
+        }
+        several = {identity for identity, number in number_of_parts.items() if number > 1}
+        self.wanted = unknown | several | others
+        """Identities whose rows have to be read, from whichever part."""
+        self._groups: Counter[Group] = Counter()
+        for summary in summaries:
+            self._groups += Counter({g: n for g, n in summary.groups.items() if g[2] not in self.wanted})
+
+    def overview(self, rows: Iterable[tuple[str, Rows]]) -> Overview:
+        """Return the overview, from the rows of the identities that are wanted."""
+        pairs = {
+            pair: self._known[key]
+            if key in self._known and identity.digest not in self.wanted
+            else PairSummary(planned_trials(identity))
+            for pair, (identity, key) in self._states.items()
+        }
+        names = {identity.digest: pair for pair, (identity, _) in self._states.items()}
+        groups = Counter(self._groups)
+        for identity, found in rows:
+            groups += found.groups(identity)
+            if pair := names.get(identity):
+                declared = self._states[pair][0]
+                pairs[pair] = summarise(declared, self._declaration.search, found)
+        return Overview(pairs, groups)
+
+    def part_summary(self, overview: Overview, runs: set[str]) -> PartSummary:
+        """Return what a part keeps that holds all the rows of an overview."""
+        pairs = {key: overview.pairs[pair] for pair, (_, key) in self._states.items()}
+        return PartSummary(overview.groups, {key: pair for key, pair in pairs.items() if pair.counted}, runs)
+
+
 def state_key(identity: Identity, search: str) -> str:
     """Return what the state of a dataset × arm depends on besides its rows."""
     return digest([identity.digest, search, [[name, values] for name, values in identity.arm.space.items()]])
@@ -218,9 +280,6 @@ def state_key(identity: Identity, search: str) -> str:
 def code_digest() -> str:
     """Return a hash of the code that decides which trials count."""
     here = Path(__file__).parent
-    paths = [
-        path
-        for name in _CODE
-        for path in ([here / name] if "." in name else sorted((here / name).glob("*.py")))
-    ]
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:32]
+    files = (sorted((here / name).glob("*.py")) or [here / name] for name in _CODE)
+    content = b"\0".join(path.read_bytes() for path in itertools.chain.from_iterable(files))
+    return hashlib.sha256(content).hexdigest()[:32]

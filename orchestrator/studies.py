@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pandas as pd
 
@@ -59,18 +59,30 @@ def find_study(name: str | Path, results: str | Path = "results") -> Store:
     return Store(folder)
 
 
-def read_results(store: Store) -> StudyResults:
-    """Read a store and tell what belongs to the declaration in force from what does not.
+def declared_runs(store: Store) -> list[dict[str, Any]]:
+    """Return the provenance of every run, the newest of which says what the study is.
 
-    Selections and refits are derived from the trials. Without any recorded declaration all rows count.
+    Raises
+    ------
+    StoreError
+        When that was lost.
     """
     provenance = store.provenance()
-    trials = store.trials()
     if provenance and provenance[-1].get("lost"):
         raise StoreError(
             f"what study {store.folder.name!r} declares was lost with the record of its newest run; run its "
             "command again, which finds the trials that are stored"
         )
+    return provenance
+
+
+def read_results(store: Store) -> StudyResults:
+    """Read a store and tell what belongs to the declaration in force from what does not.
+
+    Selections and refits are derived from the trials. Without any recorded declaration all rows count.
+    """
+    provenance = declared_runs(store)
+    trials = store.trials()
     declaration = current_declaration(provenance)
     if declaration is None:
         refits = trials[trials["inner"] == REFIT].reset_index(drop=True)

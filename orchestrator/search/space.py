@@ -32,6 +32,7 @@ class Space:
                 "the search space has no parameters; expected at least one list of values, such as C: [1, 10]"
             )
         self.axes = {name: _axis(name, values) for name, values in axes.items()}
+        self._candidates: dict[Point, Candidate] = {}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -44,12 +45,14 @@ class Space:
 
     def candidate(self, point: Point) -> Candidate:
         """Return the parameter values at a point."""
-        return Candidate.of(
-            {
+        known = self._candidates.get(point)
+        if known is None:
+            values = {
                 name: values[position]
                 for (name, values), position in zip(self.axes.items(), point, strict=True)
             }
-        )
+            known = self._candidates[point] = Candidate.of(values)
+        return known
 
     def categorical_axes(self) -> list[str]:
         """Names of the axes whose values are not all numbers, so that they have no natural order."""
