@@ -7,8 +7,6 @@ once it has cost as many workers, or as much of their time, as the user grants i
 
 from dataclasses import dataclass
 
-from scipy.special import gammainc
-
 UNLIKELY = 1e-5
 """A training is blamed for its workers' deaths when accidents would explain them with a smaller chance."""
 
@@ -77,6 +75,8 @@ class Accidents:
             return True
         if losses.alone >= self._bounds.deaths or losses.seconds >= self._bounds.seconds:
             return False
+        from scipy.special import gammainc  # reading a study's state needs none of scipy
+
         # The chance of at least `alone` events of a Poisson process.
         chance = gammainc(losses.alone, self._deaths / self._seconds * losses.seconds)
         return bool(chance >= UNLIKELY)

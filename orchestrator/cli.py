@@ -1,6 +1,7 @@
 """The verbs of the console command: run, plan, status, report, list."""
 
 import argparse
+import importlib
 import logging
 import shlex
 import signal
@@ -69,19 +70,23 @@ def _main(arguments: list[str]) -> int:
     options = _parse(arguments)
     _speak_plainly(options.verbose)
     # Imported here, so that --help and --version answer at once.
-    from orchestrator import cluster_verbs, verbs
     from orchestrator.execution import ExecutionError
-    from orchestrator.runner import StudyStopped
+    from orchestrator.request import Request
     from orchestrator.settings import ConfigError
-    from orchestrator.store import StoreError
+    from orchestrator.stopped import StudyStopped
+    from orchestrator.store_files import StoreError
 
-    request = verbs.Request(options.overrides, options.config_dir, ["svmbench", *arguments])
+    request = Request(options.overrides, options.config_dir, ["svmbench", *arguments])
     told_to_end = threading.Event()
     try:
         if options.verb == "cluster":
+            from orchestrator import cluster_verbs
+
             cluster_verbs.run_action(options, terminal())
             return EXIT_OK
-        verb: Callable[[verbs.Request, Console], Sequence[str] | None] = getattr(verbs, options.verb)
+        # `status` needs little of what the others import.
+        module = importlib.import_module(f"orchestrator.{'status' if options.verb == 'status' else 'verbs'}")
+        verb: Callable[[Request, Console], Sequence[str] | None] = getattr(module, options.verb)
         with _ending_on_sigterm(told_to_end) if options.verb == "run" else nullcontext():
             return EXIT_NO_SUCCESS if verb(request, terminal()) else EXIT_OK
     except ConfigError as error:

@@ -23,7 +23,6 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from orchestrator.config_files import MOST_DEPTH, file_problem
-from orchestrator.datasets import libsvm_names
 from orchestrator.plain_text import one_line, shown
 from orchestrator.resolve import did_you_mean
 from orchestrator.settings import ConfigError, Settings, check_settings
@@ -375,8 +374,8 @@ class _Choice:
 def _choices(group: str, lists: Mapping[str, Any], base: list[str], problems: list[str]) -> _Choice:
     options = _options(group, base)
     folder = Path(str(lists["paths"]["data"]))
-    found = _files_in(folder) if group == "dataset" else []
     choice = _Choice(group, _names(lists, group, problems), [], {})
+    found = [] if group == "solver" or set(choice.names) <= set(options) else _files_in(folder)
     for name in filter(None, choice.names):
         if name in options and not _NAME.fullmatch(name):
             problems.append(
@@ -395,6 +394,8 @@ def _choices(group: str, lists: Mapping[str, Any], base: list[str], problems: li
 
 
 def _files_in(folder: Path) -> list[str]:
+    from orchestrator.datasets import libsvm_names  # it imports scikit-learn, which not every command needs
+
     try:
         return libsvm_names(folder)
     except (OSError, ValueError):  # a null byte in its name, for example; whoever reads a file there says so

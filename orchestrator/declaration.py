@@ -64,6 +64,25 @@ class Declaration:
     pairs: dict[Pair, DeclaredPair]
     superseded: dict[tuple[str, str, str], str]
 
+    def reasons(self, trials: Mapping[tuple[str, str, str], int]) -> list[tuple[str, str, int, str]]:
+        """Say of numbers of trials, by dataset, solver and identity, why they do not count.
+
+        Returns
+        -------
+        list of (dataset, solver, number, reason)
+        """
+        table: dict[tuple[str, str, str], int] = {}
+        for (dataset, solver, identity), number in trials.items():
+            declared = self.pairs.get((dataset, solver))
+            if declared is not None and declared.digest == identity:
+                why = "not asked for by the search that was declared last"
+            elif changed := self.superseded.get((dataset, solver, identity)):
+                why = f"another {changed}"
+            else:
+                why = "of no recorded declaration"
+            table[dataset, solver, why] = table.get((dataset, solver, why), 0) + number
+        return [(dataset, solver, number, why) for (dataset, solver, why), number in table.items()]
+
 
 def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration | None:
     """Return the declaration in force, or None if no run recorded one.
@@ -83,16 +102,22 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
     pairs: dict[Pair, DeclaredPair] = {}
     superseded: dict[tuple[str, str, str], str] = {}
     named: dict[str, Pair] = {}
+    declared_before: list[tuple[Any, ...]] = []
     for run, meaning in zip(runs, meanings, strict=True):
+        whole = (meaning, run.get("identities"), run.get("planned"), run.get("shared_gram"))
+        if whole in declared_before:
+            continue  # the same command again
+        declared_before.append(whole)
+        rebuild = _Identities(run)
         for pair in _pairs(run["study"]):
             changed = [part[0] for part in _parts(pair) if meaning[part] != newest[part]]
-            declared = _declared_pair(run, pair)
-            if not changed and declared.digest and named.setdefault(declared.digest, pair) != pair:
+            recorded = rebuild.recorded(pair)
+            if not changed and recorded and named.setdefault(recorded, pair) != pair:
                 changed = ["name"]  # the same trials under two names would count twice as evidence
             if changed:
-                superseded.setdefault((*pair, declared.digest), " and ".join(changed))
-            else:
-                pairs.setdefault(pair, declared)
+                superseded.setdefault((*pair, recorded), " and ".join(changed))
+            elif pair not in pairs:
+                pairs[pair] = rebuild.declared_pair(pair)
     study = runs[0]["study"]
     return Declaration(
         datasets=_facts(runs, "datasets", {dataset for dataset, _ in pairs}),
@@ -137,34 +162,53 @@ def _parts(pair: Pair) -> tuple[_Part, ...]:
     return ("dataset", pair[0]), ("solver", pair[1]), ("protocol", ""), ("search", "")
 
 
-def _declared_pair(run: Mapping[str, Any], pair: Pair) -> DeclaredPair:
-    dataset, arm = pair
-    recorded = str(run.get("identities", {}).get(dataset, {}).get(arm, ""))
-    return DeclaredPair(
-        digest=recorded,
-        identity=_identity(run, pair, recorded),
-        planned=run.get("planned", {}).get(dataset, {}).get(arm),
-        n_outer=int(run["study"].get("protocol", {}).get("outer", 0)),
-    )
+class _Identities:
+    """The identities that a run's trials had, rebuilt if the run recorded all that enters them."""
 
+    def __init__(self, run: Mapping[str, Any]):
+        self._run = run
+        study = run["study"]
+        self._datasets = {facts["name"]: facts for facts in study.get("datasets", [])}
+        self._arms: dict[str, Arm | None] = {}
+        self._arm_facts = {facts["name"]: facts for facts in study.get("arms", [])}
+        try:
+            self._protocol: Protocol | None = Protocol.from_facts(study["protocol"])
+        except (KeyError, TypeError):
+            self._protocol = None
 
-def _identity(run: Mapping[str, Any], pair: Pair, recorded: str) -> Identity | None:
-    """Rebuild the identity that a run's trials had, if the run recorded all that enters it."""
-    study = run["study"]
-    dataset = next(facts for facts in study["datasets"] if facts["name"] == pair[0])
-    arm = next(facts for facts in study["arms"] if facts["name"] == pair[1])
-    try:
-        identity = Identity(
-            pair[0],
-            dataset["fingerprint"],
-            dataset["split_hash"],
-            Arm.from_facts(arm),
-            Protocol.from_facts(study["protocol"]),
-            shared_gram=run["shared_gram"][pair[0]][pair[1]],
+    def recorded(self, pair: Pair) -> str:
+        """Return the digest that the run recorded, empty if none."""
+        return str(self._run.get("identities", {}).get(pair[0], {}).get(pair[1], ""))
+
+    def declared_pair(self, pair: Pair) -> DeclaredPair:
+        """Return what the run declared of a dataset × arm."""
+        dataset, arm = pair
+        return DeclaredPair(
+            digest=self.recorded(pair),
+            identity=self._identity(pair),
+            planned=self._run.get("planned", {}).get(dataset, {}).get(arm),
+            n_outer=int(self._run["study"].get("protocol", {}).get("outer", 0)),
         )
-    except (KeyError, TypeError):
-        return None
-    return identity if identity.digest == recorded else None
+
+    def _identity(self, pair: Pair) -> Identity | None:
+        dataset, arm = self._datasets[pair[0]], self._arm(pair[1])
+        if arm is None or self._protocol is None:
+            return None
+        try:
+            shared_gram = self._run["shared_gram"][pair[0]][pair[1]]
+            folds = dataset["fingerprint"], dataset["split_hash"]
+            identity = Identity(pair[0], *folds, arm, self._protocol, shared_gram=shared_gram)
+        except (KeyError, TypeError):
+            return None
+        return identity if identity.digest == self.recorded(pair) else None
+
+    def _arm(self, name: str) -> Arm | None:
+        if name not in self._arms:
+            try:
+                self._arms[name] = Arm.from_facts(self._arm_facts[name])
+            except TypeError:
+                self._arms[name] = None
+        return self._arms[name]
 
 
 def _facts(runs: Sequence[Mapping[str, Any]], group: str, kept: set[str]) -> dict[str, dict[str, Any]]:

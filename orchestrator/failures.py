@@ -4,8 +4,10 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 NUMBERS = r"\d+(\.\d+)?(e[+-]?\d+)?"
 """What messages of one kind may differ in."""
@@ -18,6 +20,16 @@ _LENGTH = 240
 
 Kind = tuple[str, str, str]
 """An arm, a status, and a message's first line without its numbers."""
+
+
+class Failure(NamedTuple):
+    """A trial without a score, or several of one kind."""
+
+    dataset: str
+    solver: str
+    status: str
+    message: str
+    number: int
 
 
 def kind_of(solver: str, status: str, message: str) -> Kind:
@@ -43,7 +55,7 @@ class FirstOfEachKind:
         return True
 
 
-def failure_lines(trials: pd.DataFrame) -> list[str]:
+def failure_lines(trials: "pd.DataFrame") -> list[str]:
     """Return a line for each kind of failure: arm, dataset, number of trials and first message.
 
     Parameters
@@ -53,13 +65,20 @@ def failure_lines(trials: pd.DataFrame) -> list[str]:
     """
     failed = trials[trials["score"].isna()]
     columns = (failed[name].tolist() for name in ("dataset", "solver", "status", "message"))
+    return lines_of(
+        Failure(dataset, solver, status, text if isinstance(text, str) else "", 1)
+        for dataset, solver, status, text in zip(*columns, strict=True)
+    )
+
+
+def lines_of(failures: "Iterable[Failure]") -> list[str]:
+    """Return a line for each kind of failure: arm, dataset, number of trials and first message."""
     counts: Counter[Kind] = Counter()
     first: dict[Kind, str] = {}
-    for dataset, solver, status, text in zip(*columns, strict=True):
-        message = text if isinstance(text, str) else ""
-        kind = kind_of(solver, status, message)
-        counts[kind] += 1
-        first.setdefault(kind, described(dataset, status, message))
+    for failure in failures:
+        kind = kind_of(failure.solver, failure.status, failure.message)
+        counts[kind] += failure.number
+        first.setdefault(kind, described(failure.dataset, failure.status, failure.message))
     of_arm: dict[str, list[Kind]] = {}
     for kind, _ in counts.most_common():
         of_arm.setdefault(kind[0], []).append(kind)
@@ -83,7 +102,7 @@ def described(dataset: str, status: str, message: str) -> str:
     return f"on {dataset}: {reason}" if status == "error" else f"on {dataset}: {status}: {reason}"
 
 
-def arms_without_success(arms: Iterable[str], trials: pd.DataFrame) -> list[str]:
+def arms_without_success(arms: Iterable[str], trials: "pd.DataFrame") -> list[str]:
     """Return the arms none of whose trials is `ok`."""
     succeeded = set(trials.loc[trials["status"] == "ok", "solver"].unique())
     return [arm for arm in arms if arm not in succeeded]

@@ -73,11 +73,7 @@ class FoldSearch:
         candidates = self._search.ask()
         for candidate in candidates:
             self._scores[candidate] = [None] * self._n_inner
-        paths = [
-            path
-            for inner in range(self._n_inner)
-            for path in self.identity.paths(self.outer, inner, candidates)
-        ]
+        paths = self.identity.paths_of_splits(self.outer, range(self._n_inner), candidates)
         if self._search.done and not self._refit_asked:
             self._refit_asked = True
             best = self._search.selection.best

@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
 from orchestrator.declaration import Pair
+from orchestrator.overview import Overview
 from orchestrator.records import StoredTrial
 from orchestrator.replay import PairState, replay_pair
-from orchestrator.runner import Prepared
-from orchestrator.scheduling import CostModel
+
+if TYPE_CHECKING:
+    from orchestrator.runner import Prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class PlanLine:
 
 
 def plan(
-    prepared: Prepared, stored: Mapping[str, StoredTrial], seconds: Mapping[Any, float]
+    prepared: "Prepared", stored: Mapping[str, StoredTrial], seconds: Mapping[Any, float]
 ) -> list[PlanLine]:
     """Tell what a run would train.
 
@@ -46,6 +48,8 @@ def plan(
     -------
     list of PlanLine
     """
+    from orchestrator.scheduling import CostModel  # it imports scipy, which `status` does not need
+
     costs = CostModel(prepared.shapes)
     protocol = prepared.study.protocol
     lines = []
@@ -56,18 +60,20 @@ def plan(
     return lines
 
 
-def remaining(states: Mapping[Pair, PairState], trials: pd.DataFrame) -> list[PlanLine]:
-    """Tell how far each dataset × arm of a stored study is.
-
-    Parameters
-    ----------
-    states : mapping of (dataset, arm) to PairState
-    trials : DataFrame
-        The trials that count, from which costs are learnt.
-    """
-    means = mean_seconds(trials)
+def remaining(overview: Overview) -> list[PlanLine]:
+    """Tell how far each dataset × arm of a stored study is, and what is left at its mean cost so far."""
+    means = {pair: state.seconds / state.stored for pair, state in overview.pairs.items() if state.stored}
     overall = sum(means.values()) / len(means) if means else 0.0
-    return [_line(pair, state, means.get(pair, overall)) for pair, state in states.items()]
+    return [
+        PlanLine(
+            *pair,
+            state.planned,
+            state.stored,
+            state.failed,
+            means.get(pair, overall) * (state.planned - state.stored),
+        )
+        for pair, state in overview.pairs.items()
+    ]
 
 
 def _line(pair: Pair, state: PairState, cost: float) -> PlanLine:

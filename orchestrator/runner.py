@@ -19,6 +19,7 @@ from orchestrator.records import Records, StoredTrial, final_trials
 from orchestrator.replay import PairState, Replayed, replay, replay_pair
 from orchestrator.scheduling import BATCHES_LEFT, TARGET_SECONDS, CostModel, Shape, WorkQueue
 from orchestrator.sources import DataSource
+from orchestrator.stopped import StudyStopped
 from orchestrator.store import Store
 from orchestrator.study import REFIT, Candidate, Identity, Path, Study
 from orchestrator.worker import WorkOrder, lost_records
@@ -33,10 +34,6 @@ COMPACT_EVERY = 200
 
 WAIT_SECONDS = 0.5
 """How often the loop looks up while nothing ends: progress, workers that came or went."""
-
-
-class StudyStopped(RuntimeError):
-    """A run ended before its study did, which the same command resumes; what had finished is stored."""
 
 
 @dataclass

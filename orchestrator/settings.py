@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
-from sklearn.metrics import get_scorer_names
 
 from orchestrator.accidents import LEAST, Bounds
-from orchestrator.arms import build_arms
-from orchestrator.estimators import refused_metric
 from orchestrator.execution.affinity import physical_cores, usable_cores
 from orchestrator.execution.tls import Tls, is_loopback, own_tls, read_tls
 from orchestrator.plain_text import one_line, shown
@@ -116,6 +113,8 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     datasets = [_dataset(key, node, problems) for key, node in nodes["dataset"].items()]
     search = config["search"] or {}
     sweep = _sweep(config["sweep"], problems)
+    from orchestrator.arms import build_arms  # it imports scikit-learn, which not every command needs
+
     arms, found = build_arms(
         nodes["solver"], sweep, str(search.get("kind")), search.get("space") or {}, protocol.profile
     )
@@ -208,6 +207,10 @@ def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
     _positive("protocol.max_seconds", node["max_seconds"], problems)
     also = node["also"] or []
     also = also if isinstance(also, list) else [also]
+    from sklearn.metrics import get_scorer_names
+
+    from orchestrator.estimators import refused_metric
+
     scorers = get_scorer_names()
     for key, metric in [("metric", node["metric"]), *(("also", metric) for metric in also)]:
         if metric not in scorers:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pandas as pd
 
@@ -59,18 +59,30 @@ def find_study(name: str | Path, results: str | Path = "results") -> Store:
     return Store(folder)
 
 
-def read_results(store: Store) -> StudyResults:
-    """Read a store and tell what belongs to the declaration in force from what does not.
+def declared_runs(store: Store) -> list[dict[str, Any]]:
+    """Return the provenance of every run, the newest of which says what the study is.
 
-    Selections and refits are derived from the trials. Without any recorded declaration all rows count.
+    Raises
+    ------
+    StoreError
+        When that was lost.
     """
     provenance = store.provenance()
-    trials = store.trials()
     if provenance and provenance[-1].get("lost"):
         raise StoreError(
             f"what study {store.folder.name!r} declares was lost with the record of its newest run; run its "
             "command again, which finds the trials that are stored"
         )
+    return provenance
+
+
+def read_results(store: Store) -> StudyResults:
+    """Read a store and tell what belongs to the declaration in force from what does not.
+
+    Selections and refits are derived from the trials. Without any recorded declaration all rows count.
+    """
+    provenance = declared_runs(store)
+    trials = store.trials()
     declaration = current_declaration(provenance)
     if declaration is None:
         refits = trials[trials["inner"] == REFIT].reset_index(drop=True)
@@ -164,16 +176,8 @@ def _apart(rows: pd.DataFrame, declaration: Declaration) -> pd.DataFrame:
     """Count the trials of other declarations by dataset and arm, and say what was declared otherwise."""
     axes = ["dataset", "solver", "identity"]
     found = rows.groupby(axes, sort=True, dropna=False).size().to_dict()
-    table: dict[tuple[str, str, str], int] = {}
-    for axes_of_row, number in found.items():
-        dataset, solver, identity = map(str, cast(tuple[str, str, str], axes_of_row))
-        declared = declaration.pairs.get((dataset, solver))
-        if declared is not None and declared.digest == identity:
-            why = "not asked for by the search that was declared last"
-        elif changed := declaration.superseded.get((dataset, solver, identity)):
-            why = f"another {changed}"
-        else:
-            why = "of no recorded declaration"
-        table[dataset, solver, why] = table.get((dataset, solver, why), 0) + number
-    listed = [(dataset, solver, number, why) for (dataset, solver, why), number in table.items()]
-    return pd.DataFrame(listed, columns=["dataset", "solver", "trials", "why"])
+    numbers = {
+        cast(tuple[str, str, str], tuple(map(str, cast(tuple[object, ...], names)))): number
+        for names, number in found.items()
+    }
+    return pd.DataFrame(declaration.reasons(numbers), columns=["dataset", "solver", "trials", "why"])

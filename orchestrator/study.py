@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -364,14 +364,19 @@ class Identity:
             "protocol": with_merged_numbers(asdict(protocol)),
             "shared_gram": shared_gram,
         }
-        self.digest = digest(common)
         self._hash = hashlib.sha256(canonical_json(common).encode())
+        self.digest = self._hash.hexdigest()[:32]
         # The arm stays out: solvers are compared under common random numbers.
         self._seed_axes = (fingerprint, split_hash, protocol.seed)
-        self._seeds: dict[tuple[int, int, Candidate], int] = {}
 
     def paths(self, outer: int, inner: int, candidates: Iterable[Candidate]) -> list[Path]:
-        """Group the candidates of one split into paths, each in ascending order of C.
+        """Return the paths of one split; see `paths_of_splits`."""
+        return self.paths_of_splits(outer, [inner], candidates)
+
+    def paths_of_splits(
+        self, outer: int, inners: Iterable[int], candidates: Iterable[Candidate]
+    ) -> list[Path]:
+        """Group the candidates of each split into paths, each in ascending order of C.
 
         A candidate whose C is not a number has no place in an order, and a path of its own.
         """
@@ -379,16 +384,15 @@ class Identity:
         for candidate in candidates:
             ordered = is_number(candidate.value(PATH_PARAM, 0))
             groups.setdefault(candidate.off_path if ordered else candidate, []).append(candidate)
-        return [self._path(outer, inner, sorted(group, key=_path_position)) for group in groups.values()]
+        ascending = [tuple(sorted(group, key=_path_position)) for group in groups.values()]
+        return [self._path(outer, inner, group) for inner in inners for group in ascending]
 
-    def _path(self, outer: int, inner: int, candidates: list[Candidate]) -> Path:
+    def _path(self, outer: int, inner: int, candidates: tuple[Candidate, ...]) -> Path:
         # A warm-started training depends on those before it: keyed together, a path is one unit of resume.
         company = ";".join(candidate.text for candidate in candidates) if self.arm.warm_starts else ""
         keys = tuple(self._key(f"{outer}|{inner}|{candidate.text}|{company}") for candidate in candidates)
         seed = self._seed(outer, inner, candidates[0].off_path)
-        return Path(
-            self.dataset, self.arm.name, outer, inner, tuple(candidates), keys, seed, self.arm.warm_starts
-        )
+        return Path(self.dataset, self.arm.name, outer, inner, candidates, keys, seed, self.arm.warm_starts)
 
     def _key(self, axes: str) -> str:
         key = self._hash.copy()
@@ -396,13 +400,14 @@ class Identity:
         return key.hexdigest()[:32]
 
     def _seed(self, outer: int, inner: int, rest: Candidate) -> int:
-        known = (outer, inner, rest)
-        seed = self._seeds.get(known)
-        if seed is None:
-            axes = [*self._seed_axes, outer, inner, dict(rest.params)]
-            entropy = int(digest(with_merged_numbers(axes)), 16)
-            seed = self._seeds[known] = int(np.random.SeedSequence(entropy).generate_state(1)[0])
-        return seed
+        return _seed_of(*self._seed_axes, outer, inner, rest)
+
+
+@lru_cache(maxsize=100_000)
+def _seed_of(fingerprint: str, split_hash: str, root: int, outer: int, inner: int, rest: Candidate) -> int:
+    axes = [fingerprint, split_hash, root, outer, inner, dict(rest.params)]
+    entropy = int(digest(with_merged_numbers(axes)), 16)
+    return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 
 
 def _path_position(candidate: Candidate) -> Any:

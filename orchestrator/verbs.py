@@ -1,54 +1,34 @@
 """What the verbs do; the command line parses their arguments and turns errors into exit codes."""
 
 import shlex
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd
 from rich.console import Console
-from rich.table import Table
 
 from orchestrator import planning
 from orchestrator.compilation import compile_seconds, seconds_it_took
-from orchestrator.config import compose_settings, known_names, load_settings
+from orchestrator.config import compose_settings, known_names
 from orchestrator.datasets import libsvm_names
 from orchestrator.failures import arms_without_success, failure_lines
-from orchestrator.planning import PlanLine
 from orchestrator.preparation import prepare_study
 from orchestrator.progress import format_seconds
 from orchestrator.records import final_trials
 from orchestrator.repair import repair as repair_study
 from orchestrator.report import markdown_summary, write_report
+from orchestrator.request import Request
 from orchestrator.resolve import did_you_mean
 from orchestrator.runner import RunSummary
 from orchestrator.session import run_session
-from orchestrator.settings import ConfigError, Settings, folders, study_name
+from orchestrator.settings import ConfigError, folders, study_name
+from orchestrator.status import print_failures, print_lines, status
 from orchestrator.store import Store
 from orchestrator.studies import find_study, load_study
 from orchestrator.terminal import MarkdownText, as_text, say
 
+__all__ = ["Request", "list", "plan", "repair", "report", "run", "status"]
+
 _GROUP_OF = {"datasets": "dataset", "solvers": "solver", "experiments": "experiment", "searches": "search"}
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the command line was told."""
-
-    overrides: Sequence[str]
-    config_dir: Path | None
-    command: list[str]
-
-    def compose(self) -> dict:
-        """Compose the configuration."""
-        return compose_settings(self.overrides, self.config_dir)
-
-    def settings(self) -> Settings:
-        """Compose and check the configuration; a user's folder may hold their Python modules too."""
-        if self.config_dir is not None:
-            sys.path.insert(0, str(self.config_dir.resolve()))
-        return load_settings(self.overrides, self.config_dir)
 
 
 def run(request: Request, console: Console) -> Sequence[str]:
@@ -60,7 +40,7 @@ def run(request: Request, console: Console) -> Sequence[str]:
     name = settings.study.name
     results = load_study(name, settings.paths.results)
     console.print(MarkdownText(markdown_summary(results)))
-    _print_failures(results.trials, console)
+    print_failures(failure_lines(results.trials), console)
     datasets = [dataset.name for dataset in settings.study.datasets]
     trials = results.trials[results.trials["dataset"].isin(datasets)]
     arms = [arm.name for arm in settings.study.arms]
@@ -84,7 +64,7 @@ def plan(request: Request, console: Console) -> None:
     means = planning.mean_seconds(trials)
     stored = final_trials(store.stored(), settings.retry == "failed")
     lines = planning.plan(prepared, stored, means)
-    _print_lines(f"Plan of {settings.study.name}", lines, console)
+    print_lines(f"Plan of {settings.study.name}", lines, console)
     number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
     most = "" if settings.study.search == "grid" else " at most"
     left = {line.solver for line in lines if line.left}
@@ -92,30 +72,6 @@ def plan(request: Request, console: Console) -> None:
     compiling = sum(compile_seconds(arms, settings.cluster.kind, seconds_it_took(trials)).values())
     first = f", plus up to {format_seconds(compiling)} of compilation at first" if compiling else ""
     say(console, f"{number:,} trainings to run{most}, about {format_seconds(seconds)} of one core{first}")
-
-
-def status(request: Request, console: Console) -> None:
-    """Show how far a study is."""
-    config = request.compose()
-    results = load_study(study_name(config), folders(config).results)
-    if not results.states:
-        say(console, f"{results.name}: no run has begun")
-        return
-    lines = planning.remaining(results.states, results.trials)
-    _print_lines(f"Study {results.name}", lines, console)
-    workers = max(1, int(results.provenance[-1].get("cluster", {}).get("workers", 1)))
-    left = sum(line.seconds_left for line in lines)
-    ending = f"about {format_seconds(left / workers)} left on {workers} worker{'s' if workers > 1 else ''}"
-    if results.trials.empty:
-        ending = "time left unknown: none has finished yet"
-    if all(state.complete for state in results.states.values()):
-        ending = "complete"
-    done, planned = sum(line.stored for line in lines), sum(line.planned for line in lines)
-    failed = sum(line.failed for line in lines)
-    say(console, f"{done:,} of {planned:,} trials, {failed:,} failed, {ending}")
-    for row in results.apart.itertuples():
-        say(console, f"Not counted: {row.trials:,} trials of {row.dataset} × {row.solver} ({row.why})")
-    _print_failures(results.trials, console)
 
 
 def report(request: Request, console: Console) -> None:
@@ -156,34 +112,6 @@ def list(request: Request, console: Console) -> None:
             names = sorted({*names, *libsvm_names(folders(config).data)})
         for name in names:
             say(console, f"  {name}")
-
-
-def _print_lines(title: str, lines: Sequence[PlanLine], console: Console) -> None:
-    table = Table(title=as_text(title), title_justify="left")
-    for heading, justify in {
-        "dataset": "left",
-        "solver": "left",
-        "trials": "right",
-        "stored": "right",
-        "failed": "right",
-        "left": "right",
-        "core time": "right",
-    }.items():
-        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
-    for line in lines:
-        counts = (line.planned, line.stored, line.failed, line.left)
-        unknown = "unknown" if line.left else "–"
-        time = format_seconds(line.seconds_left) if line.seconds_left else unknown
-        names = (as_text(line.dataset), as_text(line.solver))
-        table.add_row(*names, *(f"{count:,}" for count in counts), time)
-    console.print(table)
-
-
-def _print_failures(trials: pd.DataFrame, console: Console) -> None:
-    if lines := failure_lines(trials):
-        say(console, "Failed trainings, the first of each kind:")
-    for line in lines:
-        say(console, f"  {line}")
 
 
 def _print_costs(summary: RunSummary, console: Console, in_process: bool) -> None:

@@ -1,9 +1,10 @@
 """Where batches run: in this process, or on Dask workers. Two back ends, one interface."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from orchestrator.worker import BatchResult, WorkOrder
+if TYPE_CHECKING:  # it imports scikit-learn, which not every command needs
+    from orchestrator.worker import BatchResult, WorkOrder
 
 
 class ExecutionError(RuntimeError):
@@ -14,8 +15,8 @@ class ExecutionError(RuntimeError):
 class Outcome:
     """The end of an order: its result, or the reason why its worker was lost with it, and after how long."""
 
-    order: WorkOrder
-    result: BatchResult | None
+    order: "WorkOrder"
+    result: "BatchResult | None"
     lost: str = ""
     seconds: float = 0.0
 
@@ -27,7 +28,7 @@ class Executor(Protocol):
     def slots(self) -> int:
         """How many batches can run at once; workers may come and go."""
 
-    def submit(self, order: WorkOrder) -> None:
+    def submit(self, order: "WorkOrder") -> None:
         """Start an order, now or as soon as a slot is free."""
 
     def wait(self, seconds: float) -> list[Outcome]:

@@ -12,6 +12,9 @@ from orchestrator.study import ParamValue
 
 PLANS: dict[str, Plan] = {"grid": grid_plan, "pattern": pattern_plan}
 
+_MOST_SPACES = 64
+"""Held at once, with the candidates that searches asked for."""
+
 __all__ = ["PLANS", "Search", "Selection", "Space", "make_search"]
 
 
@@ -27,4 +30,18 @@ def make_search(kind: str, space: Mapping[str, Sequence[ParamValue]]) -> Search:
         raise ValueError(
             f"unknown search {kind!r}; expected one of {', '.join(PLANS)}" + did_you_mean(kind, PLANS)
         )
-    return Search(Space(space), PLANS[kind])
+    return Search(_space(space), PLANS[kind])
+
+
+_spaces: dict[str, Space] = {}
+
+
+def _space(axes: Mapping[str, Sequence[ParamValue]]) -> Space:
+    """Return the space of some axes, one object for all the searches that have the same."""
+    key = repr(list(axes.items()))
+    known = _spaces.get(key)
+    if known is None:
+        if len(_spaces) >= _MOST_SPACES:
+            _spaces.clear()
+        known = _spaces[key] = Space(axes)
+    return known

@@ -37,6 +37,7 @@ class Space:
                 f"the search space has {number:.3g} points; expected at most {MOST_POINTS:,}: "
                 "use fewer values"
             )
+        self._candidates: dict[Point, Candidate] = {}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -49,12 +50,14 @@ class Space:
 
     def candidate(self, point: Point) -> Candidate:
         """Return the parameter values at a point."""
-        return Candidate.of(
-            {
+        known = self._candidates.get(point)
+        if known is None:
+            values = {
                 name: values[position]
                 for (name, values), position in zip(self.axes.items(), point, strict=True)
             }
-        )
+            known = self._candidates[point] = Candidate.of(values)
+        return known
 
     def categorical_axes(self) -> list[str]:
         """Names of the axes whose values are not all numbers, so that they have no natural order."""

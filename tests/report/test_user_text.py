@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator import verbs
+from orchestrator import status
 from orchestrator.failures import failure_lines
 from orchestrator.plain_text import json_text, printable, spreadsheet_text
 from orchestrator.planning import PlanLine
@@ -435,7 +435,7 @@ def test_a_plan_shows_every_arm_by_its_name(width):
     arms = [f"knn[p={p},weights=distance,algorithm=ball_tree]" for p in (1, 2)]
     console = Console(record=True, file=io.StringIO(), width=width)
     lines = [PlanLine(name, arm_name, 10, 5, 1, 3.0) for name in NASTY for arm_name in arms]
-    verbs._print_lines(f"Plan of {NASTY[0]}", lines, console)
+    status.print_lines(f"Plan of {NASTY[0]}", lines, console)
     text = console.export_text()
     assert "Plan of knn[p=1]" in text
     if width == 80:
