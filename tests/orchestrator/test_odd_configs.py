@@ -22,7 +22,7 @@ BASE = ("study=x", "datasets=[iris]", "solvers=[libsvm_l1]")
 
 def problems_of(overrides, config_dir=None, plan=False):
     """The problems of a configuration, each checked to be one readable sentence; none if it can be run."""
-    start = time.monotonic()
+    start = time.process_time()
     try:
         with warnings.catch_warnings(action="ignore"):
             settings = load_settings(overrides, config_dir)
@@ -32,7 +32,7 @@ def problems_of(overrides, config_dir=None, plan=False):
     except ConfigError as error:
         problems = error.problems
         assert problems
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
     for problem in problems:
         assert len(problem) < 600
         assert problem.isprintable()

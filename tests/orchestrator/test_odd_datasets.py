@@ -31,10 +31,10 @@ LIMIT = 0.2 * 2**30
 
 
 def refusal_of(spec, cache):
-    start = time.monotonic()
+    start = sum(os.times()[:4])
     with pytest.raises(DatasetError) as refusal:
         load_and_prepare(spec, cache, LIMIT)
-    assert time.monotonic() - start < 10
+    assert sum(os.times()[:4]) - start < 10  # of CPU, that of the loader's process included
     text = str(refusal.value)
     assert text.startswith(f"dataset {spec.name!r}: ")
     assert len(text) < 600
