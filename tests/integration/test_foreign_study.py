@@ -70,15 +70,15 @@ def infect(folder: Path, marker: Path) -> int:
 
 
 def infect_table(path: Path, marker: Path) -> None:
-    """Add to a table what pandas or Arrow would run if they ran anything, and a column of pickles."""
+    """Add to a table what pandas or Arrow would run if they ran anything, and a column of tags."""
     table = pq.read_table(path)
     metadata = (table.schema.metadata or {}) | {
         b"pandas": json.dumps({"_target_": "harmful_module.harm"}).encode(),
         b"_target_": b"harmful_module.harm",
         b"ARROW:extension:name": b"harmful_module.harm",
     }
-    harm = pa.array([PICKLE.replace(b"{marker}", bytes(marker))] * len(table))
-    pq.write_table(table.append_column("pickled", harm).replace_schema_metadata(metadata), path)
+    harm = pa.array([YAML.replace("{marker}", str(marker))] * len(table))
+    pq.write_table(table.append_column("param_tag", harm).replace_schema_metadata(metadata), path)
 
 
 @pytest.mark.parametrize(
