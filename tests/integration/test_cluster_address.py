@@ -1,6 +1,8 @@
 """A scheduler that is already there, started by Dask's own commands, or that is not there at all."""
 
 import json
+import os
+import queue
 import socket
 import subprocess
 import sys
@@ -8,7 +10,10 @@ import time
 
 import pandas as pd
 import pytest
+from distributed import Client
 
+from orchestrator.execution.dask import DaskLink
+from orchestrator.execution.link import Fate
 from orchestrator.store import RUN_COLUMNS
 from tests.integration.processes import SMALL, started, store_of, svmbench, wait_until
 
@@ -54,6 +59,34 @@ def test_a_cluster_started_by_dask_s_own_commands_gives_the_same_rows(cluster, t
     kept = [name for name in here if name not in RUN_COLUMNS]
     pd.testing.assert_frame_equal(here[kept], there[kept])
     assert worker.poll() is None  # it was not ours to end
+
+
+def test_a_scheduler_that_others_use_keeps_its_settings_and_tells_deaths_all_the_same(cluster):
+    address, worker = cluster
+    with Client(address, timeout=60) as other:
+        other.wait_for_workers(1, timeout=120)
+
+        def allowed():
+            return other.run_on_scheduler(
+                lambda dask_scheduler: (dask_scheduler.allowed_failures, len(dask_scheduler.plugins))
+            )
+
+        before = allowed()
+        assert before[0] == 3
+        with Client(address, timeout=60, set_as_default=False) as ours:
+            link = DaskLink(ours, "address")
+            answers = queue.SimpleQueue()
+            (place,) = link.workers()
+            theirs = other.submit(time.sleep, 0.01, pure=False)
+            theirs.result(timeout=60)
+            link.start(place, time.sleep, (3600,), answers.put)
+            link.ask(place, os.getpid, (), answers.put)
+            answer = answers.get(timeout=60)  # beside the task that occupies the worker's only thread
+            assert (answer.fate, answer.value) == (Fate.RETURNED, worker.pid)
+            assert allowed()[0] == 3
+            worker.kill()
+            assert answers.get(timeout=60).fate is Fate.DIED  # told of the first death
+        wait_until(lambda: allowed() == before, "the plugin to leave with its client")
 
 
 def test_a_scheduler_that_does_not_answer_is_told_in_a_sentence_within_half_a_minute(tmp_path):

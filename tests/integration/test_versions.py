@@ -32,8 +32,9 @@ class Gated(DummyClassifier):
 
     def fit(self, X, y):
         folder = pathlib.Path(self.folder)
-        (folder / f"training-{os.getpid()}").touch()
-        while not (folder / "open").exists():
+        if len(X) > 60:
+            (folder / f"training-{os.getpid()}").touch()
+        while len(X) > 60 and not (folder / "open").exists():  # fewer are to compile, or to try the solver
             time.sleep(0.02)
         return super().fit(X, y)
 '''

@@ -3,6 +3,8 @@
 import importlib.util
 import inspect
 import re
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -191,3 +193,22 @@ def test_a_cluster_that_cannot_be_scaled_is_asked_again(monkeypatch, caplog):
     assert all(asked.acquire(timeout=30) for _ in range(2))
     follower.stop()
     assert "the cluster cannot be scaled to 4 workers: no such host" in caplog.text
+
+
+def test_a_local_worker_tells_no_heartbeat_that_came_too_late_and_all_else():
+    program = (
+        "import logging, orchestrator.execution.uninterrupted\n"
+        "log = logging.getLogger('distributed.worker')\n"
+        "try: raise OSError('closed')\n"
+        "except OSError: log.exception('Failed to communicate with scheduler during heartbeat.')\n"
+        "log.error('another')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == "another\n"
+
+
+def test_a_cluster_of_one_s_own_shows_a_dashboard_only_if_asked():
+    for shown in (False, True):
+        told = clusters.cluster_arguments(Cluster(kind="local", workers=1, dashboard=shown))
+        assert told["scheduler_kwargs"] == {"dashboard": shown}
+        assert bool(dask_settings(300, dashboard=shown)["distributed.scheduler.http.routes"]) == shown
