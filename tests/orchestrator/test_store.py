@@ -503,6 +503,16 @@ def test_a_lock_that_is_a_link_is_named_and_set_aside(store, tmp_path):
     assert not path.is_symlink()
 
 
+def test_a_lock_that_cannot_be_signed_is_not_held(store):
+    path = store.folder / ".lock-holder"
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(DamageError, match=r"\.lock-holder is damaged \(Is a directory\)") as refusal:
+        store.lock()
+    assert repair(store), refusal  # the error, and all that it refers to, is still alive
+    store.lock().release()
+
+
 def test_a_link_under_the_name_of_a_temporary_is_not_written_through(store, tmp_path, monkeypatch):
     target = tmp_path / "precious"
     target.write_text("mine")
