@@ -18,6 +18,7 @@ from orchestrator.config import load_settings
 from orchestrator.preparation import prepare_study
 from orchestrator.repair import repair
 from orchestrator.report import write_report
+from orchestrator.runner import StudyStopped
 from orchestrator.session import run_session
 from orchestrator.store import RUN_COLUMNS, Store
 from orchestrator.store_files import DamageError, StoreError
@@ -284,7 +285,7 @@ def check(original, results, commands, whole, seed):
         try:
             commands.run(results)
             assert outcome != "named", "a run recomputed what is damaged without a word"
-        except StoreError as error:
+        except (StoreError, StudyStopped) as error:
             assert_named(error, changed)
             if not outcome.startswith("named"):
                 outcome = "named by run"
