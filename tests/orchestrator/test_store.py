@@ -673,6 +673,14 @@ def test_a_run_that_lost_its_record_keeps_its_place(store):
     assert repair(store) == []
 
 
+def test_a_record_under_the_name_of_another_that_is_lost_is_kept(store):
+    recorded_runs(store, "y", "z")
+    first = store.folder / "provenance" / "y.json"
+    first.rename(first.with_name("z.json"))
+    assert "what run z recorded is lost; its rows stay" in repair(store)
+    assert [(run["run_id"], "lost" in run) for run in store.provenance()] == [("y", False), ("z", True)]
+
+
 def test_no_older_declaration_comes_back_when_the_newest_is_lost(store):
     recorded_runs(store, "y", "z")
     (store.folder / "provenance" / "z.json").write_text("7")
