@@ -125,6 +125,9 @@ class Provenance:
         records, missing = self._all()
         known = {record.run_id for record in records}
         lost = sorted({*missing, *run_ids} - known)
+        for record in records:
+            if record.path.stem in lost:  # a file that was given the name of another, which is needed now
+                self._write(replace(record, path=self.folder / f"{record.run_id}.json"))
         for run_id in lost:
             before = [record for record in records if record.followed_by == run_id]
             after = [record for record in records if record.follows == run_id]

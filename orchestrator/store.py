@@ -200,9 +200,13 @@ class Store:
             ) from None
         except OSError as error:
             raise DamageError(self.folder, path, f"{error.strerror}") from None
-        with replacing(self.folder, holder) as file:
-            file.write(f"process {os.getpid()} on {platform.node()}\n".encode())
-        return StudyLock(lock, remove_temporaries(self.folder))
+        try:
+            with replacing(self.folder, holder) as file:
+                file.write(f"process {os.getpid()} on {platform.node()}\n".encode())
+            return StudyLock(lock, remove_temporaries(self.folder))
+        except BaseException:
+            lock.release()
+            raise
 
     def _make_folders(self) -> None:
         try:

@@ -18,6 +18,7 @@ from orchestrator.config import load_settings
 from orchestrator.preparation import prepare_study
 from orchestrator.repair import repair
 from orchestrator.report import write_report
+from orchestrator.runner import StudyStopped
 from orchestrator.session import run_session
 from orchestrator.store import RUN_COLUMNS, Store
 from orchestrator.store_files import DamageError, StoreError
@@ -32,6 +33,9 @@ SMALL = (
     "search.space.gamma=[0.5]",
 )
 KNN = "_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {n_neighbors: [1, 3]}\n"
+BLOCKS = 4
+"""Parts of the long check, which may run at the same time."""
+
 SECONDS = 300
 """Long enough for any command on any machine, and still no hang."""
 
@@ -284,7 +288,7 @@ def check(original, results, commands, whole, seed):
         try:
             commands.run(results)
             assert outcome != "named", "a run recomputed what is damaged without a word"
-        except StoreError as error:
+        except (StoreError, StudyStopped) as error:
             assert_named(error, changed)
             if not outcome.startswith("named"):
                 outcome = "named by run"
@@ -301,14 +305,15 @@ def check(original, results, commands, whole, seed):
     return f"{outcome:16} {fault}"
 
 
+@pytest.mark.parametrize("block", range(BLOCKS))
 def test_a_random_fault_is_harmless_or_named_and_repairable(
-    original, commands, tmp_path, full_size, monkeypatch
+    block, original, commands, tmp_path, full_size, monkeypatch
 ):
     # The one slow part of a report has its own tests.
     monkeypatch.setattr("orchestrator.report.all_figures", lambda findings: {})
     whole = load_study(original)
     outcomes = {}
-    for seed in range(2_000 if full_size else 60):
+    for seed in range(block, 2_000 if full_size else 60, BLOCKS):
         results = tmp_path / str(seed)
         try:
             outcome = check(original, results, commands, whole, seed)
@@ -318,4 +323,4 @@ def test_a_random_fault_is_harmless_or_named_and_repairable(
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
         shutil.rmtree(results)
     print(*(f"{number:5} {outcome}" for outcome, number in sorted(outcomes.items())), sep="\n")
-    assert {outcome.split("  ")[0] for outcome in outcomes} >= {"harmless", "named", "incomplete"}
+    assert {outcome.split()[0] for outcome in outcomes} >= {"harmless", "named"}

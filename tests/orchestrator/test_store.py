@@ -503,6 +503,16 @@ def test_a_lock_that_is_a_link_is_named_and_set_aside(store, tmp_path):
     assert not path.is_symlink()
 
 
+def test_a_lock_that_cannot_be_signed_is_not_held(store):
+    path = store.folder / ".lock-holder"
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(DamageError, match=r"\.lock-holder is damaged \(Is a directory\)") as refusal:
+        store.lock()
+    assert repair(store), refusal  # the error, and all that it refers to, is still alive
+    store.lock().release()
+
+
 def test_a_link_under_the_name_of_a_temporary_is_not_written_through(store, tmp_path, monkeypatch):
     target = tmp_path / "precious"
     target.write_text("mine")
@@ -661,6 +671,14 @@ def test_a_run_that_lost_its_record_keeps_its_place(store):
     assert [run["run_id"] for run in store.provenance()] == ["y", "z", "x"]
     assert store.stored()["a"].score == 0.1
     assert repair(store) == []
+
+
+def test_a_record_under_the_name_of_another_that_is_lost_is_kept(store):
+    recorded_runs(store, "y", "z")
+    first = store.folder / "provenance" / "y.json"
+    first.rename(first.with_name("z.json"))
+    assert "what run z recorded is lost; its rows stay" in repair(store)
+    assert [(run["run_id"], "lost" in run) for run in store.provenance()] == [("y", False), ("z", True)]
 
 
 def test_no_older_declaration_comes_back_when_the_newest_is_lost(store):
