@@ -35,7 +35,7 @@ class SerialExecutor:
     def __init__(self, journal: Path | None = None) -> None:
         self._waiting: deque[WorkOrder] = deque()
         self._journal = None if journal is None else Journal(journal)
-        self._told: set[str] = set()
+        self._told: set[tuple[Pair, str]] = set()
         self._apart: dict[Pair, str] = dict(self._journal.suspects) if self._journal else {}
 
     def submit(self, order: WorkOrder) -> None:
@@ -70,17 +70,23 @@ class SerialExecutor:
             self._journal.idle()
 
     def _run_apart(self, order: WorkOrder, pair: Pair) -> Outcome:
+        if pair in self._apart:
+            self._tell(pair, "one of its trainings has ended a process; they run in one of their own")
         end, warned = run_isolated(order)
         for text in warned:
-            if text not in self._told:
-                self._told.add(text)
-                log.warning("%s × %s: %s", *pair, text)
+            self._tell(pair, text)
         if isinstance(end, Died):
             self._apart[pair] = ""
             return Outcome(order, None, f"it {end.reason}", end.seconds)
         if any(self._apart.get(pair) in path.keys for path in order.batch.paths):
             del self._apart[pair]  # the suspect has come back
         return Outcome(order, end)
+
+    def _tell(self, pair: Pair, text: str) -> None:
+        """Tell the user something of a dataset × arm, once."""
+        if (pair, text) not in self._told:
+            self._told.add((pair, text))
+            log.warning("%s × %s: %s", *pair, text)
 
     def facts(self) -> dict[str, Any]:
         """Describe this process and its host."""

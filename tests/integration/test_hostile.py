@@ -185,6 +185,7 @@ def test_what_ends_a_serial_run_is_left_by_the_next_ones(config, good, tmp_path,
             stdout, stderr = process.communicate(timeout=300)
         assert "Traceback" not in stdout + stderr
         if "trials run and" in plain(stdout):
+            assert "one of its trainings has ended a process" in plain(stdout)
             break
         assert number < len(killers), stderr
     found = by_solver(store_of(tmp_path).trials())
