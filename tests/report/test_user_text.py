@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator import status, verbs
+from orchestrator import status
 from orchestrator.plain_text import json_text, printable, spreadsheet_text
 from orchestrator.planning import PlanLine
 from orchestrator.progress import Progress
