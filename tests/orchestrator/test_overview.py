@@ -5,7 +5,6 @@ import sys
 
 from orchestrator import overview
 from orchestrator.declaration import current_declaration
-from orchestrator.store import Store
 from tests.orchestrator.studies import StudyRun
 
 
