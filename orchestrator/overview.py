@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from orchestrator.declaration import Declaration, Pair
 from orchestrator.failures import KINDS_OF_AN_ARM, Failure, kind_of
@@ -177,11 +178,16 @@ class PartSummary:
             if content is None or content["code"] != code_digest():
                 return None
             groups = Counter({(str(d), str(s), str(i)): int(n) for d, s, i, n in content["groups"]})
-            pairs = {key: PairSummary(*values) for key, values in content["pairs"].items()}
+            pairs = {key: _pair_summary(*values) for key, values in content["pairs"].items()}
             runs = set(map(str, content["runs"]))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
         return cls(groups, pairs, runs)
+
+
+def _pair_summary(*values: Any) -> PairSummary:
+    *numbers, counted, failures = values
+    return PairSummary(*numbers, [(d, s, n) for d, s, n in counted], [(s, m, n) for s, m, n in failures])
 
 
 @dataclass(frozen=True)

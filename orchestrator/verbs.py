@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from orchestrator import planning
+from orchestrator.analysis.findings import analyse
 from orchestrator.compilation import compile_seconds, seconds_it_took
 from orchestrator.config import compose_settings, known_names
 from orchestrator.datasets import libsvm_names
@@ -80,9 +81,10 @@ def report(request: Request, console: Console) -> None:
     overrides = [text for text in request.overrides if not text.startswith("to=")]
     config = compose_settings(overrides, request.config_dir)
     results = load_study(study_name(config), folders(config).results)
-    console.print(MarkdownText(markdown_summary(results)))
+    findings = analyse(results)
+    console.print(MarkdownText(markdown_summary(results, findings)))
     folder = results.folder / "report" if not places else Path(places[-1]).expanduser().resolve()
-    index = write_report(results, folder)
+    index = write_report(results, folder, findings)
     say(console, f"Report: {index}", wrap=False)
 
 

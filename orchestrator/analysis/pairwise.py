@@ -11,6 +11,7 @@ from orchestrator.analysis.signed_rank import (
     DECIMALS,
     datasets_needed,
     hodges_lehmann,
+    leave_one_out_p,
     signed_rank,
     smallest_p,
 )
@@ -63,7 +64,7 @@ def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = ()) -> pd.DataF
     for first, second in family(list(means.columns)):
         both = means[[first, second]].dropna()
         differences = (both[first] - both[second]).round(DECIMALS)
-        left_out = [signed_rank(differences.drop(name)).p for name in differences.index if len(both) > 1]
+        left_out = leave_one_out_p(differences) if len(both) > 1 else []
         table.append(
             {
                 "first": first,

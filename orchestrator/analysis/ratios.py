@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as t_distribution
 
+from orchestrator.analysis.cells import cells
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.pairwise import ALPHA, verdict
 from orchestrator.analysis.signed_rank import hodges_lehmann, signed_rank
@@ -93,16 +94,17 @@ def cost_bounds(rows: pd.DataFrame, design: Design, column: str) -> pd.DataFrame
         Columns dataset, solver, low, high.
     """
     table = []
-    groups = rows.groupby(["dataset", "solver"], sort=False) if column in rows and len(rows) else ()
-    for (dataset, arm), group in groups:
-        finished = group[group["status"].isin(FINISHED)]
-        values = pd.to_numeric(finished[column], errors="coerce").astype(float)
+    pairs = dict.fromkeys(zip(rows["dataset"], rows["solver"], strict=True)) if column in rows else ()
+    for dataset, arm, group in cells(rows, pairs, [column], ["status", "outer"]):
+        finished = group.where(np.array([status in FINISHED for status in group["status"]], dtype=bool))
+        values = finished[column].copy()
         stopped = finished["status"] == "timeout"
+        known = ~np.isnan(values)
         if column == "predict_seconds":
-            values = values.mask(stopped, 0.0)  # the model that would have been finished may predict faster
-        elif values.notna().any() or column == "fit_seconds":
-            values = values.mask(stopped & values.isna(), _least(design, column))
-        if finished["outer"].nunique() == design.n_outer and values.notna().all():
+            values[stopped] = 0.0  # the model that would have been finished may predict faster
+        elif known.any() or column == "fit_seconds":
+            values[stopped & ~known] = _least(design, column)
+        if len(set(finished["outer"])) == design.n_outer and len(values) and not np.isnan(values).any():
             low = float(values.mean())
             if stopped.any() or low > 0:  # of two costs that are zero there is no ratio
                 table.append((dataset, arm, low, inf if stopped.any() else low))
@@ -117,10 +119,19 @@ def _least(design: Design, column: str) -> float:
 
 def ratio_bounds(costs: pd.DataFrame, arm: str, reference: str) -> pd.DataFrame:
     """Return the ends of `arm / reference` by dataset, where both have a cost. Columns: low, high."""
-    first, second = (
-        costs.loc[costs["solver"] == name, ["dataset", "low", "high"]].set_index("dataset")
-        for name in (arm, reference)
-    )
+    return ratios_of(costs_by_arm(costs), arm, reference)
+
+
+def costs_by_arm(costs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the ends of costs by dataset, for each arm."""
+    frame = costs.set_index("dataset")
+    return {str(arm): ends[["low", "high"]] for arm, ends in frame.groupby("solver", sort=False)}
+
+
+def ratios_of(costs: Mapping[str, pd.DataFrame], arm: str, reference: str) -> pd.DataFrame:
+    """Do what `ratio_bounds` does, from what `costs_by_arm` returns."""
+    nothing = pd.DataFrame({"low": [], "high": []}, index=pd.Index([], name="dataset"), dtype=float)
+    first, second = (costs.get(name, nothing) for name in (arm, reference))
     second = second.reindex(first.index).dropna(how="all")
     first = first.reindex(second.index)
     # What was stopped before it had cost anything measurable leaves a ratio without an upper end.
@@ -186,12 +197,12 @@ def compare_costs(
     Columns: solver, reference, and for every cost `<cost>_<field>` with the fields of `RatioSummary`, and
     `<cost>_excluded`, the datasets left out.
     """
-    costs = {column: cost_bounds(rows, design, column) for column in columns}
+    costs = {column: costs_by_arm(cost_bounds(rows, design, column)) for column in columns}
     table = []
     for arm in arms:
         row: dict[str, object] = {"solver": arm, "reference": reference}
         for column, bounds in costs.items():
-            ratios = ratio_bounds(bounds, arm, reference)
+            ratios = ratios_of(bounds, arm, reference)
             row |= {f"{column}_{name}": value for name, value in vars(summarise(ratios)).items()}
             row[f"{column}_excluded"] = ", ".join(excluded(ratios, design))
         table.append(row)

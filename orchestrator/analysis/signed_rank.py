@@ -102,6 +102,19 @@ def signed_rank(differences: pd.Series) -> SignedRank:
     )
 
 
+def leave_one_out_p(differences: pd.Series) -> list[float]:
+    """Return the p of `signed_rank` with each dataset left out in turn."""
+    values = _rounded(differences)
+    return [_p(np.delete(values, place)) for place in range(len(values))]
+
+
+def _p(values: np.ndarray) -> float:
+    nonzero = values[values != 0]
+    doubled = np.rint(2 * rankdata(np.abs(nonzero))).astype(np.int64)
+    plus, minus = int(doubled[nonzero > 0].sum()), int(doubled[nonzero < 0].sum())
+    return min(1.0, 2 * _lower_tail(doubled, min(plus, minus)))
+
+
 def smallest_p(n: int) -> float:
     """Return the smallest two-sided p that n non-zero differences can give: 2^(1−n), and 1 for none."""
     return min(1.0, 2.0 ** (1 - n))

@@ -11,7 +11,10 @@ from scipy.stats import norm, rankdata
 from orchestrator.analysis.signed_rank import DECIMALS
 
 PERMUTATIONS = 99_999
-"""Random permutations of a Friedman test that has too many to be counted one by one."""
+"""Random permutations of a Friedman test that has too many to be counted one by one; fewer of a large one."""
+
+_LARGEST_SAMPLE = 50_000_000
+"""Ranks that are permuted for it, all in all: about four seconds."""
 
 _LARGEST_STEP = 2_000_000
 """Rank-sum vectors that one dataset may add to an exact Friedman test: about a second."""
@@ -116,7 +119,8 @@ def friedman(scores: pd.DataFrame) -> Friedman:
     doubled = np.rint(2 * rank).astype(np.int64)
     p, n_permutations = _exact_p(doubled), None
     if p is None:
-        p, n_permutations = _sampled_p(doubled), PERMUTATIONS
+        n_permutations = min(PERMUTATIONS, max(999, _LARGEST_SAMPLE // (n * k)))
+        p = _sampled_p(doubled, n_permutations)
     return Friedman(n, k, chi2, statistic, df, p, n_permutations)
 
 
@@ -145,7 +149,7 @@ def _exact_p(ranks: np.ndarray) -> float | None:
     return min(1.0, float(probability[extreme].sum()))
 
 
-def _sampled_p(ranks: np.ndarray) -> float:
+def _sampled_p(ranks: np.ndarray, number: int) -> float:
     """Return (c + 1)/(B + 1), c of B random permutations within datasets being as extreme as the data.
 
     The ranks are sorted first, so that the same random numbers serve any order of datasets and arms.
@@ -153,11 +157,11 @@ def _sampled_p(ranks: np.ndarray) -> float:
     generator = np.random.default_rng(0)
     k = ranks.shape[1]
     rows = np.sort(ranks, axis=1)
-    sums = np.zeros((PERMUTATIONS, k), dtype=np.int64)
+    sums = np.zeros((number, k), dtype=np.int64)
     for row in rows[np.lexsort(rows.T)]:
         sums += generator.permuted(np.broadcast_to(row, sums.shape), axis=1)
     extreme = (sums**2).sum(axis=1) >= (ranks.sum(axis=0) ** 2).sum()
-    return float((np.count_nonzero(extreme) + 1) / (PERMUTATIONS + 1))
+    return float((np.count_nonzero(extreme) + 1) / (number + 1))
 
 
 def unseen_violators(draws: int, confidence: float) -> float:

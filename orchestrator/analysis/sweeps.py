@@ -6,7 +6,7 @@ from typing import Any, cast
 import pandas as pd
 
 from orchestrator.analysis.design import Design
-from orchestrator.analysis.ratios import cost_bounds, ratio_bounds, summarise
+from orchestrator.analysis.ratios import cost_bounds, costs_by_arm, ratios_of, summarise
 from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.analysis.tables import timing_rows
 from orchestrator.results import StudyResults
@@ -40,9 +40,9 @@ def sweep_ratios(results: StudyResults, design: Design) -> dict[tuple[str, str],
     """
     rows = {"n_iter": results.outer, "n_kernel_evals": results.outer}
     rows["fit_seconds"] = timing_rows(results.outer)
-    costs = {name: cost_bounds(frame, design, name) for name, frame in rows.items()}
+    costs = {name: costs_by_arm(cost_bounds(frame, design, name)) for name, frame in rows.items()}
     return {
-        (arm, reference): {name: ratio_bounds(bounds, arm, reference) for name, bounds in costs.items()}
+        (arm, reference): {name: ratios_of(bounds, arm, reference) for name, bounds in costs.items()}
         for _, _, arms in sweeps(design)
         for reference in [next(iter(arms))]
         for arm in arms

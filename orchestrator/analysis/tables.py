@@ -5,12 +5,13 @@ dataset × arm in declared order.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from orchestrator.analysis.cells import Cell, cells, numbers
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.ratios import FINISHED
 from orchestrator.analysis.signed_rank import DECIMALS
@@ -28,38 +29,15 @@ optimum, ten times the tolerance (10⁻³) to which such machines are commonly t
 STATUSES = ("ok", "timeout", "diverged", "error", "worker_lost")
 
 
-def _cells(frame: pd.DataFrame, design: Design) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    groups = dict(iter(frame.groupby(["dataset", "solver"], sort=False))) if len(frame) else {}
-    nothing = frame.iloc[:0]
-    for dataset, arm in design.pairs:
-        yield dataset, arm, groups.get((dataset, arm), nothing)
-
-
-def _floats(column: pd.Series) -> np.ndarray:
-    """Return the values that are there."""
-    values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    return values[np.isfinite(values)]
-
-
-def _mean(rows: pd.DataFrame, name: str) -> float:
-    values = _floats(rows[name]) if name in rows else np.array([])
-    return float(values.mean()) if len(values) else float("nan")
-
-
-def _numbers(column: pd.Series) -> np.ndarray:
-    """Return a parameter's numbers; NaN where it has another value or none."""
-    return pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-
-
 def coverage(results: StudyResults, design: Design) -> pd.DataFrame:
     """Count the trials of every dataset × arm by status.
 
     Columns: dataset, solver, planned (missing when the search decides as it goes), stored, one column per
     status, scored (trials with a score, whatever their status), refits (outer folds with a score).
     """
-    outer = {(dataset, arm): rows for dataset, arm, rows in _cells(results.outer, design)}
+    outer = {(dataset, arm): rows for dataset, arm, rows in cells(results.outer, design.pairs, ["score"])}
     table = []
-    for dataset, arm, rows in _cells(results.trials, design):
+    for dataset, arm, rows in cells(results.trials, design.pairs, ["score"], ["status"]):
         status = rows["status"]
         table.append(
             {
@@ -68,8 +46,8 @@ def coverage(results: StudyResults, design: Design) -> pd.DataFrame:
                 "planned": design.planned(arm),
                 "stored": len(rows),
                 **{name: int((status == name).sum()) for name in STATUSES},
-                "scored": len(_floats(rows["score"])),
-                "refits": len(_floats(outer[dataset, arm]["score"])),
+                "scored": len(rows.finite("score")),
+                "refits": len(outer[dataset, arm].finite("score")),
             }
         )
     return pd.DataFrame(table).astype({"planned": "Int64"}) if table else pd.DataFrame(table)
@@ -83,8 +61,8 @@ def scores(results: StudyResults, design: Design, metric: str | None = None) -> 
     """
     column = "score" if metric is None else f"score_{metric}"
     table = []
-    for dataset, arm, rows in _cells(results.outer, design):
-        values = _floats(rows[column]) if column in rows else np.array([])
+    for dataset, arm, rows in cells(results.outer, design.pairs, [column, "n_train", "n_test"]):
+        values = rows.finite(column)
         table.append(
             {
                 "dataset": dataset,
@@ -101,8 +79,8 @@ def scores(results: StudyResults, design: Design, metric: str | None = None) -> 
     return _mark_best(frame) if table else frame
 
 
-def _test_share(rows: pd.DataFrame, n_outer: int) -> float:
-    train, test = _mean(rows, "n_train"), _mean(rows, "n_test")
+def _test_share(rows: Cell, n_outer: int) -> float:
+    train, test = rows.mean("n_train"), rows.mean("n_test")
     return test / train if train > 0 and test > 0 else 1 / max(1, n_outer - 1)
 
 
@@ -125,18 +103,23 @@ def effort(results: StudyResults, design: Design) -> pd.DataFrame:
     converge). NaN where a solver does not publish the number.
     """
     table = []
-    for dataset, arm, rows in _cells(results.outer, design):
-        finished = rows[rows["status"].isin(FINISHED)]
-        gaps = _gaps(finished)
-        converged = finished["converged"].dropna() if "converged" in finished else pd.Series(dtype=bool)
-        above, not_converged = int((gaps > GAP_LEVEL).sum()), int((~converged.astype(bool)).sum())
+    work = ("n_iter", "n_kernel_evals", "n_sv", "sv_share")
+    others = ("status", "converged", "stopping")
+    for dataset, arm, rows in cells(results.outer, design.pairs, [*work, "gap"], others):
+        finished = rows.where(_finished(rows))
+        # An infinite gap claims nothing, and is kept.
+        gaps = finished["gap"][~np.isnan(finished["gap"])] if "gap" in finished else np.array([])
+        converged = (
+            [value for value in finished["converged"] if not pd.isna(value)] if "converged" in rows else []
+        )
+        above, not_converged = int((gaps > GAP_LEVEL).sum()), sum(not value for value in converged)
         table.append(
             {
                 "dataset": dataset,
                 "solver": arm,
                 "n_fits": len(finished),
                 "n_stopped": int((finished["status"] == "timeout").sum()),
-                **{name: _mean(finished, name) for name in ("n_iter", "n_kernel_evals", "n_sv", "sv_share")},
+                **{name: finished.mean(name) for name in work},
                 "gap_median": float(np.median(gaps)) if len(gaps) else float("nan"),
                 "gap_max": float(gaps.max()) if len(gaps) else float("nan"),
                 "n_gap_above": above,
@@ -148,15 +131,12 @@ def effort(results: StudyResults, design: Design) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def _gaps(rows: pd.DataFrame) -> np.ndarray:
-    """Return the claimed gaps that are there; an infinite one claims nothing, and is kept."""
-    if "gap" not in rows:
-        return np.array([])
-    return pd.to_numeric(rows["gap"], errors="coerce").astype(float).dropna().to_numpy()
+def _finished(rows: Cell) -> np.ndarray:
+    return np.array([status in FINISHED for status in rows["status"]], dtype=bool)
 
 
-def _stopping(rows: pd.DataFrame) -> str:
-    texts = rows["stopping"].dropna().astype(str) if "stopping" in rows else ()
+def _stopping(rows: Cell) -> str:
+    texts = (str(text) for text in rows["stopping"] if not pd.isna(text)) if "stopping" in rows else ()
     counts = Counter(text for text in texts if text).most_common()
     kinds = [f"{text} ({count}×)" for text, count in counts[:_STOPPING_SHOWN]]
     others = sum(count for _, count in counts[_STOPPING_SHOWN:])
@@ -172,11 +152,13 @@ def timing(results: StudyResults, design: Design) -> pd.DataFrame:
     predictions of the dataset × arm together), n_trainings, n_trainings_stopped.
     """
     trials, outer = timing_rows(results.trials), timing_rows(results.outer)
-    everything = {(dataset, arm): rows for dataset, arm, rows in _cells(trials, design)}
+    laps = ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "n_train", "n_test")
+    whole_laps = cells(trials, design.pairs, laps[:3], ["status"])
+    everything = {(dataset, arm): rows for dataset, arm, rows in whole_laps}
     table = []
-    for dataset, arm, rows in _cells(outer, design):
-        finished = rows[rows["status"].isin(FINISHED)]
-        seconds = _floats(finished["fit_seconds"])
+    for dataset, arm, rows in cells(outer, design.pairs, laps, ["status"]):
+        finished = rows.where(_finished(rows))
+        seconds = finished.finite("fit_seconds")
         if not len(seconds):
             continue
         whole = everything[dataset, arm]
@@ -192,12 +174,12 @@ def timing(results: StudyResults, design: Design) -> pd.DataFrame:
                 "fit_seconds": float(seconds.mean()),
                 "fit_se": standard_error(errors),
                 "fit_corrected_se": corrected_standard_error(errors, _test_share(rows, design.n_outer)),
-                "fit_cpu_seconds": _mean(finished, "fit_cpu_seconds"),
-                "predict_seconds": _mean(finished, "predict_seconds") if n_stopped == 0 else float("nan"),
+                "fit_cpu_seconds": finished.mean("fit_cpu_seconds"),
+                "predict_seconds": finished.mean("predict_seconds") if n_stopped == 0 else float("nan"),
                 "study_seconds": float(
-                    _floats(whole["fit_seconds"]).sum() + _floats(whole["predict_seconds"]).sum()
+                    whole.finite("fit_seconds").sum() + whole.finite("predict_seconds").sum()
                 ),
-                "n_trainings": len(_floats(whole["fit_seconds"])),
+                "n_trainings": len(whole.finite("fit_seconds")),
                 "n_trainings_stopped": int((whole["status"] == "timeout").sum()),
             }
         )
@@ -217,11 +199,17 @@ def selections(results: StudyResults, design: Design) -> pd.DataFrame:
     (mean number of candidates sharing the best score), n_candidates, n_failed (sums over outer folds).
     """
     table = []
-    for dataset, arm, rows in _cells(results.selections, design):
-        if rows.empty:
+    params = [name for name in map(str, results.selections.columns) if name.startswith("param_")]
+    counts = ("inner_score", "n_tied", "n_candidates", "n_failed")
+    as_numbers = {name: numbers(results.selections[name]) for name in params}
+    for dataset, arm, rows in cells(results.selections, design.pairs, counts, params):
+        if not len(rows):
             continue
         space = design.arms[arm].get("space", {})
-        edges = {name: _edges(rows, name, values) for name, values in space.items()}
+        places = rows["place"]
+        edges = {
+            name: _edges(as_numbers.get(f"param_{name}"), places, values) for name, values in space.items()
+        }
         at_edge = np.zeros(len(rows), dtype=bool)
         for low, high in edges.values():
             at_edge |= low | high
@@ -230,35 +218,35 @@ def selections(results: StudyResults, design: Design) -> pd.DataFrame:
                 "dataset": dataset,
                 "solver": arm,
                 "n_folds": len(rows),
-                "chosen": _chosen(rows),
+                "chosen": _chosen(rows, params),
                 "at_edge": int(at_edge.sum()),
                 **{f"low_{name}": int(low.sum()) for name, (low, _) in edges.items()},
                 **{f"high_{name}": int(high.sum()) for name, (_, high) in edges.items()},
-                "inner_score": _mean(rows, "inner_score"),
-                "n_tied": _mean(rows, "n_tied"),
-                "n_candidates": int(_floats(rows["n_candidates"]).sum()),
-                "n_failed": int(_floats(rows["n_failed"]).sum()),
+                "inner_score": rows.mean("inner_score"),
+                "n_tied": rows.mean("n_tied"),
+                "n_candidates": int(rows.finite("n_candidates").sum()),
+                "n_failed": int(rows.finite("n_failed").sum()),
             }
         )
     return pd.DataFrame(table)
 
 
-def _edges(rows: pd.DataFrame, name: str, values: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+def _edges(
+    column: np.ndarray | None, places: np.ndarray, values: Sequence[Any]
+) -> tuple[np.ndarray, np.ndarray]:
     """Return which rows chose the smallest and which the largest of several numeric values."""
-    numbers = [float(value) for value in values if is_number(value)]
-    column = rows.get(f"param_{name}")
-    if column is None or len(set(numbers)) < 2:
-        nowhere = np.zeros(len(rows), dtype=bool)
+    limits = [float(value) for value in values if is_number(value)]
+    if column is None or len(set(limits)) < 2:
+        nowhere = np.zeros(len(places), dtype=bool)
         return nowhere, nowhere
-    chosen = _numbers(column)
-    return chosen == min(numbers), chosen == max(numbers)
+    chosen = column[places]
+    return chosen == min(limits), chosen == max(limits)
 
 
-def _chosen(rows: pd.DataFrame) -> str:
-    params = [name for name in map(str, rows.columns) if name.startswith("param_")]
+def _chosen(rows: Cell, params: Sequence[str]) -> str:
     points = [
         tuple((name.removeprefix("param_"), value) for name, value in zip(params, row, strict=True))
-        for row in rows[params].itertuples(index=False, name=None)
+        for row in zip(*(rows[name] for name in params), strict=True)
     ]
     counts = Counter(tuple((name, value) for name, value in point if pd.notna(value)) for point in points)
     texts = {point: ", ".join(f"{name}={_short(value)}" for name, value in point) for point in counts}
@@ -278,10 +266,12 @@ def choice_counts(results: StudyResults, design: Design) -> pd.DataFrame:
     exactly two numeric hyper-parameters of several values each appear.
     """
     table = []
+    nothing = results.selections.iloc[:0]
+    by_arm = dict(iter(results.selections.groupby("solver", sort=False))) if len(results.selections) else {}
     for arm, facts in design.arms.items():
         space = {name: values for name, values in facts.get("space", {}).items() if len(values) > 1}
         columns = [f"param_{name}" for name in space]
-        rows = results.selections[results.selections["solver"] == arm]
+        rows = by_arm.get(arm, nothing)
         numeric = all(map(stored_as_numbers, space.values()))
         if len(space) != 2 or not numeric or rows.empty or not set(columns) <= set(rows):
             continue
@@ -312,7 +302,7 @@ def failures(results: StudyResults, design: Design) -> pd.DataFrame:
             {
                 "status": status,
                 "count": len(group),
-                "scored": len(_floats(group["score"])),
+                "scored": int(np.isfinite(numbers(group["score"])).sum()),
                 "solvers": ", ".join(_listed(group["solver"], design.arms)),
                 "datasets": ", ".join(_listed(group["dataset"], design.datasets)),
                 "first": f"{first['solver']} on {first['dataset']}, outer fold {first['outer']}, {fold}",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from orchestrator.analysis.findings import analyse
+from orchestrator.analysis.findings import Findings, analyse
 from orchestrator.plain_text import spreadsheet_text
 from orchestrator.report import facts
 from orchestrator.report.document import document
@@ -25,7 +25,7 @@ from orchestrator.store_files import StoreError
 __all__ = ["markdown_summary", "write_report"]
 
 
-def write_report(results: StudyResults, folder: Path) -> Path:
+def write_report(results: StudyResults, folder: Path, findings: Findings | None = None) -> Path:
     """Write `index.html`, `report.json`, `tables/*.csv|tex` and `figures/*.svg`, and return the page's path.
 
     Each file is whole at any moment, and the page comes last; tables and figures of an earlier report that
@@ -36,7 +36,7 @@ def write_report(results: StudyResults, folder: Path) -> Path:
     StoreError
         When the folder cannot be written to, or is a link.
     """
-    findings = analyse(results)
+    findings = findings or analyse(results)
     tables = all_tables(findings)
     tables |= {
         table.name: table for table in (facts.datasets(findings), facts.arms(findings), facts.runs(findings))

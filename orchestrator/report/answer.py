@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pandas as pd
+
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALPHA, HIGHER, LOWER
 from orchestrator.analysis.ratios import WORDS
@@ -98,12 +100,21 @@ def _many_pairs(findings: Findings) -> list[str]:
         ]
     sentences = [
         f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} at {ALPHA:g} after "
-        f"Holm's adjustment: {'; '.join(map(_above, records(found)))}."
+        f"Holm's adjustment: {_named(found)}."
     ]
     rest = len(tests) - len(found)
     if rest:
         sentences.append(f"For the other {rest} there is no evidence of a difference.")
     return sentences
+
+
+def _named(found: pd.DataFrame) -> str:
+    names = [_above(test) for test in records(found.head(_MOST_PAIRS))]
+    more = len(found) - len(names)
+    return "; ".join([*names, f"and {more} more"] if more else names)
+
+
+_MOST_PAIRS = 40
 
 
 def _above(test: dict[str, Any]) -> str:

@@ -31,6 +31,7 @@ from orchestrator.report.canvas import (
     value_labels,
     wrapped,
 )
+from orchestrator.report.limits import for_figures
 from orchestrator.report.printed import records
 from orchestrator.report.tables import time_unit
 
@@ -187,7 +188,8 @@ def mean_ranks(findings: Findings) -> Figure:
     ax = figure.subplots()
     plain_axis(ax)
     y = np.arange(len(order))
-    ax.hlines(y, 1, len(order), color=RULE, linewidth=0.8, zorder=1)
+    lowest = max(len(order), int(np.ceil(frame["mean_rank"].max())))
+    ax.hlines(y, 1, lowest, color=RULE, linewidth=0.8, zorder=1)
     ax.scatter(frame["mean_rank"], y, s=36, color=[colour[name] for name in order], zorder=3)
     for rank, at in zip(frame["mean_rank"], y, strict=True):
         ax.annotate(
@@ -200,11 +202,11 @@ def mean_ranks(findings: Findings) -> Figure:
             fontsize=7,
         )
     for i, (first, last) in enumerate(runs):
-        x = len(order) + 0.18 + 0.12 * i
+        x = lowest + 0.18 + 0.12 * i
         ax.plot([x, x], [first - 0.18, last + 0.18], color=INK, linewidth=2.4, solid_capstyle="round")
-    ax.set_xlim(0.9, len(order) + 0.15 + 0.12 * max(1, len(runs)) + 0.1)
+    ax.set_xlim(0.9, lowest + 0.15 + 0.12 * max(1, len(runs)) + 0.1)
     ax.set_ylim(len(order) - 0.4, -0.75)
-    ax.set_xticks(range(1, len(order) + 1))
+    ax.set_xticks(range(1, lowest + 1, max(1, lowest // 40)))
     ax.set_yticks(y, [literal(wrapped(name, 40)) for name in order])
     ax.set_xlabel("Mean rank (1 is best)")
     return figure
@@ -319,6 +321,7 @@ def all_figures(findings: Findings) -> dict[str, str]:
         ("sweep", _any(findings.sweep_differences, ("difference",)), sweep),
     ]
     figures = {}
+    findings = for_figures(findings)
     for name, wanted, draw in build:
         if wanted:
             with style(name):

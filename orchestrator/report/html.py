@@ -13,6 +13,7 @@ from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
 from orchestrator.plain_text import printable
 from orchestrator.report import facts, words
 from orchestrator.report.answer import answer, incomplete_note
+from orchestrator.report.limits import arms_note, limited
 from orchestrator.report.printed import Table
 
 _LONGEST_WORD = 28
@@ -35,7 +36,8 @@ def html(findings: Findings, tables: Mapping[str, Table], figures: Mapping[str, 
         incomplete=incomplete_note(findings),
         protocol=facts.protocol(findings),
         software=facts.software(findings),
-        tables=tables,
+        tables={name: limited(table) for name, table in tables.items()},
+        left_out=arms_note(findings),
         figures={name: inline(svg, name) for name, svg in figures.items()},
         metric=words.metric_words(findings.design.metric),
         percent=words.is_percent(findings.design.metric),

@@ -2,7 +2,7 @@
 
 import re
 
-from orchestrator.analysis.findings import analyse
+from orchestrator.analysis.findings import Findings, analyse
 from orchestrator.plain_text import printable
 from orchestrator.report.answer import answer, incomplete_note
 from orchestrator.report.facts import apart
@@ -27,9 +27,9 @@ _SHORT = {
 }
 
 
-def markdown_summary(results: StudyResults) -> str:
+def markdown_summary(results: StudyResults, findings: Findings | None = None) -> str:
     """Return the answer in words and the tables behind it, as Markdown that reads well unrendered."""
-    findings = analyse(results)
+    findings = findings or analyse(results)
     tables = all_tables(findings)
     if len(results.apart):
         tables["apart"] = apart(findings)

@@ -9,6 +9,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.ratios import BETWEEN, EXACT, WORDS
 from orchestrator.analysis.tables import STATUSES
 from orchestrator.report import captions, comparison, words
+from orchestrator.report.limits import arms_note, limited, shown, shown_arms
 from orchestrator.report.printed import Cell, Table, records
 
 
@@ -79,7 +80,7 @@ def effort(findings: Findings) -> Table:
     return Table(
         name="effort",
         title="Size of the models and work to train them",
-        caption=captions.with_mark(captions.EFFORT, findings),
+        caption=captions.with_mark(captions.EFFORT, findings) + arms_note(findings),
         header=[
             "Dataset",
             "Arm",
@@ -106,7 +107,7 @@ def effort(findings: Findings) -> Table:
                 ),
                 Cell(row["stopping"] or words.MISSING),
             ]
-            for row, previous in _with_previous(frame)
+            for row, previous in _with_previous(shown(findings, frame))
         ],
         data=frame,
         text_columns=2,
@@ -126,7 +127,7 @@ def timing(findings: Findings) -> Table:
     return Table(
         name="timing",
         title="Training and prediction time",
-        caption=captions.with_mark(captions.TIMING, findings),
+        caption=captions.with_mark(captions.TIMING, findings) + arms_note(findings),
         header=[
             "Dataset",
             "Arm",
@@ -148,7 +149,7 @@ def timing(findings: Findings) -> Table:
                 Cell(("≥ " if row["n_trainings_stopped"] else "") + words.time(row["study_seconds"])),
                 Cell(words.count(row["n_trainings"])),
             ]
-            for row, previous in _with_previous(frame)
+            for row, previous in _with_previous(shown(findings, frame))
         ],
         data=frame,
         text_columns=2,
@@ -234,7 +235,7 @@ def selections(findings: Findings) -> Table:
     return Table(
         name="selections",
         title="Chosen hyper-parameters",
-        caption=captions.selections(metric),
+        caption=captions.selections(metric) + arms_note(findings),
         header=[
             "Dataset",
             "Arm",
@@ -259,7 +260,7 @@ def selections(findings: Findings) -> Table:
                 ),
                 Cell(row["chosen"]),
             ]
-            for row, previous in _with_previous(frame)
+            for row, previous in _with_previous(shown(findings, frame))
         ],
         data=frame,
         text_columns=2,
@@ -359,7 +360,7 @@ def all_tables(findings: Findings) -> dict[str, Table]:
     ]
     tables = [make(findings) for wanted, make in build if wanted]
     tables += [scores(findings, metric) for metric in findings.other_scores if not findings.is_empty]
-    return {table.name: table for table in tables}
+    return {table.name: limited(table) for table in tables}
 
 
 def _matrix(
@@ -373,12 +374,12 @@ def _matrix(
 ) -> Table:
     """Lay a long frame out as datasets (rows) × arms (columns)."""
     cells = {(row["dataset"], row["solver"]): cell(row) for row in records(frame)}
-    arms = list(findings.design.arms)
+    arms = shown_arms(findings)
     nothing = Cell("another protocol", tone="quiet")
     return Table(
         name=name,
         title=title,
-        caption=caption,
+        caption=caption + arms_note(findings),
         header=["Dataset", *arms],
         rows=[
             [Cell(dataset), *(cells.get((dataset, arm), nothing) for arm in arms)]

@@ -1,0 +1,67 @@
+"""How much of a large study a page shows: the first arm and the best, and the first rows of long tables."""
+
+from dataclasses import replace
+
+import pandas as pd
+
+from orchestrator.analysis.findings import Findings
+from orchestrator.report.printed import Table
+
+MOST_ARMS = 40
+MOST_ROWS = 400
+
+
+def shown_arms(findings: Findings) -> list[str]:
+    """Return the arms that tables and figures show: all, or the first and those with the best mean ranks."""
+    arms = list(findings.design.arms)
+    if len(arms) <= MOST_ARMS:
+        return arms
+    ranked = list(findings.ranks["solver"]) if len(findings.ranks) else []
+    return list(dict.fromkeys([arms[0], *ranked, *arms]))[:MOST_ARMS]
+
+
+def shown(findings: Findings, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return those rows of a frame that belong to the shown arms."""
+    if len(findings.design.arms) <= MOST_ARMS or frame.empty:
+        return frame
+    return frame[frame["solver"].isin(shown_arms(findings))]
+
+
+def arms_note(findings: Findings) -> str:
+    """Say which arms are shown, where not all are."""
+    number = len(findings.design.arms)
+    if number <= MOST_ARMS:
+        return ""
+    return (
+        f" Shown of {number} arms: the first and the {MOST_ARMS - 1} with the best mean ranks; the CSV files "
+        "hold all."
+    )
+
+
+def limited(table: Table) -> Table:
+    """Return a table with no more rows than a page shows, and say so in its caption."""
+    number = len(table.rows)
+    if number <= MOST_ROWS:
+        return table
+    note = f" Shown: the first {MOST_ROWS} of {number:,} rows; tables/{table.name}.csv holds all numbers."
+    return replace(table, rows=table.rows[:MOST_ROWS], caption=table.caption + note)
+
+
+def for_figures(findings: Findings) -> Findings:
+    """Return the findings about the arms and datasets that figures show."""
+    datasets = list(findings.design.datasets)[: max(1, MOST_ROWS // len(shown_arms(findings) or [""]))]
+
+    def narrowed(frame: pd.DataFrame) -> pd.DataFrame:
+        frame = shown(findings, frame)
+        return frame[frame["dataset"].isin(datasets)] if "dataset" in frame else frame
+
+    return replace(
+        findings,
+        scores=narrowed(findings.scores),
+        timing=narrowed(findings.timing),
+        effort=narrowed(findings.effort),
+        ranks=narrowed(findings.ranks),
+        choices=narrowed(findings.choices),
+        sweep_differences=narrowed(findings.sweep_differences),
+        sweep_summary=narrowed(findings.sweep_summary),
+    )
