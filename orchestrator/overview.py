@@ -185,9 +185,18 @@ class PartSummary:
         return cls(groups, pairs, runs)
 
 
-def _pair_summary(*values: Any) -> PairSummary:
-    *numbers, counted, failures = values
-    return PairSummary(*numbers, [(d, s, n) for d, s, n in counted], [(s, m, n) for s, m, n in failures])
+def _pair_summary(
+    planned: int, stored: int, failed: int, complete: bool, seconds: float, counted: Any, failures: Any
+) -> PairSummary:
+    return PairSummary(
+        planned,
+        stored,
+        failed,
+        complete,
+        seconds,
+        [(dataset, solver, number) for dataset, solver, number in counted],
+        [(status, message, number) for status, message, number in failures],
+    )
 
 
 @dataclass(frozen=True)
