@@ -31,6 +31,7 @@ from orchestrator.execution.clusters import (
 from orchestrator.execution.dask_settings import CONNECT_SECONDS, dask_settings, private_scratch
 from orchestrator.execution.deaths import tell_deaths
 from orchestrator.execution.link import Answer, Fate
+from orchestrator.execution.replacing import Replacing
 from orchestrator.execution.roster import Terms
 from orchestrator.execution.tls import Tls, why_refused
 from orchestrator.settings import Cluster
@@ -238,6 +239,8 @@ def cluster_executor(
         except OSError as error:
             raise ExecutionError(LOST_SCHEDULER) from error
         stack.callback(executor.close)
+        if cluster.kind == "local":
+            stack.callback(Replacing(started).stop)
         if started is not None:
             _follow_demand(started, cluster, executor, stack)
         if report is not None:  # written on leaving, while the client is still there
