@@ -11,7 +11,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -186,8 +186,12 @@ class PartSummary:
 
 
 def _pair_summary(*values: Any) -> PairSummary:
-    *numbers, counted, failures = values
-    return PairSummary(*numbers, [(d, s, n) for d, s, n in counted], [(s, m, n) for s, m, n in failures])
+    summary = PairSummary(*values)
+    return replace(
+        summary,
+        counted=[(dataset, solver, number) for dataset, solver, number in summary.counted],
+        failures=[(status, message, number) for status, message, number in summary.failures],
+    )
 
 
 @dataclass(frozen=True)
