@@ -11,7 +11,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -185,17 +185,12 @@ class PartSummary:
         return cls(groups, pairs, runs)
 
 
-def _pair_summary(
-    planned: int, stored: int, failed: int, complete: bool, seconds: float, counted: Any, failures: Any
-) -> PairSummary:
-    return PairSummary(
-        planned,
-        stored,
-        failed,
-        complete,
-        seconds,
-        [(dataset, solver, number) for dataset, solver, number in counted],
-        [(status, message, number) for status, message, number in failures],
+def _pair_summary(*values: Any) -> PairSummary:
+    summary = PairSummary(*values)
+    return replace(
+        summary,
+        counted=[(dataset, solver, number) for dataset, solver, number in summary.counted],
+        failures=[(status, message, number) for status, message, number in summary.failures],
     )
 
 
