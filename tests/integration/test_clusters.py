@@ -10,6 +10,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
+from orchestrator.execution import dask as dask_module
 from orchestrator.execution import scaling
 from orchestrator.execution.dask import cluster_executor
 from orchestrator.execution.roster import Terms
@@ -182,3 +183,20 @@ def test_a_cluster_grows_with_the_work(tmp_path, monkeypatch):
             executor.submit(numbered(order, number))
         assert all(outcome.result for outcome in collect(executor, 2))
         assert executor.facts()["workers"] == 2
+
+
+def test_a_local_worker_whose_death_its_nanny_missed_is_started_again(monkeypatch):
+    nannies = []
+    watch = dask_module.Replacing
+    monkeypatch.setattr(
+        dask_module, "Replacing", lambda cluster: nannies.extend(cluster.workers.values()) or watch(cluster)
+    )
+    with cluster_executor(Cluster(workers=1)) as executor:
+        (nanny,) = nannies
+        (worker,) = worker_processes()
+        nanny.process.on_exit = lambda code: None
+        worker.kill()
+        deadline = time.monotonic() + 120
+        while nanny.pid in (None, worker.pid) or not executor.slots:
+            assert time.monotonic() < deadline
+            executor.wait(0.2)
