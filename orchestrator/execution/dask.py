@@ -31,7 +31,6 @@ from orchestrator.execution.clusters import (
 from orchestrator.execution.dask_settings import CONNECT_SECONDS, dask_settings, private_scratch
 from orchestrator.execution.deaths import tell_deaths
 from orchestrator.execution.link import Answer, Fate
-from orchestrator.execution.replacing import Replacing
 from orchestrator.execution.roster import Terms
 from orchestrator.execution.tls import Tls, why_refused
 from orchestrator.settings import Cluster
@@ -39,6 +38,9 @@ from orchestrator.training import describe_error
 
 ANSWER_SECONDS = 30.0
 """How long a scheduler may take to answer, and the first worker to join one that is already there."""
+
+KEPT = "1000 days"
+"""How long a local cluster has its nannies start workers again: for good."""
 
 SCALED = ("slurm", "kubernetes")
 """Clusters that start without workers and are told how many to have."""
@@ -224,6 +226,9 @@ def cluster_executor(
         settings = dask_settings(cluster.worker_ttl, cluster.tls, cluster.dashboard) | preloads(cluster.kind)
         if cluster.kind != "ssh":  # whose hosts take over our settings, and may have other folders
             settings |= private_scratch()
+        if cluster.kind == "local":
+            # Else it drops a worker that is not there so long after a death, as one is that has died again.
+            settings |= {"distributed.deploy.lost-worker-timeout": KEPT}
         stack.enter_context(dask.config.set(settings))
         started = None
         if cluster.kind == "address":
@@ -239,8 +244,6 @@ def cluster_executor(
         except OSError as error:
             raise ExecutionError(LOST_SCHEDULER) from error
         stack.callback(executor.close)
-        if cluster.kind == "local":
-            stack.callback(Replacing(started).stop)
         if started is not None:
             _follow_demand(started, cluster, executor, stack)
         if report is not None:  # written on leaving, while the client is still there

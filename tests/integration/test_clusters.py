@@ -1,5 +1,6 @@
 """What goes wrong on a cluster's side: workers that hang or leave, schedulers that die."""
 
+import asyncio
 import re
 import signal
 import subprocess
@@ -7,8 +8,11 @@ import time
 from contextlib import ExitStack
 from dataclasses import replace
 
+import dask
 import psutil
 import pytest
+from dask.utils import parse_timedelta
+from distributed import Nanny
 
 from orchestrator.execution import scaling
 from orchestrator.execution.dask import cluster_executor
@@ -177,3 +181,30 @@ def test_a_cluster_grows_with_the_work(tmp_path, monkeypatch):
             executor.submit(numbered(order, number))
         assert all(outcome.result for outcome in collect(executor, 2))
         assert executor.facts()["workers"] == 2
+
+
+@pytest.mark.parametrize("away", [1.0, 20.0])
+def test_a_local_worker_is_replaced_however_long_its_start_takes(away, monkeypatch, full_size):
+    """Dask's own patience with a lost worker is 15 seconds."""
+    assert parse_timedelta(dask.config.get("distributed.deploy.lost-worker-timeout")) == 15
+    if away > 15 and not full_size:
+        pytest.skip("takes half a minute")
+    start = Nanny.instantiate
+
+    async def start_late(nanny):
+        if nanny.process is not None:
+            await asyncio.sleep(away)
+        return await start(nanny)
+
+    monkeypatch.setattr(Nanny, "instantiate", start_late)
+    with cluster_executor(Cluster(workers=1)) as executor:
+        (worker,) = worker_processes()
+        worker.kill()
+        deadline = time.monotonic() + 120
+        while executor.slots:  # until the death is known
+            assert time.monotonic() < deadline
+            executor.wait(0.1)
+        while not executor.slots:
+            assert time.monotonic() < deadline
+            executor.wait(0.1)
+        assert worker.pid not in {other.pid for other in worker_processes()}
