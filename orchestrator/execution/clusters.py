@@ -128,6 +128,7 @@ def _ssh(cluster: Cluster) -> dict[str, Any]:
         "hosts": list(cluster.hosts),
         "worker_options": worker | options.pop("worker_options", {}),
         "scheduler_options": scheduler | options.pop("scheduler_options", {}),
+        "worker_class": "orchestrator.execution.private_nanny.PrivateNanny",
         **options,
     }
 
