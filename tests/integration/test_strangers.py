@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -57,27 +57,31 @@ def family(pids) -> list[psutil.Process]:
     return [member for top in tops for member in (top, *top.children(recursive=True))]
 
 
+def each(processes, question):
+    """What all processes answer; those that have only helped others to start may have ended."""
+    answers = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            answers += question(process)
+    return answers
+
+
 def ports(processes) -> set[int]:
     """Where processes listen."""
-    return {
-        link.laddr.port
-        for process in processes
-        for link in process.net_connections("inet")
-        if link.status == psutil.CONN_LISTEN
-    }
+    links = each(processes, lambda process: process.net_connections("inet"))
+    return {link.laddr.port for link in links if link.status == psutil.CONN_LISTEN}
 
 
 def sockets(processes) -> set[str]:
     """The sockets of the file system, or of the abstract names, that processes have."""
-    return {
-        str(link.laddr) for process in processes for link in process.net_connections("unix") if link.laddr
-    }
+    links = each(processes, lambda process: process.net_connections("unix"))
+    return {str(link.laddr) for link in links if link.laddr}
 
 
 def folders(processes) -> set[str]:
     """The working folders of Dask's that processes have files open in."""
-    opened = {Path(file.path) for process in processes for file in process.open_files()}
-    return {str(path.parent) for path in opened if "dask-scratch-space" in str(path)}
+    opened = each(processes, lambda process: process.open_files())
+    return {str(Path(file.path).parent) for file in opened if "dask-scratch-space" in file.path}
 
 
 def reached(ports, certificates, sockets=(), files=()):
