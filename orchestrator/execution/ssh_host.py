@@ -1,6 +1,6 @@
 """Run a module on another host, with Dask's working folders where only their user can write.
 
-SSH starts `python -m orchestrator.execution.ssh_host -m MODULE ARGUMENT …` there: the settings of the client's
+SSH starts `python -m orchestrator.execution.ssh_host -m MODULE ARGUMENT …` there: settings of the client's
 host, which a host takes over otherwise, cannot say where that folder is.
 """
 
