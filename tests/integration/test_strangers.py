@@ -66,10 +66,10 @@ def each(processes, question):
     return answers
 
 
-def ports(processes) -> set[int]:
+def listening(processes) -> set[str]:
     """Where processes listen."""
     links = each(processes, lambda process: process.net_connections("inet"))
-    return {link.laddr.port for link in links if link.status == psutil.CONN_LISTEN}
+    return {f"127.0.0.1:{link.laddr.port}" for link in links if link.status == psutil.CONN_LISTEN}
 
 
 def sockets(processes) -> set[str]:
@@ -84,10 +84,10 @@ def folders(processes) -> set[str]:
     return {str(Path(file.path).parent) for file in opened if "dask-scratch-space" in file.path}
 
 
-def reached(ports, certificates, sockets=(), files=()):
+def reached(places, certificates, sockets=(), files=()):
     """What the other user reaches of all this."""
     task = {
-        "ports": sorted(ports),
+        "places": sorted(places),
         "certificates": certificates,
         "sockets": sorted(sockets),
         "files": sorted(map(str, files)),
@@ -113,30 +113,30 @@ def scheduler_and_worker(stack, folder, *options):
 def test_another_user_reaches_nothing_of_a_scheduler_and_its_workers(tmp_path, certificates):
     with ExitStack() as stack:
         processes = scheduler_and_worker(stack, tmp_path)
-        listening = ports(processes)
-        assert len(listening) >= 5  # scheduler, nanny, worker, and where Dask serves HTTP
+        places = listening(processes)
+        assert len(places) >= 5  # scheduler, nanny, worker, and where Dask serves HTTP
         keys = [*own_folder().iterdir(), own_folder()]
         assert len(keys) == 9
-        assert reached(listening, certificates, sockets(processes), [*keys, *folders(processes)]) == []
+        assert reached(places, certificates, sockets(processes), [*keys, *folders(processes)]) == []
         with open_to_all(own_folder()) as stolen:  # the other user can do what it tries
-            assert len([name for name in reached(listening, stolen) if name.startswith("tls")]) == 3
+            assert len([name for name in reached(places, stolen) if name.startswith("tls")]) == 3
 
 
 def test_another_user_reaches_nothing_of_a_cluster_of_one_s_own(certificates):
     me = psutil.Process()
-    before = ports([me])
+    before = listening([me])
     with local_executor(1):
         processes = family([me.pid])
-        listening = ports(processes) - before
-        assert len(listening) >= 4
-        assert reached(listening, certificates, sockets(processes) - sockets([me]), folders(processes)) == []
+        places = listening(processes) - before
+        assert len(places) >= 4
+        assert reached(places, certificates, sockets(processes) - sockets([me]), folders(processes)) == []
 
 
 def test_without_encryption_another_user_reaches_everything(tmp_path, certificates):
     """What the option costs, and that the tests above would find an open door."""
     with ExitStack() as stack:
         processes = scheduler_and_worker(stack, tmp_path, "--insecure")
-        found = reached(ports(processes), certificates)
+        found = reached(listening(processes), certificates)
     assert len([name for name in found if name.startswith("tcp")]) >= 3
     said = " ".join((tmp_path / "scheduler.log").read_text().split())
     assert "every user of this host can run code as" in said
