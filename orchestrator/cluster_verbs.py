@@ -9,7 +9,7 @@ from rich.console import Console
 from orchestrator.config import compose_settings
 from orchestrator.execution import ExecutionError, processes
 from orchestrator.execution.certificates import make_certificates, own_certificates
-from orchestrator.execution.tls import Tls, is_loopback, own_folder, own_tls, read_tls
+from orchestrator.execution.tls import Tls, host_and_port, is_loopback, own_folder, own_tls, read_tls
 from orchestrator.settings import Cluster, ConfigError, cluster_settings, folders
 from orchestrator.terminal import say
 
@@ -27,6 +27,8 @@ def run_action(options: argparse.Namespace, console: Console) -> None:
             _certs(options, console)
         case "scheduler":
             cluster, tls, _ = _cluster(options, "scheduler")
+            processes.check_can_listen(options.host, options.port, "--host or --port")
+            _check_dashboard(options.dashboard)
             _say_who_may_join(options, tls)
             command = processes.scheduler_command(options.host, options.port, options.dashboard, tls)
             environment = processes.process_environment(
@@ -35,6 +37,8 @@ def run_action(options: argparse.Namespace, console: Console) -> None:
             processes.run_scheduler(command, environment)
         case "worker":
             cluster, tls, cache = _cluster(options, "worker")
+            if options.host:
+                processes.check_can_listen(options.host, 0, "--host")
             command = processes.worker_command(
                 options.address, options.host, cluster.workers or 1, cluster.memory, tls
             )
@@ -52,14 +56,26 @@ def _certs(options: argparse.Namespace, console: Console) -> None:
     )
 
 
+def _check_dashboard(place: str | None) -> None:
+    if place is None:
+        return
+    host, port = host_and_port(f"//{place}")
+    if not host or port is None:
+        raise ExecutionError(f"expected --dashboard HOST:PORT, such as 127.0.0.1:8787, found {place!r}")
+    processes.check_can_listen(host, port, "--dashboard")
+
+
 def _say_who_may_join(options: argparse.Namespace, tls: Tls | None) -> None:
     """Say on the terminal who can use a scheduler; what it logs goes there too."""
     console = Console(stderr=True)
+    if options.dashboard is not None:
+        reach = _who_reaches(host_and_port(f"//{options.dashboard}")[0] or "")
+        say(console, f"The dashboard asks for no password: {reach} sees the names and times of what runs.")
     if tls is None:
-        reach = "every user of this host" if is_loopback(options.host) else f"whoever reaches {options.host}"
         say(
             console,
-            f"Nothing is encrypted and nobody is asked who they are: {reach} can run code as "
+            "Nothing is encrypted and nobody is asked who they are: "
+            f"{_who_reaches(options.host)} can run code as "
             f"{getpass.getuser()}. Leave out --insecure to have certificates.",
         )
     elif tls.ca.parent == own_folder():
@@ -69,6 +85,10 @@ def _say_who_may_join(options: argparse.Namespace, tls: Tls | None) -> None:
             "this host find them there. Copy ca.pem and a role's pair to other hosts, and name their "
             "folder there with cluster.tls.folder=DIR.",
         )
+
+
+def _who_reaches(host: str) -> str:
+    return "every user of this host" if is_loopback(host) else f"whoever reaches {host}"
 
 
 def _cluster(options: argparse.Namespace, role: str) -> tuple[Cluster, Tls | None, Path]:

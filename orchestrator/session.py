@@ -58,7 +58,7 @@ def run_session(
         if isinstance(executor, NoExecutor):
             say(console, "Nothing is left to run, so no worker is started.")
         if dashboard := facts.get("dashboard"):
-            say(console, f"Dask dashboard: {dashboard}", wrap=False)
+            say(console, f"Dask dashboard, which asks nobody for a password: {dashboard}", wrap=False)
         provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
         store.write_provenance(run_id, provenance)
         planned = {pair: study.planned_trials(pair) for pair in study.identities}

@@ -319,23 +319,37 @@ class ClusterExecutor:
             self._left_at[address] = time.monotonic()
 
     def _mind_desertion(self, now: float) -> None:
-        if self._roster:
+        if self._roster and not self._is_stuck():
             self._deserted_at, self._warned = None, False
             return
         if self._deserted_at is None:
             self._deserted_at = now
         patience = self._terms.no_workers_seconds
-        if self._refused and now - self._deserted_at > min(patience, ANSWER_SECONDS):
+        if not self._roster and self._refused and now - self._deserted_at > min(patience, ANSWER_SECONDS):
             # A local cluster's own, after an edit of the sources: no better ones will come.
             raise ExecutionError(f"no worker is left but {next(iter(self._refused.values()))}; {RESUME}")
         if now - self._deserted_at > patience:
+            lacking = " whose host can run what is left" if self._roster else ""
             raise ExecutionError(
-                f"there has been no worker for {patience:g} s (cluster.no_workers_timeout); "
+                f"there has been no worker{lacking} for {patience:g} s (cluster.no_workers_timeout); "
                 f"start some; {RESUME}"
             )
         if not self._warned and now - self._deserted_at > 3 * LOOK_SECONDS:
             self._warned = True
-            log.warning("no worker is left; waiting up to %g s for others to come", patience)
+            which = "whose host can run what is left is there" if self._roster else "is left"
+            log.warning("no worker %s; waiting up to %g s for others to come", which, patience)
+
+    def _is_stuck(self) -> bool:
+        """Whether nothing runs, and every host that is there has failed for good with all that waits."""
+        return (
+            bool(self._waiting)
+            and not self._running
+            and not any(
+                self._sender.can_have(seat, order.source) and not self._trouble.exhausted(order, seat)
+                for order in self._waiting
+                for seat in self._roster
+            )
+        )
 
     def _ask(self, address: str, name: str, threads: int) -> None:
         """Ask a worker what it is, before it gets an order."""

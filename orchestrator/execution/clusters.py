@@ -129,7 +129,14 @@ def _ssh(cluster: Cluster) -> dict[str, Any]:
         "worker_options": worker | options.pop("worker_options", {}),
         "scheduler_options": scheduler | options.pop("scheduler_options", {}),
         **options,
+        "remote_python": [f"{python} -m orchestrator.execution.ssh_host" for python in _pythons(cluster)],
     }
+
+
+def _pythons(cluster: Cluster) -> list[str]:
+    """Return the Python of each host."""
+    python = cluster.options.get("remote_python") or sys.executable
+    return [python] * len(cluster.hosts) if isinstance(python, str) else list(python)
 
 
 def _address_of(host: str) -> str | None:

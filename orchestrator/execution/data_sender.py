@@ -59,8 +59,11 @@ class DataSender:
 
     def may_have(self, seat: Seat, source: DataSource) -> bool:
         """Whether a worker may be tried: its host has the dataset, or has not been found to lack it."""
-        place = (seat.cache, source)
-        return place not in self._under_way and place not in self._failed
+        return (seat.cache, source) not in self._under_way and self.can_have(seat, source)
+
+    def can_have(self, seat: Seat, source: DataSource) -> bool:
+        """Whether a worker's host has a dataset or may still get it."""
+        return (seat.cache, source) not in self._failed
 
     def sends_to(self, seat: Seat) -> bool:
         """Whether a worker is receiving a dataset."""

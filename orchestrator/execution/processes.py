@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -45,9 +46,28 @@ def scheduler_command(host: str, port: int, dashboard: str | None, tls: Tls | No
         *(sys.executable, "-m", "distributed.cli.dask_scheduler"),
         *("--protocol", "tls" if tls else "tcp"),
         *("--host", host, "--port", str(port)),
-        *("--dashboard-address", dashboard or NO_PAGES, "--no-show"),
+        *("--dashboard-address", dashboard or NO_PAGES),
         *(() if dashboard else ("--no-dashboard",)),
     ]
+
+
+def check_can_listen(host: str, port: int, options: str) -> None:
+    """Try to listen at an address, which Dask would fail at with a traceback, or at another port.
+
+    Raises
+    ------
+    ExecutionError
+        If that cannot be; `options` are what to correct.
+    """
+    try:
+        if port not in range(1 << 16):
+            raise OSError("ports are from 0 to 65535")
+        family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family) as attempt:
+            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Dask does
+            attempt.bind(place)
+    except (OSError, UnicodeError) as error:
+        raise ExecutionError(f"cannot listen at {host}:{port} ({error}); correct {options}") from error
 
 
 def worker_command(

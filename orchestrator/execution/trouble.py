@@ -47,7 +47,7 @@ class Trouble:
         """Whether an order may be tried on a worker now."""
         if not self._rests_until:
             return True
-        return not self._exhausted(order, seat) and (
+        return not self.exhausted(order, seat) and (
             time.monotonic() >= self._rests_until.get(_place(order, seat), 0.0)
         )
 
@@ -58,9 +58,10 @@ class Trouble:
 
     def everywhere(self, order: WorkOrder, roster: Roster) -> bool:
         """Whether an order has failed too often on every host there is."""
-        return len(roster) > 0 and all(self._exhausted(order, seat) for seat in roster)
+        return len(roster) > 0 and all(self.exhausted(order, seat) for seat in roster)
 
-    def _exhausted(self, order: WorkOrder, seat: Seat) -> bool:
+    def exhausted(self, order: WorkOrder, seat: Seat) -> bool:
+        """Whether an order has failed too often on a worker's host to be tried there again."""
         tries = self._tries.get(order.batch.number)
         return tries is not None and tries[seat.cache] >= TRIES
 

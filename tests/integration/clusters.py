@@ -15,12 +15,16 @@ import psutil
 
 from orchestrator import load_study
 from orchestrator.execution.certificates import make_certificates
+from tests.integration.processes import wait_until
 from tests.orchestrator.classifiers import Constant
 
 CHANGING = ("seconds", "_at", "host", "worker", "attempt", "run_id", "identity", "key", "study", "versions")
 """Endings of columns that two runs of the same trainings may differ in."""
 
 SLEEPY = '''
+import os
+import pathlib
+import socket
 import time
 
 import numpy as np
@@ -28,13 +32,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 
 class Sleepy(ClassifierMixin, BaseEstimator):
-    """Answers at random after a nap."""
+    """Answers at random after a nap, and on iris, if there is a gate, as soon as that is open."""
 
-    def __init__(self, C=1.0, seconds=0.0, random_state=None):
-        self.C, self.seconds, self.random_state = C, seconds, random_state
+    def __init__(self, C=1.0, seconds=0.0, gate=None, random_state=None):
+        self.C, self.seconds, self.gate, self.random_state = C, seconds, gate, random_state
 
     def fit(self, X, y):
         time.sleep(self.seconds)
+        if self.gate and len(X) > 60 and X.shape[1] == 4:  # fewer rows are to try the solver
+            gate = pathlib.Path(self.gate)
+            (gate / f"training-{socket.gethostname()}-{os.getpid()}").touch()
+            while not (gate / "open").exists():
+                time.sleep(0.02)
         self.classes_ = np.unique(y)
         return self
 
@@ -81,6 +90,24 @@ def sleepy_solver(folder: Path) -> Path:
     return folder
 
 
+class Gate:
+    """Where trainings of `sleepy` on iris wait until a test lets them go on: no study can end before."""
+
+    def __init__(self, folder: Path):
+        folder.mkdir()
+        self.folder = folder
+        self.override = f"solver.sleepy.gate={folder}"
+
+    def open(self) -> None:
+        """Let all go on, now and from now on."""
+        (self.folder / "open").touch()
+
+    def wait_for_processes(self, number: int, host: str = "*") -> None:
+        """Wait until so many processes, of one host or of all, have come with a training."""
+        what = f"{number} workers to train"
+        wait_until(lambda: len(list(self.folder.glob(f"training-{host}-*"))) >= number, what, 300)
+
+
 def command(*arguments: object, where: tuple[str, ...] = ()) -> list[str]:
     """Return the command line of a verb, behind what brings it to another host."""
     return [*where, sys.executable, "-m", "orchestrator", *map(str, arguments)]
@@ -122,7 +149,7 @@ def certificates(folder: Path) -> Path:
     return folder
 
 
-def wait_for(log: Path, text: str, times: int = 1, seconds: float = 60) -> None:
+def wait_for(log: Path, text: str, times: int = 1, seconds: float = 300) -> None:
     """Wait until a process has said something so many times."""
     deadline = time.monotonic() + seconds
     while log.read_text().count(text) < times:

@@ -23,13 +23,13 @@ SECONDS = 8
 """How long to try each; all at once, and Dask tries again until then."""
 
 
-async def asks(port: int, protocol: str, certificates: list[str]) -> bool:
+async def asks(place: str, protocol: str, certificates: list[str]) -> bool:
     """Whether a server of Dask's answers a question."""
     pair = dict(zip(("tls_ca_file", "tls_client_cert", "tls_client_key"), certificates, strict=False))
     security = Security(require_encryption=protocol == "tls", **pair)
     try:
         arguments = security.get_connection_args("client")
-        comm = await connect(f"{protocol}://127.0.0.1:{port}", timeout=SECONDS, **arguments)
+        comm = await connect(f"{protocol}://{place}", timeout=SECONDS, **arguments)
         try:
             await comm.write({"op": "identity", "reply": True})
             return bool(await asyncio.wait_for(comm.read(), SECONDS))
@@ -39,10 +39,10 @@ async def asks(port: int, protocol: str, certificates: list[str]) -> bool:
         return False
 
 
-def browses(port: int, path: str) -> bool:
+def browses(place: str, path: str) -> bool:
     """Whether a page is shown."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=SECONDS) as page:
+        with urllib.request.urlopen(f"http://{place}{path}", timeout=SECONDS) as page:
             return page.status == 200
     except (OSError, ValueError, urllib.error.URLError) as error:
         error.close() if isinstance(error, urllib.error.HTTPError) else None
@@ -83,12 +83,12 @@ async def main() -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(100))  # else attempts queue
     ways = (("tcp", []), ("tls", []), ("tls", task["certificates"]))
     tries = {}
-    for port in task["ports"]:
+    for place in task["places"]:
         for protocol, certificates in ways:
-            name = f"{protocol} {port} with {len(certificates)} certificates"
-            tries[name] = asks(port, protocol, certificates)
+            name = f"{protocol} {place} with {len(certificates)} certificates"
+            tries[name] = asks(place, protocol, certificates)
         for path in PAGES:
-            tries[f"page {port}{path}"] = asyncio.to_thread(browses, port, path)
+            tries[f"page {place}{path}"] = asyncio.to_thread(browses, place, path)
     tasks = {name: asyncio.ensure_future(attempt) for name, attempt in tries.items()}
     await asyncio.wait(tasks.values(), timeout=2 * SECONDS)
     reached = [name for name, task in tasks.items() if task.done() and task.result()]

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from orchestrator.execution.certificates import make_certificates
+from tests.integration import test_strangers
 from tests.integration.base_image import make_base_image
 from tests.integration.clusters import command, trainings
 
@@ -93,7 +95,7 @@ def cluster():
 
     def run(*words, **options):
         line = [*compose(), "--file", str(ROOT / "docker-compose.yml"), "--project-name", PROJECT, *words]
-        options = {"check": True, "capture_output": True, "text": True, "timeout": 300} | options
+        options = {"check": True, "capture_output": True, "text": True, "timeout": 900} | options
         return subprocess.run(line, env=os.environ | settings, **options)
 
     make_base_image(settings["BASE_IMAGE"])
@@ -115,6 +117,33 @@ def docker(*words):
     return (done.stdout + done.stderr).strip()
 
 
+def containers(*labels):
+    """The containers that run for services of the project."""
+    labels = ("project=" + PROJECT, *labels)
+    filters = [word for label in labels for word in ("--filter", f"label=com.docker.compose.{label}")]
+    return docker("ps", "--quiet", *filters).split()
+
+
+LISTENING = (
+    'import psutil; print(*{c.laddr.port for c in psutil.net_connections("inet") if c.status == "LISTEN"})'
+)
+ADDRESS = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
+
+
+@pytest.mark.skipif(bool(test_strangers.REASON), reason=test_strangers.REASON)
+def test_another_user_of_the_host_reaches_nothing_of_the_containers(cluster, tmp_path):
+    places = set()
+    for container in containers():
+        address = docker("inspect", "--format", ADDRESS, container)
+        ports = docker("exec", container, "python", "-c", LISTENING).split()
+        places |= {f"{address}:{port}" for port in ports}
+    assert len(places) >= 4  # the scheduler, and workers
+    assert [place for place in places if place.endswith(":8786")]
+    make_certificates(tmp_path / "certs")
+    with test_strangers.open_to_all(tmp_path / "certs") as certificates:
+        assert test_strangers.reached(places, certificates) == []
+
+
 def test_a_study_on_three_containers_survives_the_death_of_one(cluster, tmp_path):
     client = f"{PROJECT}-client"
     started = time.monotonic()
@@ -122,13 +151,11 @@ def test_a_study_on_three_containers_survives_the_death_of_one(cluster, tmp_path
     try:
         log = tmp_path / "client.log"
         while "sent digits" not in log.read_text() if log.exists() else True:
-            assert time.monotonic() - started < 120, log.read_text()
+            assert time.monotonic() - started < 300, log.read_text()
             time.sleep(0.5)
             log.write_text(docker("logs", client))
         time.sleep(2)
-        labels = ("project=" + PROJECT, "service=worker")
-        filters = [word for label in labels for word in ("--filter", f"label=com.docker.compose.{label}")]
-        workers = docker("ps", "--quiet", *filters).split()
+        workers = containers("service=worker")
         assert len(workers) == 3
         docker("kill", workers[0])
         status = docker("wait", client)

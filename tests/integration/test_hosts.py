@@ -2,13 +2,13 @@
 
 import re
 import subprocess
-import time
 from contextlib import ExitStack
 
 import pytest
 
 from orchestrator import load_study
 from tests.integration.clusters import (
+    Gate,
     certificates,
     command,
     running,
@@ -22,11 +22,10 @@ REASON = why_not()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
 
 STUDY = (
-    *("datasets=[digits,iris]", "solvers=[sleepy]", "solver.sleepy.space.C=[1,2,3,4,5,6,7,8]"),
+    *("datasets=[digits,iris]", "solvers=[sleepy]", "solver.sleepy.space.C=[1,2,3,4]"),
     *("protocol.outer=4", "protocol.inner=4"),
 )
-TRIALS = 2 * 4 * (4 * 8 + 1)
-NAP = 0.2
+TRIALS = 2 * 4 * (4 * 4 + 1)
 
 
 def test_a_study_survives_a_host_that_is_cut_off_and_comes_back(tmp_path):
@@ -35,7 +34,9 @@ def test_a_study_survives_a_host_that_is_cut_off_and_comes_back(tmp_path):
     others = certificates(tmp_path / "others")
     cache = tmp_path / "client cache"
     cache.mkdir()
-    study = ("--config-dir", config, *STUDY, f"paths.results={tmp_path}", f"paths.cache={cache}")
+    gate = Gate(tmp_path / "gate")
+    paths = (f"paths.results={tmp_path}", f"paths.cache={cache}")
+    study = ("--config-dir", config, *STUDY, gate.override, *paths)
     with Network(["scheduler", "client", "one", "two"]) as network, ExitStack() as stack:
         scheduler = network.addresses["scheduler"]
         address = f"tls://{scheduler}:8786"
@@ -63,34 +64,33 @@ def test_a_study_survives_a_host_that_is_cut_off_and_comes_back(tmp_path):
 
         client = stack.enter_context(
             running(
-                run(
-                    *("study=s", "--verbose", f"cluster.address={address}", f"cluster.tls.folder={tls}"),
-                    f"solver.sleepy.seconds={NAP}",
-                ),
+                run("study=s", "--verbose", f"cluster.address={address}", f"cluster.tls.folder={tls}"),
                 logs["client"],
             )
         )
-        wait_for(logs["client"], "sent digits", times=2)
+        gate.wait_for_processes(1, "one")
+        gate.wait_for_processes(1, "two")
         for line in (
             run("study=t", f"cluster.address={address}", f"cluster.tls.folder={others}"),
             run("study=t", f"cluster.address={address.replace('tls', 'tcp')}", "cluster.tls.insecure=true"),
         ):
-            told = subprocess.run(line, capture_output=True, text=True, timeout=30, cwd=tmp_path)
+            told = subprocess.run(line, capture_output=True, text=True, timeout=300, cwd=tmp_path)
             assert (told.returncode, told.stderr.count("\n")) == (1, 1), told.stderr
-        cut_off = time.monotonic()
         with unplugged(network, "two"):
             wait_for(logs["client"], "died")
-            missed = time.monotonic()
         wait_for(logs["client"], "of host two joined", times=2)
-        print(f"missed after {missed - cut_off:.1f} s, back after {time.monotonic() - missed:.1f} s more")
-        assert client.wait(timeout=60) == 0, logs["client"].read_text()
+        gate.wait_for_processes(2, "two")  # it trains again, and what it trains is not done before
+        gate.open()
+        assert client.wait(timeout=300) == 0, logs["client"].read_text()
     serial = command("run", *study, "study=serial", "cluster=serial")
-    subprocess.run(serial, check=True, capture_output=True, timeout=60, cwd=tmp_path)
+    subprocess.run(serial, check=True, capture_output=True, timeout=300, cwd=tmp_path)
     mine = trainings(tmp_path, "s")
     assert len(mine) == TRIALS
     assert mine.equals(trainings(tmp_path, "serial"))
     trials = load_study("s", tmp_path).trials
     assert set(trials["host"]) == {"one", "two"}
     assert not trials["key"].duplicated().any()
-    # Once for each host and dataset, however many workers and however often they came.
-    assert len(re.findall("sent (digits|iris) to host", logs["client"].read_text())) == 4
+    # At most once for each host and dataset, however many workers and however often they came.
+    sent = re.findall("sent (digits|iris) to host (one|two)", logs["client"].read_text())
+    assert len(sent) == len(set(sent))
+    assert {("iris", "one"), ("iris", "two")} <= set(sent)

@@ -4,10 +4,11 @@ import importlib.util
 import os
 import shutil
 import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import platformdirs
 import psutil
 import pytest
 
@@ -32,7 +33,7 @@ def missing():
 REASON = missing()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
 
-OUTER, INNER, POINTS = 4, 3, 8
+OUTER, INNER, POINTS = 4, 3, 4
 TRIALS = 2 * OUTER * (INNER * POINTS + 1)
 STUDY = (
     *("datasets=[iris,wine]", "solvers=[sleepy]"),
@@ -123,6 +124,15 @@ def rows(folder, study):
     return {row.key: (row.run_id, row.finished_at, row.host) for row in trials.itertuples()}
 
 
+def scratch(processes):
+    """The working folders of Dask's that processes have files open in."""
+    found = set()
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            found |= {str(Path(file.path).parent) for file in process.open_files()}
+    return {path for path in found if "dask-scratch-space" in path}
+
+
 def test_a_study_over_ssh_is_that_of_one_process_and_leaves_nothing_on_the_hosts(hosts):
     hosts.finish(hosts.run("serial", "cluster=serial"))
     hosts.finish(hosts.over_ssh("s", "solver.sleepy.seconds=0.05"))
@@ -137,10 +147,13 @@ def test_a_killed_client_leaves_nothing_on_the_hosts_and_goes_on_later(hosts):
     with running(line, log := hosts.folder / "killed.log") as client:
         parts = hosts.folder / "killed" / "trials"
         wait_until(lambda: list(parts.glob("part-*")), "rows to be stored", seconds=120)
-        assert hosts.left()
+        folders = scratch(hosts.left())
+        assert len(folders) == 3, folders  # the one of the scheduler, and those of two hosts of workers
         client.kill()
         client.wait()
         wait_until(lambda: not hosts.left(), "what the client had started to end")
+    mine = str(platformdirs.user_cache_path("svmbench"))
+    assert all(folder.startswith(mine) for folder in folders), folders  # others can write to /tmp
     before = rows(hosts.folder, "killed")
     assert 0 < len(before) < TRIALS, log.read_text()
     told = hosts.finish(line)

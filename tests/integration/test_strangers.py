@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -57,33 +57,37 @@ def family(pids) -> list[psutil.Process]:
     return [member for top in tops for member in (top, *top.children(recursive=True))]
 
 
-def ports(processes) -> set[int]:
+def each(processes, question):
+    """What all processes answer; those that have only helped others to start may have ended."""
+    answers = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            answers += question(process)
+    return answers
+
+
+def listening(processes) -> set[str]:
     """Where processes listen."""
-    return {
-        link.laddr.port
-        for process in processes
-        for link in process.net_connections("inet")
-        if link.status == psutil.CONN_LISTEN
-    }
+    links = each(processes, lambda process: process.net_connections("inet"))
+    return {f"127.0.0.1:{link.laddr.port}" for link in links if link.status == psutil.CONN_LISTEN}
 
 
 def sockets(processes) -> set[str]:
     """The sockets of the file system, or of the abstract names, that processes have."""
-    return {
-        str(link.laddr) for process in processes for link in process.net_connections("unix") if link.laddr
-    }
+    links = each(processes, lambda process: process.net_connections("unix"))
+    return {str(link.laddr) for link in links if link.laddr}
 
 
 def folders(processes) -> set[str]:
     """The working folders of Dask's that processes have files open in."""
-    opened = {Path(file.path) for process in processes for file in process.open_files()}
-    return {str(path.parent) for path in opened if "dask-scratch-space" in str(path)}
+    opened = each(processes, lambda process: process.open_files())
+    return {str(Path(file.path).parent) for file in opened if "dask-scratch-space" in file.path}
 
 
-def reached(ports, certificates, sockets=(), files=()):
+def reached(places, certificates, sockets=(), files=()):
     """What the other user reaches of all this."""
     task = {
-        "ports": sorted(ports),
+        "places": sorted(places),
         "certificates": certificates,
         "sockets": sorted(sockets),
         "files": sorted(map(str, files)),
@@ -109,30 +113,30 @@ def scheduler_and_worker(stack, folder, *options):
 def test_another_user_reaches_nothing_of_a_scheduler_and_its_workers(tmp_path, certificates):
     with ExitStack() as stack:
         processes = scheduler_and_worker(stack, tmp_path)
-        listening = ports(processes)
-        assert len(listening) >= 5  # scheduler, nanny, worker, and where Dask serves HTTP
+        places = listening(processes)
+        assert len(places) >= 5  # scheduler, nanny, worker, and where Dask serves HTTP
         keys = [*own_folder().iterdir(), own_folder()]
         assert len(keys) == 9
-        assert reached(listening, certificates, sockets(processes), [*keys, *folders(processes)]) == []
+        assert reached(places, certificates, sockets(processes), [*keys, *folders(processes)]) == []
         with open_to_all(own_folder()) as stolen:  # the other user can do what it tries
-            assert len([name for name in reached(listening, stolen) if name.startswith("tls")]) == 3
+            assert len([name for name in reached(places, stolen) if name.startswith("tls")]) == 3
 
 
 def test_another_user_reaches_nothing_of_a_cluster_of_one_s_own(certificates):
     me = psutil.Process()
-    before = ports([me])
+    before = listening([me])
     with local_executor(1):
         processes = family([me.pid])
-        listening = ports(processes) - before
-        assert len(listening) >= 4
-        assert reached(listening, certificates, sockets(processes) - sockets([me]), folders(processes)) == []
+        places = listening(processes) - before
+        assert len(places) >= 4
+        assert reached(places, certificates, sockets(processes) - sockets([me]), folders(processes)) == []
 
 
 def test_without_encryption_another_user_reaches_everything(tmp_path, certificates):
     """What the option costs, and that the tests above would find an open door."""
     with ExitStack() as stack:
         processes = scheduler_and_worker(stack, tmp_path, "--insecure")
-        found = reached(ports(processes), certificates)
+        found = reached(listening(processes), certificates)
     assert len([name for name in found if name.startswith("tcp")]) >= 3
     said = " ".join((tmp_path / "scheduler.log").read_text().split())
     assert "every user of this host can run code as" in said

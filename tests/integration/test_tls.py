@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import psutil
 import pytest
 
+from orchestrator.cli import main
 from orchestrator.execution.dask import local_executor
 from orchestrator.execution.tls import why_refused
 from tests.integration.clusters import (
@@ -162,3 +163,34 @@ def test_a_cluster_of_one_s_own_is_on_loopback_and_closed_to_the_host_s_other_us
         assert {address.ip for address in listening() - before} == {"127.0.0.1"}
         address = executor.facts()["scheduler"].replace("tls://", "tcp://")
         assert "refused a client without a certificate" in why_refused(address, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--port", "99999999"), "cannot listen at 127.0.0.1:99999999 (ports are from 0 to 65535)"),
+        (("--port", "-1"), "correct --host or --port"),
+        (("--host", "203.0.113.7"), "cannot listen at 203.0.113.7:8786"),
+        (("--port", "0", "--dashboard", "here"), "expected --dashboard HOST:PORT"),
+        (("--port", "0", "--dashboard", "203.0.113.7:8787"), "cannot listen at 203.0.113.7:8787"),
+    ],
+    ids=["large port", "negative port", "host of another", "no port", "dashboard of another"],
+)
+def test_where_a_scheduler_cannot_listen_is_told_in_one_sentence(options, told, capsys):
+    assert main(["cluster", "scheduler", *options]) == 1
+    sentence = capsys.readouterr().err
+    assert told in sentence
+    assert sentence.count("\n") == 1
+
+
+def test_a_worker_that_cannot_listen_is_not_started_again_and_again(capsys):
+    assert main(["cluster", "worker", "tcp://127.0.0.1:1", "--insecure", "--host", "203.0.113.7"]) == 1
+    assert capsys.readouterr().err.startswith("svmbench: cannot listen at 203.0.113.7:0")
+
+
+def test_the_dashboard_says_who_may_see_it(tmp_path):
+    line = command("cluster", "scheduler", "--port", 0, "--dashboard", f"127.0.0.1:{free_port()}")
+    with running(line, log := tmp_path / "log"):
+        wait_for(log, "Scheduler at")
+    said = " ".join(log.read_text().split())
+    assert "The dashboard asks for no password: every user of this host sees the names and times" in said

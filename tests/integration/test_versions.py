@@ -9,50 +9,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator import load_study
-from tests.integration.clusters import command, free_port, running, wait_for
-from tests.integration.processes import wait_until
+from tests.integration.clusters import Gate, command, free_port, running, sleepy_solver, wait_for
 
 ROOT = Path(__file__).parents[2]
 VERSION = 'version = "0.1.0"'
 OTHER = 'version = "0.1.1"'
-GATED = '''
-import os
-import pathlib
-import time
-
-from sklearn.dummy import DummyClassifier
-
-
-class Gated(DummyClassifier):
-    """Says that its process trains, and goes on when a file `open` lies in its folder."""
-
-    def __init__(self, folder=".", constant=None):
-        super().__init__(constant=constant)
-        self.folder = folder
-
-    def fit(self, X, y):
-        folder = pathlib.Path(self.folder)
-        if len(X) > 60:
-            (folder / f"training-{os.getpid()}").touch()
-        while len(X) > 60 and not (folder / "open").exists():  # fewer are to compile, or to try the solver
-            time.sleep(0.02)
-        return super().fit(X, y)
-'''
-
-
-def gated_solver(folder: Path) -> Path:
-    """Make a configuration folder with a solver that waits to be let go on."""
-    (folder / "solver").mkdir(parents=True)
-    (folder / "gated_module.py").write_text(GATED)
-    (folder / "solver" / "gated.yaml").write_text(
-        f"_target_: gated_module.Gated\nfolder: {folder}\nspace: {{constant: [0, 1]}}\n"
-    )
-    return folder
-
-
-def wait_for_trainings(folder: Path, number: int) -> None:
-    """Wait until so many processes have begun to train."""
-    wait_until(lambda: len(list(folder.glob("training-*"))) >= number, f"{number} workers to train", 300)
 
 
 def install(folder: Path, edit: tuple[str, str, str]) -> Path:
@@ -82,7 +43,7 @@ def install(folder: Path, edit: tuple[str, str, str]) -> Path:
 @pytest.fixture
 def scheduler(tmp_path):
     """The address of a scheduler without workers, and what starts some."""
-    config = gated_solver(tmp_path / "config")
+    config = sleepy_solver(tmp_path / "config")
     port = free_port()
     address, log = f"tls://127.0.0.1:{port}", tmp_path / "scheduler.log"
     with ExitStack() as stack:
@@ -99,10 +60,10 @@ def scheduler(tmp_path):
         yield address, worker
 
 
-def run(folder, address):
+def run(folder, address, *overrides):
     return command(
-        *("run", "--config-dir", folder / "config", "study=s", "datasets=[iris]", "solvers=[gated]"),
-        *("protocol.outer=4", "protocol.inner=4"),
+        *("run", "--config-dir", folder / "config", "study=s", "datasets=[iris]", "solvers=[sleepy]"),
+        *("solver.sleepy.space.C=[1,2]", "protocol.outer=4", "protocol.inner=4", *overrides),
         *("cluster=address", f"cluster.address={address}", f"paths.results={folder}"),
     )
 
@@ -131,14 +92,14 @@ def test_a_worker_with_another_wheel_that_joins_later_gets_nothing(scheduler, tm
     address, worker = scheduler
     other = install(tmp_path, ("pyproject.toml", VERSION, OTHER))
     worker("good")
-    config = tmp_path / "config"
-    with running(run(tmp_path, address), log := tmp_path / "run.log") as client:
-        wait_for_trainings(config, 1)
+    gate = Gate(tmp_path / "gate")
+    with running(run(tmp_path, address, gate.override), log := tmp_path / "run.log") as client:
+        gate.wait_for_processes(1)
         worker("other", other)
         wait_for(log, "is not used", seconds=300)
         worker("late")
-        wait_for_trainings(config, 2)  # whatever time that takes: the study cannot end before
-        (config / "open").touch()
+        gate.wait_for_processes(2)  # whatever time that takes: the study cannot end before
+        gate.open()
         assert client.wait(timeout=300) == 0, log.read_text()
     assert "svmbench 0.1.1 (here 0.1.0)" in " ".join(log.read_text().split())
     trials = load_study("s", tmp_path).trials

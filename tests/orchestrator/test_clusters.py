@@ -262,6 +262,30 @@ def test_a_run_ends_with_one_sentence_when_an_order_failed_on_every_host(tmp_pat
         executor.wait(1)
 
 
+def test_a_run_does_not_wait_for_ever_when_the_last_host_that_could_do_the_rest_has_left(
+    tmp_path, quick_rests, monkeypatch, caplog
+):
+    monkeypatch.setattr(cluster_module, "LOOK_SECONDS", 0.01)
+    link = FakeLink(2)
+    link.caches = {"w0": "bad", "w1": "good"}
+    executor = ClusterExecutor(link, "fake", Terms(no_workers_seconds=0.2))
+    order, blocking = orders(tmp_path, 2)
+    for each in (order, blocking):
+        executor.submit(each)
+    for _ in range(trouble.TRIES):  # the other host is there, and busy all the time
+        while "w0" not in link.busy():
+            assert executor.wait(0.01) == []
+        link.answer("w0", Fate.RAISED, error=OSError("no space left on device"))
+        executor.wait(0)
+    link.answer("w1")
+    del link.there["w1"]
+    executor._forget("w1")  # before it can be given the order
+    executor.wait(0)
+    with pytest.raises(ExecutionError, match=r"no worker whose host can run what is left for 0.2 s .*start"):
+        collect_nothing(executor)
+    assert "no worker whose host can run what is left is there; waiting up to 0.2 s" in caplog.text
+
+
 def test_a_host_that_fails_rests_while_another_does_the_work(tmp_path):
     """A host that fails at once is always free, and would take every order first."""
     link = FakeLink(2)
