@@ -1,6 +1,6 @@
 """What all the solvers share: checking of input, labels, classes, prediction and the fitted attributes.
 
-A solver is a subclass of `KernelSVC` with an `__init__` of its own and one method::
+A solver is a subclass of `KernelSVC`, decorated by `solvers.parameters.with_parameters`, with one method::
 
     def _solve(self, problem: Problem) -> Solution
 
@@ -9,21 +9,22 @@ problem are numbered 0 … n − 1 class by class (`class_start`), and sample i 
 binary machine the first class has y = +1. `X` is dense or CSR float64, as `Kernel.place` returns it; for a
 precomputed or callable kernel (`kernel.kind == GRAM`) it is the full Gram matrix, float32 or float64. A
 solution holds the weights such that d(x) = Σ α_i y_i k(x_i, x) + bias has margin 1. `_solve` ends in order
-after `problem.max_iter` iterations or at `problem.deadline` (`time.monotonic`) with the best it has. Solvers
-with fewer parameters set the class attributes below (`bias`, `multiclass`).
+after `problem.max_iter` iterations or at `problem.deadline` (`time.monotonic`) with the best it has. What is a parameter of
+some solvers only is an attribute of the class for all (`bias`, `multiclass`).
 """
 
 import time
 import warnings
+from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvers.kernels import (
@@ -37,69 +38,23 @@ from solvers.kernels import (
     require_finite,
     variance_of,
 )
-from solvers.limits import NO_LIMIT, Budget
+from solvers.limits import Budget
 from solvers.memory import require_memory
 from solvers.multiclass import (
     all_at_once_coefficients,
     pairs_of,
     pairwise_coefficients,
     pairwise_decisions,
+    sort_by_class,
     votes,
+    without,
 )
 from solvers.platt import PlattMixin, folds_of
+from solvers.problem import Problem, Solution
 from solvers.seeds import machine_seeds, random_seed
-from solvers.stopping import fit_status_of, heaviest, stopping_of
+from solvers.status import REASONS, heaviest, stopping_of
 
 BLOCK_VALUES = 1 << 20  # kernel values of a block of predictions (8 MB)
-
-
-@dataclass
-class Problem:
-    """One machine to train."""
-
-    X: np.ndarray | sparse.csr_matrix
-    rows: np.ndarray  # (n,) int32
-    class_start: np.ndarray  # (classes + 1,) int64
-    C: np.ndarray  # (1,), or (n,) with sample weights
-    kernel: Kernel
-    bias: float  # added to the kernel: 1, or 0 for a machine without bias
-    scale: np.ndarray  # (n,) 1/√k(x, x) if the kernel is to be normalised, else (0,)
-    seed: int
-    deadline: float  # time.monotonic() at which to stop
-    max_iter: int = NO_LIMIT
-    start: "Solution | None" = None  # of the last fit, to start from
-
-
-@dataclass
-class Solution:
-    """A trained machine."""
-
-    support: np.ndarray  # (k,) samples of the problem, ascending
-    alpha: np.ndarray  # (k,) weights > 0
-    bias: np.ndarray  # (1,) or, for all classes at once, (classes,)
-    objective: float
-    gap: float  # relative; NaN if it was not computed
-    n_iter: int
-    n_kernel_evals: int
-    status: int  # what the solver said, of those of `solvers.hull`; 0: its own stop was reached
-    converged: bool  # whether the tolerance is certified to hold
-    stopping: str  # what ended the training, and what is certified
-    by_draws: bool = field(default=False, kw_only=True)  # whether its search may have missed a sample
-
-    @property
-    def fit_status(self):
-        """0 if it is certified, else one of `REASONS`."""
-        return fit_status_of(self.status, self.converged, self.by_draws)
-
-
-REASONS = {
-    1: "max_iter was reached: raise it, or tol",
-    2: "max_seconds were over: raise them, or tol",
-    3: "the kernel is not positive definite on these samples: use another one, or a smaller C",
-    4: "its steps made no more progress, which rounding does at a large C or a small tol: "
-    "scale the samples, use a smaller C, or a larger tol",
-    5: "its draws found no violator, and one is left, or may be: raise draws",
-}
 
 
 class TrainingSet(NamedTuple):
@@ -122,6 +77,32 @@ class Machines(NamedTuple):
 
 class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
     """Base of the support vector classifiers.
+
+    Parameters
+    ----------
+    C : float
+        Penalty of the squared slacks; with ``SMOSVC(loss="l1")``, of the slacks.
+    kernel : {"rbf", "linear", "poly", "sigmoid", "imq", "precomputed"} or callable
+        ``rbf`` is exp(−γ ‖x − z‖²), ``linear`` x·z, ``poly`` (γ x·z + coef0)^degree, ``sigmoid`` tanh(γ x·z +
+        coef0), ``imq`` 1/√(γ ‖x − z‖² + coef0). A callable gets two arrays of samples and returns their kernel
+        matrix. A precomputed float32 Gram matrix is used as it is, with sums in float64.
+    gamma : {"scale", "auto"} or float
+        Width γ of the kernel, as in `sklearn.svm.SVC`.
+    degree : float
+        Degree of the poly kernel.
+    coef0 : float
+        Constant of the poly, sigmoid and imq kernels; > 0 for imq.
+    gram_error : float
+        Bound on the error of a value of a precomputed kernel matrix, for which the certificate allows. 0: the
+        matrix is the kernel, and float32 values are taken as exact.
+    cache_size : float
+        Megabytes for kernel rows.
+    max_iter : int
+        Limit of the iterations of a whole `fit`; −1 for none.
+    max_seconds : float or None
+        Limit of the wall time of `fit`.
+    probability : bool
+        Provide `predict_proba` (Platt 1999), at the cost of five more trainings.
 
     Attributes
     ----------
@@ -168,8 +149,32 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
     is the bias.
     """
 
-    bias: str = "theoretic"
-    multiclass: str = "pairwise"
+    C: float = 1.0
+    kernel: str | Callable = "rbf"
+    gamma: str | float = "scale"
+    degree: float = 3
+    coef0: float = 1.0
+    gram_error: float = 0.0
+    cache_size: float = 200
+    max_iter: int = -1
+    max_seconds: float | None = None
+    probability: bool = False
+
+    _parameter_constraints: ClassVar[dict] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "kernel": [StrOptions(set(KINDS)), callable],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "gram_error": [Interval(Real, 0, None, closed="left")],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Options(Integral, {-1}), Interval(Integral, 1, None, closed="left")],
+        "max_seconds": [Interval(Real, 0, None, closed="right"), None],
+        "probability": ["boolean"],
+    }
+
+    # What is no parameter of every solver.
+    bias, multiclass, warm_start, random_state = "theoretic", "pairwise", False, None
     normalises = False  # whether the method needs a constant k(x, x)
 
     def fit(self, X, y, sample_weight=None):
@@ -187,14 +192,14 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         self
         """
         started = time.monotonic()
-        self._validate_params()
+        self._check_parameters()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=self._accepted_types(), order="C")
         self.classes_, rows, class_start = sort_by_class(y)
         weights = self._check_weights(sample_weight, X.shape[0])
         if weights is not None and not weights.all():
             rows, class_start = without(rows, class_start, weights == 0.0, self.classes_)
         self._require_cache(rows.size)
-        folds = folds_of(y, rows) if getattr(self, "probability", False) else []
+        folds = folds_of(y, rows) if self.probability else []
         C = np.array([float(self.C)])
         if weights is not None:
             C = self._penalties(weights, rows)
@@ -205,13 +210,12 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
 
         samples = TrainingSet(X_or_gram, kernel, rows, class_start, C, scale)
         n_machines = len(self._groups())
-        seed = random_seed(self.random_state) if hasattr(self, "random_state") else 0
-        limits = getattr(self, "max_iter", -1), getattr(self, "max_seconds", None)
-        budget = Budget(*limits, n_machines * (1 + len(folds)), started)
+        seed = random_seed(self.random_state) if "random_state" in self._parameter_constraints else 0
+        budget = Budget(self.max_iter, self.max_seconds, n_machines * (1 + len(folds)), started)
         starts = self._starts(rows, class_start, n_machines)
         machines = self._train(samples, starts, machine_seeds(seed, n_machines), budget)
         self._publish(X, samples, machines)
-        if getattr(self, "warm_start", False):
+        if self.warm_start:
             self._last = (rows, class_start, machines.solutions)
         of_calibration = self._fit_probability(X, y, samples, folds, seed, budget) if folds else []
         if not self.converged_:
@@ -324,21 +328,13 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
     def _solve(self, problem):
         raise NotImplementedError
 
-    def _validate_params(self):
-        check_number("C", self.C, "a number > 0", lambda v: 0 < v < np.inf)
-        if not (callable(self.kernel) or self.kernel in KINDS):
-            raise ValueError(f"kernel must be a callable or one of {sorted(KINDS)}; got {self.kernel!r}")
-        if self.gamma not in ("scale", "auto"):
-            check_number("gamma", self.gamma, "'scale', 'auto' or a number > 0", lambda v: 0 < v < np.inf)
-        check_number("degree", self.degree, "a number ≥ 0", lambda v: 0 <= v < np.inf)
-        check_number("coef0", self.coef0, "a finite number", np.isfinite)
+    def _check_parameters(self):
+        """Refuse parameters that are not valid, each by itself or together."""
+        self._validate_params()
         if self.kernel == "imq" and self.coef0 <= 0:
             raise ValueError(
                 f"coef0 must be > 0 for kernel='imq', which is 1/√(γ‖x − z‖² + coef0); got {self.coef0}"
             )
-        check_number("gram_error", self.gram_error, "a finite number ≥ 0", lambda v: 0 <= v < np.inf)
-        if getattr(self, "max_seconds", None) is not None:
-            check_number("max_seconds", self.max_seconds, "None or a number > 0", lambda v: v > 0)
 
     def _check_weights(self, sample_weight, n):
         """Return weights (n,), or None where all are equal to one."""
@@ -451,7 +447,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
 
     def _starts(self, rows, class_start, n_machines):
         """Solutions of the last fit on the same samples and labels; None for a machine that has none."""
-        last = getattr(self, "_last", None) if getattr(self, "warm_start", False) else None
+        last = getattr(self, "_last", None) if self.warm_start else None
         if last is None or len(last[2]) != n_machines:
             return [None] * n_machines
         same = np.array_equal(last[0], rows) and np.array_equal(last[1], class_start)
@@ -517,52 +513,3 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
             positive = diagonal > 0
             K *= np.where(positive, 1.0 / np.sqrt(np.where(positive, diagonal, 1.0)), 0.0)[:, None]
         return K
-
-
-def check_number(name, value, expected, is_valid, kind=Real):
-    """Refuse a parameter that is not a number of the right kind and range."""
-    if not isinstance(value, kind) or isinstance(value, bool) or not is_valid(value):
-        raise ValueError(f"{name} must be {expected}; got {value!r}")
-
-
-def check_choice(name, value, choices):
-    """Refuse a parameter that is none of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {sorted(choices)}; got {value!r}")
-
-
-def check_count(name, value, least=1):
-    """Refuse a parameter that is not a whole number ≥ `least`."""
-    check_number(name, value, f"a whole number ≥ {least}", lambda v: v >= least, Integral)
-
-
-def sort_by_class(y):
-    """Return the classes, the rows sorted by class (int32), and where each class starts among them."""
-    classes = np.unique(y)
-    if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
-        raise ValueError(
-            "Unknown label type: continuous. A classifier needs class labels, y holds fractions: "
-            "use a regressor, or bin y into classes"
-        )
-    if classes.size < 2:
-        raise ValueError(
-            f"a classifier needs samples of at least 2 classes; y has only one class: {classes[0]!r}"
-        )
-    if classes.size <= 64:  # a pass for each class needs less memory than sorting, and is faster
-        parts = [np.flatnonzero(y == t).astype(np.int32) for t in classes]
-        return classes, np.concatenate(parts), np.cumsum([0, *(part.size for part in parts)])
-    codes = np.searchsorted(classes, y)
-    rows = np.argsort(codes, kind="stable").astype(np.int32)
-    return classes, rows, np.concatenate(([0], np.cumsum(np.bincount(codes))))
-
-
-def without(rows, class_start, dropped, classes):
-    """Leave out samples (bool, by row of X), those of weight 0 say."""
-    kept = ~dropped[rows]
-    sizes = np.add.reduceat(kept, class_start[:-1], dtype=np.int64)
-    if not sizes.all():
-        raise ValueError(
-            f"every class needs a sample whose sample_weight is not zero; "
-            f"class {classes[sizes == 0][0]!r} has none"
-        )
-    return rows[kept], np.concatenate(([0], np.cumsum(sizes)))

@@ -6,26 +6,35 @@ rounds would. The costs are counted in operations, not read from a clock, so the
 course everywhere.
 """
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import njit
 
 from solvers.certificate import (
     ROUNDINGS_PER_STEP,
     TERMS_IN_BLOCK,
+    UNIT_ROUNDOFF,
     certified_gap,
     error_of_sums,
     violation_aimed_at,
 )
-from solvers.hull import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, TIMEOUT
-from solvers.kernels import UNIT_ROUNDOFF
+from solvers.compile import implement, njit
+from solvers.dense_block import (
+    change_C,
+    gap_of,
+    gather,
+    largest_diagonal,
+    refresh,
+    rows_near_margin,
+    step_cost,
+)
+from solvers.gram_machines import solve_path
 from solvers.lowrank_space import lowrank_point, lowrank_space
-from solvers.newton_block import FINISHED, INDEFINITE, UNFINISHED, block_product, newton_rounds
+from solvers.newton_block import newton_rounds
+from solvers.outcomes import LOW_RANK, PAIR_STEPS, SUPPORT_NEWTON
 from solvers.pair_steps import pair_steps
+from solvers.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, TIMEOUT
 from solvers.stopping import NOISE_ROUNDINGS
-
-# What a point was reached by; the bits of `method` add up over the blocks of one training.
-PAIR_STEPS, SUPPORT_NEWTON, LOW_RANK = 1, 2, 4
-METHOD_NAMES = {LOW_RANK: "low_rank", PAIR_STEPS: "pair_steps", SUPPORT_NEWTON: "support_newton"}
 
 STEPS_PER_CHUNK = 64
 NEWTON_ROUNDS = 30
@@ -42,77 +51,60 @@ PATIENCE = 3.0
 LOWRANK_ROWS = 300
 # A low-rank point with a larger gap than this is no better a start than the last solution.
 USEFUL_GAP = 0.5
-# Rows outside this margin are left out at first, when that leaves less than this share of the block.
-MARGIN = 0.1
+# Rows far outside the margin are left out at first, when that leaves less than this share of the block.
 SHRINK_BELOW = 0.6
 SHRINKINGS = 4
 # Support vectors whose block is looked at for negative curvature, when a training has stalled.
 ROWS_OF_EVIDENCE = 2000
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def step_cost(m):
-    """Cost of one pair step on m rows, in nanoseconds of a 2025 core."""
-    return 60.0 + 0.35 * m
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def newton_cost(s, m):
     """Cost of one Newton round with s active rows of m, in the same unit."""
     return 3e3 + s * (60.0 + 0.045 * m + s * (1.1 + s / 150.0))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def refresh(H, ridge, alpha, g):
-    """Recompute ``g`` from ``alpha``; return ``||c||²``."""
-    rows = np.flatnonzero(alpha)
-    block_product(H, rows, alpha[rows], g)
-    for i in rows:
-        g[i] += ridge[i] * alpha[i]
-    return np.dot(alpha, g)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def support_newton(H, ridge, alpha, g, norm2, eps, max_rounds):
+@njit
+def support_newton(H, inverse_C, alpha, g, square_norm, epsilon, max_rounds):
     """Newton rounds from a hull point, replaced if they find a better one.
 
     Returns
     -------
-    norm2 : float
+    square_norm : float
     rounds : int
     possible : bool
         False: the active block is not positive definite.
     replaced : bool
         Whether there is a new point, with ``g`` computed afresh.
     """
-    beta = alpha / norm2
-    f = g / norm2 - ridge * beta
-    rounds, outcome = newton_rounds(H, ridge, beta, f, eps, max_rounds)
-    if outcome == INDEFINITE:
-        return norm2, rounds, False, False
-    if outcome == UNFINISHED:
-        beta = np.maximum(1.0 - f, 0.0) / ridge
+    beta = alpha / square_norm
+    f = g / square_norm - inverse_C * beta
+    rounds, outcome = newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds)
+    if outcome == NOT_POSITIVE:
+        return square_norm, rounds, False, False
+    if outcome == LIMIT:
+        beta = np.maximum(1.0 - f, 0.0) / inverse_C
     candidate = beta / np.sum(beta)
     candidate_g = np.empty(g.size)
-    candidate_norm2 = refresh(H, ridge, candidate, candidate_g)
-    replaced = candidate_norm2 < norm2 or outcome == FINISHED
+    candidate_square_norm = refresh(H, inverse_C, candidate, candidate_g)
+    replaced = candidate_square_norm < square_norm or outcome == CONVERGED
     if replaced:
         alpha[:] = candidate
         g[:] = candidate_g
-        norm2 = candidate_norm2
-    return norm2, rounds, True, replaced
+        square_norm = candidate_square_norm
+    return square_norm, rounds, True, replaced
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def solve_block(H, ridge, alpha, g, norm2, stale, tol, value_error, max_iter, max_cost):
+@njit
+def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, max_iter, max_cost):
     """Minimise ``||c||²`` over the hull from a point whose ``g`` is known.
 
     Parameters
     ----------
     H : array (m, m), float32 or float64, C-contiguous
-    ridge : array (m,)
+    inverse_C : array (m,)
     alpha, g : arrays (m,), float64, changed in place
-    norm2 : float
+    square_norm : float
     stale : int
         Steps since ``g`` was last computed from ``alpha``.
     tol : float
@@ -126,7 +118,7 @@ def solve_block(H, ridge, alpha, g, norm2, stale, tol, value_error, max_iter, ma
 
     Returns
     -------
-    norm2 : float
+    square_norm : float
     stale : int
     gap : float
         Above ``tol`` too where ``value_error`` is too large for it.
@@ -135,33 +127,39 @@ def solve_block(H, ridge, alpha, g, norm2, stale, tol, value_error, max_iter, ma
         Of the work done, see `step_cost`.
     """
     m = g.size
-    diag = np.empty(m)
-    largest = 0.0
+    diagonal = np.empty(m)
     for i in range(m):
-        diag[i] = H[i, i] + ridge[i]
-        largest = max(largest, diag[i])
+        diagonal[i] = H[i, i] + inverse_C[i]
+    largest = largest_diagonal(H, inverse_C)
     error = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, 0)
     steps, rounds = 0, 0
     cost = 0.0
     newtons_left = NEWTONS
-    while steps + rounds < max_iter and cost < max_cost and norm2 > 0.0:
-        before = norm2
-        eps = violation_aimed_at(tol, error, norm2)
-        norm2, taken, at_rest = pair_steps(
-            H, diag, ridge, alpha, g, norm2, eps, min(STEPS_PER_CHUNK, max_iter - steps - rounds)
+    while steps + rounds < max_iter and cost < max_cost and square_norm > 0.0:
+        before = square_norm
+        epsilon = violation_aimed_at(tol, error, square_norm)
+        square_norm, taken, at_rest = pair_steps(
+            H,
+            diagonal,
+            inverse_C,
+            alpha,
+            g,
+            square_norm,
+            epsilon,
+            min(STEPS_PER_CHUNK, max_iter - steps - rounds),
         )
         steps += taken
         stale += taken
         cost += taken * step_cost(m)
         share = NO_PROGRESS if newtons_left == 0 else ROUNDING
-        if at_rest or before - norm2 <= share * (norm2 - np.min(g)):
-            if stale * ROUNDINGS_PER_STEP * UNIT_ROUNDOFF * largest > DRIFT * eps * norm2:
-                norm2 = refresh(H, ridge, alpha, g)
+        if at_rest or before - square_norm <= share * (square_norm - np.min(g)):
+            if stale * ROUNDINGS_PER_STEP * UNIT_ROUNDOFF * largest > DRIFT * epsilon * square_norm:
+                square_norm = refresh(H, inverse_C, alpha, g)
                 stale = 0
-            if newtons_left == 0 or np.min(g) >= (1.0 - eps) * norm2:
+            if newtons_left == 0 or np.min(g) >= (1.0 - epsilon) * square_norm:
                 break
             at_rest = True
-        active = np.sum(g - ridge * alpha < norm2)
+        active = np.sum(g - inverse_C * alpha < square_norm)
         if newtons_left > 0 and (at_rest or cost > PATIENCE * newton_cost(active, m)):
             allowed = min(NEWTON_ROUNDS, max_iter - steps - rounds)
             if allowed * newton_cost(active, m) > max_cost - cost:
@@ -171,49 +169,37 @@ def solve_block(H, ridge, alpha, g, norm2, stale, tol, value_error, max_iter, ma
                     cost = max_cost if max_cost < np.inf else cost  # what comes next is not affordable
                     break
                 continue
-            norm2, used, possible, replaced = support_newton(H, ridge, alpha, g, norm2, 0.5 * eps, allowed)
+            square_norm, used, possible, replaced = support_newton(
+                H, inverse_C, alpha, g, square_norm, 0.5 * epsilon, allowed
+            )
             rounds += used
             cost += used * newton_cost(active, m)
             stale = 0 if replaced else stale
             newtons_left = newtons_left - 1 if possible else 0
-    error = error_of_sums(value_error, largest, np.count_nonzero(alpha) / TERMS_IN_BLOCK, stale)
-    return norm2, stale, certified_gap(norm2, np.min(g), error), steps, rounds, cost
+    gap = gap_of(alpha, g, square_norm, largest, value_error, stale)
+    return square_norm, stale, gap, steps, rounds, cost
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def gap_of(H, ridge, alpha, g, norm2, value_error):
-    """Certified gap of a point whose ``g`` has just been computed."""
-    largest = 0.0
-    for i in range(g.size):
-        largest = max(largest, H[i, i] + ridge[i])
-    error = error_of_sums(value_error, largest, np.count_nonzero(alpha) / TERMS_IN_BLOCK, 0)
-    return certified_gap(norm2, np.min(g), error)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def solve_shrunk(H, ridge, alpha, g, norm2, stale, tol, value_error, max_iter, max_cost):
+@njit
+def solve_shrunk(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, max_iter, max_cost):
     """`solve_block`, first on the rows with weight or next to the margin if they are few, then on all."""
     m = g.size
     steps, rounds = 0, 0
     cost = 0.0
     for _ in range(SHRINKINGS):
-        rows = np.flatnonzero((alpha > 0.0) | (g < (1.0 + MARGIN) * norm2))
+        rows = rows_near_margin(alpha, g, square_norm)
         if rows.size > SHRINK_BELOW * m:
             break
         part = np.empty((rows.size, rows.size), H.dtype)
-        for a in range(rows.size):
-            source = H[rows[a]]
-            target = part[a]
-            for b in range(rows.size):
-                target[b] = source[rows[b]]
+        gather(H, rows, part)
         part_alpha = alpha[rows]
         part_g = g[rows]
-        norm2, _, _, taken, used, spent = solve_block(
+        square_norm, _, _, taken, used, spent = solve_block(
             part,
-            ridge[rows],
+            inverse_C[rows],
             part_alpha,
             part_g,
-            norm2,
+            square_norm,
             stale,
             0.9 * tol,
             value_error,
@@ -221,63 +207,51 @@ def solve_shrunk(H, ridge, alpha, g, norm2, stale, tol, value_error, max_iter, m
             max_cost - cost,
         )
         alpha[rows] = part_alpha
-        norm2 = refresh(H, ridge, alpha, g)
+        square_norm = refresh(H, inverse_C, alpha, g)
         stale = 0
         steps += taken
         rounds += used
         cost += spent + 0.3 * rows.size * rows.size
-        gap = gap_of(H, ridge, alpha, g, norm2, value_error)
+        gap = gap_of(alpha, g, square_norm, largest_diagonal(H, inverse_C), value_error, 0)
         if gap <= tol or steps + rounds >= max_iter or cost >= max_cost:
-            return norm2, stale, gap, steps, rounds, cost
-    norm2, stale, gap, taken, used, spent = solve_block(
+            return square_norm, stale, gap, steps, rounds, cost
+    square_norm, stale, gap, taken, used, spent = solve_block(
         H,
-        ridge,
+        inverse_C,
         alpha,
         g,
-        norm2,
+        square_norm,
         stale,
         tol,
         value_error,
         max_iter - steps - rounds,
         max_cost - cost,
     )
-    return norm2, stale, gap, steps + taken, rounds + used, cost + spent
+    return square_norm, stale, gap, steps + taken, rounds + used, cost + spent
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def start(H, ridge, alpha, g):
+@njit
+def start(H, inverse_C, alpha, g):
     """Make a hull point of any weights (of equal ones if all are zero) and fill ``g``; return ``||c||²``."""
     total = np.sum(alpha)
     if total > 0.0:
         alpha /= total
     else:
         alpha[:] = 1.0 / alpha.size
-    return refresh(H, ridge, alpha, g)
+    return refresh(H, inverse_C, alpha, g)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def change_ridge(old, new, alpha, g, norm2):
-    """Move ``g`` from one ridge to another; return the new ``||c||²``."""
-    for i in range(g.size):
-        shift = (new[i] - old[i]) * alpha[i]
-        g[i] += shift
-        norm2 += shift * alpha[i]
-    return norm2
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def is_indefinite(H, ridge, alpha, value_error):
+@njit
+def is_indefinite(H, inverse_C, alpha, value_error):
     """Whether the block of support vectors, or of some of many, has negative curvature beyond rounding."""
     rows = np.flatnonzero(alpha > 0.0)[:ROWS_OF_EVIDENCE]
     s = rows.size
     block = np.empty((s, s))
+    gather(H, rows, block)
     largest = 0.0
     for a in range(s):
-        row = H[rows[a]]
-        for b in range(s):
-            block[a, b] = row[rows[b]]
         largest = max(largest, abs(block[a, a]))
-        block[a, a] += ridge[rows[a]]
+        block[a, a] += inverse_C[rows[a]]
     noise = s * value_error + NOISE_ROUNDINGS * np.finfo(H.dtype).eps * largest
     for a in range(s):
         block[a, a] += noise
@@ -288,8 +262,8 @@ def is_indefinite(H, ridge, alpha, value_error):
     return False
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def status_of(H, ridge, alpha, value_error, gap, tol, is_out_of_iterations, is_out_of_work):
+@njit
+def status_of(H, inverse_C, alpha, value_error, gap, tol, is_out_of_iterations, is_out_of_work):
     """Say why a training ended: one of the statuses of `solvers.hull`."""
     if gap <= tol:
         return CONVERGED
@@ -297,13 +271,13 @@ def status_of(H, ridge, alpha, value_error, gap, tol, is_out_of_iterations, is_o
         return LIMIT
     if is_out_of_work:
         return TIMEOUT
-    return NOT_POSITIVE if is_indefinite(H, ridge, alpha, value_error) else STALLED
+    return NOT_POSITIVE if is_indefinite(H, inverse_C, alpha, value_error) else STALLED
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def block_path(
     H,
-    unit_ridge,
+    inverse_weight,
     Cs,
     tol,
     value_error,
@@ -312,22 +286,17 @@ def block_path(
     lowrank,
     alpha,
     weights,
-    norm2s,
-    gaps,
-    steps,
-    rounds,
-    costs,
-    methods,
-    statuses,
+    outcomes,
+    machine,
 ):
     """Solve one block for every C, each from the solution before it.
 
     Parameters
     ----------
     H : array (m, m), float32 or float64, C-contiguous
-        ``y_i y_j (k(x_i, x_j) + bias)``.
-    unit_ridge : array (m,)
-        ``1 / sample_weight``; the ridge is this over C.
+        ``(y_i·y_j)(k(x_i, x_j) + bias)``.
+    inverse_weight : array (m,)
+        ``1 / sample_weight``; inverse_C is this over C.
     Cs : array (n_C,)
     tol : float
     value_error : float
@@ -342,66 +311,79 @@ def block_path(
         Weights to start from (all zero: none); holds the last solution at the end.
     weights : array (n_C, m), float64
         Receives the solutions of the modified L2 SVM, ``α / ||c||²``.
-    norm2s, gaps, steps, rounds, costs, methods, statuses : arrays (n_C,)
-        What is known of each solution; statuses are those of `solvers.hull`.
+    outcomes : solvers.outcomes.Outcomes
+        Receives what is known of each solution.
+    machine : int
+        Its row.
     """
     m = alpha.size
     g = np.empty(m)
-    ridge = unit_ridge / Cs[0]
+    gaps, iterations, methods = (
+        outcomes.gaps[machine],
+        outcomes.iterations[machine],
+        outcomes.methods[machine],
+    )
+    costs = outcomes.costs[machine]
+    inverse_C = inverse_weight / Cs[0]
     lowrank = lowrank and m >= LOWRANK_ROWS and 0.2 * m * m <= max_cost  # of the first √m pivots
     space = lowrank_space(H if lowrank else H[:1, :1])
-    norm2 = 0.0 if lowrank else start(H, ridge, alpha, g)
+    square_norm = 0.0 if lowrank else start(H, inverse_C, alpha, g)
     stale = 0
     for k in range(Cs.size):
-        steps[k] = rounds[k] = methods[k] = 0
+        iterations[k] = methods[k] = 0
         costs[k] = 0.0
-        previous_ridge = ridge
-        ridge = unit_ridge / Cs[k]
-        if k > 0 and not np.isfinite(norm2):  # what diverged is no start
+        previous = inverse_C
+        inverse_C = inverse_weight / Cs[k]
+        if k > 0 and not np.isfinite(square_norm):  # what diverged is no start
             alpha[:] = 0.0
-            norm2 = start(H, ridge, alpha, g)
+            square_norm = start(H, inverse_C, alpha, g)
             stale = 0
-            previous_ridge = ridge
+            previous = inverse_C
         if lowrank:
             # ||c||² cannot fall faster than 1/C, nor below what equal weights would give without a kernel.
-            least = norm2 * Cs[k - 1] / Cs[k] if k else 1.0 / np.sum(1.0 / ridge)
-            rounds[k], norm2, gaps[k], costs[k] = lowrank_point(
-                space, H, unit_ridge, Cs[k], least, tol, limits[k], max_cost, alpha, g
+            least = square_norm * Cs[k - 1] / Cs[k] if k else 1.0 / np.sum(1.0 / inverse_C)
+            iterations[k], square_norm, gaps[k], costs[k] = lowrank_point(
+                space, H, inverse_weight, Cs[k], least, tol, limits[k], max_cost, alpha, g
             )
             methods[k] = LOW_RANK
             certified = gaps[k] <= tol
-            norm2 = refresh(H, ridge, alpha, g)
+            square_norm = refresh(H, inverse_C, alpha, g)
             stale = 0
-            gaps[k] = gap_of(H, ridge, alpha, g, norm2, value_error)
+            gaps[k] = gap_of(alpha, g, square_norm, largest_diagonal(H, inverse_C), value_error, 0)
             if not certified:
-                lowrank = certified_gap(norm2, np.min(g), 0.0) < USEFUL_GAP
+                lowrank = certified_gap(square_norm, np.min(g), 0.0) < USEFUL_GAP
         else:
-            norm2 = change_ridge(previous_ridge, ridge, alpha, g, norm2)
+            square_norm = change_C(previous, inverse_C, alpha, g, square_norm)
         if methods[k] == 0 or gaps[k] > tol:
-            norm2, stale, gaps[k], steps[k], newtons, cost = solve_shrunk(
-                H,
-                ridge,
-                alpha,
-                g,
-                norm2,
-                stale,
-                tol,
-                value_error,
-                limits[k] - rounds[k],
-                max_cost - costs[k],
+            left, cost_left = limits[k] - iterations[k], max_cost - costs[k]
+            square_norm, stale, gaps[k], steps, rounds, cost = solve_shrunk(
+                H, inverse_C, alpha, g, square_norm, stale, tol, value_error, left, cost_left
             )
-            rounds[k] += newtons
+            iterations[k] += steps + rounds
             costs[k] += cost
-            methods[k] += (PAIR_STEPS if steps[k] else 0) + (SUPPORT_NEWTON if newtons else 0)
-        is_out = steps[k] + rounds[k] >= limits[k]
+            methods[k] += (PAIR_STEPS if steps else 0) + (SUPPORT_NEWTON if rounds else 0)
+        is_out = iterations[k] >= limits[k]
         is_costly = costs[k] >= 0.9 * max_cost
-        statuses[k] = status_of(H, ridge, alpha, value_error, gaps[k], tol, is_out, is_costly)
-        norm2s[k] = norm2
-        scale = 1.0 / norm2 if norm2 > 0.0 else 1.0
+        status = status_of(H, inverse_C, alpha, value_error, gaps[k], tol, is_out, is_costly)
+        outcomes.statuses[machine, k] = status
+        outcomes.converged[machine, k] = gaps[k] <= tol
+        outcomes.square_norms[machine, k] = square_norm
+        scale = 1.0 / square_norm if square_norm > 0.0 else 1.0
         for i in range(m):
             weights[k, i] = alpha[i] * scale
 
 
-def method_names(methods):
-    """Spell out the bits of `methods`, as in ``"pair_steps+support_newton"``."""
-    return "+".join(name for bit, name in METHOD_NAMES.items() if methods & bit)
+class NewtonRules(NamedTuple):
+    """What `block_path` is called with for each machine of a path."""
+
+    tol: float
+    value_error: float
+
+
+@implement(solve_path, NewtonRules)
+def _(rules, machine, H, class_start, bias, Cs, limits, weights, outcomes):
+    m = H.shape[0]
+    tol, value_error = rules.tol, rules.value_error
+    block_path(
+        H, np.ones(m), Cs, tol, value_error, limits, np.inf, True, np.zeros(m), weights, outcomes, machine
+    )

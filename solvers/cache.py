@@ -1,13 +1,13 @@
 """Kernel rows of tracked samples: computed on demand, kept while there is room, extended lazily."""
 
 import numpy as np
-from numba import njit
 
+from solvers.compile import inlined, njit
 from solvers.hull import CLOCK, CSR, DENSE, EVALUATIONS, SLOTS, TRACKED, VALUES, WORK
 from solvers.kernels import IMQ, RBF, finish_kernel, products, sparse_square_distance, square_distances
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def fill_row(hull, i, lo, hi, row):
     """Write k̃(i, p) for the tracked samples lo ≤ p < hi to row[lo:hi].
 
@@ -36,14 +36,14 @@ def fill_row(hull, i, lo, hi, row):
     hull.counts[WORK] += (hi - lo) * (2 + hull.point.size // 8)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def sign_values(label, labels, bias, opposite, out):
     """k̃ = (y_i·y_j)(k + bias), without δ/C."""
     for q in range(out.size):
         out[q] = (out[q] + bias) * (1.0 if labels[q] == label else opposite)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def sparse_products(hull, r, lo, is_radial, out):
     """Write products (squared distances) of row r of the CSR matrix with tracked samples from lo on."""
     indptr, indices, data, point = hull.indptr, hull.indices, hull.data, hull.point
@@ -68,7 +68,7 @@ def sparse_products(hull, r, lo, is_radial, out):
         point[indices[k]] = 0.0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def track(hull, first, last):
     """Start tracking the samples first ≤ i < last, with weight and g zero; there must be room for them."""
     start = hull.counts[TRACKED]
@@ -96,7 +96,7 @@ def track(hull, first, last):
         hull.diagonal[p] = square[q] * scale * scale + hull.bias + inverse_C
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def square_norms(hull, first, out):
     """Write ‖x_i‖² of the samples from `first` on to `out`; k(x_i, x_i) where X holds kernel values."""
     for q in range(out.size):
@@ -113,7 +113,7 @@ def square_norms(hull, first, out):
         out[q] = total
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def class_of(class_start, i):
     """Class of sample i."""
     t = 0
@@ -122,7 +122,7 @@ def class_of(class_start, i):
     return t
 
 
-@njit(inline="always")
+@inlined
 def row(hull, p):
     """k̃(p, ·) for all tracked samples. At least the last two rows asked for stay valid."""
     s = hull.slot[p]
@@ -134,7 +134,7 @@ def row(hull, p):
     return hull.cache[s * capacity : (s + 1) * capacity]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def load_row(hull, p):
     """Bring the row of p up to date in the cache; return its slot."""
     capacity, m = hull.slot.size, hull.counts[TRACKED]
@@ -152,7 +152,7 @@ def load_row(hull, p):
     return s
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def _free_slot(hull):
     """Take an unused slot, else the one that was asked for least recently."""
     s = hull.counts[SLOTS]

@@ -8,10 +8,10 @@ for, in exact arithmetic.
 """
 
 import numpy as np
-from numba import njit
 
-from solvers.kernels import UNIT_ROUNDOFF
+from solvers.compile import njit
 
+UNIT_ROUNDOFF = 2.0**-53
 ROUNDINGS_PER_STEP = 3.0  # of the largest value, that a step adds to g
 FEW_ROUNDINGS = 16.0  # of putting a value together, and of a sum beyond those for its terms
 # Terms of a sum for each rounding that a partial sum sees: in `block_product`, and in a product by BLAS.
@@ -22,7 +22,7 @@ AIM = 0.99
 AFFORDABLE = 0.5
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def error_of_sums(value_error, largest, roundings, n_steps):
     """Bound the error of g_i and ‖c‖².
 
@@ -41,20 +41,20 @@ def error_of_sums(value_error, largest, roundings, n_steps):
     return value_error + roundings * UNIT_ROUNDOFF * largest
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def certified_gap(norm2, lowest, error):
+@njit
+def certified_gap(square_norm, lowest, error):
     """Return the largest gap of a point whose ‖c‖² and lowest g are off by at most `error`."""
-    if not norm2 + error > 0.0:
+    if not square_norm + error > 0.0:
         return 1.0
-    share = max(lowest - error, 0.0) / (norm2 + error)
+    share = max(lowest - error, 0.0) / (square_norm + error)
     return 1.0 - min(share, 1.0) ** 2
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def violation_aimed_at(tol, error, norm2):
+@njit
+def violation_aimed_at(tol, error, square_norm):
     """Return ε so that g_min ≥ (1 − ε)‖c‖² certifies the gap `tol`, where rounding leaves room for it."""
     epsilon = 1.0 - np.sqrt(1.0 - AIM * tol)
-    lost = 2.0 * error / norm2
+    lost = 2.0 * error / square_norm
     return epsilon - lost if lost < AFFORDABLE * epsilon else epsilon
 
 

@@ -7,13 +7,14 @@ left out.
 """
 
 import numpy as np
-from numba import njit
+
+from solvers.compile import njit
 
 # A residual below this many roundings of the largest diagonal entry is noise.
 NOISE_ROUNDINGS = 8.0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def append_pivot(Z, rank, residual, pivot, column):
     """Write factor row ``Z[rank]`` from column ``H[:, pivot]`` and reduce ``residual`` in place.
 
@@ -41,7 +42,7 @@ def append_pivot(Z, rank, residual, pivot, column):
     residual[pivot] = 0.0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def extend_from_block(H, Z, rank, pivots, residual, target, max_rank):
     """Append pivots of a dense block until ``max(residual) <= target``.
 

@@ -1,13 +1,13 @@
 """Random draws of candidates, and the search for a violator among them (Strack 2013, 5.1)."""
 
 import numpy as np
-from numba import njit
 
 from solvers.cache import fill_row, track
+from solvers.compile import inlined, njit
 from solvers.hull import TRACKED
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def random_below(state, n):
     """Draw a whole number 0 … n − 1 by xorshift64* from `state`, which advances."""
     x = state[0]
@@ -19,7 +19,7 @@ def random_below(state, n):
     return np.int64((high * np.uint64(n)) >> np.uint64(32))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def draw(state, class_start, fair):
     """Draw a sample: any of them, or (fair) any of a class that is drawn first."""
     if not fair:
@@ -28,35 +28,40 @@ def draw(state, class_start, fair):
     return class_start[t] + random_below(state, class_start[t + 1] - class_start[t])
 
 
-@njit(inline="always")
-def find_violator(hull, threshold, draws, subset, fair, exhaustive):
-    """Draw until a sample with g below the threshold turns up.
+@inlined
+def find_violator(hull, threshold, rules):
+    """Find a violator among all samples, or by drawing where g is kept for some samples only."""
+    if hull.tracked_all:
+        return find_tracked(hull.g, threshold, rules, hull.state, hull.class_start)
+    return draw_untracked(hull, threshold, rules.draws, rules.subset, rules.fair)
+
+
+@inlined
+def find_tracked(g, threshold, rules, state, class_start):
+    """Draw until a sample with g below the threshold turns up, where g of every sample is at hand.
 
     The candidates come in groups of `subset`; the lowest g of a group is the violator if it lies below the
     threshold (5.1: subset 59 is the older scheme, 1 the paper's). After `draws` candidates without success
-    the search ends; if `exhaustive` and where g of every sample is at hand, each of them is then looked at
-    once, from a random one on: the answer is certain. Where `draws` is at least the number of samples, this
-    is done at once, without drawing.
+    the search ends; if `exhaustive`, each sample is then looked at once, from a random one on: the answer is
+    certain. Where `draws` is at least the number of samples, this is done at once, without drawing.
 
     Returns
     -------
     v : int
-        Number of the violator, which is tracked from now on; −1 if there is none.
+        Number of the violator; −1 if there is none.
     failed : int
         How many candidates were looked at in vain.
     """
-    if not hull.tracked_all:
-        return draw_untracked(hull, threshold, draws, subset, fair)
-    if draws < hull.g.size:
-        v, failed = draw_tracked(hull.g, threshold, draws, subset, fair, hull.state, hull.class_start)
-        if v >= 0 or not exhaustive:
+    if rules.draws < g.size:
+        v, failed = draw_tracked(g, threshold, rules.draws, rules.subset, rules.fair, state, class_start)
+        if v >= 0 or not rules.exhaustive:
             return v, failed
-    return scan_tracked(hull.g, threshold, random_below(hull.state, hull.g.size), subset)
+    return scan_tracked(g, threshold, random_below(state, g.size), rules.subset)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def draw_untracked(hull, threshold, draws, subset, fair):
-    """Find a violator by drawing, where g is kept for some samples only: compute that of the others."""
+    """`find_tracked` by drawing alone, where g is kept for some samples only: a violator is tracked from now on."""
     looked = 0
     while looked < draws:
         failed = looked
@@ -78,7 +83,7 @@ def draw_untracked(hull, threshold, draws, subset, fair):
     return -1, draws
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def draw_tracked(g, threshold, draws, subset, fair, state, class_start):
     """Find a violator by drawing, where g of every sample is at hand."""
     looked = 0
@@ -95,7 +100,7 @@ def draw_tracked(g, threshold, draws, subset, fair, state, class_start):
     return -1, draws
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def scan_tracked(g, threshold, first, subset):
     """Find a violator by looking at every sample once, from `first` on and around."""
     n = g.size
@@ -116,7 +121,7 @@ def scan_tracked(g, threshold, first, subset):
     return -1, n
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def first_below(g, threshold):
     """Return the first place where g is below the threshold, or −1; block by block, which vectorises."""
     for start in range(0, g.size, 64):
@@ -131,7 +136,7 @@ def first_below(g, threshold):
     return -1
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def inner_product(hull, i):
     """g_i = Σ α_p k̃(i, p) of a sample that is not tracked."""
     m = hull.counts[TRACKED]
@@ -139,7 +144,7 @@ def inner_product(hull, i):
     return dot(hull.alpha[:m], hull.scratch[:m])
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def dot(a, b):
     """a·b by eight partial sums, which keeps the vector units busy and the order of summation fixed."""
     n = a.size

@@ -27,7 +27,7 @@ class FeaturePath:
     ----------
     weights : ndarray of shape (n_solved, m)
         ``α / ||c||²``.
-    norm2s, gaps, rounds : ndarrays of shape (n_solved,)
+    square_norms, gaps, rounds : ndarrays of shape (n_solved,)
     ranks : ndarray of shape (n_solved,)
     pivots : ndarray of shape (r,)
     coefficients : ndarray of shape (n_solved, r)
@@ -39,7 +39,7 @@ class FeaturePath:
     """
 
     weights: np.ndarray
-    norm2s: np.ndarray
+    square_norms: np.ndarray
     gaps: np.ndarray
     rounds: np.ndarray
     ranks: np.ndarray
@@ -103,7 +103,7 @@ class PivotedFactor:
         return left <= target or promising(half_left, left, target)
 
 
-def feature_path(column, diagonal, unit_ridge, Cs, tol, value_error, max_rank, max_iter, deadline):
+def feature_path(column, diagonal, inverse_weight, Cs, tol, value_error, max_rank, max_iter, deadline):
     """Train one machine for ascending C in feature space.
 
     Parameters
@@ -112,7 +112,7 @@ def feature_path(column, diagonal, unit_ridge, Cs, tol, value_error, max_rank, m
         ``column(p)`` returns ``H[:, p]``, ``H_ij = (y_i·y_j)(k(x_i, x_j) + bias)``, as float64.
     diagonal : ndarray of shape (m,)
         Diagonal of ``H``.
-    unit_ridge : ndarray of shape (m,)
+    inverse_weight : ndarray of shape (m,)
         ``1 / sample_weight``.
     Cs : ndarray of shape (n_C,)
     tol : float
@@ -134,10 +134,10 @@ def feature_path(column, diagonal, unit_ridge, Cs, tol, value_error, max_rank, m
     f, alpha, g = np.zeros(m), np.zeros(m), np.empty(m)
     w, scatter, counted = np.zeros(0), np.zeros((0, 0)), np.zeros(m, dtype=bool)
     solved, total_rounds = [], 0
-    lowest_norm2 = 1.0 / (Cs[0] * (1.0 / unit_ridge).sum())
+    lowest_square_norm = 1.0 / (Cs[0] * (1.0 / inverse_weight).sum())
     for k, C in enumerate(Cs):
         gap = np.inf
-        target = TARGET_SHARE * tol * lowest_norm2
+        target = TARGET_SHARE * tol * lowest_square_norm
         total_rounds = 0
         if k == 0 and not factor.promises(target):
             break
@@ -155,10 +155,10 @@ def feature_path(column, diagonal, unit_ridge, Cs, tol, value_error, max_rank, m
             step = allowed if deadline == np.inf else min(1, allowed)
             finished = False
             while not finished:
-                rounds, norm2, gap, finished = newton_rounds_lowrank(
+                rounds, square_norm, gap, finished = newton_rounds_lowrank(
                     factor.Z,
                     factor.residual,
-                    unit_ridge,
+                    inverse_weight,
                     C,
                     f,
                     w,
@@ -178,14 +178,14 @@ def feature_path(column, diagonal, unit_ridge, Cs, tol, value_error, max_rank, m
                 break
             if total_rounds >= max_iter or time.monotonic() > deadline:
                 break
-            target = min(RETRY_SHARE * target, TARGET_SHARE * tol * norm2)
+            target = min(RETRY_SHARE * target, TARGET_SHARE * tol * square_norm)
         if gap > tol:
             break
-        weights = alpha / norm2
-        solved.append((weights, norm2, gap, total_rounds, factor.rank, factor.Z @ weights))
+        weights = alpha / square_norm
+        solved.append((weights, square_norm, gap, total_rounds, factor.rank, factor.Z @ weights))
         if k + 1 < len(Cs):
             # ||c||² cannot fall faster than 1/C.
-            lowest_norm2 = norm2 * C / Cs[k + 1]
+            lowest_square_norm = square_norm * C / Cs[k + 1]
     in_vain = total_rounds if len(solved) < Cs.size else 0
     return _collect(solved, factor, m, alpha, in_vain)
 
@@ -197,7 +197,7 @@ def _collect(solved, factor, m, last, rounds_in_vain):
         coefficients[k, :rank] = np.linalg.solve(upper[:rank, :rank], w)
     return FeaturePath(
         weights=np.array([s[0] for s in solved]).reshape(-1, m),
-        norm2s=np.array([s[1] for s in solved]),
+        square_norms=np.array([s[1] for s in solved]),
         gaps=np.array([s[2] for s in solved]),
         rounds=np.array([s[3] for s in solved], dtype=np.int64),
         ranks=np.array([s[4] for s in solved], dtype=np.int64),

@@ -4,8 +4,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from solvers.block_path import method_names
 from solvers.kernels import GRAM, kernel_block
+from solvers.outcomes import method_names
 from solvers.path_blocks import groups_of
 
 BLOCK_VALUES = 1 << 22  # of a block of predictions, at most (32 MB)
@@ -56,7 +56,7 @@ class FittedPath:
         self.n_kernel_evals_ = solution.evaluations
         self.n_support_ = solution.n_support
         self.sv_share_ = (solution.supports / sizes).mean(axis=1)
-        self.objective_ = solution.norm2s.sum(axis=1)
+        self.objective_ = solution.square_norms.sum(axis=1)
         self.duality_gap_ = solution.gaps.max(axis=1)
         self.converged_ = solution.converged.all(axis=1)
         self.fit_status_ = fit_status

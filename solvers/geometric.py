@@ -1,271 +1,94 @@
-"""What the geometric solvers share above their numba loops: parameters, driver and certificate."""
+"""What the estimators share that move a point of the hull."""
 
-import time
+from numbers import Integral, Real
+from typing import ClassVar
 
-import numpy as np
-from numba import njit
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from solvers.base import KernelSVC, Solution, check_choice, check_count, check_number
-from solvers.bias import class_biases
-from solvers.cache import row, track
-from solvers.certificate import AIM, certified_gap, error_of_sums
-from solvers.draws import inner_product, random_below
-from solvers.hull import (
-    CONVERGED,
-    EVALUATIONS,
-    FULL,
-    ITERATIONS,
-    NOT_POSITIVE,
-    PAUSED,
-    SQUARE_NORM,
-    STALLED,
-    SUPPORT,
-    TIMEOUT,
-    TRACKED,
-    make_room,
-    new_hull,
-)
-from solvers.kernels import GRAM, NOT_FINITE, kernel_diagonal
-from solvers.pairs import PAIRS
-from solvers.stopping import NOISE_ROUNDINGS, RULES, default_tolerance, rule_holds, rule_text
-from solvers.weights import enter, square_norm_of
-
-WORK_BEFORE_PAUSE = 30_000_000  # elementary operations between two looks at the clock: some 20 ms
-LEAST_WORK = 100_000  # the same where little time is left
-WORK_PER_SECOND = 1_500_000_000
-REFRESHES = 3  # of g from the kernel, when rounding has moved it
-STEPS_WITHOUT_DRIFT = 1000  # rounding moves g by 10⁻¹⁶ a step
-DRIFT = 0.001  # of g that is let pass, as a share of ε ‖c‖²
-SURE_CERTIFICATE = 50_000_000  # kernel evaluations that a certificate may always cost
+from solvers.base import KernelSVC
+from solvers.descent import Rules, descend
+from solvers.hull_machine import HullSolver
+from solvers.selection import PAIRS
+from solvers.stopping import RULES
+from solvers.weights import TO_ORIGIN
 
 
 class GeometricSVC(KernelSVC):
-    """Base of the solvers that move a point of the hull (`solvers.hull`)."""
+    """Base of the solvers that move a point of the hull (`solvers.hull`).
 
-    stopping = "meb"
+    Parameters
+    ----------
+    tol : "auto" or float
+        ε of the stopping rule, between 0 and 1; "auto" is the papers': 10⁻³ for "mn" and "adjmn", (7.3) for the
+        balls. What is certified for it when `converged_` is true, the table in `solvers` says.
+    draws : int
+        Candidates that are drawn in vain before the search for a violator ends, N_d.
+    subset : int
+        Candidates of which the worst is taken, N_r.
+    sampling : {"fair", "simple"}
+        Draw a class first, then one of its samples; or any sample.
+    exhaustive : bool
+        Whether all samples are looked at when the draws have failed, before the search ends, where g of each
+        is at hand: with up to 50,000 samples, or in `fit_path`. False: the search ends as in the papers, and
+        there may be a violator that was not drawn.
+    bias : {"theoretic", "average", "none"}
+        Bias Σ α_i y_i (2.98), the mean of the optimality conditions (5.24), or a machine without one (chapter
+        6).
+    multiclass : {"pairwise", "all_at_once"}
+        A machine for every pair of classes, or one for all (5.4).
+    warm_start : bool
+        Start a `fit` on the same samples and labels from the weights of the last one.
+    random_state : int, RandomState or None
+        Source of the draws.
+    """
+
+    tol: str | float = "auto"
+    draws: int = 600
+    subset: int = 1
+    sampling: str = "fair"
+    exhaustive: bool = True
+    bias: str = "theoretic"
+    multiclass: str = "pairwise"
+    warm_start: bool = False
+    random_state: object = None
+
+    _parameter_constraints: ClassVar[dict] = {
+        **KernelSVC._parameter_constraints,
+        "tol": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
+        "draws": [Interval(Integral, 1, None, closed="left")],
+        "subset": [Interval(Integral, 1, None, closed="left")],
+        "sampling": [StrOptions({"fair", "simple"})],
+        "exhaustive": ["boolean"],
+        "bias": [StrOptions({"theoretic", "average", "none"})],
+        "multiclass": [StrOptions({"pairwise", "all_at_once"})],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    # What is no parameter of every solver.
+    pair, pair_exponent, eta, stopping = "mdm", 0.0, 1.0, "meb"
+    step, loop, draws_per_tuning = TO_ORIGIN, staticmethod(descend), 10
     first_epsilon = 0.5  # of the multi-scale approximation (Algorithm 5)
     first_samples = 1  # that get weight before the first iteration
 
-    def _advance(self, hull, epsilon, max_iter, budget):
-        """Run the solver's loop on `hull` until it has something to say; return its status."""
-        raise NotImplementedError
-
-    def _validate_params(self):
-        super()._validate_params()
-        check_count("draws", self.draws)
-        check_count("subset", self.subset)
-        check_choice("sampling", self.sampling, ("fair", "simple"))
-        check_choice("exhaustive", self.exhaustive, (True, False))
-        check_choice("bias", self.bias, ("theoretic", "average", "none"))
-        check_choice("multiclass", self.multiclass, ("pairwise", "all_at_once"))
-        if self.tol != "auto":
-            check_number("tol", self.tol, "'auto' or a number between 0 and 1", lambda v: 0 < v < 1)
-        if self.max_iter != -1:
-            check_count("max_iter", self.max_iter)
-        check_number("cache_size", self.cache_size, "a number of megabytes > 0", lambda v: v > 0)
-        if hasattr(self, "eta"):
-            check_number(
-                "eta", self.eta, "a number with 1 ≤ eta < 2 (from 2 on, ‖c‖ can grow)", lambda v: 1 <= v < 2
-            )
-        if hasattr(self, "pair"):
-            check_choice("pair", self.pair, PAIRS)
-            check_choice("stopping", self.stopping, ("mn", "adjmn", "meb"))
-            check_number("pair_exponent", self.pair_exponent, "a number from 0 to 1", lambda v: 0 <= v <= 1)
-
-    def _solve(self, problem):
-        cache_bytes = self.cache_size * 1e6
-        if problem.start is None:
-            hull = new_hull(problem, cache_bytes, self.first_epsilon, self.first_samples)
-            start_at_random(hull, self.first_samples)
-        else:
-            hull = new_hull(problem, cache_bytes, self.first_epsilon, problem.start.support.size)
-            start_from(hull, problem.start.support, problem.start.alpha)
-        rule = RULES[self.stopping]
-        epsilon = self.tol
-        if epsilon == "auto":
-            epsilon = default_tolerance(rule, hull.diagonal[0], problem.C[0])
-        max_iter = problem.max_iter
-        for _ in range(REFRESHES):
-            status, hull = self._descend(hull, AIM * epsilon, max_iter, cache_bytes, problem.deadline)
-            stale = int(hull.counts[ITERATIONS])
-            if stale < STEPS_WITHOUT_DRIFT:
-                break
-            drift = refresh(hull, problem.deadline)
-            stale = stale if np.isnan(drift) else 0
-            is_settled = not drift > DRIFT * epsilon * hull.real[SQUARE_NORM]
-            if is_settled or status not in (CONVERGED, STALLED):
-                break
-        is_finite = np.isfinite(hull.g[: hull.counts[TRACKED]]).all()
-        if not is_finite and problem.C.min() >= np.finfo(np.float64).tiny:  # below, 1/C is infinite
-            raise ValueError(NOT_FINITE)
-        if status == NOT_POSITIVE and not is_negative(hull):
-            status = STALLED
-        error = error_of_sums(*self._values(problem, hull), hull.counts[SUPPORT], stale)
-        return self._solution(hull, status, float(epsilon), error, problem.deadline)
-
-    def _values(self, problem, hull):
-        """Bound the error of k̃ and its size."""
-        if hull.tracked_all or problem.kernel.has_constant_diagonal:
-            largest = hull.diagonal[: hull.counts[TRACKED]].max()
-        else:
-            own = 1.0 if problem.scale.size else kernel_diagonal(problem.X, problem.kernel).max()
-            largest = own + problem.bias + (1.0 / problem.C).max()
-        error = problem.kernel.error
-        if problem.scale.size:  # of the value and, twice, of half the diagonal's roots
-            error = 3.0 * error * problem.scale.max() ** 2
-        return error, largest
-
-    def _descend(self, hull, epsilon, max_iter, cache_bytes, deadline):
-        """Iterate to the end, and see to room, clock and progress on the way; return status and state."""
-        steps, last = hull.counts[ITERATIONS], np.inf
-        while True:
-            status = self._advance(hull, epsilon, max_iter, work_before_pause(deadline))
-            if status == FULL:
-                hull = make_room(hull, cache_bytes)
-            elif status != PAUSED:
-                return status, hull
-            if time.monotonic() > deadline:
-                return TIMEOUT, hull
-            if hull.counts[ITERATIONS] - steps > STEPS_WITHOUT_DRIFT:
-                square_norm = hull.real[SQUARE_NORM]
-                if abs(square_norm - last) < 1e-15 * last:
-                    return STALLED, hull
-                steps, last = hull.counts[ITERATIONS], square_norm
-
-    def _solution(self, hull, status, epsilon, error, deadline):
-        """Describe the point of the hull as a machine with margin 1; its g are off by at most `error`."""
-        support = np.flatnonzero(hull.alpha[: hull.counts[TRACKED]])
-        square_norm = hull.alpha[support] @ hull.g[support]
-        if not hull.tracked_all:
-            support = support[np.argsort(hull.sample[support])]
-        alpha, g, label = hull.alpha[support], hull.g[support], hull.label[support]
-        n_classes = hull.class_start.size - 1
-        margin = square_norm if square_norm > 0.0 else 1.0  # no margin: the weights stay those of the hull
-        biases = class_biases(self.bias, label, alpha, g, square_norm, n_classes) / margin
-        gap = lowest = lowest_inner_product(hull, deadline)
-        if not np.isnan(lowest):
-            gap = float(certified_gap(square_norm, lowest, error))
-        rule, square_radius = RULES[self.stopping], hull.diagonal[0]
-        converged = bool(rule_holds(rule, epsilon, square_norm, square_radius, lowest, error, gap))
-        is_certain = hull.tracked_all and (self.exhaustive or self.draws >= hull.n_samples)
-        return Solution(
-            support=hull.sample[support],
-            alpha=alpha / margin,
-            bias=biases[:1] if n_classes == 2 else biases,
-            objective=float(square_norm),
-            gap=gap,
-            n_iter=int(hull.counts[ITERATIONS]),
-            n_kernel_evals=int(hull.counts[EVALUATIONS]),
-            status=int(status),
-            converged=converged,
-            stopping=rule_text(rule, converged, gap, status, 0 if is_certain else self.draws),
-            by_draws=not is_certain,
+    def _rules(self):
+        """Return the parameters as numbers."""
+        return Rules(
+            step=self.step,
+            stopping=RULES[self.stopping],
+            draws=int(self.draws),
+            subset=int(self.subset),
+            fair=self.sampling == "fair",
+            exhaustive=bool(self.exhaustive),
+            pair=PAIRS[self.pair],
+            exponent=float(self.pair_exponent),
+            eta=float(self.eta),
+            draws_per_tuning=self.draws_per_tuning,
+            average_bias=self.bias == "average",
         )
 
-
-def work_before_pause(deadline):
-    """Return how many operations to do before the next look at the clock."""
-    if deadline == np.inf:
-        return WORK_BEFORE_PAUSE
-    left = WORK_PER_SECOND * (deadline - time.monotonic())
-    return int(np.clip(left, LEAST_WORK, WORK_BEFORE_PAUSE))
-
-
-def is_negative(hull):
-    """Whether ‖c‖², computed afresh from the kernel, is negative by more than rounding explains."""
-    refresh(hull, np.inf)
-    rounding = np.finfo(hull.X.dtype if hull.kind == GRAM else np.float64).eps
-    largest = np.abs(hull.diagonal[: hull.counts[TRACKED]]).max()
-    return hull.real[SQUARE_NORM] < -NOISE_ROUNDINGS * rounding * largest
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def start_at_random(hull, count):
-    """Line 1 of the algorithms: all weight on a random sample, or equal weights on some of every class."""
-    classes = hull.class_start.size - 1
-    samples = np.empty(count, np.int64)
-    for k in range(count):
-        if count == 1:
-            samples[k] = random_below(hull.state, hull.rows.size)
-        else:
-            first = hull.class_start[k % classes]
-            samples[k] = first + random_below(hull.state, hull.class_start[k % classes + 1] - first)
-    samples = np.unique(samples)
-    start_from(hull, samples, np.ones(samples.size))
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def start_from(hull, samples, weights):
-    """Start from the weights of some samples, scaled to the hull."""
-    if hull.tracked_all:
-        track(hull, 0, hull.rows.size)
-    else:
-        for i in samples:
-            track(hull, i, i + 1)
-    total = weights.sum()
-    for k in range(samples.size):
-        p = hull.position[samples[k]]
-        hull.alpha[p] = weights[k] / total
-        enter(p, hull.support, hull.place, hull.counts)
-    m = hull.counts[TRACKED]
-    hull.scratch[:m] = 0.0
-    add_rows(hull, 0, samples.size)
-    hull.g[:m] = hull.scratch[:m]
-    hull.real[SQUARE_NORM] = square_norm_of(hull.alpha, hull.g, hull.support, hull.counts[SUPPORT])
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def add_rows(hull, first, last):
-    """Add α_p k̃(p, ·) of some support vectors to `hull.scratch`."""
-    m, total = hull.counts[TRACKED], hull.scratch
-    for k in range(first, last):
-        p = hull.support[k]
-        values = row(hull, p)
-        weight = hull.alpha[p]
-        for q in range(m):
-            total[q] += weight * values[q]
-
-
-def refresh(hull, deadline):
-    """Compute g and ‖c‖² afresh from the kernel; return by how much g had drifted (NaN: no time to)."""
-    m = hull.counts[TRACKED]
-    step = _samples_before_pause(hull)
-    hull.scratch[:m] = 0.0
-    for first in range(0, hull.counts[SUPPORT], step):
-        add_rows(hull, first, min(first + step, hull.counts[SUPPORT]))
-        if time.monotonic() > deadline:
-            return np.nan
-    drift = np.abs(hull.scratch[:m] - hull.g[:m]).max()
-    hull.g[:m] = hull.scratch[:m]
-    hull.real[SQUARE_NORM] = hull.alpha[:m] @ hull.g[:m]
-    return drift
-
-
-def lowest_inner_product(hull, deadline):
-    """Return the lowest g of all samples, or NaN where that would take more than training did."""
-    m, n = hull.counts[TRACKED], hull.n_samples
-    lowest = hull.g[:m].min()
-    if hull.tracked_all:
-        return lowest
-    if n * m > max(SURE_CERTIFICATE, hull.counts[EVALUATIONS]):
-        return np.nan
-    step = _samples_before_pause(hull)
-    for first in range(0, n, step):
-        lowest = min(lowest, lowest_of(hull, first, min(first + step, n)))
-        if time.monotonic() > deadline:
-            return np.nan
-    return lowest
-
-
-def _samples_before_pause(hull):
-    return max(1, WORK_BEFORE_PAUSE // int(hull.counts[TRACKED] * (2 + hull.point.size // 8)))
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def lowest_of(hull, first, last):
-    """Lowest g of the samples first ≤ i < last that are not tracked."""
-    lowest = np.inf
-    for i in range(first, last):
-        if hull.position[i] < 0:
-            lowest = min(lowest, inner_product(hull, i))
-    return lowest
+    def _solve(self, problem):
+        cache_bytes = 1e6 * self.cache_size
+        epsilon, samples = self.first_epsilon, self.first_samples
+        solver = HullSolver(self._rules(), self.tol, cache_bytes, self.bias, epsilon, samples, self.loop)
+        return solver.solve(problem)

@@ -10,16 +10,14 @@ number.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from solvers.compile import inlined
 from solvers.kernels import GRAM
 from solvers.memory import require_memory
+from solvers.status import FULL, GO_ON, NOT_POSITIVE, PAUSED, STALLED
 
 DENSE, CSR, VALUES = range(3)  # what X holds: features, sparse features, kernel values
-
-# What a solver says when it returns. The first five are also a `fit_status_` (`solvers.stopping`).
-CONVERGED, LIMIT, TIMEOUT, NOT_POSITIVE, STALLED, PAUSED, FULL, GO_ON = range(8)
 
 # Places in Hull.counts and Hull.real.
 TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK = range(7)
@@ -144,7 +142,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples):
     )
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def interruption(hull, budget):
     """Whether the caller is needed before the next iteration, and for what."""
     counts = hull.counts

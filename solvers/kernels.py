@@ -17,18 +17,19 @@ bounds the rounding of its values; `fit` and `predict` both evaluate the kernel 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
+
+from solvers.certificate import UNIT_ROUNDOFF
+from solvers.compile import njit
+from solvers.selection import float_of_bits
 
 LINEAR, POLY, RBF, SIGMOID, IMQ, GRAM = range(6)
 RADIAL = (RBF, IMQ)
 KINDS = {"linear": LINEAR, "poly": POLY, "rbf": RBF, "sigmoid": SIGMOID, "imq": IMQ, "precomputed": GRAM}
 
 
-UNIT_ROUNDOFF = 2.0**-53
 # ‖x‖² + ‖z‖² − 2 x·z cancels: with γ ‖x‖² above this, distances are summed from differences, which is slower.
 LARGEST_EXPONENT = 1e4
 # Below this, a centre would gain nothing.
@@ -212,7 +213,7 @@ def _square_distance_block(A, B, by_differences):
     return K
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def _sparse_square_distances(a_ptr, a_indices, a_data, b_ptr, b_indices, b_data, out):
     for i in range(out.shape[0]):
         a = slice(a_ptr[i], a_ptr[i + 1])
@@ -221,7 +222,7 @@ def _sparse_square_distances(a_ptr, a_indices, a_data, b_ptr, b_indices, b_data,
             out[i, j] = sparse_square_distance(a_indices[a], a_data[a], b_indices[b], b_data[b])
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def sparse_square_distance(a_indices, a_data, b_indices, b_data):
     """Return ‖a − b‖² of two sparse rows with ascending indices, from their differences."""
     total = 0.0
@@ -269,7 +270,7 @@ def kernel_diagonal(X, kernel):
     return square
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def products(features, lo, point, out):
     """Write point·z to `out` for the columns z of `features` (d, capacity) from `lo` on."""
     out[:] = 0.0
@@ -286,7 +287,7 @@ def products(features, lo, point, out):
             out[q] += a * A[q]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def square_distances(features, lo, point, out):
     """Write ‖point − z‖² likewise; by differences, so that equal samples are at distance 0 exactly."""
     out[:] = 0.0
@@ -305,7 +306,7 @@ def square_distances(features, lo, point, out):
             out[q] += p * p
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def finish_kernel(kind, gamma, coef0, degree, out):
     """Turn products (linear, poly, sigmoid) or squared distances (rbf, imq) into kernel values, in place."""
     if kind == RBF:
@@ -322,15 +323,7 @@ def finish_kernel(kind, gamma, coef0, degree, out):
             out[q] = np.tanh(gamma * out[q] + coef0)
 
 
-@intrinsic
-def _as_float(typing_context, bits):
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], context.get_value_type(types.float64))
-
-    return types.float64(types.int64), codegen
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def _exp(x):
     """exp(x) for x ≤ 0, to one unit in the last place; unlike libm's it vectorises (0.8 against 2.8 ns).
 
@@ -353,4 +346,4 @@ def _exp(x):
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    return p * _as_float((np.int64(k) + 1023) << 52)
+    return p * float_of_bits((np.int64(k) + 1023) << 52)

@@ -3,12 +3,13 @@
 import time
 
 import numpy as np
-from numba import njit
+
+from solvers.compile import njit
 
 NO_LIMIT = int(np.iinfo(np.int64).max)
 
 
-@njit(nogil=True, cache=True)
+@njit
 def share_of(left, n):
     """Return an equal share of what is left for n, rounded up."""
     return left // n + (left % n > 0)

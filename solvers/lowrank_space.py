@@ -3,9 +3,9 @@
 from collections import namedtuple
 
 import numpy as np
-from numba import njit
 
 from solvers.cholesky import extend_from_block
+from solvers.compile import njit
 from solvers.newton_lowrank import newton_rounds_lowrank
 
 LOWRANK_ROUNDS = 60
@@ -30,19 +30,19 @@ LowRankSpace = namedtuple(
 )
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def lowrank_cost(rank, s):
     """Cost of one low-rank Newton round, in the unit of `block_path.step_cost`."""
     return 3e3 + rank * rank * (s / 15.0 + rank / 60.0)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def promising(half_left, left, target):
     """Whether a residual that fell from ``half_left`` to ``left`` in r/2 columns may reach a target in 3r."""
     return left * (left / half_left) ** 4 <= target
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def lowrank_space(H):
     """Space of rank 0 for a block."""
     m = H.shape[0]
@@ -63,7 +63,7 @@ def lowrank_space(H):
     )
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def grow(space, H, target):
     """Append pivots: about √m, and more only if they promise to bring the residual down to ``target``."""
     Z, pivots, residual, left = space.Z, space.pivots, space.residual, space.left
@@ -82,17 +82,17 @@ def grow(space, H, target):
     return rank - before
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def lowrank_point(space, H, unit_ridge, C, least_norm2, tol, max_rounds, max_cost, alpha, g):
+@njit
+def lowrank_point(space, H, inverse_weight, C, least_square_norm, tol, max_rounds, max_cost, alpha, g):
     """Fill ``alpha`` and its low-rank ``g`` with the solution in the space, grown for this C.
 
     Parameters
     ----------
     space : LowRankSpace
     H : array (m, m)
-    unit_ridge : array (m,)
+    inverse_weight : array (m,)
     C : float
-    least_norm2 : float
+    least_square_norm : float
         Lower bound of ``||c||²``.
     tol : float
     max_rounds : int
@@ -103,20 +103,20 @@ def lowrank_point(space, H, unit_ridge, C, least_norm2, tol, max_rounds, max_cos
     Returns
     -------
     rounds : int
-    norm2, gap : float
+    square_norm, gap : float
         The gap holds for ``H``, but for rounding.
     cost : float
     """
     m = alpha.size
-    appended = grow(space, H, TARGET_SHARE * tol * least_norm2)
+    appended = grow(space, H, TARGET_SHARE * tol * least_square_norm)
     rank = space.rank[0]
     allowed = min(LOWRANK_ROUNDS, max_rounds)
     if allowed * lowrank_cost(rank, m) > max_cost:
         allowed = np.int64(max(0.0, max_cost) / lowrank_cost(rank, m))
-    rounds, norm2, gap, _ = newton_rounds_lowrank(
+    rounds, square_norm, gap, _ = newton_rounds_lowrank(
         space.Z[:rank],
         space.residual,
-        unit_ridge,
+        inverse_weight,
         C,
         space.f,
         space.w[:rank],
@@ -130,4 +130,4 @@ def lowrank_point(space, H, unit_ridge, C, least_norm2, tol, max_rounds, max_cos
         allowed,
     )
     cost = 0.2 * m * appended * (2 * rank - appended) + rounds * lowrank_cost(rank, m)
-    return rounds, norm2, gap, cost
+    return rounds, square_norm, gap, cost

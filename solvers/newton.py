@@ -1,23 +1,23 @@
 """The modified L2 SVM to a certified gap, by whichever exact method suits the problem."""
 
-import time
 from dataclasses import dataclass
 from functools import reduce
+from numbers import Real
 from operator import or_
+from typing import ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from solvers.base import KernelSVC, Solution, check_choice, check_count, check_number
-from solvers.block_path import method_names
-from solvers.fitted_path import FittedPath
-from solvers.hull import CONVERGED
-from solvers.kernels import GRAM, kernel_block
-from solvers.limits import NO_LIMIT
-from solvers.newton_gram import fit_path
+from solvers.base import KernelSVC
+from solvers.bias import class_biases
 from solvers.newton_machine import FEATURE_ROWS, solve_machine
-from solvers.newton_path import path_by_machines
-from solvers.path_input import check_ascending, check_path_input, detached, sort_trusted_labels
-from solvers.stopping import ENDED, left_over, stopping_of
+from solvers.newton_path import NewtonSolver
+from solvers.outcomes import method_names
+from solvers.parameters import with_parameters
+from solvers.path_mixin import PathMixin
+from solvers.problem import Solution
+from solvers.status import CONVERGED, ENDED, left_over
 
 # With at most this many features the kernel's rank is small enough to do without a Gram matrix.
 FEW_FEATURES = 4
@@ -31,104 +31,82 @@ class NewtonSolution(Solution):
     weights: np.ndarray | None = None  # (n,) to start from
 
 
-class NewtonSVC(KernelSVC):
+@with_parameters
+class NewtonSVC(PathMixin, KernelSVC):
     """Modified L2 SVM, solved exactly.
 
     Minimises ``||c||²`` over the hull of the training samples (Strack 2013, 2.114), as `MNSVC` does, until
     its relative error is certified to be at most `tol`. Per machine the cheapest exact method is taken:
-    Newton's method in a low-rank feature space (pivoted Cholesky; Fine & Scheinberg 2001), second-order pair
-    steps on the Gram block (Fan, Chen & Lin 2005), or Newton's method on the support block (Chapelle 2007).
+    Newton's method in a low-rank feature space, second-order pair steps on the Gram block, or Newton's method on the
+    support block.
 
     Parameters
     ----------
-    C : float, default=1.0
-        Penalty of the squared slacks.
-    kernel : {"rbf", "linear", "poly", "sigmoid", "imq", "precomputed"} or callable, default="rbf"
-        See `solvers.kernels`. A callable gets two arrays of samples and returns their kernel matrix. A
-        precomputed float32 Gram matrix is used as it is, with sums in float64.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Width γ of the kernel, as in `sklearn.svm.SVC`.
-    degree : float, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant of the poly, sigmoid and imq kernels.
-    tol : float, default=1e-3
+    tol : float
         Bound on ``1 - (max(g_min, 0) / ||c||²)²`` over all samples, hence on the relative error of the
-        objective.
-    bias : {"theoretic", "none"}, default="theoretic"
+        objective; between 0 and 1.
+    bias : {"theoretic", "none"}
         Bias Σ α_i y_i (2.98), or a machine without one. (At the exact solution the average bias is the
         theoretic one.)
-    multiclass : {"pairwise", "all_at_once"}, default="pairwise"
+    multiclass : {"pairwise", "all_at_once"}
         A machine for every pair of classes, or one for all (5.4).
-    compact : bool, default=False
+    compact : bool
         Where a machine was solved in an r-dimensional feature space, publish it on its r pivots (`dual_coef_`
         may then be negative) instead of on all of its support vectors.
-    gram_error : float, default=0.0
-        Bound on the error of a value of a precomputed kernel matrix, for which the certificate allows. 0: the
-        matrix is the kernel, and float32 values are taken as exact.
-    cache_size : float, default=1000
+    cache_size : float
         Megabytes that the Gram block of a machine may take. A larger machine is solved on a growing working
         set, or on kernel rows where that does not fit either.
-    max_iter : int, default=-1
-        Limit of the pair steps and Newton rounds of a whole `fit`; −1 for none.
-    max_seconds : float, optional
-        Limit of the wall time of `fit`.
-    warm_start : bool, default=False
+    warm_start : bool
         Start a `fit` on the same samples and labels from the weights of the last one.
-    probability : bool, default=False
-        Provide `predict_proba`, at the cost of five more trainings (Platt 1999).
 
     Attributes
     ----------
     method_ : str
         The methods that were used, such as ``"pair_steps+support_newton"``.
 
-    See `solvers.base.KernelSVC` for the others.
+    Raises
+    ------
+    ValueError
+        By `fit`: a parameter, a sample or a label is not valid.
+    MemoryError
+        By `fit`: what the training needs would not fit into memory.
+
+    References
+    ----------
+    R. Strack (2013), Geometric approach to support vector machines learning for large datasets, (2.114): the problem.
+    S. Fine and K. Scheinberg (2001), Efficient SVM training using low-rank kernel representations, Journal of Machine
+    Learning Research 2: pivoted Cholesky.
+    R.-E. Fan, P.-H. Chen and C.-J. Lin (2005), Working set selection using second order information for training
+    support vector machines, Journal of Machine Learning Research 6: pair steps.
+    O. Chapelle (2007), Training a support vector machine in the primal, Neural Computation 19, eq. 10-12: Newton.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from solvers import NewtonSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = NewtonSVC(C=4.0, gamma=0.5).fit(X, y)
+    >>> model.predict(X[::50])
+    array([0, 1, 2])
+    >>> model.stopping_
+    'certified: gap <= 0.001'
     """
 
-    def __init__(
-        self,
-        C=1.0,
-        *,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=1.0,
-        tol=1e-3,
-        bias="theoretic",
-        multiclass="pairwise",
-        compact=False,
-        gram_error=0.0,
-        cache_size=1000,
-        max_iter=-1,
-        max_seconds=None,
-        warm_start=False,
-        probability=False,
-    ):
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.bias = bias
-        self.multiclass = multiclass
-        self.compact = compact
-        self.gram_error = gram_error
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.max_seconds = max_seconds
-        self.warm_start = warm_start
-        self.probability = probability
+    tol: float = 1e-3
+    bias: str = "theoretic"
+    multiclass: str = "pairwise"
+    compact: bool = False
+    cache_size: float = 1000
+    warm_start: bool = False
 
-    def _validate_params(self):
-        super()._validate_params()
-        check_number("tol", self.tol, "a number between 0 and 1", lambda v: 0 < v < 1)
-        check_choice("bias", self.bias, ("theoretic", "none"))
-        check_choice("multiclass", self.multiclass, ("pairwise", "all_at_once"))
-        check_number("cache_size", self.cache_size, "a number of megabytes > 0", lambda v: v > 0)
-        if self.max_iter != -1:
-            check_count("max_iter", self.max_iter)
+    _parameter_constraints: ClassVar[dict] = {
+        **KernelSVC._parameter_constraints,
+        "tol": [Interval(Real, 0, 1, closed="neither")],
+        "bias": [StrOptions({"theoretic", "none"})],
+        "multiclass": [StrOptions({"pairwise", "all_at_once"})],
+        "compact": ["boolean"],
+        "warm_start": ["boolean"],
+    }
 
     def _publish(self, X, samples, machines):
         super()._publish(X, samples, machines)
@@ -152,36 +130,27 @@ class NewtonSVC(KernelSVC):
         else:
             support = np.flatnonzero(weights)
             alpha = weights[support]
+        n_classes = problem.class_start.size - 1
+        label = np.searchsorted(problem.class_start, support, side="right") - 1
+        # At the exact solution the average bias is the theoretic one.
+        biases = class_biases(self.bias, label, alpha, None, None, n_classes)
         return NewtonSolution(
             support=support,
             alpha=alpha,
-            bias=self._biases(problem, support, alpha),
-            objective=float(solved.norm2s[0]),
+            bias=biases[:1] if n_classes == 2 else biases,
+            objective=float(solved.square_norms[0]),
             gap=float(solved.gaps[0]),
             n_iter=int(solved.iterations[0]),
             n_kernel_evals=solved.evaluations,
             status=int(solved.statuses[0]),
             converged=bool(solved.statuses[0] == CONVERGED),
-            stopping=self._text(solved.statuses[0], solved.gaps[0]),
+            stopping=self._machine_text(solved.statuses[0], None, solved.gaps[0]),
             methods=int(solved.methods[0]),
             weights=weights,
         )
 
-    def _text(self, status, gap):
+    def _machine_text(self, status, converged, gap, by_draws=False):
         return f"certified: gap <= {self.tol:g}" if status == CONVERGED else left_over(ENDED[status], gap)
-
-    def _path_text(self, solution, j):
-        """Return `stopping_` for the path's j-th C."""
-        gaps, statuses = solution.gaps[j], solution.outcomes[j]
-        return stopping_of(solution.converged[j], gaps, lambda k: self._text(statuses[k], gaps[k]))
-
-    def _biases(self, problem, support, alpha):
-        """Return Σ α_i (y_t·y_i) for the first class of a pair, or for all classes."""
-        n_classes = problem.class_start.size - 1
-        label = np.searchsorted(problem.class_start, support, side="right") - 1
-        own = np.bincount(label, alpha, n_classes) * problem.bias
-        biases = own - (own.sum() - own) / (n_classes - 1)
-        return biases[:1] if n_classes == 2 else biases
 
     def prefers_gram(self, n_samples, n_features):
         """Whether `fit_path` gains from a Gram matrix that the caller shares between calls.
@@ -191,51 +160,5 @@ class NewtonSVC(KernelSVC):
         """
         return n_features > FEW_FEATURES or n_samples < FEATURE_ROWS
 
-    def fit_path(self, X, y, Cs):
-        """Train for every C of an ascending path, each from the solution before it.
-
-        The same machines as `fit` with ``warm_start=True`` and one C after the other gives, to within `tol`,
-        in a fraction of the time. The estimator itself is left as it is. `max_iter` bounds the training for
-        each C; `max_seconds` must be None; `probability` is not heeded.
-
-        Parameters
-        ----------
-        X : {array-like, CSR} of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
-            A precomputed Gram matrix is read fastest when it is C-contiguous float32 and its rows are sorted
-            by class.
-        y : array-like of shape (n_samples,)
-        Cs : array-like of shape (n_C,)
-            Ascending.
-
-        Returns
-        -------
-        solvers.fitted_path.FittedPath
-        """
-        started = time.perf_counter()
-        model = detached(self)
-        model._validate_params()
-        Cs = check_ascending(Cs)
-        X, y = check_path_input(model, X, y)
-        classes, rows, class_start = sort_trusted_labels(y)
-        model._require_cache(rows.size)
-        kernel, source = model._resolve_kernel(X)
-        bias = 0.0 if model.bias == "none" else 1.0
-        at_once = model.multiclass == "all_at_once" and classes.size > 2
-        training_set = (classes, rows, class_start, Cs)
-        memory = 1e6 * model.cache_size
-        limits = {
-            "tol": float(model.tol),
-            "max_iter": NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
-        }
-        fits = 8.0 * rows.size**2 <= memory
-        if kernel.kind == GRAM or (fits and model.prefers_gram(*X.shape)):
-            K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
-            solution = fit_path(
-                K, *training_set, at_once=at_once, bias=bias, kernel_error=kernel.error, **limits
-            )
-        else:
-            solution = path_by_machines(source, kernel, *training_set, at_once, bias, **limits, memory=memory)
-        solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
-        stopping = [model._path_text(solution, j) for j in range(Cs.size)]
-        vectors = X if kernel.kind == GRAM else source
-        return FittedPath(self, solution, solution.outcomes.max(axis=1), stopping, kernel, vectors)
+    def _path_solver(self):
+        return NewtonSolver(float(self.tol), 1e6 * self.cache_size)

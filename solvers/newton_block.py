@@ -1,58 +1,29 @@
 """Newton's method on the support block of the modified L2 SVM.
 
-With ``β = α / ||c||²`` the problem is ``min ½ βᵀHβ + ½ Σ max(0, 1 - f_i)² / ridge_i``, ``f = Hβ`` (Chapelle
+With ``β = α / ||c||²`` the problem is ``min ½ βᵀHβ + ½ Σ max(0, 1 - f_i)² · C_i``, ``f = Hβ`` (Chapelle
 2007, eq. 10-12, bias inside the kernel). On the active rows ``I = {f < 1}`` its Newton point solves
-``(H_II + diag(ridge_I)) β_I = 1``; a round costs ``s³/3`` flops for s active rows and one product ``H[:, I]
+``(H_II + diag(1/C_I)) β_I = 1``; a round costs ``s³/3`` flops for s active rows and one product ``H[:, I]
 β_I``.
 """
 
 import numpy as np
-from numba import njit
 
-FINISHED, UNFINISHED, INDEFINITE = range(3)
+from solvers.compile import njit
+from solvers.dense_block import block_product, gather
+from solvers.status import CONVERGED, LIMIT, NOT_POSITIVE
 
 # After a full step a row must violate its margin by this share of the tolerance to enter: rounding does not.
 ENTRY_SHARE = 0.1
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def block_product(H, rows, weights, out):
-    """``out = Σ_k weights[k] H[rows[k]]`` in float64 (H is symmetric).
-
-    Four rows at a time, and by partial sums of 32 rows, which keeps chains of additions short and so the
-    rounding of the sums (`solvers.certificate`).
-    """
-    m = out.size
-    n = rows.size
-    out[:] = 0.0
-    whole = n - n % 4
-    partial = np.zeros(m)
-    for k in range(0, whole, 4):
-        h0, h1, h2, h3 = H[rows[k]], H[rows[k + 1]], H[rows[k + 2]], H[rows[k + 3]]
-        w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
-        for j in range(m):
-            partial[j] += w0 * h0[j] + w1 * h1[j] + (w2 * h2[j] + w3 * h3[j])
-        if k % 32 == 28 or k + 4 == whole:
-            for j in range(m):
-                out[j] += partial[j]
-                partial[j] = 0.0
-    for k in range(whole, n):
-        h0 = H[rows[k]]
-        w0 = weights[k]
-        for j in range(m):
-            out[j] += w0 * h0[j]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def solve_ones(H, ridge, active):
-    """Solve ``(H_II + diag(ridge_I)) x = 1``; the answer is empty if the block is not positive definite."""
+@njit
+def solve_ones(H, inverse_C, active):
+    """Solve ``(H_II + diag(1/C_I)) x = 1``; the answer is empty if the block is not positive definite."""
     s = active.size
     block = np.empty((s, s))
+    gather(H, active, block)
     for i in range(s):
-        row = H[active[i]]
-        for j in range(s):
-            block[i, j] = row[active[j]]
-        block[i, i] += ridge[active[i]]
+        block[i, i] += inverse_C[active[i]]
     try:
         lower = np.linalg.cholesky(block)
     except Exception:
@@ -60,7 +31,7 @@ def solve_ones(H, ridge, active):
     return solve_cholesky(np.ascontiguousarray(lower), np.ones(s))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def solve_cholesky(lower, b):
     """Solve ``L Lᵀ x = b`` for a C-contiguous lower triangle; both sweeps run along its rows."""
     s = b.size
@@ -76,8 +47,8 @@ def solve_cholesky(lower, b):
     return x
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def line_search(f, f_new, ridge, start, mixed, end):
+@njit
+def line_search(f, f_new, inverse_C, start, mixed, end):
     """Exact minimiser over ``t`` in (0, 1] of the primal objective between two points.
 
     Along the segment the objective's derivative is piecewise linear and increasing, so safeguarded Newton
@@ -87,7 +58,7 @@ def line_search(f, f_new, ridge, start, mixed, end):
     ----------
     f, f_new : arrays (m,)
         Margins ``Hβ`` at the two ends.
-    ridge : array (m,)
+    inverse_C : array (m,)
     start, mixed, end : float
         ``βᵀHβ``, ``βᵀHβ'`` and ``β'ᵀHβ'``.
     """
@@ -100,8 +71,8 @@ def line_search(f, f_new, ridge, start, mixed, end):
             step = f_new[i] - f[i]
             slack = 1.0 - f[i] - t * step
             if slack > 0.0:
-                slope -= slack * step / ridge[i]
-                curvature += step * step / ridge[i]
+                slope -= slack * step / inverse_C[i]
+                curvature += step * step / inverse_C[i]
         if slope <= 0.0:
             if t == 1.0:
                 return 1.0
@@ -117,9 +88,9 @@ def line_search(f, f_new, ridge, start, mixed, end):
     return t
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def newton_rounds(H, ridge, beta, f, eps, max_rounds):
-    """Newton rounds from ``β`` until ``β >= 0`` and every other row has ``f >= 1 - eps``.
+@njit
+def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
+    """Newton rounds from ``β`` until ``β >= 0`` and every other row has ``f >= 1 - epsilon``.
 
     While fewer and fewer rows change sides, the full steps converge and rounding cannot disturb them; else
     the step is as long as the objective wants it.
@@ -127,17 +98,17 @@ def newton_rounds(H, ridge, beta, f, eps, max_rounds):
     Parameters
     ----------
     H : array (m, m)
-    ridge, beta, f : arrays (m,)
+    inverse_C, beta, f : arrays (m,)
         ``beta`` and ``f = Hβ`` are changed in place.
-    eps : float
+    epsilon : float
     max_rounds : int
 
     Returns
     -------
     rounds : int
     outcome : int
-        FINISHED: the point is optimal on its own support and violates no other margin by more than ``eps``;
-        UNFINISHED; or INDEFINITE: the active block is not positive definite.
+        CONVERGED: the point is optimal on its own support and violates no other margin by more than ``epsilon``;
+        LIMIT; or NOT_POSITIVE: the active block is not positive definite.
     """
     m = f.size
     f_new = np.empty(m)
@@ -146,9 +117,9 @@ def newton_rounds(H, ridge, beta, f, eps, max_rounds):
     fewest_changes = m + 1
     for round_ in range(1, max_rounds + 1):
         active = np.flatnonzero(is_active)
-        x = solve_ones(H, ridge, active)
+        x = solve_ones(H, inverse_C, active)
         if x.size == 0:
-            return round_, INDEFINITE
+            return round_, NOT_POSITIVE
         block_product(H, active, x, f_new)
         beta_new[:] = 0.0
         beta_new[active] = x
@@ -158,17 +129,19 @@ def newton_rounds(H, ridge, beta, f, eps, max_rounds):
             if is_active[i]:
                 changes += beta_new[i] < 0.0
             else:
-                changes += f_new[i] < 1.0 - ENTRY_SHARE * eps
+                changes += f_new[i] < 1.0 - ENTRY_SHARE * epsilon
                 least_margin = min(least_margin, f_new[i])
-        if least_margin >= 1.0 - eps and np.min(x) >= 0.0:
+        if least_margin >= 1.0 - epsilon and np.min(x) >= 0.0:
             f[:] = f_new
             beta[:] = beta_new
-            return round_, FINISHED
+            return round_, CONVERGED
         t = 1.0
         if changes < fewest_changes:
             fewest_changes = changes
         else:
-            t = line_search(f, f_new, ridge, np.dot(beta, f), np.dot(beta, f_new), np.dot(beta_new, f_new))
+            t = line_search(
+                f, f_new, inverse_C, np.dot(beta, f), np.dot(beta, f_new), np.dot(beta_new, f_new)
+            )
         for i in range(m):
             f[i] += t * (f_new[i] - f[i])
             beta[i] += t * (beta_new[i] - beta[i])
@@ -177,5 +150,5 @@ def newton_rounds(H, ridge, beta, f, eps, max_rounds):
             elif is_active[i]:
                 is_active[i] = beta[i] >= 0.0
             else:
-                is_active[i] = f[i] < 1.0 - ENTRY_SHARE * eps
-    return max_rounds, UNFINISHED
+                is_active[i] = f[i] < 1.0 - ENTRY_SHARE * epsilon
+    return max_rounds, LIMIT

@@ -1,15 +1,14 @@
 """Newton's method for the modified L2 SVM in a low-rank feature space.
 
 With ``H ≈ ZᵀZ`` the kernel machine is a linear L2-loss SVM in r dimensions, ``min ½|w|² + ½ Σ max(0, 1 -
-f_i)² / ridge_i``, ``f = Zᵀw`` (Mangasarian 2002; Keerthi & DeCoste 2005). A Newton round costs ``s r²`` flops
+f_i)² · C_i``, ``f = Zᵀw`` (Mangasarian 2002; Keerthi & DeCoste 2005). A Newton round costs ``s r²`` flops
 for s active rows instead of ``s³/3``, and less when few rows changed since the last round.
 """
 
 import numpy as np
-from numba import njit
 
-from solvers.certificate import TERMS_IN_PRODUCT, certified_gap, error_of_sums
-from solvers.kernels import UNIT_ROUNDOFF
+from solvers.certificate import TERMS_IN_PRODUCT, UNIT_ROUNDOFF, certified_gap, error_of_sums
+from solvers.compile import njit
 from solvers.newton_block import line_search, solve_cholesky
 
 # A certificate is worth its price once at most one active row in this many has changed.
@@ -21,9 +20,9 @@ INNER_SHARE = 0.1
 NOISE_OF_VALUES, NOISE_OF_RANK = 4.0, 1.0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def update_scatter(Z, unit_ridge, scatter, counted, f):
-    """Bring ``scatter = Σ z_i z_iᵀ / unit_ridge_i`` over ``{f < 1}`` up to date.
+@njit
+def update_scatter(Z, inverse_weight, scatter, counted, f):
+    """Bring ``scatter = Σ z_i z_iᵀ / inverse_weight_i`` over ``{f < 1}`` up to date.
 
     ``counted`` says which rows the scatter holds now.
     """
@@ -39,7 +38,7 @@ def update_scatter(Z, unit_ridge, scatter, counted, f):
     weight = np.empty(rows.size)
     for k in range(rows.size):
         i = rows[k]
-        weight[k] = (1.0 if f[i] < 1.0 else -1.0) / unit_ridge[i]
+        weight[k] = (1.0 if f[i] < 1.0 else -1.0) / inverse_weight[i]
     for a in range(rank):
         z = Z[a]
         for k in range(rows.size):
@@ -49,9 +48,9 @@ def update_scatter(Z, unit_ridge, scatter, counted, f):
     counted[:] = f < 1.0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def dual_certificate(Z, residual, ridge, f, value_error, largest, alpha, g):
-    """Fill the hull point of margins ``f`` and its low-rank ``g``; return (norm2, inner gap, gap).
+@njit
+def dual_certificate(Z, residual, inverse_C, f, value_error, largest, alpha, g):
+    """Fill the hull point of margins ``f`` and its low-rank ``g``; return (square_norm, inner gap, gap).
 
     ``value_error`` bounds the error of the columns that ``Z`` was made of, ``largest`` the diagonal of ``H``.
     The inner gap is that of the low-rank problem. The other one holds for the exact kernel: what the rank
@@ -59,10 +58,10 @@ def dual_certificate(Z, residual, ridge, f, value_error, largest, alpha, g):
     = Σ sqrt(E_jj) α_j``. ``E_ii`` is known to some roundings for each rank.
     """
     total, n_terms = 0.0, 0
-    largest += np.max(ridge)
+    largest += np.max(inverse_C)
     for i in range(f.size):
         n_terms += f[i] < 1.0
-        alpha[i] = max(0.0, 1.0 - f[i]) / ridge[i]
+        alpha[i] = max(0.0, 1.0 - f[i]) / inverse_C[i]
         total += alpha[i]
     noise = NOISE_OF_VALUES * value_error + NOISE_OF_RANK * (Z.shape[0] + 8) * UNIT_ROUNDOFF * largest
     error = error_of_sums(noise, largest, (n_terms + Z.shape[0]) / TERMS_IN_PRODUCT, 0)
@@ -71,22 +70,22 @@ def dual_certificate(Z, residual, ridge, f, value_error, largest, alpha, g):
     for i in range(f.size):
         alpha[i] /= total
         q += np.sqrt(residual[i] + noise) * alpha[i]
-        square += ridge[i] * alpha[i] * alpha[i]
+        square += inverse_C[i] * alpha[i] * alpha[i]
     w = np.dot(Z, alpha)
-    norm2 = np.dot(w, w) + square
+    square_norm = np.dot(w, w) + square
     g[:] = np.dot(w, Z)
     inner, outer = np.inf, np.inf
     for i in range(f.size):
-        g[i] += ridge[i] * alpha[i]
+        g[i] += inverse_C[i] * alpha[i]
         inner = min(inner, g[i])
         outer = min(outer, g[i] - np.sqrt(residual[i] + noise) * q)
-    inner = max(inner, 0.0) / norm2
-    return norm2, 1.0 - inner * inner, certified_gap(norm2 + q * q, outer, error)
+    inner = max(inner, 0.0) / square_norm
+    return square_norm, 1.0 - inner * inner, certified_gap(square_norm + q * q, outer, error)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def newton_rounds_lowrank(
-    Z, residual, unit_ridge, C, f, w, scatter, counted, alpha, g, tol, value_error, largest, max_rounds
+    Z, residual, inverse_weight, C, f, w, scatter, counted, alpha, g, tol, value_error, largest, max_rounds
 ):
     """Newton rounds from ``w`` until the gap, or at least that of the low-rank problem, is small enough.
 
@@ -95,8 +94,8 @@ def newton_rounds_lowrank(
     Z : array (r, m), float64, C-contiguous
     residual : array (m,)
         Diagonal of ``H - ZᵀZ``.
-    unit_ridge : array (m,)
-        ``1 / sample_weight``; the ridge is this over ``C``.
+    inverse_weight : array (m,)
+        ``1 / sample_weight``; inverse_C is this over C.
     C : float
     f, w : arrays (m,), (r,)
         Margins and weights, changed in place.
@@ -112,34 +111,36 @@ def newton_rounds_lowrank(
     Returns
     -------
     rounds : int
-    norm2 : float
+    square_norm : float
     gap : float
         Certified against the exact kernel; above ``tol`` when the rank is too small for it (or rounds ran
         out).
     finished : bool
         Whether more rounds would not help.
     """
-    ridge = unit_ridge / C
-    norm2, gap = 0.0, 1.0
+    inverse_C = inverse_weight / C
+    square_norm, gap = 0.0, 1.0
     for round_ in range(1, max_rounds + 1):
-        update_scatter(Z, unit_ridge, scatter, counted, f)
+        update_scatter(Z, inverse_weight, scatter, counted, f)
         system = C * scatter
         for a in range(w.size):
             system[a, a] += 1.0
         lower = np.ascontiguousarray(np.linalg.cholesky(system))
-        w_new = solve_cholesky(lower, np.dot(Z, counted / ridge))
+        w_new = solve_cholesky(lower, np.dot(Z, counted / inverse_C))
         f_new = np.dot(w_new, Z)
         changed = np.sum((f_new < 1.0) != counted)
         t = 1.0
         if changed:
-            t = line_search(f, f_new, ridge, np.dot(w, w), np.dot(w, w_new), np.dot(w_new, w_new))
+            t = line_search(f, f_new, inverse_C, np.dot(w, w), np.dot(w, w_new), np.dot(w_new, w_new))
         for a in range(w.size):
             w[a] += t * (w_new[a] - w[a])
         for i in range(f.size):
             f[i] += t * (f_new[i] - f[i])
         if CHANGES_NEAR_THE_END * changed <= np.sum(counted):
-            norm2, inner, gap = dual_certificate(Z, residual, ridge, f, value_error, largest, alpha, g)
+            square_norm, inner, gap = dual_certificate(
+                Z, residual, inverse_C, f, value_error, largest, alpha, g
+            )
             if changed == 0 or gap <= tol or inner <= INNER_SHARE * tol:
-                return round_, norm2, gap, True
-    norm2, inner, gap = dual_certificate(Z, residual, ridge, f, value_error, largest, alpha, g)
-    return max_rounds, norm2, gap, gap <= tol
+                return round_, square_norm, gap, True
+    square_norm, inner, gap = dual_certificate(Z, residual, inverse_C, f, value_error, largest, alpha, g)
+    return max_rounds, square_norm, gap, gap <= tol

@@ -11,16 +11,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvers.base import Problem, Solution
 from solvers.blas import one_blas_thread
-from solvers.block_path import LOW_RANK, PAIR_STEPS, block_path
+from solvers.block_path import block_path
 from solvers.certificate import TERMS_IN_PRODUCT, certified_gap, error_of_sums
+from solvers.descent import Rules
 from solvers.feature_path import feature_path
-from solvers.hull import CONVERGED, LIMIT, STALLED, TIMEOUT
+from solvers.hull_machine import HullSolver
 from solvers.kernels import GRAM, kernel_block, kernel_diagonal
 from solvers.limits import NO_LIMIT
-from solvers.mnsvm import MNSVC
+from solvers.outcomes import LOW_RANK, PAIR_STEPS, new_outcomes
 from solvers.path_blocks import cut_block, require_block_memory
+from solvers.problem import Problem, Solution
+from solvers.status import CONVERGED, LIMIT, STALLED, TIMEOUT
 
 # Below this many rows a Gram block costs less than asking for kernel columns one by one.
 FEATURE_ROWS = 500
@@ -44,7 +46,7 @@ class MachinePath:
     ----------
     weights : ndarray of shape (n_C, m)
         ``α / ||c||² >= 0``.
-    norm2s, gaps : ndarrays of shape (n_C,)
+    square_norms, gaps : ndarrays of shape (n_C,)
     iterations, methods : int ndarrays of shape (n_C,)
         Pair steps and Newton rounds; the bits of `block_path.METHOD_NAMES`.
     statuses : int ndarray of shape (n_C,)
@@ -57,7 +59,7 @@ class MachinePath:
     """
 
     weights: np.ndarray
-    norm2s: np.ndarray
+    square_norms: np.ndarray
     gaps: np.ndarray
     iterations: np.ndarray
     methods: np.ndarray
@@ -140,7 +142,7 @@ class Training:
 
     problem: Problem
     machine: Machine
-    unit_ridge: np.ndarray  # (m,)
+    inverse_weight: np.ndarray  # (m,)
     Cs: np.ndarray
     tol: float
     limits: np.ndarray  # (n_C,) int64: pair steps and Newton rounds for each C
@@ -159,10 +161,10 @@ class Training:
         """Return how many iterations are left for each C."""
         return np.maximum(0, self.limits - self.outcome.iterations)
 
-    def record(self, k, weights, norm2, gap, iterations, methods, status):
+    def record(self, k, weights, square_norm, gap, iterations, methods, status):
         """Note the solution for a C; iterations and methods add up."""
         outcome = self.outcome
-        outcome.weights[k], outcome.norm2s[k], outcome.gaps[k] = weights, norm2, gap
+        outcome.weights[k], outcome.square_norms[k], outcome.gaps[k] = weights, square_norm, gap
         outcome.iterations[k] += iterations
         outcome.methods[k] |= methods
         outcome.statuses[k] = status
@@ -195,7 +197,7 @@ def solve_machine(problem, C, Cs, tol, *, max_iter=NO_LIMIT, memory=1e9, start=N
     training = Training(
         problem=problem,
         machine=machine,
-        unit_ridge=np.broadcast_to(C / problem.C, (m,)).astype(np.float64),
+        inverse_weight=np.broadcast_to(C / problem.C, (m,)).astype(np.float64),
         Cs=Cs,
         tol=tol,
         limits=np.broadcast_to(np.asarray(max_iter, dtype=np.int64), Cs.shape),
@@ -223,7 +225,7 @@ def solve_machine(problem, C, Cs, tol, *, max_iter=NO_LIMIT, memory=1e9, start=N
 def _empty_path(n_C, m):
     return MachinePath(
         weights=np.zeros((n_C, m)),
-        norm2s=np.zeros(n_C),
+        square_norms=np.zeros(n_C),
         gaps=np.ones(n_C),
         iterations=np.zeros(n_C, dtype=np.int64),
         methods=np.zeros(n_C, dtype=np.int64),
@@ -250,7 +252,7 @@ def _in_feature_space(training, max_rank):
         path = feature_path(
             machine.column,
             machine.diagonal(),
-            training.unit_ridge,
+            training.inverse_weight,
             training.Cs,
             training.tol,
             machine.kernel.error,
@@ -260,7 +262,7 @@ def _in_feature_space(training, max_rank):
         )
     solved = len(path.gaps)
     outcome.weights[:solved] = path.weights
-    outcome.norm2s[:solved] = path.norm2s
+    outcome.square_norms[:solved] = path.square_norms
     outcome.gaps[:solved] = path.gaps
     outcome.iterations[:solved] = path.rounds
     outcome.methods[:solved] = LOW_RANK
@@ -275,57 +277,42 @@ def _in_feature_space(training, max_rank):
     return solved, start
 
 
-def _solve_on(H, unit_ridge, Cs, tol, value_error, limits, max_cost, alpha):
+def _solve_on(H, inverse_weight, Cs, tol, value_error, limits, max_cost, alpha):
     """Call `block_path` from `alpha`, which is changed in place.
 
     Returns
     -------
     weights : ndarray of shape (n_C, m)
-    norm2s, gaps : ndarrays of shape (n_C,)
+    square_norms, gaps : ndarrays of shape (n_C,)
     iterations, methods, statuses : int ndarrays of shape (n_C,)
     """
-    n_C = Cs.size
-    weights = np.empty((n_C, alpha.size))
-    norm2s, gaps, costs = (np.empty(n_C) for _ in range(3))
-    steps, rounds, methods, statuses = (np.empty(n_C, dtype=np.int64) for _ in range(4))
+    weights = np.empty((Cs.size, alpha.size))
+    outcomes = new_outcomes(1, Cs.size, 0)
     lowrank = not alpha.any()
     with one_blas_thread():
         block_path(
-            H,
-            unit_ridge,
-            Cs,
-            tol,
-            value_error,
-            limits,
-            max_cost,
-            lowrank,
-            alpha,
-            weights,
-            norm2s,
-            gaps,
-            steps,
-            rounds,
-            costs,
-            methods,
-            statuses,
+            H, inverse_weight, Cs, tol, value_error, limits, max_cost, lowrank, alpha, weights, outcomes, 0
         )
-    return weights, norm2s, gaps, steps + rounds, methods, statuses
+    found = (outcomes.square_norms, outcomes.gaps, outcomes.iterations, outcomes.methods, outcomes.statuses)
+    return weights, *(values[0] for values in found)
 
 
 def _on_block(training, H, alpha, first):
     """Solve on the Gram block; with a deadline, look at the clock between C and now and then."""
-    Cs, unit_ridge, tol = training.Cs, training.unit_ridge, training.tol
+    Cs, inverse_weight, tol = training.Cs, training.inverse_weight, training.tol
     error = training.machine.kernel.error
     if training.problem.deadline == np.inf:
         left = training.iterations_left()[first:]
-        solved = _solve_on(H, unit_ridge, Cs[first:], tol, error, left, np.inf, alpha)
+        solved = _solve_on(H, inverse_weight, Cs[first:], tol, error, left, np.inf, alpha)
         for k, values in enumerate(zip(*solved, strict=True), start=first):
             training.record(k, *values)
         return
     for k in range(first, Cs.size):
         while True:
             left = training.iterations_left()[k : k + 1]
-            solved = _solve_on(H, unit_ridge, Cs[k : k + 1], tol, error, left, training.affordable(), alpha)
+            solved = _solve_on(
+                H, inverse_weight, Cs[k : k + 1], tol, error, left, training.affordable(), alpha
+            )
             training.record(k, *(values[0] for values in solved))
             if training.outcome.statuses[k] != TIMEOUT or training.seconds_left() < LEAST_TIME:
                 break
@@ -345,7 +332,7 @@ def _grow_working_set(training, k, alpha, largest):
     """Solve for one C from `alpha`, which is changed in place; False if `largest` does not hold the set."""
     machine, deadline = training.machine, training.problem.deadline
     m = machine.size
-    C, ridge = training.Cs[k : k + 1], training.unit_ridge / training.Cs[k]
+    C, inverse_C = training.Cs[k : k + 1], training.inverse_weight / training.Cs[k]
     violators = np.linspace(0, m - 1, min(m, FIRST_WORKING_SET, max(2, largest // 2))).astype(np.int64)
     is_known = False
     while True:
@@ -362,22 +349,22 @@ def _grow_working_set(training, k, alpha, largest):
         part = alpha[rows]
         cost = np.inf if deadline == np.inf else training.affordable()
         left = training.iterations_left()[k : k + 1]
-        _, norm2s, _, iterations, methods, statuses = _solve_on(
-            H, training.unit_ridge[rows], C, 0.5 * training.tol, machine.kernel.error, left, cost, part
+        _, square_norms, _, iterations, methods, statuses = _solve_on(
+            H, training.inverse_weight[rows], C, 0.5 * training.tol, machine.kernel.error, left, cost, part
         )
         alpha[rows] = part
         is_known = True
         products = _products(machine, alpha, deadline)
         if products is None:  # the gap of all samples is not known: 1 is a bound of any
-            weights = alpha / norm2s[0] if norm2s[0] > 0.0 else alpha
-            training.record(k, weights, norm2s[0], 1.0, iterations[0], methods[0], TIMEOUT)
+            weights = alpha / square_norms[0] if square_norms[0] > 0.0 else alpha
+            training.record(k, weights, square_norms[0], 1.0, iterations[0], methods[0], TIMEOUT)
             return True
-        g = products + ridge * alpha
-        norm2 = float(alpha @ g)
-        gap = _gap_of(machine, ridge, alpha, g)
-        weights = alpha / norm2 if norm2 > 0.0 else alpha
+        g = products + inverse_C * alpha
+        square_norm = float(alpha @ g)
+        gap = _gap_of(machine, inverse_C, alpha, g)
+        weights = alpha / square_norm if square_norm > 0.0 else alpha
         status = CONVERGED if gap <= training.tol else statuses[0] if statuses[0] != CONVERGED else STALLED
-        training.record(k, weights, norm2, gap, iterations[0], methods[0], status)
+        training.record(k, weights, square_norm, gap, iterations[0], methods[0], status)
         if gap <= training.tol or status == LIMIT:
             return True
         if training.seconds_left() < 0.0:
@@ -385,24 +372,24 @@ def _grow_working_set(training, k, alpha, largest):
             return True
         count = max(FIRST_WORKING_SET, np.count_nonzero(alpha) // 2)
         violators = np.argsort(g)[:count]
-        violators = violators[g[violators] < norm2]
+        violators = violators[g[violators] < square_norm]
         if not np.setdiff1d(violators, rows).size and status != TIMEOUT:
             return True
 
 
 def _on_kernel_rows(training, k, alpha):
-    """Solve for one C from `alpha`, which is changed in place, without any block: by the loop of `MNSVC`."""
+    """Solve for one C from `alpha`, which is changed in place, without any block: by the pair steps of `MNSVC`."""
     outcome, machine, tol = training.outcome, training.machine, training.tol
     epsilon = 1.0 - (1.0 - 0.99 * tol) ** 0.25  # at which its rule, g ≥ (1 − ε)² ‖c‖², gives the gap
     support = np.flatnonzero(alpha)
     problem = replace(
         training.problem,
-        C=training.Cs[k] / training.unit_ridge,
+        C=training.Cs[k] / training.inverse_weight,
         max_iter=int(training.iterations_left()[k]),
         start=Solution(support, alpha[support], np.zeros(1), 0.0, 1.0, 0, 0, CONVERGED, True, ""),
     )
-    stream = MNSVC(tol=epsilon, draws=machine.size, bias="none", cache_size=training.memory / 1e6)
-    solved = stream._solve(problem)
+    solver = HullSolver(Rules(draws=machine.size), tol=epsilon, cache_bytes=training.memory, bias="none")
+    solved = solver.solve(problem)
     outcome.evaluations += solved.n_kernel_evals
     weights = np.zeros(machine.size)
     weights[solved.support] = solved.alpha
@@ -410,15 +397,15 @@ def _on_kernel_rows(training, k, alpha):
     gap = solved.gap
     if np.isnan(gap):
         products = _products(machine, alpha, training.problem.deadline)
-        ridge = training.unit_ridge / training.Cs[k]
-        gap = 1.0 if products is None else _gap_of(machine, ridge, alpha, products + ridge * alpha)
+        inverse_C = training.inverse_weight / training.Cs[k]
+        gap = 1.0 if products is None else _gap_of(machine, inverse_C, alpha, products + inverse_C * alpha)
     status = CONVERGED if gap <= tol else solved.status if solved.status != CONVERGED else STALLED
     training.record(k, weights, solved.objective, gap, solved.n_iter, PAIR_STEPS, status)
 
 
-def _gap_of(machine, ridge, alpha, g):
+def _gap_of(machine, inverse_C, alpha, g):
     """Certified gap over all samples of a point whose ``g`` is from `_products`."""
-    largest = (machine.diagonal() + ridge).max()
+    largest = (machine.diagonal() + inverse_C).max()
     error = error_of_sums(machine.kernel.error, largest, np.count_nonzero(alpha) / TERMS_IN_PRODUCT, 0)
     return certified_gap(float(alpha @ g), g.min(), error)
 

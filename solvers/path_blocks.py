@@ -1,8 +1,8 @@
 """Blocks of one Gram matrix: what a machine's samples are among those of all classes."""
 
 import numpy as np
-from numba import njit
 
+from solvers.compile import njit
 from solvers.memory import require_memory
 from solvers.multiclass import pairs_of
 
@@ -22,13 +22,13 @@ def require_block_memory(class_start, groups, itemsize):
     )
 
 
-@njit(nogil=True, cache=True)
+@njit
 def is_sorted(rows):
     """Whether ``rows`` counts up from 0."""
     return np.all(rows == np.arange(rows.size))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def cut_block(K, rows, in_order, class_start, group, opposite, bias, H):
     """Fill ``H = (y_i·y_j)(K + bias)`` for the samples of the classes in ``group``.
 
@@ -57,7 +57,7 @@ def cut_block(K, rows, in_order, class_start, group, opposite, bias, H):
             a += 1
 
 
-@njit(nogil=True, cache=True)
+@njit
 def store_block(solution, class_start, group, weights):
     """Put the weights of a machine's samples, array (n_C, m), where `PathSolution.weights` has them."""
     a = 0
@@ -67,7 +67,7 @@ def store_block(solution, class_start, group, weights):
         a += high - low
 
 
-@njit(nogil=True, cache=True)
+@njit
 def layer(p, group, depth):
     """Row of `PathSolution.weights` in which class ``p`` keeps its weights for the machine of ``group``."""
     if depth == 1:

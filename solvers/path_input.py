@@ -5,8 +5,8 @@ from copy import copy, deepcopy
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from solvers.base import sort_by_class
 from solvers.kernels import require_finite
+from solvers.multiclass import sort_by_class
 
 
 def detached(estimator):
@@ -40,7 +40,7 @@ def check_path_input(estimator, X, y):
 
 
 def sort_trusted_labels(y):
-    """`solvers.base.sort_by_class`, trusting labels whose type says that they are classes.
+    """`solvers.multiclass.sort_by_class`, trusting labels whose type says that they are classes.
 
     Its look at their values takes longer than a small training.
     """

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 
+from solvers.compile import njit
 from solvers.multiclass import pairs_of
 from solvers.path_blocks import is_sorted
 
@@ -33,14 +33,14 @@ class PathSolution:
         Positive for the first class of a pair.
     at_once : bool
         Whether one machine separates all classes.
-    norm2s, gaps : ndarrays of shape (n_C, n_machines)
+    square_norms, gaps : ndarrays of shape (n_C, n_machines)
         ``||c||²`` and its certified relative error.
     converged : bool ndarray of shape (n_C, n_machines)
         Whether the tolerance is certified to hold.
     iterations : int ndarray of shape (n_C, n_machines)
         Pair steps and Newton rounds.
     outcomes : int ndarray of shape (n_C, n_machines)
-        How each training ended: a status of `solvers.hull`.
+        How each training ended: one of `solvers.status`.
     supports : int ndarray of shape (n_C, n_machines)
         Support vectors of each machine.
     n_support : int ndarray of shape (n_C,)
@@ -49,8 +49,8 @@ class PathSolution:
         Kernel values that training needed.
     seconds : ndarray of shape (n_C,)
         Wall time, shared out by counted work.
-    methods : int ndarray of shape (n_C, n_machines), optional
-        Bits of `block_path.METHOD_NAMES`.
+    methods : int ndarray of shape (n_C, n_machines), or None
+        Bits of `block_path.METHOD_NAMES`; None where the solver has one method.
     """
 
     Cs: np.ndarray
@@ -60,7 +60,7 @@ class PathSolution:
     weights: np.ndarray
     intercepts: np.ndarray
     at_once: bool
-    norm2s: np.ndarray
+    square_norms: np.ndarray
     gaps: np.ndarray
     converged: np.ndarray
     iterations: np.ndarray
@@ -69,7 +69,7 @@ class PathSolution:
     n_support: np.ndarray
     evaluations: np.ndarray
     seconds: np.ndarray
-    methods: np.ndarray | None = None
+    methods: np.ndarray | None
 
     def predict_path(self, K):
         """Predict labels for every C.
@@ -114,7 +114,7 @@ class PathSolution:
         return solution, self.rows[kept]
 
 
-@njit(nogil=True, cache=True)
+@njit
 def elect_pairwise(parts, intercepts):
     """Elect the class with most votes of the pair machines, as `solvers.multiclass.votes` counts them.
 
@@ -157,7 +157,7 @@ def elect_pairwise(parts, intercepts):
     return winners
 
 
-@njit(nogil=True, cache=True)
+@njit
 def elect_all_at_once(parts, intercepts):
     """Class t with the largest score y_t · (W x + b); parameters and result as in `elect_pairwise`."""
     n_classes, n_test, n_C, _ = parts.shape

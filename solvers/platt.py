@@ -101,7 +101,7 @@ def couple_pairs(probabilities, n_classes):
 
 
 def _gives_probabilities(estimator):
-    if not getattr(estimator, "probability", False):
+    if not estimator.probability:
         raise AttributeError(
             f"predict_proba needs {type(estimator).__name__}(probability=True); set it before fit"
         )

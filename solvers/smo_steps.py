@@ -1,31 +1,25 @@
 """Sequential minimal optimisation with second-order working-set selection (Fan, Chen & Lin 2005).
 
-In the signed weights ``β_i = y_i α_i`` the dual of a support vector machine is ``min ½ βᵀ(K + diag(ridge))β -
-yᵀβ`` over ``low <= β <= high``, ``Σ β = 0``. The L1 loss has a box and no ridge; the L2 loss has half-lines
-and ``ridge = 1 / C``. With the gradient ``F`` the solution is optimal to ``tol`` when ``max F over {β > low}
-- min F over {β < high} <= tol``: LIBSVM's rule.
+In the signed weights ``β_i = y_i α_i`` the dual of a support vector machine is ``min ½ βᵀ(K + diag(inverse_C))β - yᵀβ``
+over ``low <= β <= high``, ``Σ β = 0``. The L1 loss has a box and ``inverse_C = 0``; the L2 loss has half-lines and
+``inverse_C = 1 / C``. With the gradient ``F`` the solution is optimal to ``tol`` when ``max F over {β > low} - min F
+over {β < high} <= tol``: LIBSVM's rule.
 
 The loops carry an index in the lowest bits of an integer that sorts like the value, as many bits as the
-number of samples needs (see `solvers.pair_steps`).
+number of samples needs (see `solvers.selection`).
 """
 
 import numpy as np
-from numba import njit
 
-from solvers.pair_steps import (
-    LARGEST,
-    SMALLEST_DISTANCE2,
-    float_bits,
-    index_bits,
-    ordered_key,
-)
+from solvers.compile import njit
+from solvers.selection import LARGEST, SMALLEST_SQUARE_DISTANCE, index_bits, ordered_key, second_order_partner
+from solvers.status import CONVERGED, NOT_POSITIVE, PAUSED, ROW_MISSING, STALLED
 
-OPTIMAL, PAUSED, ROW_MISSING, NO_STEP, UNBOUNDED = range(5)
 # A gradient of this size says that an indefinite kernel has left the L2 problem without a minimum.
 LARGEST_GRADIENT = 1e100
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def lowest_and_highest(F, can_grow, can_shrink):
     """Index of the smallest F of the weights that can grow, and of the largest of those that can shrink.
 
@@ -44,24 +38,8 @@ def lowest_and_highest(F, can_grow, can_shrink):
     return lowest, highest
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def second_order_choice(F, can_shrink, row, diag, F_i, diag_i):
-    """Index j that can shrink with ``F_j > F_i`` and the largest ``(F_j - F_i)² / D_ij``, or -1."""
-    bits = index_bits(F.size)
-    best = np.int64(0)
-    for j in range(F.size):
-        difference = F[j] - F_i
-        distance2 = diag[j] + diag_i - 2.0 * row[j]
-        distance2 = distance2 if distance2 > SMALLEST_DISTANCE2 else SMALLEST_DISTANCE2
-        score = difference * difference / distance2
-        score = score if difference > 0.0 else 0.0
-        score = score if can_shrink[j] else 0.0
-        best = max(best, (float_bits(score) & ~bits) | np.int64(j))
-    return best & bits if best > bits else np.int64(-1)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def smo_steps(rows, slot, clock, F, beta, low, high, diag, ridge, tol, max_steps):
+@njit
+def smo_steps(rows, slot, clock, F, beta, low, high, diagonal, inverse_C, tol, max_steps):
     """Take steps until optimal, out of steps, or in want of a kernel row.
 
     Parameters
@@ -72,8 +50,8 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diag, ridge, tol, max_steps
     clock : int64 array (n_slots + 1,)
         When each row was last used; the last entry is the time.
     F, beta : arrays (n,), changed in place
-    low, high, diag, ridge : arrays (n,)
-        Bounds; ``k(x, x) + ridge``; ridge.
+    low, high, diagonal, inverse_C : arrays (n,)
+        Bounds; ``k(x, x) + inverse_C``; inverse_C.
     tol : float
     max_steps : int
 
@@ -93,31 +71,31 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diag, ridge, tol, max_steps
     for step in range(max_steps):
         i, worst = lowest_and_highest(F, can_grow, can_shrink)
         if i < 0 or worst < 0 or F[worst] - F[i] <= tol:
-            return OPTIMAL, step, -1, gain
+            return CONVERGED, step, -1, gain
         if not F[worst] - F[i] < LARGEST_GRADIENT:
-            return UNBOUNDED, step, -1, gain
+            return NOT_POSITIVE, step, -1, gain
         if slot[i] < 0:
             return ROW_MISSING, step, i, gain
         clock[-1] += 1
         clock[slot[i]] = clock[-1]
         row_i = rows[slot[i]]
-        j = second_order_choice(F, can_shrink, row_i, diag, F[i], diag[i])
+        j = second_order_partner(F, can_shrink, row_i, diagonal, i)
         if j < 0:
-            return NO_STEP, step, -1, gain
+            return STALLED, step, -1, gain
         if slot[j] < 0:
             return ROW_MISSING, step, j, gain
         clock[slot[j]] = clock[-1]
         row_j = rows[slot[j]]
-        distance2 = max(diag[i] + diag[j] - 2.0 * row_i[j], SMALLEST_DISTANCE2)
+        square_distance = max(diagonal[i] + diagonal[j] - 2.0 * row_i[j], SMALLEST_SQUARE_DISTANCE)
         room_i, room_j = high[i] - beta[i], beta[j] - low[j]
-        delta = min((F[j] - F[i]) / distance2, room_i, room_j)
-        gain += delta * (F[j] - F[i] - 0.5 * delta * distance2)
+        delta = min((F[j] - F[i]) / square_distance, room_i, room_j)
+        gain += delta * (F[j] - F[i] - 0.5 * delta * square_distance)
         beta[i] = high[i] if delta == room_i else beta[i] + delta
         beta[j] = low[j] if delta == room_j else beta[j] - delta
         can_grow[i], can_shrink[i] = beta[i] < high[i], beta[i] > low[i]
         can_grow[j], can_shrink[j] = beta[j] < high[j], beta[j] > low[j]
         for t in range(n):
             F[t] += delta * (row_i[t] - row_j[t])
-        F[i] += delta * ridge[i]
-        F[j] -= delta * ridge[j]
+        F[i] += delta * inverse_C[i]
+        F[j] -= delta * inverse_C[j]
     return PAUSED, max_steps, -1, gain

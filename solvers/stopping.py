@@ -14,18 +14,17 @@ certificate, which looks at all samples: `converged_` says that none is left, an
 """
 
 import numpy as np
-from numba import njit
 
-from solvers.certificate import FEW_ROUNDINGS
-from solvers.hull import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, TIMEOUT
-from solvers.kernels import UNIT_ROUNDOFF
+from solvers.certificate import FEW_ROUNDINGS, UNIT_ROUNDOFF
+from solvers.compile import njit
+from solvers.status import CONVERGED, ENDED, left_over
 
 MN, ADJMN, MEB, CORE = range(4)
 NOISE_ROUNDINGS = 1000.0  # of the largest kernel value, that ‖c‖² may be off by
 RULES = {"mn": MN, "adjmn": ADJMN, "meb": MEB, "core": CORE}
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def violation_threshold(rule, epsilon, square_norm, square_radius):
     """Value of g below which a sample violates the ε-approximation."""
     if rule == MN:
@@ -36,7 +35,7 @@ def violation_threshold(rule, epsilon, square_norm, square_radius):
     return 0.5 * (square_norm + square_radius - (1.0 + epsilon) ** 2 * ball)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit
 def rule_holds(rule, epsilon, square_norm, square_radius, lowest, error, gap):
     """Whether no sample violates the ε-approximation, for certain.
 
@@ -72,41 +71,6 @@ def default_tolerance(rule, square_radius, C):
     return (2e-6 / (square_radius - 1.0 / C) + 1.0 / (15000.0 * C)) / square_radius
 
 
-NOT_DRAWN = 5  # a `fit_status_` beside those of `solvers.hull`
-# The `fit_status_` of a whole fit is the last of these that a machine has.
-BY_WEIGHT = (CONVERGED, NOT_DRAWN, LIMIT, TIMEOUT, NOT_POSITIVE, STALLED)
-
-
-def fit_status_of(status, converged, by_draws):
-    """Return the `fit_status_` of a machine.
-
-    Parameters
-    ----------
-    status : int
-        What its solver said, of those of `solvers.hull`.
-    converged : bool
-    by_draws : bool
-        Whether its search may have ended without a look at every sample.
-    """
-    if converged:
-        return CONVERGED
-    if status == CONVERGED:  # by its own stop, which nothing certifies
-        return NOT_DRAWN if by_draws else STALLED
-    return int(status)
-
-
-def heaviest(statuses):
-    """Return the one `fit_status_` that stands for those of many machines."""
-    return max(statuses, key=BY_WEIGHT.index)
-
-
-ENDED = {
-    CONVERGED: "rounding leaves no smaller gap",
-    LIMIT: "max_iter",
-    TIMEOUT: "max_seconds",
-    NOT_POSITIVE: "‖c‖² is not positive",
-    STALLED: "stalled: rounding ended its progress",
-}
 CERTIFIED = {
     MN: "certified: gap <= 1 - (1 - tol)^4",
     ADJMN: "certified: g >= w^2 - tol w R of every sample",
@@ -115,30 +79,9 @@ CERTIFIED = {
 }
 
 
-def left_over(reason, gap):
-    """Text of a machine that is not certified."""
-    return f"{reason} (gap {'unknown' if np.isnan(gap) else format(gap, '.2g')})"
-
-
 def rule_text(rule, converged, gap, status, draws):
     """Text of a geometric machine; `draws` is 0 if its search looked at every sample before it ended."""
     if converged:
         return CERTIFIED[rule] if rule == MN else left_over(CERTIFIED[rule], gap)
     reason = f"no violator in {draws} draws" if status == CONVERGED and draws else ENDED[status]
     return left_over(reason, gap)
-
-
-def stopping_of(converged, gaps, text_of):
-    """Return the text of the machine farthest from its tolerance, and how many missed it.
-
-    Parameters
-    ----------
-    converged, gaps : ndarrays of shape (n_machines,)
-    text_of : callable
-        Gives the text of machine k.
-    """
-    missed = np.flatnonzero(~converged)
-    among = missed if missed.size else np.arange(gaps.size)
-    worst = among[np.where(np.isnan(gaps[among]), np.inf, gaps[among]).argmax()]
-    many = f"; {missed.size} of {gaps.size} machines" if missed.size and gaps.size > 1 else ""
-    return text_of(worst) + many

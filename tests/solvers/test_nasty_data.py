@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 from solvers.kernels import require_finite
-from solvers.minimal_norm_block import best_partner, shift
-from solvers.pairs import PAIRS, lowest_support
+from solvers.minimal_norm_block import shift
+from solvers.selection import PAIRS, best_partner, lowest_support
 
 SOLVERS = [MNSVC, SphereSVC, BallSVC, CoreSVC]
 

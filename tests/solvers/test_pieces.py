@@ -25,7 +25,7 @@ from solvers.kernels import (
     square_distances,
 )
 from solvers.multiclass import pairwise_decisions, votes
-from solvers.pairs import GMDM, IMDM, MDM, choose_partner, lowest_support
+from solvers.selection import GMDM, IMDM, MDM, choose_partner, lowest_support
 from solvers.stopping import ADJMN, CORE, MEB, MN, default_tolerance, violation_threshold
 
 SAMPLES = np.random.default_rng(0).standard_normal((30, 7))
