@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import sparse
 
-from solvers.kernels import Kernel
-from solvers.limits import NO_LIMIT
-from solvers.status import fit_status_of
+from solvers.common.limits import NO_LIMIT
+from solvers.common.status import fit_status_of
+from solvers.kernels.functions import Kernel
 
 
 @dataclass
@@ -38,12 +38,12 @@ class Solution:
     gap: float  # relative; NaN if it was not computed
     n_iter: int
     n_kernel_evals: int
-    status: int  # what the solver said, of those of `solvers.status`; 0: its own stop was reached
+    status: int  # what the solver said, of those of `solvers.common.status`; 0: its own stop was reached
     converged: bool  # whether the tolerance is certified to hold
     stopping: str  # what ended the training, and what is certified
     by_draws: bool = field(default=False, kw_only=True)  # whether its search may have missed a sample
 
     @property
     def fit_status(self):
-        """0 if it is certified, else one of `solvers.status.REASONS`."""
+        """0 if it is certified, else one of `solvers.common.status.REASONS`."""
         return fit_status_of(self.status, self.converged, self.by_draws)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from solvers import MNSVC, SMOSVC
-from solvers.minimal_norm_block import shift
-from solvers.pair_steps import shift_and_argmin
-from solvers.selection import GMDM, IMDM, MDM, argmin, best_partner, second_order_partner
-from solvers.smo_steps import lowest_and_highest
+from solvers.common.selection import GMDM, IMDM, MDM, argmin, best_partner, second_order_partner
+from solvers.gram.minimal_norm import shift
+from solvers.gram.pair_steps import shift_and_argmin
+from solvers.smo.steps import lowest_and_highest
 
 N = (1 << 20) + 1000
 FAR = (1 << 20) + 321

@@ -8,10 +8,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import minmax_scale
 
 from solvers import MNSVC, NewtonSVC
-from solvers.bias import class_biases
-from solvers.minimal_norm_path import MinimalNormSolver
+from solvers.hull.bias import class_biases
 from solvers.multiclass import sort_by_class
-from solvers.path_driver import PathProblem, path_from_gram
+from solvers.path.driver import PathProblem, path_from_gram
+from solvers.path.minimal_norm import MinimalNormSolver
 from tests.solvers.hull_reference import exact_square_norm, hull_kernel
 
 CS = 4.0 ** np.arange(-2, 6)

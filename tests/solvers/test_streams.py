@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from solvers import MNSVC, SphereSVC
-from solvers.blas import one_blas_thread
+from solvers.common.blas import one_blas_thread
 
 
 def seeds_of(model, monkeypatch, train):
