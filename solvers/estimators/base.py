@@ -25,12 +25,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import (
-    Interval,
-    Options,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import Interval, Options, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvers.common.limits import Budget
@@ -173,7 +168,7 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         "degree": [Interval(Real, 0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "gram_error": [Interval(Real, 0, None, closed="left")],
-        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "cache_size": [Interval(Real, 0, None, closed="right")],
         "max_iter": [Options(Integral, {-1}), Interval(Integral, 1, None, closed="left")],
         "max_seconds": [Interval(Real, 0, None, closed="right"), None],
         "probability": ["boolean"],

@@ -3,6 +3,7 @@
 from numbers import Integral, Real
 from typing import ClassVar
 
+import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from solvers.common.selection import PAIRS
@@ -62,7 +63,8 @@ class GeometricSVC(KernelSVC):
         "bias": [StrOptions({"theoretic", "average", "none"})],
         "multiclass": [StrOptions({"pairwise", "all_at_once"})],
         "warm_start": ["boolean"],
-        "random_state": ["random_state"],
+        # Whole numbers of any size: "random_state" would refuse those of more than 32 bits.
+        "random_state": [Interval(Integral, 0, None, closed="left"), np.random.RandomState, None],
     }
 
     # What is no parameter of every solver.

@@ -275,20 +275,7 @@ def status_of(H, inverse_C, alpha, value_error, gap, tol, is_out_of_iterations, 
 
 
 @njit
-def block_path(
-    H,
-    inverse_weight,
-    Cs,
-    tol,
-    value_error,
-    limits,
-    max_cost,
-    lowrank,
-    alpha,
-    weights,
-    outcomes,
-    machine,
-):
+def block_path(H, inverse_weight, Cs, tol, value_error, limits, max_cost, alpha, weights, outcomes, machine):
     """Solve one block for every C, each from the solution before it.
 
     Parameters
@@ -305,10 +292,8 @@ def block_path(
         Of steps and rounds together for each C.
     max_cost : float
         Of the work for each C, about; see `step_cost`.
-    lowrank : bool
-        Whether low-rank Newton may find the points to start from; else they come from ``alpha``.
     alpha : array (m,)
-        Weights to start from (all zero: none); holds the last solution at the end.
+        Weights to start from; all zero: low-rank Newton may find them. Holds the last solution at the end.
     weights : array (n_C, m), float64
         Receives the solutions of the modified L2 SVM, ``α / ||c||²``.
     outcomes : solvers.gram.outcomes.Outcomes
@@ -325,10 +310,10 @@ def block_path(
     )
     costs = outcomes.costs[machine]
     inverse_C = inverse_weight / Cs[0]
-    lowrank = lowrank and m >= LOWRANK_ROWS and 0.2 * m * m <= max_cost  # of the first √m pivots
+    lowrank = not np.any(alpha) and m >= LOWRANK_ROWS and 0.2 * m * m <= max_cost  # of the first √m pivots
     space = lowrank_space(H if lowrank else H[:1, :1])
     square_norm = 0.0 if lowrank else start(H, inverse_C, alpha, g)
-    stale = 0
+    stale = np.int64(0)  # not a constant: numba would compile what it is handed to once more
     for k in range(Cs.size):
         iterations[k] = methods[k] = 0
         costs[k] = 0.0
@@ -337,7 +322,7 @@ def block_path(
         if k > 0 and not np.isfinite(square_norm):  # what diverged is no start
             alpha[:] = 0.0
             square_norm = start(H, inverse_C, alpha, g)
-            stale = 0
+            stale = np.int64(0)
             previous = inverse_C
         if lowrank:
             # ||c||² cannot fall faster than 1/C, nor below what equal weights would give without a kernel.
@@ -348,7 +333,7 @@ def block_path(
             methods[k] = LOW_RANK
             certified = gaps[k] <= tol
             square_norm = refresh(H, inverse_C, alpha, g)
-            stale = 0
+            stale = np.int64(0)
             gaps[k] = gap_of(alpha, g, square_norm, largest_diagonal(H, inverse_C), value_error, 0)
             if not certified:
                 lowrank = certified_gap(square_norm, np.min(g), 0.0) < USEFUL_GAP
@@ -384,6 +369,4 @@ class NewtonRules(NamedTuple):
 def _(rules, machine, H, class_start, bias, Cs, limits, weights, outcomes):
     m = H.shape[0]
     tol, value_error = rules.tol, rules.value_error
-    block_path(
-        H, np.ones(m), Cs, tol, value_error, limits, np.inf, True, np.zeros(m), weights, outcomes, machine
-    )
+    block_path(H, np.ones(m), Cs, tol, value_error, limits, np.inf, np.zeros(m), weights, outcomes, machine)

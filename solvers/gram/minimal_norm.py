@@ -31,7 +31,7 @@ from solvers.hull.stopping import MN, NOISE_ROUNDINGS, rule_holds, violation_thr
 
 FIRST_EPSILON = 0.5  # of the multi-scale approximation (Algorithm 5)
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
-STEPS_IN_VAIN = 1000  # that leave ||c||² as it was: rounding has the last word
+STEPS_IN_VAIN = 1000  # that leave ||c||² as it was: rounding ended the progress
 DRIFT = 0.001  # of g that is let pass, as a share of ε ||c||²
 # After so many steps a sample, those outside this margin are left out, if less than this share remains.
 STEPS_BEFORE_SHRINKING = 3

@@ -288,11 +288,8 @@ def _solve_on(H, inverse_weight, Cs, tol, value_error, limits, max_cost, alpha):
     """
     weights = np.empty((Cs.size, alpha.size))
     outcomes = new_outcomes(1, Cs.size, 0)
-    lowrank = not alpha.any()
     with one_blas_thread():
-        block_path(
-            H, inverse_weight, Cs, tol, value_error, limits, max_cost, lowrank, alpha, weights, outcomes, 0
-        )
+        block_path(H, inverse_weight, Cs, tol, value_error, limits, max_cost, alpha, weights, outcomes, 0)
     found = (outcomes.square_norms, outcomes.gaps, outcomes.iterations, outcomes.methods, outcomes.statuses)
     return weights, *(values[0] for values in found)
 

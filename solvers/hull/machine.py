@@ -13,15 +13,7 @@ from solvers.hull.bias import class_biases
 from solvers.hull.descent import Rules, descend
 from solvers.hull.draws import inner_product, random_below
 from solvers.hull.rows import row, track
-from solvers.hull.state import (
-    EVALUATIONS,
-    ITERATIONS,
-    SQUARE_NORM,
-    SUPPORT,
-    TRACKED,
-    make_room,
-    new_hull,
-)
+from solvers.hull.state import EVALUATIONS, ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, make_room, new_hull
 from solvers.hull.steps import enter, square_norm_of
 from solvers.hull.stopping import NOISE_ROUNDINGS, default_tolerance, rule_holds, rule_text
 from solvers.kernels.functions import GRAM, NOT_FINITE, kernel_diagonal

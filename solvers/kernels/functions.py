@@ -43,7 +43,7 @@ NOT_FINITE = (
 
 
 class Kernel(NamedTuple):
-    """A kernel function with its parameters. `GRAM` reads values that somebody else computed."""
+    """A kernel function with its parameters. `GRAM` reads values that the caller has computed."""
 
     kind: int
     gamma: float = 1.0

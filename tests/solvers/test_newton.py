@@ -214,7 +214,7 @@ def test_same_input_same_model():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"tol": 0.0}, r"\'tol\' parameter of NewtonSVC must be a float in the range \(0.0, 1.0\). Got 0.0"),
+        ({"tol": 0.0}, r"'tol' parameter of NewtonSVC must be a float in the range \(0.0, 1.0\). Got 0.0"),
         ({"bias": "average"}, "'bias' parameter of NewtonSVC must be a str among"),
         ({"cache_size": 0}, "'cache_size' parameter"),
         ({"C": -1.0}, "'C' parameter"),
