@@ -1,5 +1,43 @@
 """Geometric support vector machines as scikit-learn estimators over numba kernels.
 
+Rooms, each of which imports those below it only:
+
+=========== ====================================================================================
+estimators/ one scikit-learn estimator a file: parameters, docstring, which solver it calls
+path/       all C of a split in one go: one driver over any block solver, `fit_path`
+gram/       the problems on a dense block: pair steps, Newton, low rank, the minimal-norm loop
+smo/        L1 and L2 by rows of the kernel
+hull/       the minimal-norm and ball problems by rows of the kernel, an algorithm a file
+multiclass  pairs of classes, all at once, votes
+problem     one machine to train, and a trained one
+kernels/    kernel functions, blocks of values, one sample against many
+common/     compilation, statuses, selection, rounding, limits, memory, seeds, BLAS
+=========== ====================================================================================
+
+Symbols of the thesis (Strack 2013) and their names in code, for n samples of a machine:
+
+======================== =================== ================ ==========================================
+symbol                   name                shape            meaning
+======================== =================== ================ ==========================================
+α_i                      alpha               (n,)             weights of the hull point, ≥ 0, sum 1
+x̃_i · c                  g                   (n,)             inner products with the point c
+‖c‖²                     square_norm         scalar           least where the machine is optimal
+k̃(i, j)                  row, H + diag(1/C)  (n,), (n, n)     (y_i·y_j)(k(x_i, x_j) + bias) + δ_ij / C_i
+k̃ without δ_ij / C_i     H                   (n, n)           a block, in `gram`
+1 / C_i                  inverse_C           (n,) or (1,)     what a penalty adds to the diagonal
+1 / sample_weight        inverse_weight      (n,)             inverse_C is this over C
+τ̃ = k̃(i, i)              diagonal            (n,)             R̂², where it is the same for all samples
+‖x̃_u − x̃_v‖²             square_distance     scalar           D_uv
+ε, ε̂                     epsilon             scalar           of the stopping rule, and of its scale
+u, v                     u, v                scalar           sample that gives weight, and that gets it
+β, η                     beta, eta           scalar           weight that moves; over-relaxation
+y_i·y_j, i, j unlike     opposite            scalar           −1, or −1/(classes − 1) for all at once
+N_d, N_r                 draws, subset       scalar           candidates drawn in vain; compared at a time
+y_i α_i                  beta                (n,)             signed weights, in `smo`, where K has no sign
+yf − 1 in signed form    F                   (n,)             gradient, in `smo`
+α / ‖c‖²                 weights             (n_C, n)         weights of margin 1
+======================== =================== ================ ==========================================
+
 After `fit`, `gap_` bounds how far a machine is from optimal, with every rounding allowed for: the
 relative error of ‖c‖², 1 − (max(g_min, 0)/‖c‖²)² over all samples, or for `SMOSVC` primal minus dual
 objective as a share of the primal one. `converged_` says whether what `tol` = ε asks for is certified to
@@ -27,11 +65,11 @@ probabilistic stop of the papers (no violator among the draws: ``exhaustive=Fals
 samples) promises none of this by itself: the certificate decides.
 """
 
-from solvers.bvm import BallSVC
-from solvers.cvm import CoreSVC
-from solvers.mnsvm import MNSVC
-from solvers.newton import NewtonSVC
-from solvers.smo import SMOSVC
-from solvers.spheresvm import SphereSVC
+from solvers.estimators.ballsvc import BallSVC
+from solvers.estimators.coresvc import CoreSVC
+from solvers.estimators.mnsvc import MNSVC
+from solvers.estimators.newtonsvc import NewtonSVC
+from solvers.estimators.smosvc import SMOSVC
+from solvers.estimators.spheresvc import SphereSVC
 
 __all__ = ["MNSVC", "SMOSVC", "BallSVC", "CoreSVC", "NewtonSVC", "SphereSVC"]

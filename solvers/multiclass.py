@@ -85,3 +85,35 @@ def all_at_once_coefficients(class_of_support, alpha, n_classes):
     products = np.full((n_classes, n_classes), -1.0 / (n_classes - 1))
     np.fill_diagonal(products, 1.0)
     return products[:, class_of_support] * alpha
+
+
+def sort_by_class(y):
+    """Return the classes, the rows sorted by class (int32), and where each class starts among them."""
+    classes = np.unique(y)
+    if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
+        raise ValueError(
+            "Unknown label type: continuous. A classifier needs class labels, y holds fractions: "
+            "use a regressor, or bin y into classes"
+        )
+    if classes.size < 2:
+        raise ValueError(
+            f"a classifier needs samples of at least 2 classes; y has only one class: {classes[0]!r}"
+        )
+    if classes.size <= 64:  # a pass for each class needs less memory than sorting, and is faster
+        parts = [np.flatnonzero(y == t).astype(np.int32) for t in classes]
+        return classes, np.concatenate(parts), np.cumsum([0, *(part.size for part in parts)])
+    codes = np.searchsorted(classes, y)
+    rows = np.argsort(codes, kind="stable").astype(np.int32)
+    return classes, rows, np.concatenate(([0], np.cumsum(np.bincount(codes))))
+
+
+def without(rows, class_start, dropped, classes):
+    """Leave out samples (bool, by row of X), those of weight 0 say."""
+    kept = ~dropped[rows]
+    sizes = np.add.reduceat(kept, class_start[:-1], dtype=np.int64)
+    if not sizes.all():
+        raise ValueError(
+            f"every class needs a sample whose sample_weight is not zero; "
+            f"class {classes[sizes == 0][0]!r} has none"
+        )
+    return rows[kept], np.concatenate(([0], np.cumsum(sizes)))

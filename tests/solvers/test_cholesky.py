@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
-from solvers.cholesky import extend_from_block
-from solvers.feature_path import PivotedFactor
+from solvers.gram.cholesky import extend_from_block
+from solvers.gram.feature_path import PivotedFactor
 
 
 def block(n=200, gamma=2.0, seed=0):

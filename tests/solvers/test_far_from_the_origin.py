@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 from sklearn.svm import SVC
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
-from solvers.kernels import IMQ, RBF, Kernel, for_samples, kernel_block
+from solvers.kernels.functions import IMQ, RBF, Kernel, for_samples, kernel_block
 from tests.solvers.hull_reference import hull_kernel, hull_weights
 
 SOLVERS = [

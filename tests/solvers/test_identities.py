@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 
-import solvers.hull
+import solvers.hull.state
 from solvers import MNSVC, BallSVC, CoreSVC, SphereSVC
 
 ALL = [MNSVC, SphereSVC, BallSVC, CoreSVC]
@@ -196,10 +196,10 @@ def test_size_of_the_cache_changes_nothing_but_the_work(iris, solver):
 def test_tracking_support_vectors_only(two_classes, solver, cache_size, is_sparse, monkeypatch):
     """Large machines keep g for the support vectors alone: same conditions, certified by all samples."""
     X, y = two_classes
-    monkeypatch.setattr(solvers.hull, "FIRST_CAPACITY", 8)
+    monkeypatch.setattr(solvers.hull.state, "FIRST_CAPACITY", 8)
     tol = 1e-7 if solver is CoreSVC else 1e-5  # that of CoreSVC is relative to the ball
     whole = solver(C=8.0, gamma=0.5, tol=tol, random_state=0).fit(X, y)
-    monkeypatch.setattr(solvers.hull, "TRACK_ALL", 10)
+    monkeypatch.setattr(solvers.hull.state, "TRACK_ALL", 10)
     part = solver(C=8.0, gamma=0.5, tol=tol, draws=5000, cache_size=cache_size, random_state=0)
     part.fit(sparse.csr_matrix(X) if is_sparse else X, y)
     assert part.converged_

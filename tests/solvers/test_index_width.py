@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from solvers import MNSVC, SMOSVC
-from solvers.minimal_norm_block import best_partner, shift
-from solvers.pair_steps import argmin, second_order_partner, shift_and_argmin
-from solvers.pairs import GMDM, IMDM, MDM
-from solvers.smo_steps import lowest_and_highest, second_order_choice
+from solvers.common.selection import GMDM, IMDM, MDM, argmin, best_partner, second_order_partner
+from solvers.gram.minimal_norm import shift
+from solvers.gram.pair_steps import shift_and_argmin
+from solvers.smo.steps import lowest_and_highest
 
 N = (1 << 20) + 1000
 FAR = (1 << 20) + 321
@@ -36,13 +36,13 @@ def test_the_partner_is_found(values):
     n = values.size
     row, diagonal, everyone = np.zeros(n), np.ones(n), np.ones(n, dtype=bool)
     v = n - 3
-    assert second_order_choice(values, everyone, row, diagonal, values[v], 1.0) == n - 1
-    assert second_order_partner(values, np.ones(n), row, diagonal, values[v], 1.0) == n - 1
+    assert second_order_partner(values, everyone, row, diagonal, v) == n - 1
+    assert second_order_partner(values, np.ones(n), row, diagonal, v) == n - 1
     for pair in (IMDM, MDM, GMDM):
         assert best_partner(pair, 0.5, values, np.ones(n), row, diagonal, v) == n - 1
     lowest = np.full(n, values[v])
-    assert second_order_choice(lowest, everyone, row, diagonal, values[v], 1.0) == -1
-    assert second_order_partner(lowest, np.ones(n), row, diagonal, values[v], 1.0) == -1
+    assert second_order_partner(lowest, everyone, row, diagonal, v) == -1
+    assert second_order_partner(lowest, np.ones(n), row, diagonal, v) == -1
     assert best_partner(MDM, 0.5, lowest, np.ones(n), row, diagonal, v) == -1
 
 

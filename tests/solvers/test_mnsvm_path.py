@@ -8,9 +8,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import minmax_scale
 
 from solvers import MNSVC, NewtonSVC
-from solvers.base import sort_by_class
-from solvers.bias import class_biases
-from solvers.minimal_norm_path import Course, path_from_gram
+from solvers.hull.bias import class_biases
+from solvers.multiclass import sort_by_class
+from solvers.path.driver import PathProblem, path_from_gram
+from solvers.path.minimal_norm import MinimalNormSolver
 from tests.solvers.hull_reference import exact_square_norm, hull_kernel
 
 CS = 4.0 ** np.arange(-2, 6)
@@ -40,9 +41,8 @@ def solve_gram(model, K, y, Cs=CS):
     """What `fit_path` holds inside: every machine's weights."""
     bias = 0.0 if model.bias == "none" else 1.0
     at_once = model.multiclass == "all_at_once" and len(set(y)) > 2
-    return path_from_gram(
-        K, *sort_by_class(y), Course(np.asarray(Cs), at_once, bias, model.tol, model._rules(), seed=1)
-    )
+    problem = PathProblem(np.asarray(Cs), *sort_by_class(y), at_once, bias)
+    return path_from_gram(K, 0.0, problem, MinimalNormSolver(model._rules(), model.tol, seed=1))
 
 
 @pytest.mark.parametrize("bias", ["theoretic", "average", "none"])
@@ -58,15 +58,15 @@ def test_minimal_norm_is_reached_within_epsilon(two_classes, solver, bias):
         weights = path.weights[k, 0]
         alpha = weights / weights.sum()
         g = H @ alpha
-        norm2 = alpha @ g
-        assert path.norm2s[k, 0] == pytest.approx(norm2, rel=1e-8)
-        assert path.gaps[k, 0] == pytest.approx(max(0.0, 1 - (g.min() / norm2) ** 2), abs=1e-7)
-        assert weights.sum() == pytest.approx(1 / norm2, rel=1e-8)
-        assert g.min() >= (1 - 1e-3) ** 2 * norm2 * (1 - 1e-9)
+        square_norm = alpha @ g
+        assert path.square_norms[k, 0] == pytest.approx(square_norm, rel=1e-8)
+        assert path.gaps[k, 0] == pytest.approx(max(0.0, 1 - (g.min() / square_norm) ** 2), abs=1e-7)
+        assert weights.sum() == pytest.approx(1 / square_norm, rel=1e-8)
+        assert g.min() >= (1 - 1e-3) ** 2 * square_norm * (1 - 1e-9)
         exact = exact_square_norm(H)
-        assert exact * (1 - 1e-9) <= norm2 <= exact / (1 - path.gaps[k, 0]) * (1 + 1e-9)
+        assert exact * (1 - 1e-9) <= square_norm <= exact / (1 - path.gaps[k, 0]) * (1 + 1e-9)
         s = alpha > 0
-        expected = class_biases(bias, codes[s], alpha[s], g[s], norm2, 2)[0] / norm2
+        expected = class_biases(bias, codes[s], alpha[s], g[s], square_norm, 2)[0] / square_norm
         assert path.intercepts[k, 0] == pytest.approx(expected, rel=1e-6, abs=1e-9)
     assert (path.outcomes == 0).all()
 
@@ -78,14 +78,14 @@ def test_other_stopping_rules_hold_for_every_sample(two_classes, stopping):
     path = solve_gram(MNSVC(stopping=stopping), K, y)
     for k, C in enumerate(CS):
         H = hull_kernel(K[np.ix_(path.rows, path.rows)], y[path.rows], C)
-        g = H @ (path.weights[k, 0] * path.norm2s[k, 0])
-        norm2, square_radius = path.norm2s[k, 0], H[0, 0]
+        g = H @ (path.weights[k, 0] * path.square_norms[k, 0])
+        square_norm, square_radius = path.square_norms[k, 0], H[0, 0]
         if stopping == "adjmn":
-            assert g.min() >= norm2 - 1e-3 * np.sqrt(norm2 * square_radius) * (1 + 1e-9)
+            assert g.min() >= square_norm - 1e-3 * np.sqrt(square_norm * square_radius) * (1 + 1e-9)
         else:  # (7.3)
             epsilon = (2e-6 / (square_radius - 1 / C) + 1 / (15000 * C)) / square_radius
-            threshold = (norm2 + square_radius * (1 - (1 + epsilon) ** 2)) / 2
-            assert g.min() >= threshold - 1e-9 * norm2
+            threshold = (square_norm + square_radius * (1 - (1 + epsilon) ** 2)) / 2
+            assert g.min() >= threshold - 1e-9 * square_norm
 
 
 @pytest.mark.parametrize("bias", ["theoretic", "average", "none"])
@@ -98,10 +98,10 @@ def test_all_at_once_path_is_certified(iris, bias):
         weights = path.weights[k, 0]
         g = H @ weights / weights.sum()
         exact = exact_square_norm(H)
-        assert exact * (1 - 1e-9) <= path.norm2s[k, 0] <= exact / (1 - path.gaps[k, 0]) * (1 + 1e-9)
+        assert exact * (1 - 1e-9) <= path.square_norms[k, 0] <= exact / (1 - path.gaps[k, 0]) * (1 + 1e-9)
         s = weights > 0
         alpha = weights[s] / weights.sum()
-        expected = class_biases(bias, y[s], alpha, g[s], path.norm2s[k, 0], 3) / path.norm2s[k, 0]
+        expected = class_biases(bias, y[s], alpha, g[s], path.square_norms[k, 0], 3) / path.square_norms[k, 0]
         np.testing.assert_allclose(path.intercepts[k], expected, rtol=1e-6, atol=1e-9)
     assert path.gaps.max() <= GAP
 

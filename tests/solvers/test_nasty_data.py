@@ -10,9 +10,9 @@ from hypothesis.extra import numpy as hnp
 from sklearn.exceptions import ConvergenceWarning
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
-from solvers.kernels import require_finite
-from solvers.minimal_norm_block import best_partner, shift
-from solvers.pairs import PAIRS, lowest_support
+from solvers.common.selection import PAIRS, best_partner, lowest_support
+from solvers.gram.minimal_norm import shift
+from solvers.kernels.functions import require_finite
 
 SOLVERS = [MNSVC, SphereSVC, BallSVC, CoreSVC]
 

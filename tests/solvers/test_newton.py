@@ -67,9 +67,9 @@ def test_certificate_is_that_of_the_exact_kernel(C, gamma, bias):
     K = extended_kernel(X, y, C, gamma, 1.0 if bias == "theoretic" else 0.0)
     alpha = hull_weights(model, len(y))
     g = K @ alpha
-    norm2 = alpha @ g
-    assert model.objective_ == pytest.approx(norm2, rel=1e-9)
-    assert 1 - (g.min() / norm2) ** 2 <= 1e-3
+    square_norm = alpha @ g
+    assert model.objective_ == pytest.approx(square_norm, rel=1e-9)
+    assert 1 - (g.min() / square_norm) ** 2 <= 1e-3
 
 
 @pytest.mark.parametrize("gamma", [1 / 64, 1.0, 4.0])
@@ -80,8 +80,8 @@ def test_low_rank_certificate_holds_for_the_exact_kernel(gamma):
     assert model.n_kernel_evals_ < 0.2 * len(y) ** 2
     alpha = hull_weights(model, len(y))
     g = extended_kernel(X, y, 64.0, gamma, 1.0) @ alpha
-    norm2 = alpha @ g
-    assert 1 - (g.min() / norm2) ** 2 <= model.duality_gap_ + 1e-9
+    square_norm = alpha @ g
+    assert 1 - (g.min() / square_norm) ** 2 <= model.duality_gap_ + 1e-9
     assert model.duality_gap_ <= 1e-3
 
 
@@ -214,10 +214,10 @@ def test_same_input_same_model():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"tol": 0.0}, "tol must be a number between 0 and 1; got 0.0"),
-        ({"bias": "average"}, "bias must be one of"),
-        ({"cache_size": 0}, "cache_size must be a number of megabytes > 0"),
-        ({"C": -1.0}, "C must be a number > 0"),
+        ({"tol": 0.0}, r"'tol' parameter of NewtonSVC must be a float in the range \(0.0, 1.0\). Got 0.0"),
+        ({"bias": "average"}, "'bias' parameter of NewtonSVC must be a str among"),
+        ({"cache_size": 0}, "'cache_size' parameter"),
+        ({"C": -1.0}, "'C' parameter"),
     ],
 )
 def test_refuses_bad_parameters_with_a_sentence(params, message):

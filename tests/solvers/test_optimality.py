@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from solvers import MNSVC, BallSVC, CoreSVC, SphereSVC
-from solvers.stopping import MEB, default_tolerance
+from solvers.hull.stopping import MEB, default_tolerance
 from tests.solvers.hull_reference import exact_square_norm, hull_kernel, hull_weights
 
 KERNELS = {

@@ -8,9 +8,11 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
-from solvers.bias import class_biases
-from solvers.draws import draw, first_below, random_below
-from solvers.kernels import (
+from solvers.common.selection import GMDM, IMDM, MDM, choose_partner, lowest_support
+from solvers.hull.bias import class_biases
+from solvers.hull.draws import draw, first_below, random_below
+from solvers.hull.stopping import ADJMN, CORE, MEB, MN, default_tolerance, violation_threshold
+from solvers.kernels.functions import (
     IMQ,
     KINDS,
     LINEAR,
@@ -25,8 +27,6 @@ from solvers.kernels import (
     square_distances,
 )
 from solvers.multiclass import pairwise_decisions, votes
-from solvers.pairs import GMDM, IMDM, MDM, choose_partner, lowest_support
-from solvers.stopping import ADJMN, CORE, MEB, MN, default_tolerance, violation_threshold
 
 SAMPLES = np.random.default_rng(0).standard_normal((30, 7))
 OTHERS = np.random.default_rng(1).standard_normal((11, 7))

@@ -7,7 +7,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import minmax_scale
 
 from solvers import SMOSVC, NewtonSVC
-from solvers.platt import couple_pairs, fit_sigmoid, machine_decisions
+from solvers.estimators.platt import couple_pairs, fit_sigmoid, machine_decisions
 
 
 def scaled(load):

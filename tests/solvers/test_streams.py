@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from solvers import MNSVC, SphereSVC
-from solvers.blas import one_blas_thread
+from solvers.common.blas import one_blas_thread
 
 
 def seeds_of(model, monkeypatch, train):
@@ -60,8 +60,10 @@ def test_folds_of_the_calibration_draw_from_streams_of_their_own(monkeypatch):
 
 
 def test_a_negative_seed_is_refused_in_a_sentence():
-    with pytest.raises(ValueError, match=r"random_state must be a whole number ≥ 0, .*; got -1"):
-        MNSVC(random_state=-1).fit(*load_iris(return_X_y=True))
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"'random_state' parameter of MNSVC must be an int .*Got -1"):
+        MNSVC(random_state=-1).fit(X, y)
+    MNSVC(random_state=2**63 + 1).fit(X, y)
 
 
 def blas_threads():

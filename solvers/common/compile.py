@@ -1,0 +1,92 @@
+"""Numba's compiler with one set of options, and a cache on disk that knows all sources of this package.
+
+Numba keeps compiled code until the file of the function itself changes. A function that calls, and so
+contains, one of another file would stay as it was when that other file changes. Here the names of the cached
+files hold a hash of all sources of the package: an edit of any of them compiles everything anew.
+"""
+
+from hashlib import blake2b
+from pathlib import Path
+
+import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.extending import overload
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def _stamp_of(folder):
+    """Hash the sources of a package: their paths below the folder, and their content."""
+    content = blake2b(digest_size=6)
+    for path in sorted(folder.rglob("*.py")):
+        source = path.read_bytes()
+        content.update(f"{path.relative_to(folder)}:{len(source)}:".encode() + source)
+    return content.hexdigest()
+
+
+STAMP = f"solvers-{_stamp_of(PACKAGE)}"
+_tidy_folders: set[Path] = set()
+
+
+class StampedCache(FunctionCache):
+    """Numba's cache of a function, in files whose names end with the stamp.
+
+    They lie where numba puts its own: beside the sources or, where that is not writeable, in the user's
+    cache.
+    """
+
+    def __init__(self, function):
+        super().__init__(function)
+        self._cache_file = IndexDataCacheFile(self.cache_path, f"{self._impl.filename_base}.{STAMP}", STAMP)
+
+    def save_overload(self, sig, data):
+        """Keep compiled code; remove what was compiled from older sources when the first is kept."""
+        try:
+            _remove_older(Path(self.cache_path))
+            super().save_overload(sig, data)
+        except OSError:  # of a full disk, say: the code is there, and is compiled again the next time
+            pass
+
+
+def _remove_older(folder):
+    if folder in _tidy_folders:
+        return
+    _tidy_folders.add(folder)
+    for path in folder.glob("*.solvers-*.nb[ic]"):
+        if f".{STAMP}." not in path.name:
+            path.unlink(missing_ok=True)
+
+
+def njit(function):
+    """Compile a function when it is first called; without the GIL, and with NumPy's rules of division."""
+    compiled = numba.njit(nogil=True, error_model="numpy")(function)
+    compiled._cache = StampedCache(function)
+    return compiled
+
+
+def inlined(function):
+    """Compile a function into each of its callers."""
+    return numba.njit(inline="always", error_model="numpy")(function)
+
+
+def implement(operation, kind):
+    """Register what an operation does where its first argument is of a kind of named tuple.
+
+    Compiled code that calls the operation gets the implementation that belongs to the type of the argument.
+
+    Parameters
+    ----------
+    operation : function
+        Its body is never run.
+    kind : type
+        A subclass of `NamedTuple`.
+    """
+
+    def register(function):
+        @overload(operation, inline="always", strict=False)
+        def of_kind(first, *others):
+            return function if getattr(first, "instance_class", None) is kind else None
+
+        return function
+
+    return register

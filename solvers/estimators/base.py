@@ -1,0 +1,518 @@
+"""What all the solvers share: checking of input, labels, classes, prediction and the fitted attributes.
+
+A solver is a subclass of `KernelSVC`, decorated by `solvers.estimators.parameters.with_parameters`, with one
+method::
+
+    def _solve(self, problem: Problem) -> Solution
+
+which trains one machine: two classes, or all of them where `multiclass="all_at_once"`. The samples of a
+problem are numbered 0 … n − 1 class by class (`class_start`), and sample i is row `rows[i]` of `X`. In a
+binary machine the first class has y = +1. `X` is dense or CSR float64, as `Kernel.place` returns it; for a
+precomputed or callable kernel (`kernel.kind == GRAM`) it is the full Gram matrix, float32 or float64. A
+solution holds the weights such that d(x) = Σ α_i y_i k(x_i, x) + bias has margin 1. `_solve` ends in order
+after `problem.max_iter` iterations or at `problem.deadline` (`time.monotonic`) with the best it has. What is
+a parameter of some solvers only is an attribute of the class for all (`bias`, `multiclass`).
+"""
+
+import time
+import warnings
+from collections.abc import Callable
+from copy import copy
+from numbers import Integral, Real
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, Options, StrOptions, validate_parameter_constraints
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from solvers.common.limits import Budget
+from solvers.common.memory import require_memory
+from solvers.common.seeds import machine_seeds, random_seed
+from solvers.common.status import REASONS, heaviest, stopping_of
+from solvers.estimators.platt import PlattMixin, folds_of
+from solvers.kernels.functions import (
+    GRAM,
+    KINDS,
+    LINEAR,
+    Kernel,
+    for_samples,
+    kernel_block,
+    kernel_diagonal,
+    require_finite,
+    variance_of,
+)
+from solvers.multiclass import (
+    all_at_once_coefficients,
+    pairs_of,
+    pairwise_coefficients,
+    pairwise_decisions,
+    sort_by_class,
+    votes,
+    without,
+)
+from solvers.problem import Problem, Solution
+
+BLOCK_VALUES = 1 << 20  # kernel values of a block of predictions (8 MB)
+
+
+class TrainingSet(NamedTuple):
+    """Samples of a fit, or of a fold of it, class by class."""
+
+    X: np.ndarray | sparse.csr_matrix  # features, or the Gram matrix
+    kernel: Kernel
+    rows: np.ndarray  # (n,) int32: rows of X sorted by class
+    class_start: np.ndarray  # (n_classes + 1,)
+    C: np.ndarray  # (1,), or (n_samples of X,)
+    scale: np.ndarray  # (n_samples of X,) as in `Problem`, or (0,)
+
+
+class Machines(NamedTuple):
+    """What was trained on a `TrainingSet`."""
+
+    solutions: list[Solution]
+    members: list[np.ndarray]  # rows of X of each
+
+
+class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
+    """Base of the support vector classifiers.
+
+    Parameters
+    ----------
+    C : float
+        Penalty of the squared slacks; with ``SMOSVC(loss="l1")``, of the slacks.
+    kernel : {"rbf", "linear", "poly", "sigmoid", "imq", "precomputed"} or callable
+        ``rbf`` is exp(−γ ‖x − z‖²), ``linear`` x·z, ``poly`` (γ x·z + coef0)^degree, ``sigmoid`` tanh(γ x·z +
+        coef0), ``imq`` 1/√(γ ‖x − z‖² + coef0). A callable gets two arrays of samples and returns their
+        kernel matrix. A precomputed float32 Gram matrix is used as it is, with sums in float64.
+    gamma : {"scale", "auto"} or float
+        Width γ of the kernel, as in `sklearn.svm.SVC`.
+    degree : float
+        Degree of the poly kernel.
+    coef0 : float
+        Constant of the poly, sigmoid and imq kernels; > 0 for imq.
+    gram_error : float
+        Bound on the error of a value of a precomputed kernel matrix, for which the certificate allows. 0: the
+        matrix is the kernel, and float32 values are taken as exact.
+    cache_size : float
+        Megabytes for kernel rows.
+    max_iter : int
+        Limit of the iterations of a whole `fit`; −1 for none.
+    max_seconds : float or None
+        Limit of the wall time of `fit`.
+    probability : bool
+        Provide `predict_proba` (Platt 1999), at the cost of five more trainings.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    support_ : ndarray of shape (n_SV,)
+        Rows of the training samples that are support vectors of any machine, sorted by class.
+    support_vectors_ : {ndarray, CSR} of shape (n_SV, n_features)
+        Empty for a precomputed kernel.
+    n_support_ : ndarray of shape (n_classes,), int32
+    dual_coef_ : ndarray of shape (n_classes − 1, n_SV), or (n_classes, n_SV) for all at once
+        As in `sklearn.svm.SVC`.
+    intercept_ : ndarray of shape (n_pairs,), or (n_classes,)
+    n_iter_, n_kernel_evals_ : int
+        Summed over the machines.
+    objective_ : float
+        Summed over the machines; for the geometric solvers, ‖c‖².
+    gap_, duality_gap_ : float
+        The largest relative gap of a machine, over all of its samples: a bound that allows for every rounding
+        (`solvers.common.certificate`). It holds for positive semidefinite kernels only. NaN if it would have
+        cost more than training.
+    converged_ : bool
+        Whether what `tol` asks for is certified to hold for every machine; the table in `solvers` says what
+        that is.
+    stopping_ : str
+        ``"certified: ..."``, or what ended the machine that is farthest from its tolerance, and its gap.
+    fit_status_ : int
+        0 exactly when `converged_`; else why: 1 `max_iter`, 2 `max_seconds`, 3 the kernel is not positive
+        definite, 4 its steps made no more progress, or rounding is too large to certify `tol`, 5 its draws
+        found no violator, and one is left, or may be. Of several machines the last in the order 0, 5, 1, 2,
+        3, 4.
+
+    Notes
+    -----
+    `max_iter` and `max_seconds` bound a whole `fit`: all of its machines together, and those of the five
+    more trainings for `probability`. Each machine gets an equal share of what those before it have left.
+
+    Predictions and probabilities are computed in blocks that stay within `cache_size`. What would not fit
+    into memory is refused before the training begins: kernel values that `cache_size` allows, and those of a
+    callable kernel, which is evaluated for all pairs of samples at once.
+
+    Where k(x, x) has to be constant and is not, samples are normalised to k(x, x) = 1. A sample to predict
+    that cannot be, because its k(x, x) is not positive (a row of zeros, say), has k(x, z) = 0: the decision
+    is the bias.
+    """
+
+    C: float = 1.0
+    kernel: str | Callable = "rbf"
+    gamma: str | float = "scale"
+    degree: float = 3
+    coef0: float = 1.0
+    gram_error: float = 0.0
+    cache_size: float = 200
+    max_iter: int = -1
+    max_seconds: float | None = None
+    probability: bool = False
+
+    _parameter_constraints: ClassVar[dict] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "kernel": [StrOptions(set(KINDS)), callable],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "gram_error": [Interval(Real, 0, None, closed="left")],
+        "cache_size": [Interval(Real, 0, None, closed="right")],
+        "max_iter": [Options(Integral, {-1}), Interval(Integral, 1, None, closed="left")],
+        "max_seconds": [Interval(Real, 0, None, closed="right"), None],
+        "probability": ["boolean"],
+    }
+
+    # What is no parameter of every solver.
+    bias, multiclass, warm_start = "theoretic", "pairwise", False
+    normalises = False  # whether the method needs a constant k(x, x)
+
+    def fit(self, X, y, sample_weight=None):
+        """Train on samples X with labels y.
+
+        Parameters
+        ----------
+        X : {array-like, CSR} of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Sample i has penalty C · sample_weight[i]; with weight 0 it is left out.
+
+        Returns
+        -------
+        self
+        """
+        started = time.monotonic()
+        self._check_parameters()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=self._accepted_types(), order="C")
+        self.classes_, rows, class_start = sort_by_class(y)
+        weights = self._check_weights(sample_weight, X.shape[0])
+        if weights is not None and not weights.all():
+            rows, class_start = without(rows, class_start, weights == 0.0, self.classes_)
+        self._require_cache(rows.size)
+        folds = folds_of(y, rows) if self.probability else []
+        C = np.array([float(self.C)])
+        if weights is not None:
+            C = self._penalties(weights, rows)
+        kernel, X_or_gram = self._resolve_kernel(X, None if weights is None else weights > 0.0)
+        self._kernel, self._gamma = kernel, kernel.gamma
+        self._check_diagonal(X_or_gram, kernel, rows, C)
+        scale = self._normalisation(X_or_gram, kernel)
+
+        samples = TrainingSet(X_or_gram, kernel, rows, class_start, C, scale)
+        n_machines = len(self._groups())
+        seed = random_seed(self.random_state) if "random_state" in self._parameter_constraints else 0
+        budget = Budget(self.max_iter, self.max_seconds, n_machines * (1 + len(folds)), started)
+        starts = self._starts(rows, class_start, n_machines)
+        machines = self._train(samples, starts, machine_seeds(seed, n_machines), budget)
+        self._publish(X, samples, machines)
+        if self.warm_start:
+            self._last = (rows, class_start, machines.solutions)
+        of_calibration = self._fit_probability(X, y, samples, folds, seed, budget) if folds else []
+        if not self.converged_:
+            self._warn(self.fit_status_)
+        elif any(of_calibration):
+            self._warn(heaviest(of_calibration), of_calibration=True)
+        return self
+
+    def _groups(self):
+        """Return the classes of each machine."""
+        n_classes = self.classes_.size
+        at_once = self.multiclass == "all_at_once" and n_classes > 2
+        return [range(n_classes)] if at_once else pairs_of(n_classes)
+
+    def _train(self, samples, starts, seeds, budget):
+        """Train every machine within a budget."""
+        rows, class_start, C, scale = samples.rows, samples.class_start, samples.C, samples.scale
+        machines = Machines([], [])
+        for group, start, seed in zip(self._groups(), starts, seeds, strict=True):
+            part = [rows[class_start[t] : class_start[t + 1]] for t in group]
+            member = rows if len(part) == self.classes_.size else np.concatenate(part)
+            max_iter, deadline = budget.share()
+            solution = self._solve(
+                Problem(
+                    X=samples.X,
+                    rows=member,
+                    class_start=np.cumsum([0, *(p.size for p in part)]),
+                    C=C if C.size == 1 else C[member],
+                    kernel=samples.kernel,
+                    bias=0.0 if self.bias == "none" else 1.0,
+                    scale=scale if scale.size == 0 else scale[member],
+                    seed=int(seed),
+                    deadline=deadline,
+                    max_iter=max_iter,
+                    start=start,
+                )
+            )
+            budget.spend(solution.n_iter)
+            machines.solutions.append(solution)
+            machines.members.append(member)
+        return machines
+
+    def _train_without(self, X, samples, held_out, seeds, budget):
+        """Return a copy fitted to the samples but those held out, and the statuses of its machines.
+
+        Rows keep their numbers and X is not copied: what belongs to a Gram matrix stays in place.
+        """
+        rows, class_start = without(samples.rows, samples.class_start, held_out, self.classes_)
+        part = samples._replace(rows=rows, class_start=class_start)
+        machines = self._train(part, [None] * len(seeds), seeds, budget)
+        model = copy(self)
+        model._publish(X, part, machines)
+        return model, [s.fit_status for s in machines.solutions]
+
+    def decision_function(self, X):
+        """Evaluate the machines.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
+            Two classes: positive for `classes_[1]`. Pairwise: votes, with ties broken by the summed evidence.
+            All at once: y_t · (W x + b) of each class.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=self._accepted_types(), order="C", reset=False)
+        n_classes = self.classes_.size
+        scores = np.empty((X.shape[0], n_classes) if n_classes > 2 else X.shape[0])
+        for block in self._blocks(X.shape[0], self._width_of_copy(X)):
+            decisions = self._decisions(X[block])
+            if n_classes == 2:
+                scores[block] = decisions[:, 0]
+            elif self.dual_coef_.shape[0] == n_classes:  # all at once
+                scores[block] = decisions
+            else:
+                scores[block] = votes(decisions, n_classes)
+        return scores
+
+    def _blocks(self, n, width=0):
+        """Cut n samples into blocks whose kernel values, decisions and couplings stay within `cache_size`.
+
+        So does a copy of the samples of a block, if their `width` is given.
+        """
+        room = min(BLOCK_VALUES, self.cache_size * 1e6 / 16)
+        step = max(1, int(room // max(1, width + self.support_.size + 8 * (self.classes_.size - 2) ** 2)))
+        return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+    def _width_of_copy(self, X):
+        """Return the width of the copy that `Kernel.place` makes of sparse samples for a dense machine."""
+        return X.shape[1] if sparse.issparse(X) and not sparse.issparse(self.support_vectors_) else 0
+
+    def _decisions(self, X):
+        """Evaluate every machine on a block of samples; all at once: every class."""
+        K = self._kernel_to_support(X)
+        if self.dual_coef_.shape[0] == self.classes_.size:
+            return K @ self.dual_coef_.T + self.intercept_
+        class_start = np.concatenate(([0], np.cumsum(self.n_support_)))
+        return pairwise_decisions(K, self.dual_coef_, self.intercept_, class_start)
+
+    def predict(self, X):
+        """Predict a label of `classes_` for every sample."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def _solve(self, problem):
+        raise NotImplementedError
+
+    def _check_parameters(self):
+        """Refuse parameters that are not valid, each by itself or together."""
+        # What `_validate_params` does, without reading the signature of `__init__`: half of its time.
+        values = {name: getattr(self, name) for name in self._parameter_constraints}
+        validate_parameter_constraints(self._parameter_constraints, values, type(self).__name__)
+        if self.kernel == "imq" and self.coef0 <= 0:
+            raise ValueError(
+                f"coef0 must be > 0 for kernel='imq', which is 1/√(γ‖x − z‖² + coef0); got {self.coef0}"
+            )
+
+    def _check_weights(self, sample_weight, n):
+        """Return weights (n,), or None where all are equal to one."""
+        if sample_weight is None:
+            return None
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        if weights.ndim == 0:
+            weights = np.full(n, float(weights))
+        if weights.shape != (n,):
+            raise ValueError(
+                f"sample_weight must have shape ({n},), one weight a sample; got {weights.shape}"
+            )
+        if not np.all(np.isfinite(weights)) or (weights < 0).any():
+            raise ValueError(
+                "sample_weight must be finite and ≥ 0; drop the samples or mend the weights that are not"
+            )
+        return None if (weights == 1.0).all() else weights
+
+    def _penalties(self, weights, rows):
+        """C_i of the samples; a single number where it is the same for all rows."""
+        if (weights[rows] == weights[rows[0]]).all():
+            return self.C * weights[rows[:1]]
+        if self.normalises:
+            raise ValueError(
+                f"{type(self).__name__} needs the same C for all samples, which must lie on a sphere; "
+                "sample_weight has different weights: use MNSVC, or weights that are all equal (or zero)"
+            )
+        return self.C * weights
+
+    def _accepted_types(self):
+        """Return what X may be: float64 features; a precomputed matrix as it is."""
+        return [np.float64, np.float32] if self.kernel == "precomputed" else np.float64
+
+    def _resolve_kernel(self, X, used=None):
+        """Return the kernel with its numbers, and what it is evaluated on: samples, or a Gram matrix."""
+        if callable(self.kernel):
+            require_memory(
+                8.0 * X.shape[0] ** 2,
+                f"the matrix of a callable kernel for {X.shape[0]:,} samples",
+                "use a named kernel, which is evaluated in parts, or fewer samples",
+            )
+            gram = np.ascontiguousarray(self.kernel(X, X), dtype=np.float64)
+            if gram.shape != (X.shape[0],) * 2:
+                raise ValueError(
+                    f"the kernel callable must return a matrix of shape {(X.shape[0],) * 2} here; "
+                    f"it returned {gram.shape}"
+                )
+            require_finite(gram)
+            return Kernel(GRAM), gram
+        kind = KINDS[self.kernel]
+        if kind == GRAM and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"a precomputed kernel must be a square matrix, samples × samples; got shape {X.shape}"
+            )
+        if kind == GRAM and sparse.issparse(X):
+            raise ValueError(
+                "a precomputed kernel must be a dense matrix; got a sparse one: convert it by toarray()"
+            )
+        if kind == GRAM:
+            return Kernel(GRAM, error=float(self.gram_error)), X
+        gamma = 1.0 if kind == LINEAR else self._resolve_gamma(X)
+        return for_samples(Kernel(kind, gamma, float(self.coef0), float(self.degree)), X, used)
+
+    def _resolve_gamma(self, X):
+        if self.gamma == "auto":
+            return 1.0 / X.shape[1]
+        if self.gamma == "scale":
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                variance = variance_of(X)
+                gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+            if not (0 < gamma < np.inf and np.isfinite(variance)):
+                raise ValueError(
+                    f"gamma='scale' is no number here, the variance of the samples being {variance:g}: "
+                    "scale them, or set gamma"
+                )
+            return gamma
+        return float(self.gamma)
+
+    def _require_cache(self, n):
+        """Refuse a cache for the kernel values of n samples that would not fit into memory."""
+        require_memory(
+            min(1e6 * self.cache_size, 8.0 * n**2),
+            f"a cache of kernel values for {n:,} samples with cache_size={self.cache_size}",
+            "set a smaller cache_size",
+        )
+
+    def _check_diagonal(self, X, kernel, rows, C):
+        """Refuse a kernel on which the stopping rule has no meaning."""
+
+    def _normalisation(self, X, kernel):
+        """Return 1/√k(x, x) where the method needs a constant diagonal and the kernel has none (2.47)."""
+        self._normalised = False
+        if not self.normalises or kernel.has_constant_diagonal:
+            return np.empty(0)
+        diagonal = kernel_diagonal(X, kernel)
+        if kernel.kind == GRAM:
+            if not np.allclose(diagonal, diagonal[0], rtol=1e-6, atol=0.0):
+                raise ValueError(
+                    f"{type(self).__name__} needs a kernel with constant k(x, x); this one lies between "
+                    f"{diagonal.min():g} and {diagonal.max():g}: divide by √(k(x, x) k(z, z)), or use MNSVC"
+                )
+            return np.empty(0)
+        self._normalised = True
+        if not (diagonal > 0).all():
+            raise ValueError(
+                f"{type(self).__name__} normalises the {self.kernel} kernel, which needs k(x, x) > 0 for all "
+                f"samples; the smallest is {diagonal.min():g}: use kernel='rbf', or MNSVC"
+            )
+        return 1.0 / np.sqrt(diagonal)
+
+    def _starts(self, rows, class_start, n_machines):
+        """Solutions of the last fit on the same samples and labels; None for a machine that has none."""
+        last = getattr(self, "_last", None) if self.warm_start else None
+        if last is None or len(last[2]) != n_machines:
+            return [None] * n_machines
+        same = np.array_equal(last[0], rows) and np.array_equal(last[1], class_start)
+        return [s if same and np.isfinite(s.objective) else None for s in last[2]]
+
+    def _publish(self, X, samples, machines):
+        """Set the fitted attributes from the machines' solutions."""
+        rows, class_start, scale = samples.rows, samples.class_start, samples.scale
+        solutions, members = machines
+        n_classes = self.classes_.size
+        used = np.zeros(X.shape[0], dtype=bool)
+        for solution, member in zip(solutions, members, strict=True):
+            used[member[solution.support]] = True
+        chosen = used[rows]
+        self.support_ = rows[chosen]
+        self.n_support_ = np.add.reduceat(chosen, class_start[:-1], dtype=np.int32)
+        class_of_support = np.repeat(np.arange(n_classes), self.n_support_)
+        place = np.empty(X.shape[0] if self.support_.size else 0, dtype=np.int32)
+        place[self.support_] = np.arange(self.support_.size, dtype=np.int32)
+        weights = [
+            (place[member[s.support]], s.alpha if scale.size == 0 else s.alpha * scale[member[s.support]])
+            for s, member in zip(solutions, members, strict=True)
+        ]
+        if self.multiclass == "all_at_once" and n_classes > 2:
+            self.dual_coef_ = all_at_once_coefficients(class_of_support, weights[0][1], n_classes)
+            self.intercept_ = solutions[0].bias
+        else:
+            self.dual_coef_ = pairwise_coefficients(n_classes, class_of_support, weights)
+            self.intercept_ = np.concatenate([s.bias for s in solutions]) * (-1.0 if n_classes == 2 else 1.0)
+        # Not X[:0], which is a view and would keep the whole Gram matrix in memory.
+        is_gram = self.kernel == "precomputed"
+        self.support_vectors_ = np.empty((0, X.shape[1]), X.dtype) if is_gram else X[self.support_]
+        self.n_iter_ = sum(s.n_iter for s in solutions)
+        self.n_kernel_evals_ = sum(s.n_kernel_evals for s in solutions)
+        self.objective_ = float(sum(s.objective for s in solutions))
+        self.gap_ = self.duality_gap_ = float(np.max([s.gap for s in solutions]))
+        self.fit_status_ = heaviest([s.fit_status for s in solutions])
+        certified = np.array([s.converged for s in solutions])
+        self.converged_ = bool(certified.all())
+        gaps = np.array([s.gap for s in solutions])
+        self.stopping_ = stopping_of(certified, gaps, lambda k: solutions[k].stopping)
+
+    def _warn(self, status, of_calibration=False):
+        """Say why a machine, of the classifier or of its calibration, did not converge."""
+        of_what = " for the class probabilities" if of_calibration else ""
+        what = "" if of_calibration else f" (stopping_: {self.stopping_})"
+        warnings.warn(
+            f"{type(self).__name__}{of_what} stopped before its tolerance was met: {REASONS[status]}{what}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    def _kernel_to_support(self, X):
+        """Kernel between a block of samples and the support vectors."""
+        if self.kernel == "precomputed":
+            return np.asarray(X[:, self.support_], dtype=np.float64)
+        if callable(self.kernel):
+            return np.asarray(self.kernel(X, self.support_vectors_), dtype=np.float64)
+        X = self._kernel.place(X)
+        K = kernel_block(X, self._kernel.place(self.support_vectors_), self._kernel)
+        if self._normalised:
+            diagonal = kernel_diagonal(X, self._kernel)
+            positive = diagonal > 0
+            K *= np.where(positive, 1.0 / np.sqrt(np.where(positive, diagonal, 1.0)), 0.0)[:, None]
+        return K

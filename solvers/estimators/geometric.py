@@ -1,0 +1,96 @@
+"""What the estimators share that move a point of the hull."""
+
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from solvers.common.selection import PAIRS
+from solvers.estimators.base import KernelSVC
+from solvers.hull.descent import Rules, descend
+from solvers.hull.machine import HullSolver
+from solvers.hull.steps import TO_ORIGIN
+from solvers.hull.stopping import RULES
+
+
+class GeometricSVC(KernelSVC):
+    """Base of the solvers that move a point of the hull (`solvers.hull.state`).
+
+    Parameters
+    ----------
+    tol : "auto" or float
+        ε of the stopping rule, between 0 and 1; "auto" is the papers': 10⁻³ for "mn" and "adjmn", (7.3) for
+        the balls. What is certified for it when `converged_` is true, the table in `solvers` says.
+    draws : int
+        Candidates that are drawn in vain before the search for a violator ends, N_d.
+    subset : int
+        Candidates of which the worst is taken, N_r.
+    sampling : {"fair", "simple"}
+        Draw a class first, then one of its samples; or any sample.
+    exhaustive : bool
+        Whether all samples are looked at when the draws have failed, before the search ends, where g of each
+        is at hand: with up to 50,000 samples, or in `fit_path`. False: the search ends as in the papers, and
+        there may be a violator that was not drawn.
+    bias : {"theoretic", "average", "none"}
+        Bias Σ α_i y_i (2.98), the mean of the optimality conditions (5.24), or a machine without one (chapter
+        6).
+    multiclass : {"pairwise", "all_at_once"}
+        A machine for every pair of classes, or one for all (5.4).
+    warm_start : bool
+        Start a `fit` on the same samples and labels from the weights of the last one.
+    random_state : int, RandomState or None
+        Source of the draws.
+    """
+
+    tol: str | float = "auto"
+    draws: int = 600
+    subset: int = 1
+    sampling: str = "fair"
+    exhaustive: bool = True
+    bias: str = "theoretic"
+    multiclass: str = "pairwise"
+    warm_start: bool = False
+    random_state: object = None
+
+    _parameter_constraints: ClassVar[dict] = {
+        **KernelSVC._parameter_constraints,
+        "tol": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
+        "draws": [Interval(Integral, 1, None, closed="left")],
+        "subset": [Interval(Integral, 1, None, closed="left")],
+        "sampling": [StrOptions({"fair", "simple"})],
+        "exhaustive": ["boolean"],
+        "bias": [StrOptions({"theoretic", "average", "none"})],
+        "multiclass": [StrOptions({"pairwise", "all_at_once"})],
+        "warm_start": ["boolean"],
+        # Whole numbers of any size: "random_state" would refuse those of more than 32 bits.
+        "random_state": [Interval(Integral, 0, None, closed="left"), np.random.RandomState, None],
+    }
+
+    # What is no parameter of every solver.
+    pair, pair_exponent, eta, stopping = "mdm", 0.0, 1.0, "meb"
+    step, loop, draws_per_tuning = TO_ORIGIN, staticmethod(descend), 10
+    first_epsilon = 0.5  # of the multi-scale approximation (Algorithm 5)
+    first_samples = 1  # that get weight before the first iteration
+
+    def _rules(self):
+        """Return the parameters as numbers."""
+        return Rules(
+            step=self.step,
+            stopping=RULES[self.stopping],
+            draws=int(self.draws),
+            subset=int(self.subset),
+            fair=self.sampling == "fair",
+            exhaustive=bool(self.exhaustive),
+            pair=PAIRS[self.pair],
+            exponent=float(self.pair_exponent),
+            eta=float(self.eta),
+            draws_per_tuning=self.draws_per_tuning,
+            average_bias=self.bias == "average",
+        )
+
+    def _solve(self, problem):
+        cache_bytes = 1e6 * self.cache_size
+        epsilon, samples = self.first_epsilon, self.first_samples
+        solver = HullSolver(self._rules(), self.tol, cache_bytes, self.bias, epsilon, samples, self.loop)
+        return solver.solve(problem)

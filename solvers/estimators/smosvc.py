@@ -1,0 +1,89 @@
+"""SMO for the L1 and the L2 support vector machine with a bias constraint: LIBSVM's problems."""
+
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from solvers.common.status import TIMEOUT
+from solvers.estimators.base import KernelSVC
+from solvers.estimators.parameters import with_parameters
+from solvers.smo.machine import SmoState, certify
+from solvers.smo.rows import OutOfTime, rows_of
+
+
+@with_parameters
+class SMOSVC(KernelSVC):
+    """Support vector machine by sequential minimal optimisation.
+
+    The dual with its constraint Σ α_i y_i = 0 (the bias is not penalised), second-order working-set
+    selection, shrinking and LIBSVM's stopping rule.
+
+    Parameters
+    ----------
+    loss : {"l1", "l2"}
+        "l1": C Σ ξ_i, so 0 ≤ α_i ≤ C, as in `sklearn.svm.SVC`. "l2": ½ C Σ ξ_i², so α_i ≥ 0 on the kernel k +
+        δ_ij / C. This is the modified L2 SVM of `NewtonSVC` but for the bias: there it is part of the kernel
+        and penalised.
+    tol : float
+        Largest violation of the optimality conditions, in units of the margin (LIBSVM's rule), and largest
+        `gap_`: when `converged_` is true, neither is above it.
+    shrinking : bool
+        Leave out samples whose weights are at a bound and look like staying there.
+    cache_size : float
+        Megabytes for kernel rows and for copies of the samples.
+
+    Attributes
+    ----------
+    objective_ : float
+        Dual objective ½ αᵀQα − Σ α_i, summed over the machines: the number that LIBSVM prints as "obj".
+    gap_, duality_gap_ : float
+        Primal minus dual objective as a share of the primal one, with all roundings allowed for; the largest
+        of the machines, above 1 where the dual objective may be negative. NaN if `max_seconds` ended a
+        machine whose kernel matrix was not at hand: there was none yet, or it does not fit into `cache_size`.
+
+    Raises
+    ------
+    ValueError
+        By `fit`: a parameter, a sample or a label is not valid.
+    MemoryError
+        By `fit`: what the training needs would not fit into memory.
+
+    References
+    ----------
+    R.-E. Fan, P.-H. Chen and C.-J. Lin (2005), Working set selection using second order information for
+    training support vector machines, Journal of Machine Learning Research 6: steps; section 4: shrinking. T.
+    Joachims (1999), Making large-scale SVM learning practical: shrinking. C.-C. Chang and C.-J. Lin (2011),
+    LIBSVM: a library for support vector machines, ACM TIST 2: the stopping rule.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from solvers import SMOSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SMOSVC(C=4.0, gamma=0.5).fit(X, y)
+    >>> model.predict(X[::50])
+    array([0, 1, 2])
+    """
+
+    loss: str = "l1"
+    tol: float = 1e-3
+    shrinking: bool = True
+
+    _parameter_constraints: ClassVar[dict] = {
+        **KernelSVC._parameter_constraints,
+        "loss": [StrOptions({"l1", "l2"})],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "shrinking": ["boolean"],
+    }
+
+    def _solve(self, problem):
+        state = SmoState(problem, self.loss)
+        tol = float(self.tol)
+        try:
+            state.store = rows_of(state.kernel, 1e6 * self.cache_size)
+            status, gap, converged = certify(state, tol, self.shrinking, problem.max_iter)
+        except OutOfTime:
+            status, gap, converged = TIMEOUT, np.nan, False
+        return state.solution(status, gap, converged, tol)

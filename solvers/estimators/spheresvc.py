@@ -1,0 +1,57 @@
+"""Sphere SVM (Strack 2013, chapter 3): the centre of the smallest ball, moved by pairs of samples."""
+
+from numbers import Real
+from typing import ClassVar
+
+from sklearn.utils._param_validation import Interval
+
+from solvers.estimators.geometric import GeometricSVC
+from solvers.estimators.parameters import with_parameters
+from solvers.hull.steps import TO_BALL
+
+
+@with_parameters
+class SphereSVC(GeometricSVC):
+    """Sphere SVM: an L2-loss support vector machine found as the centre of an enclosing ball.
+
+    A sample's squared distance from the centre is τ̃ − 2 g_i + ‖c‖², so that the farthest one has the lowest
+    g. The kernel is normalised to constant k(x, x) where it is not (2.47).
+
+    Parameters
+    ----------
+    eta : float
+        Over-relaxation, 1 ≤ η < 2 (5.3).
+
+    Raises
+    ------
+    ValueError
+        By `fit`: a parameter, a sample or a label is not valid, samples have different weights other than 0,
+        or the kernel cannot be normalised.
+    MemoryError
+        By `fit`: what the training needs would not fit into memory.
+
+    References
+    ----------
+    R. Strack (2013), Geometric approach to support vector machines learning for large datasets, chapter 3,
+    Algorithm 3; 5.1 (draws), 5.2 (scales), 5.3 (over-relaxation).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from solvers import SphereSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SphereSVC(C=4.0, gamma=0.5, random_state=0).fit(X, y)
+    >>> model.predict(X[::50])
+    array([0, 1, 2])
+    """
+
+    draws: int = 590
+    subset: int = 59
+    eta: float = 1.0
+
+    _parameter_constraints: ClassVar[dict] = {
+        **GeometricSVC._parameter_constraints,
+        "eta": [Interval(Real, 1, 2, closed="left")],
+    }
+    step = TO_BALL
+    normalises = True

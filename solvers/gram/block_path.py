@@ -1,0 +1,372 @@
+"""One dense block of the hull problem, solved for one C or for an ascending path of C.
+
+Three methods share the work and hand over their point exactly: low-rank Newton while the block's numerical
+rank is small, pair steps, and Newton on the support block as soon as the steps taken cost more than its
+rounds would. The costs are counted in operations, not read from a clock, so the same input takes the same
+course everywhere.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from solvers.common.certificate import (
+    ROUNDINGS_PER_STEP,
+    TERMS_IN_BLOCK,
+    UNIT_ROUNDOFF,
+    certified_gap,
+    error_of_sums,
+    violation_aimed_at,
+)
+from solvers.common.compile import implement, njit
+from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, TIMEOUT
+from solvers.gram.block import (
+    change_C,
+    gap_of,
+    gather,
+    largest_diagonal,
+    refresh,
+    rows_near_margin,
+    step_cost,
+)
+from solvers.gram.lowrank_space import lowrank_point, lowrank_space
+from solvers.gram.machines import solve_path
+from solvers.gram.newton_support import newton_rounds
+from solvers.gram.outcomes import LOW_RANK, PAIR_STEPS, SUPPORT_NEWTON
+from solvers.gram.pair_steps import pair_steps
+from solvers.hull.stopping import NOISE_ROUNDINGS
+
+STEPS_PER_CHUNK = 64
+NEWTON_ROUNDS = 30
+# A second Newton refines what rounding left over from the first.
+NEWTONS = 4
+# A chunk of steps that takes a smaller share than this of the largest violation off ||c||² has met rounding;
+# once Newton has been tried in vain, one with less than the other share has no end in sight.
+ROUNDING, NO_PROGRESS = 1e-12, 1e-5
+# Rounding moves g at every step; it is computed afresh where that is this share of the violation aimed at.
+DRIFT = 0.005
+# Newton takes over when the steps have cost as much as this many rounds: what a warm-started Newton needs.
+PATIENCE = 3.0
+# Blocks smaller than this are solved by pair steps before a factorisation has paid.
+LOWRANK_ROWS = 300
+# A low-rank point with a larger gap than this is no better a start than the last solution.
+USEFUL_GAP = 0.5
+# Rows far outside the margin are left out at first, when that leaves less than this share of the block.
+SHRINK_BELOW = 0.6
+SHRINKINGS = 4
+# Support vectors whose block is looked at for negative curvature, when a training has stalled.
+ROWS_OF_EVIDENCE = 2000
+
+
+@njit
+def newton_cost(s, m):
+    """Cost of one Newton round with s active rows of m, in the same unit."""
+    return 3e3 + s * (60.0 + 0.045 * m + s * (1.1 + s / 150.0))
+
+
+@njit
+def support_newton(H, inverse_C, alpha, g, square_norm, epsilon, max_rounds):
+    """Newton rounds from a hull point, replaced if they find a better one.
+
+    Returns
+    -------
+    square_norm : float
+    rounds : int
+    possible : bool
+        False: the active block is not positive definite.
+    replaced : bool
+        Whether there is a new point, with ``g`` computed afresh.
+    """
+    beta = alpha / square_norm
+    f = g / square_norm - inverse_C * beta
+    rounds, outcome = newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds)
+    if outcome == NOT_POSITIVE:
+        return square_norm, rounds, False, False
+    if outcome == LIMIT:
+        beta = np.maximum(1.0 - f, 0.0) / inverse_C
+    candidate = beta / np.sum(beta)
+    candidate_g = np.empty(g.size)
+    candidate_square_norm = refresh(H, inverse_C, candidate, candidate_g)
+    replaced = candidate_square_norm < square_norm or outcome == CONVERGED
+    if replaced:
+        alpha[:] = candidate
+        g[:] = candidate_g
+        square_norm = candidate_square_norm
+    return square_norm, rounds, True, replaced
+
+
+@njit
+def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, max_iter, max_cost):
+    """Minimise ``||c||²`` over the hull from a point whose ``g`` is known.
+
+    Parameters
+    ----------
+    H : array (m, m), float32 or float64, C-contiguous
+    inverse_C : array (m,)
+    alpha, g : arrays (m,), float64, changed in place
+    square_norm : float
+    stale : int
+        Steps since ``g`` was last computed from ``alpha``.
+    tol : float
+        Bound on the certified gap.
+    value_error : float
+        Bound on the error of an entry of ``H``.
+    max_iter : int
+        Of steps and rounds together.
+    max_cost : float
+        Of the work, about.
+
+    Returns
+    -------
+    square_norm : float
+    stale : int
+    gap : float
+        Above ``tol`` too where ``value_error`` is too large for it.
+    steps, rounds : int
+    cost : float
+        Of the work done, see `step_cost`.
+    """
+    m = g.size
+    diagonal = np.empty(m)
+    for i in range(m):
+        diagonal[i] = H[i, i] + inverse_C[i]
+    largest = largest_diagonal(H, inverse_C)
+    error = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, 0)
+    steps, rounds = 0, 0
+    cost = 0.0
+    newtons_left = NEWTONS
+    while steps + rounds < max_iter and cost < max_cost and square_norm > 0.0:
+        before = square_norm
+        epsilon = violation_aimed_at(tol, error, square_norm)
+        square_norm, taken, at_rest = pair_steps(
+            H,
+            diagonal,
+            inverse_C,
+            alpha,
+            g,
+            square_norm,
+            epsilon,
+            min(STEPS_PER_CHUNK, max_iter - steps - rounds),
+        )
+        steps += taken
+        stale += taken
+        cost += taken * step_cost(m)
+        share = NO_PROGRESS if newtons_left == 0 else ROUNDING
+        if at_rest or before - square_norm <= share * (square_norm - np.min(g)):
+            if stale * ROUNDINGS_PER_STEP * UNIT_ROUNDOFF * largest > DRIFT * epsilon * square_norm:
+                square_norm = refresh(H, inverse_C, alpha, g)
+                stale = 0
+            if newtons_left == 0 or np.min(g) >= (1.0 - epsilon) * square_norm:
+                break
+            at_rest = True
+        active = np.sum(g - inverse_C * alpha < square_norm)
+        if newtons_left > 0 and (at_rest or cost > PATIENCE * newton_cost(active, m)):
+            allowed = min(NEWTON_ROUNDS, max_iter - steps - rounds)
+            if allowed * newton_cost(active, m) > max_cost - cost:
+                allowed = np.int64(max(0.0, max_cost - cost) / newton_cost(active, m))
+            if allowed == 0:
+                if at_rest:
+                    cost = max_cost if max_cost < np.inf else cost  # what comes next is not affordable
+                    break
+                continue
+            square_norm, used, possible, replaced = support_newton(
+                H, inverse_C, alpha, g, square_norm, 0.5 * epsilon, allowed
+            )
+            rounds += used
+            cost += used * newton_cost(active, m)
+            stale = 0 if replaced else stale
+            newtons_left = newtons_left - 1 if possible else 0
+    gap = gap_of(alpha, g, square_norm, largest, value_error, stale)
+    return square_norm, stale, gap, steps, rounds, cost
+
+
+@njit
+def solve_shrunk(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, max_iter, max_cost):
+    """`solve_block`, first on the rows with weight or next to the margin if they are few, then on all."""
+    m = g.size
+    steps, rounds = 0, 0
+    cost = 0.0
+    for _ in range(SHRINKINGS):
+        rows = rows_near_margin(alpha, g, square_norm)
+        if rows.size > SHRINK_BELOW * m:
+            break
+        part = np.empty((rows.size, rows.size), H.dtype)
+        gather(H, rows, part)
+        part_alpha = alpha[rows]
+        part_g = g[rows]
+        square_norm, _, _, taken, used, spent = solve_block(
+            part,
+            inverse_C[rows],
+            part_alpha,
+            part_g,
+            square_norm,
+            stale,
+            0.9 * tol,
+            value_error,
+            max_iter - steps - rounds,
+            max_cost - cost,
+        )
+        alpha[rows] = part_alpha
+        square_norm = refresh(H, inverse_C, alpha, g)
+        stale = 0
+        steps += taken
+        rounds += used
+        cost += spent + 0.3 * rows.size * rows.size
+        gap = gap_of(alpha, g, square_norm, largest_diagonal(H, inverse_C), value_error, 0)
+        if gap <= tol or steps + rounds >= max_iter or cost >= max_cost:
+            return square_norm, stale, gap, steps, rounds, cost
+    square_norm, stale, gap, taken, used, spent = solve_block(
+        H,
+        inverse_C,
+        alpha,
+        g,
+        square_norm,
+        stale,
+        tol,
+        value_error,
+        max_iter - steps - rounds,
+        max_cost - cost,
+    )
+    return square_norm, stale, gap, steps + taken, rounds + used, cost + spent
+
+
+@njit
+def start(H, inverse_C, alpha, g):
+    """Make a hull point of any weights (of equal ones if all are zero) and fill ``g``; return ``||c||²``."""
+    total = np.sum(alpha)
+    if total > 0.0:
+        alpha /= total
+    else:
+        alpha[:] = 1.0 / alpha.size
+    return refresh(H, inverse_C, alpha, g)
+
+
+@njit
+def is_indefinite(H, inverse_C, alpha, value_error):
+    """Whether the block of support vectors, or of some of many, has negative curvature beyond rounding."""
+    rows = np.flatnonzero(alpha > 0.0)[:ROWS_OF_EVIDENCE]
+    s = rows.size
+    block = np.empty((s, s))
+    gather(H, rows, block)
+    largest = 0.0
+    for a in range(s):
+        largest = max(largest, abs(block[a, a]))
+        block[a, a] += inverse_C[rows[a]]
+    noise = s * value_error + NOISE_ROUNDINGS * np.finfo(H.dtype).eps * largest
+    for a in range(s):
+        block[a, a] += noise
+    try:
+        np.linalg.cholesky(block)
+    except Exception:
+        return True
+    return False
+
+
+@njit
+def status_of(H, inverse_C, alpha, value_error, gap, tol, is_out_of_iterations, is_out_of_work):
+    """Say why a training ended: one of the statuses of `solvers.hull.state`."""
+    if gap <= tol:
+        return CONVERGED
+    if is_out_of_iterations:
+        return LIMIT
+    if is_out_of_work:
+        return TIMEOUT
+    return NOT_POSITIVE if is_indefinite(H, inverse_C, alpha, value_error) else STALLED
+
+
+@njit
+def block_path(H, inverse_weight, Cs, tol, value_error, limits, max_cost, alpha, weights, outcomes, machine):
+    """Solve one block for every C, each from the solution before it.
+
+    Parameters
+    ----------
+    H : array (m, m), float32 or float64, C-contiguous
+        ``(y_i·y_j)(k(x_i, x_j) + bias)``.
+    inverse_weight : array (m,)
+        ``1 / sample_weight``; inverse_C is this over C.
+    Cs : array (n_C,)
+    tol : float
+    value_error : float
+        Bound on the error of an entry of ``H``.
+    limits : int64 array (n_C,)
+        Of steps and rounds together for each C.
+    max_cost : float
+        Of the work for each C, about; see `step_cost`.
+    alpha : array (m,)
+        Weights to start from; all zero: low-rank Newton may find them. Holds the last solution at the end.
+    weights : array (n_C, m), float64
+        Receives the solutions of the modified L2 SVM, ``α / ||c||²``.
+    outcomes : solvers.gram.outcomes.Outcomes
+        Receives what is known of each solution.
+    machine : int
+        Its row.
+    """
+    m = alpha.size
+    g = np.empty(m)
+    gaps, iterations, methods = (
+        outcomes.gaps[machine],
+        outcomes.iterations[machine],
+        outcomes.methods[machine],
+    )
+    costs = outcomes.costs[machine]
+    inverse_C = inverse_weight / Cs[0]
+    lowrank = not np.any(alpha) and m >= LOWRANK_ROWS and 0.2 * m * m <= max_cost  # of the first √m pivots
+    space = lowrank_space(H if lowrank else H[:1, :1])
+    square_norm = 0.0 if lowrank else start(H, inverse_C, alpha, g)
+    stale = np.int64(0)  # not a constant: numba would compile what it is handed to once more
+    for k in range(Cs.size):
+        iterations[k] = methods[k] = 0
+        costs[k] = 0.0
+        previous = inverse_C
+        inverse_C = inverse_weight / Cs[k]
+        if k > 0 and not np.isfinite(square_norm):  # what diverged is no start
+            alpha[:] = 0.0
+            square_norm = start(H, inverse_C, alpha, g)
+            stale = np.int64(0)
+            previous = inverse_C
+        if lowrank:
+            # ||c||² cannot fall faster than 1/C, nor below what equal weights would give without a kernel.
+            least = square_norm * Cs[k - 1] / Cs[k] if k else 1.0 / np.sum(1.0 / inverse_C)
+            iterations[k], square_norm, gaps[k], costs[k] = lowrank_point(
+                space, H, inverse_weight, Cs[k], least, tol, limits[k], max_cost, alpha, g
+            )
+            methods[k] = LOW_RANK
+            certified = gaps[k] <= tol
+            square_norm = refresh(H, inverse_C, alpha, g)
+            stale = np.int64(0)
+            gaps[k] = gap_of(alpha, g, square_norm, largest_diagonal(H, inverse_C), value_error, 0)
+            if not certified:
+                lowrank = certified_gap(square_norm, np.min(g), 0.0) < USEFUL_GAP
+        else:
+            square_norm = change_C(previous, inverse_C, alpha, g, square_norm)
+        if methods[k] == 0 or gaps[k] > tol:
+            left, cost_left = limits[k] - iterations[k], max_cost - costs[k]
+            square_norm, stale, gaps[k], steps, rounds, cost = solve_shrunk(
+                H, inverse_C, alpha, g, square_norm, stale, tol, value_error, left, cost_left
+            )
+            iterations[k] += steps + rounds
+            costs[k] += cost
+            methods[k] += (PAIR_STEPS if steps else 0) + (SUPPORT_NEWTON if rounds else 0)
+        is_out = iterations[k] >= limits[k]
+        is_costly = costs[k] >= 0.9 * max_cost
+        status = status_of(H, inverse_C, alpha, value_error, gaps[k], tol, is_out, is_costly)
+        outcomes.statuses[machine, k] = status
+        outcomes.converged[machine, k] = gaps[k] <= tol
+        outcomes.square_norms[machine, k] = square_norm
+        scale = 1.0 / square_norm if square_norm > 0.0 else 1.0
+        for i in range(m):
+            weights[k, i] = alpha[i] * scale
+
+
+class NewtonRules(NamedTuple):
+    """What `block_path` is called with for each machine of a path."""
+
+    tol: float
+    value_error: float
+
+
+@implement(solve_path, NewtonRules)
+def _(rules, machine, H, class_start, bias, Cs, limits, weights, outcomes):
+    m = H.shape[0]
+    tol, value_error = rules.tol, rules.value_error
+    block_path(H, np.ones(m), Cs, tol, value_error, limits, np.inf, np.zeros(m), weights, outcomes, machine)

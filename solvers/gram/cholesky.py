@@ -1,0 +1,80 @@
+"""Pivoted Cholesky: ``H ≈ ZᵀZ`` with ``Z (r, m)``, from r columns of ``H``.
+
+Pivots are the rows of largest residual diagonal (Fine & Scheinberg 2001; Harbrecht, Peters & Schneider 2012).
+The factors are nested: more columns refine the same ``Z``. The residual ``E = H - ZᵀZ`` is positive
+semidefinite, hence ``|E_ij| <= sqrt(E_ii E_jj)``, and its diagonal, known exactly, bounds everything that was
+left out.
+"""
+
+import numpy as np
+
+from solvers.common.compile import njit
+
+# A residual below this many roundings of the largest diagonal entry is noise.
+NOISE_ROUNDINGS = 8.0
+
+
+@njit
+def append_pivot(Z, rank, residual, pivot, column):
+    """Write factor row ``Z[rank]`` from column ``H[:, pivot]`` and reduce ``residual`` in place.
+
+    Parameters
+    ----------
+    Z : array (r_max, m), float64, C-contiguous
+    rank : int
+        Rows of ``Z`` in use.
+    residual : array (m,)
+        Diagonal of ``H - ZᵀZ``; its entry at ``pivot`` must be positive.
+    pivot : int
+    column : array (m,)
+    """
+    scale = 1.0 / np.sqrt(residual[pivot])
+    row = Z[rank]
+    if rank:
+        row[:] = np.dot(np.ascontiguousarray(Z[:rank, pivot]), Z[:rank])
+    else:
+        row[:] = 0.0
+    for i in range(row.size):
+        z = (column[i] - row[i]) * scale
+        row[i] = z
+        left = residual[i] - z * z
+        residual[i] = left if left > 0.0 else 0.0
+    residual[pivot] = 0.0
+
+
+@njit
+def extend_from_block(H, Z, rank, pivots, residual, target, max_rank):
+    """Append pivots of a dense block until ``max(residual) <= target``.
+
+    Parameters
+    ----------
+    H : array (m, m), float32 or float64
+        Its rounding limits what a residual can mean; the extension ends there too.
+    Z, residual : arrays
+        See `append_pivot`.
+    rank : int
+    pivots : int array (r_max,)
+    target : float
+    max_rank : int
+
+    Returns
+    -------
+    rank : int
+        At most ``max_rank``.
+    left : float
+        The largest residual.
+    """
+    column = np.empty(residual.size)
+    largest = 0.0
+    for i in range(residual.size):
+        largest = max(largest, H[i, i])
+    smallest = max(target, NOISE_ROUNDINGS * np.finfo(H.dtype).eps * largest)
+    while rank < max_rank:
+        pivot = np.argmax(residual)
+        if residual[pivot] <= smallest:
+            break
+        column[:] = H[pivot]
+        append_pivot(Z, rank, residual, pivot, column)
+        pivots[rank] = pivot
+        rank += 1
+    return rank, np.max(residual)

@@ -1,0 +1,78 @@
+"""All machines of a path from one Gram matrix, whatever solves their blocks.
+
+This is what a model selection spends its time on, so it is one numba call: every machine's block is cut out
+of the Gram matrix once and solved for every C, each from the solution before it.
+"""
+
+import numpy as np
+
+from solvers.common.compile import njit
+from solvers.common.limits import share_of
+from solvers.gram.cut import cut_block, is_sorted, store_block
+
+
+def solve_path(rules, machine, H, class_start, bias, Cs, limits, weights, outcomes):
+    """Solve the block of a machine for every C; numba picks the solver by the type of its rules.
+
+    Parameters
+    ----------
+    rules : NamedTuple
+        Of the solver.
+    machine : int
+    H : array (m, m), float32 or float64, C-contiguous
+        ``(y_i·y_j)(k(x_i, x_j) + bias)``.
+    class_start : int64 array (classes of the machine + 1,)
+    bias : {0.0, 1.0}
+    Cs : array (n_C,)
+    limits : int64 array (n_C,)
+        Of the iterations for each C.
+    weights : array (n_C, m)
+        Receives the weights of margin 1, ``α / ||c||²``.
+    outcomes : solvers.gram.outcomes.Outcomes
+        Row `machine` receives all else, but for supports and evaluations.
+    """
+    raise NotImplementedError
+
+
+@njit
+def solve_machines(rules, K, rows, class_start, groups, opposite, bias, Cs, left, blocks, weights, outcomes):
+    """Solve every machine for every C.
+
+    Parameters
+    ----------
+    rules : NamedTuple
+        Of the solver.
+    K : array (n, n), float32 or float64, C-contiguous
+    rows : int32 array (n,)
+        Rows of ``K`` sorted by class.
+    class_start : int64 array (n_classes + 1,)
+    groups : int64 array (n_machines, classes of a machine)
+    opposite, bias : float
+        y_i·y_j of different classes; what is added to the kernel.
+    Cs : array (n_C,)
+    left : int64 array (n_C,)
+        Iterations that the machines may take together for each C: each an equal share of what is left.
+    blocks : array, float32 or float64
+        Memory for the largest block.
+    weights : array (n_C, n_classes - 1 or 1, n)
+        Receives the weights of margin 1, in the layout of `PathSolution.weights`.
+    outcomes : solvers.gram.outcomes.Outcomes
+        Receives all else.
+    """
+    n_C, n_machines = Cs.size, groups.shape[0]
+    in_order = is_sorted(rows)
+    solutions = np.empty(n_C * class_start[-1])
+    starts = np.zeros(groups.shape[1] + 1, np.int64)
+    for k in range(n_machines):
+        group = groups[k]
+        starts[1:] = np.cumsum(class_start[group + 1] - class_start[group])
+        m = starts[-1]
+        H = blocks[: m * m].reshape((m, m))
+        solution = solutions[: n_C * m].reshape((n_C, m))
+        cut_block(K, rows, in_order, class_start, group, opposite, bias, H)
+        solve_path(rules, k, H, starts, bias, Cs, share_of(left, n_machines - k), solution, outcomes)
+        left -= np.minimum(left, outcomes.iterations[k])
+        store_block(solution, class_start, group, weights)
+        outcomes.evaluations[k] = m * m
+        for j in range(n_C):
+            outcomes.supports[k, j] = np.sum(solution[j] > 0.0)

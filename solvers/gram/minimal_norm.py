@@ -1,0 +1,283 @@
+"""MNSVM on one dense block of the hull problem, for one C after the other.
+
+The iteration is that of `solvers.hull.descent.descend`, which reads its state from a named tuple: numba
+counts references to all of its arrays at every step, which would take as long as a step takes here. Here
+every kernel value is at hand and g is kept for every sample in float64, so that a draw is a look-up, and a
+step is two passes over the block's columns in loops that LLVM vectorises (`solvers.common.selection` says
+how). When C changes, g changes by the diagonal alone.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from solvers.common.certificate import (
+    AFFORDABLE,
+    AIM,
+    ROUNDINGS_PER_STEP,
+    TERMS_IN_BLOCK,
+    UNIT_ROUNDOFF,
+    certified_gap,
+    error_of_sums,
+)
+from solvers.common.compile import implement, njit
+from solvers.common.selection import LARGEST, TINY, best_partner, index_bits, ordered_key
+from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED
+from solvers.gram.block import change_C, gather, refresh, rows_near_margin, step_cost
+from solvers.gram.machines import solve_path
+from solvers.hull.descent import Rules
+from solvers.hull.draws import find_tracked, random_below
+from solvers.hull.stopping import MN, NOISE_ROUNDINGS, rule_holds, violation_threshold
+
+FIRST_EPSILON = 0.5  # of the multi-scale approximation (Algorithm 5)
+REFRESHES = 3  # of g from the kernel, when rounding has moved it
+STEPS_IN_VAIN = 1000  # that leave ||c||² as it was: rounding ended the progress
+DRIFT = 0.001  # of g that is let pass, as a share of ε ||c||²
+# After so many steps a sample, those outside this margin are left out, if less than this share remains.
+STEPS_BEFORE_SHRINKING = 3
+SHRINK_BELOW = 0.9
+SHRINKINGS = 4
+
+
+@njit
+def shift(g, alpha, h_v, h_u, beta):
+    """``g += beta (h_v - h_u)``; return the support vector with the smallest g: the next to be tuned."""
+    bits = index_bits(g.size)
+    lowest = LARGEST
+    for i in range(g.size):
+        x = g[i] + beta * (np.float64(h_v[i]) - np.float64(h_u[i]))
+        g[i] = x
+        key = ordered_key(x, np.int64(i), ~bits)
+        lowest = min(lowest, key if alpha[i] > 0.0 else LARGEST)
+    return min(lowest & bits, np.int64(g.size - 1))  # weights that are NaN leave none to find
+
+
+@njit
+def descend_block(
+    H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter, state
+):
+    """Algorithms 4 and 5 from a hull point, as in `solvers.hull.descent.descend`.
+
+    Parameters
+    ----------
+    H : array (m, m), float32 or float64, C-contiguous
+        ``(y_i·y_j)(k(x_i, x_j) + bias)``.
+    diagonal : array (m,)
+        Diagonal of ``H`` plus ``inverse_C``.
+    inverse_C : float
+    class_start : int64 array (classes + 1,)
+        Where each class starts among the m samples.
+    alpha, g : arrays (m,), float64, changed in place
+    square_norm : float
+    epsilon : float
+    rules : Rules
+    max_iter : int
+        What is left of its limit.
+    state : uint64 array (1,)
+        Of the random numbers.
+
+    Returns
+    -------
+    square_norm : float
+    steps : int
+    status : int
+        Of those of `solvers.common.status`.
+    """
+    lowest = shift(g, alpha, H[0], H[0], 0.0)
+    current = max(epsilon, FIRST_EPSILON)
+    steps, looked_at, last = 0, 0, np.inf
+    while steps < max_iter:
+        if square_norm <= 0.0:
+            return square_norm, steps, NOT_POSITIVE
+        if not square_norm < np.inf:  # it would never end
+            return square_norm, steps, STALLED
+        if steps - looked_at > STEPS_IN_VAIN:
+            if abs(square_norm - last) < 1e-15 * last:
+                return square_norm, steps, STALLED
+            looked_at, last = steps, square_norm
+
+        threshold = violation_threshold(rules.stopping, current, square_norm, diagonal[0])
+        v, failed = find_tracked(g, threshold, rules, state, class_start)
+        if v < 0:
+            v = lowest
+            if g[v] >= threshold:
+                if current <= epsilon:
+                    return square_norm, steps, CONVERGED
+                current = max(epsilon, 0.5 * current)
+                continue
+
+        before = steps
+        for _ in range(min(1 + failed // rules.draws_per_tuning, max_iter - steps)):
+            u = best_partner(rules.pair, rules.exponent, g, alpha, H[v], diagonal, v)
+            if u < 0:
+                break
+            ahead = g[u] - g[v]
+            square_distance = max(diagonal[v] + diagonal[u] - 2.0 * H[v, u], TINY)
+            beta = min(rules.eta * ahead / square_distance, alpha[u])
+            square_norm += beta * (beta * square_distance - 2.0 * ahead)
+            alpha[v] += beta
+            alpha[u] = alpha[u] - beta if beta < alpha[u] else 0.0
+            g[v] += beta * inverse_C
+            g[u] -= beta * inverse_C
+            lowest = shift(g, alpha, H[v], H[u], beta)
+            steps += 1
+            v = lowest
+            if g[v] >= threshold:
+                break
+        if steps == before:
+            return (
+                square_norm,
+                steps,
+                STALLED,
+            )  # no sample lies behind a violator: rounding ended the progress
+    return square_norm, steps, LIMIT
+
+
+@njit
+def descend_shrunk(
+    H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter, state
+):
+    """`descend_block`; where it takes long, on samples with weight or next to the margin first, then on all.
+
+    Parameters and result are those of `descend_block`, but for ``inverse_C``, an array (m,).
+    """
+    m = g.size
+    steps = 0
+    for _ in range(SHRINKINGS):
+        left = min(max_iter - steps, STEPS_BEFORE_SHRINKING * m)
+        square_norm, taken, status = descend_block(
+            H, diagonal, inverse_C[0], class_start, alpha, g, square_norm, epsilon, rules, left, state
+        )
+        steps += taken
+        if status != LIMIT or steps >= max_iter:
+            return square_norm, steps, status
+        rows = rows_near_margin(alpha, g, square_norm)
+        starts = np.searchsorted(rows, class_start)
+        if rows.size > SHRINK_BELOW * m or np.min(starts[1:] - starts[:-1]) == 0:
+            break
+        part = np.empty((rows.size, rows.size), H.dtype)
+        gather(H, rows, part)
+        part_alpha, part_g = alpha[rows], g[rows]
+        square_norm, taken, status = descend_block(
+            part,
+            diagonal[rows],
+            inverse_C[0],
+            starts,
+            part_alpha,
+            part_g,
+            square_norm,
+            epsilon,
+            rules,
+            max_iter - steps,
+            state,
+        )
+        steps += taken
+        alpha[rows] = part_alpha
+        square_norm = refresh(H, inverse_C, alpha, g)
+    square_norm, taken, status = descend_block(
+        H, diagonal, inverse_C[0], class_start, alpha, g, square_norm, epsilon, rules, max_iter - steps, state
+    )
+    return square_norm, steps + taken, status
+
+
+@njit
+def block_biases(class_start, alpha, g, square_norm, average, biases):
+    """Write y_t·b of every class t to `biases`, as `solvers.hull.bias.class_biases` does, before scaling."""
+    n_classes = biases.size
+    slack = np.zeros(n_classes)
+    size = np.zeros(n_classes)
+    total = np.sum(alpha)
+    for t in range(n_classes):
+        own = 0.0
+        for i in range(class_start[t], class_start[t + 1]):
+            if alpha[i] > 0.0:
+                own += alpha[i]
+                slack[t] += square_norm - g[i]
+                size[t] += 1.0
+        biases[t] = own - (total - own) / (n_classes - 1)
+    if not average:
+        return
+    if n_classes == 2:  # (5.24) averages over both classes
+        mean = (slack[0] - slack[1]) / (size[0] + size[1])
+        biases[0] += mean
+        biases[1] -= mean
+    else:
+        biases += slack / np.maximum(size, 1.0)
+
+
+class MinimalNormRules(NamedTuple):
+    """What the blocks of a path are solved by."""
+
+    rules: Rules
+    epsilons: np.ndarray  # (n_machines, n_C)
+    seeds: np.ndarray  # (n_machines,) uint64
+    value_error: float  # bound on the error of an entry of a block
+
+
+@implement(solve_path, MinimalNormRules)
+def _(rules, machine, H, class_start, bias, Cs, limits, weights, outcomes):
+    minimal_norm_path(rules, machine, H, class_start, bias, Cs, limits, weights, outcomes)
+
+
+@njit
+def minimal_norm_path(path_rules, machine, H, class_start, bias, Cs, limits, weights, outcomes):
+    """Solve one block for every C, the first from a random sample, each other from the solution before it.
+
+    Parameters are those of `solvers.gram.machines.solve_path`.
+    """
+    rules, value_error = path_rules.rules, path_rules.value_error
+    epsilons, state = path_rules.epsilons[machine], path_rules.seeds[machine : machine + 1].copy()
+    steps, statuses = outcomes.iterations[machine], outcomes.statuses[machine]
+    m = H.shape[0]
+    alpha, g = np.zeros(m), np.empty(m)
+    alpha[random_below(state, m)] = 1.0
+    own = np.empty(m)
+    for i in range(m):
+        own[i] = H[i, i]
+    inverse_C = np.full(m, 1.0 / Cs[0])
+    square_norm = refresh(H, inverse_C, alpha, g)
+    since_refresh = 0
+    for k in range(Cs.size):
+        previous, inverse_C = inverse_C, np.full(m, 1.0 / Cs[k])
+        square_norm = change_C(previous, inverse_C, alpha, g, square_norm)
+        diagonal = own + inverse_C
+        largest = np.max(diagonal)
+        value_share = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, 0)
+        steps[k] = 0
+        for _ in range(REFRESHES):
+            # The rule is to hold for the kernel itself: what the entries are off by comes out of ε.
+            epsilon, lost = AIM * epsilons[k], value_share / square_norm
+            affordable = rules.stopping == MN and lost < AFFORDABLE * epsilon
+            epsilon -= lost if affordable else 0.0
+            left = limits[k] - steps[k]
+            square_norm, taken, statuses[k] = descend_shrunk(
+                H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, left, state
+            )
+            steps[k] += taken
+            since_refresh += taken
+            drift = since_refresh * ROUNDINGS_PER_STEP * UNIT_ROUNDOFF * largest
+            lost_more = value_share / square_norm - lost
+            if drift <= DRIFT * epsilon * square_norm and (not affordable or lost_more <= DRIFT * epsilon):
+                break
+            square_norm = refresh(H, inverse_C, alpha, g)
+            since_refresh = 0
+            if statuses[k] != CONVERGED and statuses[k] != STALLED:
+                break
+        square_norm = np.dot(alpha, g)
+        if statuses[k] == NOT_POSITIVE:  # or is that rounding?
+            square_norm = refresh(H, inverse_C, alpha, g)
+            if square_norm >= -NOISE_ROUNDINGS * np.finfo(H.dtype).eps * np.max(np.abs(diagonal)):
+                statuses[k] = STALLED
+        error = error_of_sums(value_error, largest, np.count_nonzero(alpha) / TERMS_IN_BLOCK, since_refresh)
+        lowest_g = np.min(g)
+        gap = certified_gap(square_norm, lowest_g, error)
+        outcomes.square_norms[machine, k], outcomes.gaps[machine, k] = square_norm, gap
+        outcomes.converged[machine, k] = rule_holds(
+            rules.stopping, epsilons[k], square_norm, diagonal[0], lowest_g, error, gap
+        )
+        outcomes.costs[machine, k] = (1.0 + steps[k]) * step_cost(m)
+        biases = outcomes.biases[machine, k]
+        margin = square_norm if square_norm > 0.0 else 1.0  # no margin: the weights stay those of the hull
+        weights[k] = alpha / margin
+        block_biases(class_start, alpha, g, square_norm, rules.average_bias, biases)
+        biases *= bias / margin

@@ -1,0 +1,39 @@
+"""What becomes of the trainings of some machines for every C of a path."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+# What a point was reached by; the bits of `method` add up over the blocks of one training.
+PAIR_STEPS, SUPPORT_NEWTON, LOW_RANK = 1, 2, 4
+METHOD_NAMES = {LOW_RANK: "low_rank", PAIR_STEPS: "pair_steps", SUPPORT_NEWTON: "support_newton"}
+
+
+class Outcomes(NamedTuple):
+    """Arrays of shape (n_machines, n_C), which the block solvers fill."""
+
+    square_norms: np.ndarray
+    gaps: np.ndarray
+    iterations: np.ndarray  # int64: pair steps and Newton rounds
+    statuses: np.ndarray  # int64, of those of `solvers.common.status`
+    converged: np.ndarray  # bool: whether the tolerance is certified to hold
+    supports: np.ndarray  # int64
+    evaluations: np.ndarray  # int64
+    methods: np.ndarray  # int64: bits of `METHOD_NAMES`
+    costs: np.ndarray  # of the work, in any unit
+    biases: np.ndarray  # (n_machines, n_C, classes of a machine): y_t·b of each, where the solver finds them
+
+
+def new_outcomes(n_machines, n_C, n_members, order="C"):
+    """Allocate them, in C or Fortran order."""
+    shape = (n_machines, n_C)
+    biases = np.zeros((*shape, n_members))
+    types = {"square_norms": float, "gaps": float, "costs": float, "converged": np.bool_}
+    names = (name for name in Outcomes._fields if name != "biases")
+    arrays = {name: np.zeros(shape, types.get(name, np.int64), order) for name in names}
+    return Outcomes(**arrays, biases=biases)
+
+
+def method_names(methods):
+    """Spell out the bits of `methods`, as in ``"pair_steps+support_newton"``."""
+    return "+".join(name for bit, name in METHOD_NAMES.items() if methods & bit)

@@ -1,0 +1,58 @@
+"""Algorithm 1 of Strack (2013), by Tsang, Kwok and Cheung (2005): balls of a growing core set."""
+
+from solvers.common.compile import njit
+from solvers.common.selection import IMDM, choose_partner, lowest_support
+from solvers.common.status import CONVERGED, GO_ON, LIMIT
+from solvers.hull.draws import find_violator
+from solvers.hull.rows import row
+from solvers.hull.state import EPSILON, ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, WORK, interruption
+from solvers.hull.steps import enter, shift_weight
+from solvers.hull.stopping import CORE, violation_threshold
+
+
+@njit
+def core_set_ball(hull, epsilon, rules, max_iter, budget):
+    """Algorithm 1, with the draws of 5.1 and the scales of Algorithm 5.
+
+    The core set is the list of support vectors of `hull`; a vector stays on it when its weight falls to zero.
+    The caller has put the first vectors on it (line 1).
+
+    Returns
+    -------
+    status : int
+        One of those of `solvers.common.status`; after PAUSED and FULL, call again to go on.
+    """
+    alpha, g, diagonal, support, place = hull.alpha, hull.g, hull.diagonal, hull.support, hull.place
+    real, counts, scratch = hull.real, hull.counts, hull.scratch
+    square_radius = diagonal[0]  # τ̃
+    counts[WORK] = 0
+    while counts[ITERATIONS] < max_iter:
+        status = interruption(hull, budget)
+        if status != GO_ON:
+            return status
+
+        # The ball of the core set, by second-order pair steps until its farthest and its nearest vector with
+        # weight differ by ε̂ R² in inner product: twice that in squared distance, within (1 + ε̂) R.
+        v = lowest_support(g, support, counts[SUPPORT], scratch)
+        row_v = row(hull, v)
+        u = choose_partner(IMDM, 1.0, v, row_v, g, alpha, diagonal, support, counts[SUPPORT], scratch)
+        threshold = violation_threshold(CORE, real[EPSILON], real[SQUARE_NORM], square_radius)
+        width = real[EPSILON] * (square_radius - real[SQUARE_NORM])
+        if u >= 0 and (g[u] - g[v] > width or g[v] < threshold):
+            row_u = row(hull, u)
+            beta = min((g[u] - g[v]) / (diagonal[v] + diagonal[u] - 2.0 * row_v[u]), alpha[u])
+            m = counts[TRACKED]
+            shift_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, real)
+            counts[ITERATIONS] += 1
+            counts[WORK] += m + 4 * counts[SUPPORT]
+            continue
+
+        # A sample outside of (1 + ε̂) times that ball joins the core set.
+        v, _ = find_violator(hull, threshold, rules)
+        if v >= 0 and place[v] < 0:
+            enter(v, support, place, counts)
+        elif real[EPSILON] <= epsilon:
+            return CONVERGED
+        else:
+            real[EPSILON] = max(epsilon, 0.5 * real[EPSILON])  # line 4 of Algorithm 5
+    return LIMIT

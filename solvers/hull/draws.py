@@ -1,0 +1,163 @@
+"""Random draws of candidates, and the search for a violator among them (Strack 2013, 5.1)."""
+
+import numpy as np
+
+from solvers.common.compile import inlined, njit
+from solvers.hull.rows import fill_row, track
+from solvers.hull.state import TRACKED
+
+
+@njit
+def random_below(state, n):
+    """Draw a whole number 0 … n − 1 by xorshift64* from `state`, which advances."""
+    x = state[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    state[0] = x
+    high = (x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(32)
+    return np.int64((high * np.uint64(n)) >> np.uint64(32))
+
+
+@njit
+def draw(state, class_start, fair):
+    """Draw a sample: any of them, or (fair) any of a class that is drawn first."""
+    if not fair:
+        return random_below(state, class_start[-1])
+    t = random_below(state, class_start.size - 1)
+    return class_start[t] + random_below(state, class_start[t + 1] - class_start[t])
+
+
+@inlined
+def find_violator(hull, threshold, rules):
+    """Find a violator among all samples, or by drawing where g is kept for some samples only."""
+    if hull.tracked_all:
+        return find_tracked(hull.g, threshold, rules, hull.state, hull.class_start)
+    return draw_untracked(hull, threshold, rules.draws, rules.subset, rules.fair)
+
+
+@inlined
+def find_tracked(g, threshold, rules, state, class_start):
+    """Draw until a sample with g below the threshold turns up, where g of every sample is at hand.
+
+    The candidates come in groups of `subset`; the lowest g of a group is the violator if it lies below the
+    threshold (5.1: subset 59 is the older scheme, 1 the paper's). After `draws` candidates without success
+    the search ends; if `exhaustive`, each sample is then looked at once, from a random one on: the answer is
+    certain. Where `draws` is at least the number of samples, this is done at once, without drawing.
+
+    Returns
+    -------
+    v : int
+        Number of the violator; −1 if there is none.
+    failed : int
+        How many candidates were looked at in vain.
+    """
+    if rules.draws < g.size:
+        v, failed = draw_tracked(g, threshold, rules.draws, rules.subset, rules.fair, state, class_start)
+        if v >= 0 or not rules.exhaustive:
+            return v, failed
+    return scan_tracked(g, threshold, random_below(state, g.size), rules.subset)
+
+
+@njit
+def draw_untracked(hull, threshold, draws, subset, fair):
+    """`find_tracked` by drawing alone, where g is kept for some samples only; a violator is tracked then."""
+    looked = 0
+    while looked < draws:
+        failed = looked
+        worst, worst_g = -1, threshold
+        for _ in range(min(subset, draws - looked)):
+            i = draw(hull.state, hull.class_start, fair)
+            p = hull.position[i]
+            g = hull.g[p] if p >= 0 else inner_product(hull, i)
+            if g < worst_g:
+                worst, worst_g = i, g
+        looked += subset
+        if worst >= 0:
+            p = hull.position[worst]
+            if p < 0:
+                p = hull.counts[TRACKED]
+                track(hull, worst, worst + 1)
+                hull.g[p] = worst_g
+            return p, failed
+    return -1, draws
+
+
+@njit
+def draw_tracked(g, threshold, draws, subset, fair, state, class_start):
+    """Find a violator by drawing, where g of every sample is at hand."""
+    looked = 0
+    while looked < draws:
+        failed = looked
+        worst, worst_g = -1, threshold
+        for _ in range(min(subset, draws - looked)):
+            i = draw(state, class_start, fair)
+            if g[i] < worst_g:
+                worst, worst_g = i, g[i]
+        looked += subset
+        if worst >= 0:
+            return worst, failed
+    return -1, draws
+
+
+@njit
+def scan_tracked(g, threshold, first, subset):
+    """Find a violator by looking at every sample once, from `first` on and around."""
+    n = g.size
+    if subset == 1:
+        v = first_below(g[first:], threshold)
+        if v >= 0:
+            return first + v, v
+        v = first_below(g[:first], threshold)
+        return (v, n - first + v) if v >= 0 else (v, n)
+    for looked in range(0, n, subset):
+        worst, worst_g = -1, threshold
+        for k in range(looked, min(looked + subset, n)):
+            i = first + k if first + k < n else first + k - n
+            if g[i] < worst_g:
+                worst, worst_g = i, g[i]
+        if worst >= 0:
+            return worst, looked
+    return -1, n
+
+
+@njit
+def first_below(g, threshold):
+    """Return the first place where g is below the threshold, or −1; block by block, which vectorises."""
+    for start in range(0, g.size, 64):
+        block = g[start : start + 64]
+        below = 0
+        for q in range(block.size):
+            below += block[q] < threshold
+        if below > 0:
+            for q in range(block.size):
+                if block[q] < threshold:
+                    return start + q
+    return -1
+
+
+@njit
+def inner_product(hull, i):
+    """g_i = Σ α_p k̃(i, p) of a sample that is not tracked."""
+    m = hull.counts[TRACKED]
+    fill_row(hull, i, 0, m, hull.scratch)
+    return dot(hull.alpha[:m], hull.scratch[:m])
+
+
+@njit
+def dot(a, b):
+    """a·b by eight partial sums, which keeps the vector units busy and the order of summation fixed."""
+    n = a.size
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    for i in range(0, n - 7, 8):
+        s0 += a[i] * b[i]
+        s1 += a[i + 1] * b[i + 1]
+        s2 += a[i + 2] * b[i + 2]
+        s3 += a[i + 3] * b[i + 3]
+        s4 += a[i + 4] * b[i + 4]
+        s5 += a[i + 5] * b[i + 5]
+        s6 += a[i + 6] * b[i + 6]
+        s7 += a[i + 7] * b[i + 7]
+    for i in range(n - n % 8, n):
+        s0 += a[i] * b[i]
+    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))

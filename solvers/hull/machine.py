@@ -1,0 +1,257 @@
+"""A machine trained by a loop on the hull: its start, room, clock and rounding, and the certificate."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvers.common.certificate import AIM, certified_gap, error_of_sums
+from solvers.common.compile import njit
+from solvers.common.status import CONVERGED, FULL, NOT_POSITIVE, PAUSED, STALLED, TIMEOUT
+from solvers.hull.bias import class_biases
+from solvers.hull.descent import Rules, descend
+from solvers.hull.draws import inner_product, random_below
+from solvers.hull.rows import row, track
+from solvers.hull.state import EVALUATIONS, ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, make_room, new_hull
+from solvers.hull.steps import enter, square_norm_of
+from solvers.hull.stopping import NOISE_ROUNDINGS, default_tolerance, rule_holds, rule_text
+from solvers.kernels.functions import GRAM, NOT_FINITE, kernel_diagonal
+from solvers.problem import Solution
+
+WORK_BEFORE_PAUSE = 30_000_000  # elementary operations between two looks at the clock: some 20 ms
+LEAST_WORK = 100_000  # the same where little time is left
+WORK_PER_SECOND = 1_500_000_000
+REFRESHES = 3  # of g from the kernel, when rounding has moved it
+STEPS_WITHOUT_DRIFT = 1000  # rounding moves g by 10⁻¹⁶ a step
+DRIFT = 0.001  # of g that is let pass, as a share of ε ‖c‖²
+SURE_CERTIFICATE = 50_000_000  # kernel evaluations that a certificate may always cost
+
+
+@dataclass
+class HullSolver:
+    """Trains machines by a loop on the hull.
+
+    Parameters
+    ----------
+    rules : Rules
+    tol : "auto" or float
+        ε of the stopping rule.
+    cache_bytes : float
+        Memory for kernel rows.
+    bias : {"theoretic", "average", "none"}
+    first_epsilon : float
+        Of the multi-scale approximation (Algorithm 5).
+    first_samples : int
+        That get weight before the first iteration.
+    loop : callable
+        Runs on the state until it needs its caller; returns a status.
+    """
+
+    rules: Rules
+    tol: str | float
+    cache_bytes: float
+    bias: str
+    first_epsilon: float = 0.5
+    first_samples: int = 1
+    loop: Callable = descend
+
+    def solve(self, problem):
+        """Train a machine; return its `Solution`."""
+        cache_bytes = self.cache_bytes
+        if problem.start is None:
+            hull = new_hull(problem, cache_bytes, self.first_epsilon, self.first_samples)
+            start_at_random(hull, self.first_samples)
+        else:
+            hull = new_hull(problem, cache_bytes, self.first_epsilon, problem.start.support.size)
+            start_from(hull, problem.start.support, problem.start.alpha)
+        rule = self.rules.stopping
+        if isinstance(self.tol, str):
+            epsilon = default_tolerance(rule, hull.diagonal[0], problem.C[0])
+        else:
+            epsilon = self.tol
+        max_iter = problem.max_iter
+        for _ in range(REFRESHES):
+            status, hull = self._descend(hull, AIM * epsilon, max_iter, cache_bytes, problem.deadline)
+            stale = int(hull.counts[ITERATIONS])
+            if stale < STEPS_WITHOUT_DRIFT:
+                break
+            drift = refresh(hull, problem.deadline)
+            stale = stale if np.isnan(drift) else 0
+            is_settled = not drift > DRIFT * epsilon * hull.real[SQUARE_NORM]
+            if is_settled or status not in (CONVERGED, STALLED):
+                break
+        is_finite = np.isfinite(hull.g[: hull.counts[TRACKED]]).all()
+        if not is_finite and problem.C.min() >= np.finfo(np.float64).tiny:  # below, 1/C is infinite
+            raise ValueError(NOT_FINITE)
+        if status == NOT_POSITIVE and not is_negative(hull):
+            status = STALLED
+        error = error_of_sums(*self._values(problem, hull), hull.counts[SUPPORT], stale)
+        return self._solution(hull, status, float(epsilon), error, problem.deadline)
+
+    def _values(self, problem, hull):
+        """Bound the error of k̃ and its size."""
+        if hull.tracked_all or problem.kernel.has_constant_diagonal:
+            largest = hull.diagonal[: hull.counts[TRACKED]].max()
+        else:
+            own = 1.0 if problem.scale.size else kernel_diagonal(problem.X, problem.kernel).max()
+            largest = own + problem.bias + (1.0 / problem.C).max()
+        error = problem.kernel.error
+        if problem.scale.size:  # of the value and, twice, of half the diagonal's roots
+            error = 3.0 * error * problem.scale.max() ** 2
+        return error, largest
+
+    def _descend(self, hull, epsilon, max_iter, cache_bytes, deadline):
+        """Iterate to the end, with a look at room, clock and progress on the way; return status and state."""
+        steps, last = hull.counts[ITERATIONS], np.inf
+        while True:
+            status = self.loop(hull, epsilon, self.rules, max_iter, work_before_pause(deadline))
+            if status == FULL:
+                hull = make_room(hull, cache_bytes)
+            elif status != PAUSED:
+                return status, hull
+            if time.monotonic() > deadline:
+                return TIMEOUT, hull
+            if hull.counts[ITERATIONS] - steps > STEPS_WITHOUT_DRIFT:
+                square_norm = hull.real[SQUARE_NORM]
+                if abs(square_norm - last) < 1e-15 * last:
+                    return STALLED, hull
+                steps, last = hull.counts[ITERATIONS], square_norm
+
+    def _solution(self, hull, status, epsilon, error, deadline):
+        """Describe the point of the hull as a machine with margin 1; its g are off by at most `error`."""
+        support = np.flatnonzero(hull.alpha[: hull.counts[TRACKED]])
+        square_norm = hull.alpha[support] @ hull.g[support]
+        if not hull.tracked_all:
+            support = support[np.argsort(hull.sample[support])]
+        alpha, g, label = hull.alpha[support], hull.g[support], hull.label[support]
+        n_classes = hull.class_start.size - 1
+        margin = square_norm if square_norm > 0.0 else 1.0  # no margin: the weights stay those of the hull
+        biases = class_biases(self.bias, label, alpha, g, square_norm, n_classes) / margin
+        gap = lowest = lowest_inner_product(hull, deadline)
+        if not np.isnan(lowest):
+            gap = float(certified_gap(square_norm, lowest, error))
+        rule, square_radius = self.rules.stopping, hull.diagonal[0]
+        converged = bool(rule_holds(rule, epsilon, square_norm, square_radius, lowest, error, gap))
+        is_certain = hull.tracked_all and (self.rules.exhaustive or self.rules.draws >= hull.n_samples)
+        return Solution(
+            support=hull.sample[support],
+            alpha=alpha / margin,
+            bias=biases[:1] if n_classes == 2 else biases,
+            objective=float(square_norm),
+            gap=gap,
+            n_iter=int(hull.counts[ITERATIONS]),
+            n_kernel_evals=int(hull.counts[EVALUATIONS]),
+            status=int(status),
+            converged=converged,
+            stopping=rule_text(rule, converged, gap, status, 0 if is_certain else self.rules.draws),
+            by_draws=not is_certain,
+        )
+
+
+def work_before_pause(deadline):
+    """Return how many operations to do before the next look at the clock."""
+    if deadline == np.inf:
+        return WORK_BEFORE_PAUSE
+    left = WORK_PER_SECOND * (deadline - time.monotonic())
+    return int(np.clip(left, LEAST_WORK, WORK_BEFORE_PAUSE))
+
+
+def is_negative(hull):
+    """Whether ‖c‖², computed afresh from the kernel, is negative by more than rounding explains."""
+    refresh(hull, np.inf)
+    rounding = np.finfo(hull.X.dtype if hull.kind == GRAM else np.float64).eps
+    largest = np.abs(hull.diagonal[: hull.counts[TRACKED]]).max()
+    return hull.real[SQUARE_NORM] < -NOISE_ROUNDINGS * rounding * largest
+
+
+@njit
+def start_at_random(hull, count):
+    """Line 1 of the algorithms: all weight on a random sample, or equal weights on some of every class."""
+    classes = hull.class_start.size - 1
+    samples = np.empty(count, np.int64)
+    for k in range(count):
+        if count == 1:
+            samples[k] = random_below(hull.state, hull.rows.size)
+        else:
+            first = hull.class_start[k % classes]
+            samples[k] = first + random_below(hull.state, hull.class_start[k % classes + 1] - first)
+    samples = np.unique(samples)
+    start_from(hull, samples, np.ones(samples.size))
+
+
+@njit
+def start_from(hull, samples, weights):
+    """Start from the weights of some samples, scaled to the hull."""
+    if hull.tracked_all:
+        track(hull, 0, hull.rows.size)
+    else:
+        for i in samples:
+            track(hull, i, i + 1)
+    total = weights.sum()
+    for k in range(samples.size):
+        p = hull.position[samples[k]]
+        hull.alpha[p] = weights[k] / total
+        enter(p, hull.support, hull.place, hull.counts)
+    m = hull.counts[TRACKED]
+    hull.scratch[:m] = 0.0
+    add_rows(hull, 0, samples.size)
+    hull.g[:m] = hull.scratch[:m]
+    hull.real[SQUARE_NORM] = square_norm_of(hull.alpha, hull.g, hull.support, hull.counts[SUPPORT])
+
+
+@njit
+def add_rows(hull, first, last):
+    """Add α_p k̃(p, ·) of some support vectors to `hull.scratch`."""
+    m, total = hull.counts[TRACKED], hull.scratch
+    for k in range(first, last):
+        p = hull.support[k]
+        values = row(hull, p)
+        weight = hull.alpha[p]
+        for q in range(m):
+            total[q] += weight * values[q]
+
+
+def refresh(hull, deadline):
+    """Compute g and ‖c‖² afresh from the kernel; return by how much g had drifted (NaN: no time to)."""
+    m = hull.counts[TRACKED]
+    step = _samples_before_pause(hull)
+    hull.scratch[:m] = 0.0
+    for first in range(0, hull.counts[SUPPORT], step):
+        add_rows(hull, first, min(first + step, hull.counts[SUPPORT]))
+        if time.monotonic() > deadline:
+            return np.nan
+    drift = np.abs(hull.scratch[:m] - hull.g[:m]).max()
+    hull.g[:m] = hull.scratch[:m]
+    hull.real[SQUARE_NORM] = hull.alpha[:m] @ hull.g[:m]
+    return drift
+
+
+def lowest_inner_product(hull, deadline):
+    """Return the lowest g of all samples, or NaN where that would take more than training did."""
+    m, n = hull.counts[TRACKED], hull.n_samples
+    lowest = hull.g[:m].min()
+    if hull.tracked_all:
+        return lowest
+    if n * m > max(SURE_CERTIFICATE, hull.counts[EVALUATIONS]):
+        return np.nan
+    step = _samples_before_pause(hull)
+    for first in range(0, n, step):
+        lowest = min(lowest, lowest_of(hull, first, min(first + step, n)))
+        if time.monotonic() > deadline:
+            return np.nan
+    return lowest
+
+
+def _samples_before_pause(hull):
+    return max(1, WORK_BEFORE_PAUSE // int(hull.counts[TRACKED] * (2 + hull.point.size // 8)))
+
+
+@njit
+def lowest_of(hull, first, last):
+    """Lowest g of the samples first ≤ i < last that are not tracked."""
+    lowest = np.inf
+    for i in range(first, last):
+        if hull.position[i] < 0:
+            lowest = min(lowest, inner_product(hull, i))
+    return lowest

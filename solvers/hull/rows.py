@@ -1,0 +1,171 @@
+"""Kernel rows of tracked samples: computed on demand, kept while there is room, extended lazily."""
+
+import numpy as np
+
+from solvers.common.compile import inlined, njit
+from solvers.hull.state import CLOCK, CSR, DENSE, EVALUATIONS, SLOTS, TRACKED, VALUES, WORK
+from solvers.kernels.functions import (
+    IMQ,
+    RBF,
+    finish_kernel,
+    products,
+    sparse_square_distance,
+    square_distances,
+)
+
+
+@njit
+def fill_row(hull, i, lo, hi, row):
+    """Write k̃(i, p) for the tracked samples lo ≤ p < hi to row[lo:hi].
+
+    The term δ/C is left out: a caller that knows i to be tracked adds it.
+    """
+    r, out = hull.rows[i], row[lo:hi]
+    if hull.storage == VALUES:
+        for q in range(hi - lo):
+            out[q] = hull.X[r, hull.rows[hull.sample[lo + q]]]
+    elif hull.storage == CSR:
+        is_radial = hull.kind == RBF or hull.kind == IMQ
+        sparse_products(hull, r, lo, is_radial, out)
+    else:
+        for f in range(hull.point.size):
+            hull.point[f] = hull.X[r, f]
+        if hull.kind == RBF or hull.kind == IMQ:
+            square_distances(hull.features, lo, hull.point, out)
+        else:
+            products(hull.features, lo, hull.point, out)
+    finish_kernel(hull.kind, hull.gamma, hull.coef0, hull.degree, out)
+    if hull.scale.size > 0:
+        for q in range(hi - lo):
+            out[q] *= hull.scale[i] * hull.scale[hull.sample[lo + q]]
+    sign_values(class_of(hull.class_start, i), hull.label[lo:hi], hull.bias, hull.opposite, out)
+    hull.counts[EVALUATIONS] += hi - lo
+    hull.counts[WORK] += (hi - lo) * (2 + hull.point.size // 8)
+
+
+@njit
+def sign_values(label, labels, bias, opposite, out):
+    """k̃ = (y_i·y_j)(k + bias), without δ/C."""
+    for q in range(out.size):
+        out[q] = (out[q] + bias) * (1.0 if labels[q] == label else opposite)
+
+
+@njit
+def sparse_products(hull, r, lo, is_radial, out):
+    """Write products (squared distances) of row r of the CSR matrix with tracked samples from lo on."""
+    indptr, indices, data, point = hull.indptr, hull.indices, hull.data, hull.point
+    if is_radial and hull.by_differences:
+        a = slice(indptr[r], indptr[r + 1])
+        for q in range(out.size):
+            s = hull.rows[hull.sample[lo + q]]
+            b = slice(indptr[s], indptr[s + 1])
+            out[q] = sparse_square_distance(indices[a], data[a], indices[b], data[b])
+        return
+    square = 0.0
+    for k in range(indptr[r], indptr[r + 1]):
+        point[indices[k]] += data[k]
+        square += data[k] * data[k]
+    for q in range(out.size):
+        s = hull.rows[hull.sample[lo + q]]
+        product = 0.0
+        for k in range(indptr[s], indptr[s + 1]):
+            product += data[k] * point[indices[k]]
+        out[q] = max(0.0, square + hull.square[lo + q] - 2.0 * product) if is_radial else product
+    for k in range(indptr[r], indptr[r + 1]):
+        point[indices[k]] = 0.0
+
+
+@njit
+def track(hull, first, last):
+    """Start tracking the samples first ≤ i < last, with weight and g zero; there must be room for them."""
+    start = hull.counts[TRACKED]
+    n = last - first
+    hull.counts[TRACKED] = start + n
+    square = hull.scratch[start : start + n]
+    square_norms(hull, first, square)
+    if hull.storage == CSR:
+        hull.square[start : start + n] = square
+    elif hull.storage == DENSE:
+        for q in range(n):
+            r = hull.rows[first + q]
+            for f in range(hull.features.shape[0]):
+                hull.features[f, start + q] = hull.X[r, f]
+    if hull.kind == RBF or hull.kind == IMQ:
+        square[:] = 0.0
+    finish_kernel(hull.kind, hull.gamma, hull.coef0, hull.degree, square)
+    for q in range(n):
+        i, p = first + q, start + q
+        hull.sample[p] = i
+        hull.position[i] = p
+        hull.label[p] = class_of(hull.class_start, i)
+        scale = hull.scale[i] if hull.scale.size > 0 else 1.0
+        inverse_C = hull.inverse_C[i if hull.inverse_C.size > 1 else 0]
+        hull.diagonal[p] = square[q] * scale * scale + hull.bias + inverse_C
+
+
+@njit
+def square_norms(hull, first, out):
+    """Write ‖x_i‖² of the samples from `first` on to `out`; k(x_i, x_i) where X holds kernel values."""
+    for q in range(out.size):
+        r = hull.rows[first + q]
+        total = 0.0
+        if hull.storage == CSR:
+            for k in range(hull.indptr[r], hull.indptr[r + 1]):
+                total += hull.data[k] * hull.data[k]
+        elif hull.storage == VALUES:
+            total = np.float64(hull.X[r, r])
+        else:
+            for f in range(hull.X.shape[1]):
+                total += np.float64(hull.X[r, f]) ** 2
+        out[q] = total
+
+
+@njit
+def class_of(class_start, i):
+    """Class of sample i."""
+    t = 0
+    while i >= class_start[t + 1]:
+        t += 1
+    return t
+
+
+@inlined
+def row(hull, p):
+    """k̃(p, ·) for all tracked samples. At least the last two rows asked for stay valid."""
+    s = hull.slot[p]
+    if s < 0 or hull.length[s] < hull.counts[TRACKED]:
+        s = load_row(hull, p)
+    hull.counts[CLOCK] += 1
+    hull.used[s] = hull.counts[CLOCK]
+    capacity = hull.slot.size
+    return hull.cache[s * capacity : (s + 1) * capacity]
+
+
+@njit
+def load_row(hull, p):
+    """Bring the row of p up to date in the cache; return its slot."""
+    capacity, m = hull.slot.size, hull.counts[TRACKED]
+    s = hull.slot[p]
+    if s < 0:
+        s = _free_slot(hull)
+        hull.slot[p] = s
+        hull.owner[s] = p
+        hull.length[s] = 0
+    values = hull.cache[s * capacity : (s + 1) * capacity]
+    fill_row(hull, hull.sample[p], hull.length[s], m, values)
+    if p >= hull.length[s]:
+        values[p] = hull.diagonal[p]
+    hull.length[s] = m
+    return s
+
+
+@njit
+def _free_slot(hull):
+    """Take an unused slot, else the one that was asked for least recently."""
+    s = hull.counts[SLOTS]
+    if s < hull.owner.size:
+        hull.counts[SLOTS] = s + 1
+        return s
+    s = np.argmin(hull.used)
+    hull.slot[hull.owner[s]] = -1
+    return s

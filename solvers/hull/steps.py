@@ -1,0 +1,112 @@
+"""Steps on the hull: how far the point moves; what that does to α, g, ‖c‖² and the support vectors.
+
+Plain arrays below the step itself: these functions run once a step.
+"""
+
+import numpy as np
+
+from solvers.common.compile import inlined, njit
+from solvers.common.selection import TINY, choose_partner
+from solvers.hull.rows import row
+from solvers.hull.state import ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, WORK
+
+# To the point of the line between v and u that is closest to the origin (Algorithm 4); to the point at which
+# v lies on the ball, along that line (Algorithm 3), or along the line from the centre to v (Algorithm 2).
+TO_ORIGIN, TO_BALL, TO_VIOLATOR = range(3)
+
+
+@inlined
+def take_step(hull, rules, v):
+    """Move weight to v; return whether there was any to move."""
+    alpha, g, diagonal, support, place = hull.alpha, hull.g, hull.diagonal, hull.support, hull.place
+    real, counts, m, n_support = hull.real, hull.counts, hull.counts[TRACKED], hull.counts[SUPPORT]
+    row_v = row(hull, v)
+    if rules.step == TO_VIOLATOR:  # (2.133)
+        square_distance = diagonal[0] - 2.0 * g[v] + real[SQUARE_NORM]
+        beta = 1.0 - np.sqrt(diagonal[0] / square_distance)
+        scale_and_add(v, beta, row_v, m, alpha, g, diagonal, support, place, counts, real)
+        counts[WORK] += m + counts[SUPPORT]
+        counts[ITERATIONS] += 1
+        return True
+    u = choose_partner(
+        rules.pair, rules.exponent, v, row_v, g, alpha, diagonal, support, n_support, hull.scratch
+    )
+    if u < 0:
+        return False
+    row_u = row(hull, u)
+    square_distance = max(diagonal[v] + diagonal[u] - 2.0 * row_v[u], TINY)
+    if rules.step == TO_ORIGIN:
+        beta_hat = (g[u] - g[v]) / square_distance
+    else:
+        rho = (diagonal[v] - row_v[u] - g[v] + g[u]) / square_distance
+        outside = real[SQUARE_NORM] - 2.0 * g[v]  # ‖x̃_v − c‖² − R̂²
+        root = rho * rho - outside / square_distance
+        beta_hat = rho - np.sqrt(root) if root > 0.0 else rho  # the line may miss the ball
+    beta = min(rules.eta * beta_hat, alpha[u])
+    move_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, support, place, counts, real)
+    counts[WORK] += m + 4 * counts[SUPPORT]
+    counts[ITERATIONS] += 1
+    return True
+
+
+@inlined
+def move_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, support, place, counts, real):
+    """Move weight β from u to v, and keep the list of support vectors up to date."""
+    shift_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, real)
+    if place[v] < 0:
+        enter(v, support, place, counts)
+    if alpha[u] == 0.0:
+        leave(u, support, place, counts)
+
+
+@inlined
+def shift_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, real):
+    """Move weight β ≤ α_u from u to v: c ← c + β (x̃_v − x̃_u)."""
+    square_distance = diagonal[v] + diagonal[u] - 2.0 * row_v[u]
+    real[SQUARE_NORM] += beta * (2.0 * (g[v] - g[u]) + beta * square_distance)
+    for p in range(m):
+        g[p] += beta * (row_v[p] - row_u[p])
+    alpha[v] += beta
+    alpha[u] = alpha[u] - beta if beta < alpha[u] else 0.0
+
+
+@njit
+def scale_and_add(v, beta, row_v, m, alpha, g, diagonal, support, place, counts, real):
+    """Move the centre towards v: c ← (1 − β) c + β x̃_v."""
+    rest = 1.0 - beta
+    real[SQUARE_NORM] = rest * rest * real[SQUARE_NORM] + beta * (2.0 * rest * g[v] + beta * diagonal[v])
+    for p in range(m):
+        g[p] = rest * g[p] + beta * row_v[p]
+    for k in range(counts[SUPPORT]):
+        alpha[support[k]] *= rest
+    alpha[v] += beta
+    if place[v] < 0:
+        enter(v, support, place, counts)
+
+
+@njit
+def enter(p, support, place, counts):
+    """Append p to the support vectors."""
+    place[p] = counts[SUPPORT]
+    support[counts[SUPPORT]] = p
+    counts[SUPPORT] += 1
+
+
+@njit
+def leave(p, support, place, counts):
+    """Take p from the support vectors; the last of the list moves to its place."""
+    counts[SUPPORT] -= 1
+    last = support[counts[SUPPORT]]
+    support[place[p]] = last
+    place[last] = place[p]
+    place[p] = -1
+
+
+@njit
+def square_norm_of(alpha, g, support, n_support):
+    """‖c‖² = Σ α_i g_i."""
+    total = 0.0
+    for k in range(n_support):
+        p = support[k]
+        total += alpha[p] * g[p]
+    return total

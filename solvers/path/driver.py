@@ -1,0 +1,190 @@
+"""One path for all estimators: every machine of a training set for every C, by any block solver.
+
+From one Gram matrix this is one numba call (`solvers.gram.machines`). Without one, the machines are trained
+one by one: from a Gram matrix of their own, or however else their solver does it.
+"""
+
+import time
+from contextlib import AbstractContextManager
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from solvers.common.certificate import block_dtype, error_in_block
+from solvers.common.limits import NO_LIMIT, share_of
+from solvers.common.seeds import machine_seeds
+from solvers.gram.cut import groups_of, require_block_memory, store_block
+from solvers.gram.machines import solve_machines
+from solvers.gram.outcomes import Outcomes, new_outcomes
+from solvers.hull.state import writeable
+from solvers.path.result import PathSolution
+from solvers.problem import Problem
+
+
+class PathProblem(NamedTuple):
+    """What the machines of a path have in common."""
+
+    Cs: np.ndarray  # (n_C,), ascending, so that each solution is a good start for the next
+    classes: np.ndarray  # (n_classes,)
+    rows: np.ndarray  # (n,) row numbers sorted by class; a Gram matrix in that order is read twice as fast
+    class_start: np.ndarray  # (n_classes + 1,)
+    at_once: bool  # one machine for all classes, with labels on a simplex, instead of one for every pair
+    bias: float  # added to the kernel: 1, or 0
+    max_iter: int = NO_LIMIT  # of all machines together, for each C
+
+
+class BlockSolver(Protocol):
+    """What trains the machines of a path.
+
+    Attributes
+    ----------
+    seed : int
+        Of the random states of the machines.
+    has_methods : bool
+        Whether `Outcomes.methods` says anything.
+    order : {"C", "F"}
+        Of the arrays of `Outcomes` where machines are trained one by one: sums over them round by it.
+    """
+
+    seed: int
+    has_methods: bool
+    order: Literal["C", "F"]
+
+    def rules(self, K, problem: PathProblem, groups, seeds, value_error: float) -> Any:
+        """Return the named tuple for which `solvers.gram.machines.solve_path` is implemented."""
+
+    def threads(self) -> AbstractContextManager:
+        """Return the context in which numba solves the blocks."""
+
+    def train(self, problem: Problem, path: PathProblem, limits, seed, outcome: Outcomes) -> tuple:
+        """Train a machine from features, for every C; fill its one row of `outcome`.
+
+        Returns
+        -------
+        weights : ndarray of shape (n_C, m)
+            Of margin 1, at least 0.
+        model : ndarray of shape (n_C, m)
+            Weights that give the same decisions, of any sign.
+        """
+
+    def intercepts(self, weights, outcomes: Outcomes, problem: PathProblem):
+        """Return `PathSolution.intercepts`."""
+
+
+def path_from_gram(K, kernel_error, problem, solver):
+    """Train every machine for every C.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n), float32 or float64
+        Gram matrix, without bias and 1/C.
+    kernel_error : float
+        Bound on the error of an entry of `K`. Blocks of a float32 matrix that has one are float32 as well.
+    problem : PathProblem
+    solver : BlockSolver
+
+    Returns
+    -------
+    PathSolution
+    """
+    started = time.perf_counter()
+    groups, weights, outcomes, left = _allocate(problem)
+    seeds = machine_seeds(solver.seed, len(groups))
+    solve_gram(K, kernel_error, problem, groups, left, seeds, solver, weights, outcomes)
+    used = weights.any(axis=1)
+    return _solution(problem, weights, used, outcomes, solver, started)
+
+
+def path_by_machines(X, kernel, problem, solver):
+    """Train the machines one by one from the features of their samples.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR} of shape (n_samples, n_features)
+    kernel : solvers.kernels.functions.Kernel
+    problem : PathProblem
+    solver : BlockSolver
+
+    Returns
+    -------
+    PathSolution
+    """
+    started = time.perf_counter()
+    groups, weights, outcomes, left = _allocate(problem, solver.order)
+    seeds = machine_seeds(solver.seed, len(groups))
+    class_start = problem.class_start
+    used = np.zeros((problem.Cs.size, problem.rows.size), dtype=bool)
+    for k, group in enumerate(groups):
+        samples = np.concatenate([np.arange(class_start[p], class_start[p + 1]) for p in group])
+        machine = Problem(
+            X=X,
+            rows=problem.rows[samples],
+            class_start=np.concatenate(([0], np.cumsum(np.diff(class_start)[group]))),
+            C=np.ones(1),
+            kernel=kernel,
+            bias=problem.bias,
+            scale=np.empty(0),
+            seed=int(seeds[k]),
+            deadline=np.inf,
+        )
+        limits = share_of(left, len(groups) - k)
+        outcome = Outcomes(*(values[k : k + 1] for values in outcomes))
+        solution, model = solver.train(machine, problem, limits, seeds[k : k + 1], outcome)
+        left -= np.minimum(left, outcomes.iterations[k])
+        used[:, samples] |= solution != 0.0
+        store_block(model, class_start, group, weights)
+    return _solution(problem, weights, used, outcomes, solver, started)
+
+
+def solve_gram(K, kernel_error, problem, groups, left, seeds, solver, weights, outcomes):
+    """Call `solve_machines`; `left`, `weights` and `outcomes` are changed in place."""
+    opposite, dtype = -1.0 / (groups.shape[1] - 1), np.dtype(block_dtype(K, kernel_error))
+    sizes = np.diff(problem.class_start)
+    require_block_memory(problem.class_start, groups, dtype.itemsize)
+    value_error = error_in_block(K, kernel_error, opposite, problem.bias, dtype)
+    with solver.threads():
+        solve_machines(
+            solver.rules(K, problem, groups, seeds, value_error),
+            writeable(np.ascontiguousarray(K)),
+            problem.rows,
+            problem.class_start,
+            groups,
+            opposite,
+            problem.bias,
+            problem.Cs,
+            left,
+            np.empty(sizes[groups].sum(axis=1).max() ** 2, dtype),
+            weights,
+            outcomes,
+        )
+
+
+def _allocate(problem, order="C"):
+    n_C, n_classes = problem.Cs.size, problem.classes.size
+    groups = groups_of(n_classes, problem.at_once)
+    weights = np.zeros((n_C, 1 if problem.at_once else n_classes - 1, problem.rows.size))
+    outcomes = new_outcomes(len(groups), n_C, groups.shape[1], order)
+    return groups, weights, outcomes, np.full(n_C, problem.max_iter)
+
+
+def _solution(problem, weights, used, outcomes, solver, started):
+    work = 1.0 + outcomes.costs.sum(axis=0)  # a start that is optimal already costs nothing
+    return PathSolution(
+        Cs=problem.Cs,
+        classes=problem.classes,
+        rows=problem.rows,
+        class_start=problem.class_start,
+        weights=weights,
+        intercepts=solver.intercepts(weights, outcomes, problem),
+        at_once=problem.at_once,
+        square_norms=outcomes.square_norms.T,
+        gaps=outcomes.gaps.T,
+        converged=outcomes.converged.T,
+        iterations=outcomes.iterations.T,
+        outcomes=outcomes.statuses.T,
+        methods=outcomes.methods.T if solver.has_methods else None,
+        supports=outcomes.supports.T,
+        n_support=np.count_nonzero(used, axis=1),
+        evaluations=outcomes.evaluations.sum(axis=0),
+        seconds=(time.perf_counter() - started) * work / work.sum(),
+    )

@@ -1,0 +1,110 @@
+"""What `fit_path` gives back."""
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array
+
+from solvers.gram.cut import groups_of
+from solvers.gram.outcomes import method_names
+from solvers.kernels.functions import GRAM, kernel_block
+
+BLOCK_VALUES = 1 << 22  # of a block of predictions, at most (32 MB)
+
+
+class FittedPath:
+    """The machines of a `fit_path` for every C.
+
+    Parameters
+    ----------
+    estimator : KernelSVC
+        That `fit_path` was called on.
+    solution : PathSolution
+    fit_status : int ndarray of shape (n_C,)
+    stopping : list of str
+    kernel : solvers.kernels.functions.Kernel
+    X : {ndarray, CSR}
+        Training samples, as the kernel takes them; as they are for a callable or precomputed kernel.
+
+    Attributes
+    ----------
+    Cs_ : ndarray of shape (n_C,)
+    classes_ : ndarray of shape (n_classes,)
+    n_iter_, n_kernel_evals_, n_support_ : int ndarrays of shape (n_C,)
+        As a fitted estimator has them; `n_support_` is the number of support vectors of any machine.
+    sv_share_ : ndarray of shape (n_C,)
+        Mean over the machines of support vectors / samples.
+    converged_ : bool ndarray of shape (n_C,)
+    objective_ : ndarray of shape (n_C,)
+        ``||c||²`` summed over the machines.
+    duality_gap_ : ndarray of shape (n_C,)
+        The largest certified gap of a machine.
+    fit_status_ : int ndarray of shape (n_C,)
+        As a fitted estimator has it.
+    stopping_ : list of str
+        As a fitted estimator has it.
+    method_ : list of str
+        As `NewtonSVC` has it; absent for other solvers.
+    fit_seconds_ : ndarray of shape (n_C,)
+        Wall seconds of the whole path, shared out by counted work.
+    """
+
+    def __init__(self, estimator, solution, fit_status, stopping, kernel, X):
+        sizes = np.diff(solution.class_start)[groups_of(solution.classes.size, solution.at_once)].sum(axis=1)
+        self.Cs_ = solution.Cs
+        self.classes_ = solution.classes
+        self.n_iter_ = solution.iterations.sum(axis=1)
+        self.n_kernel_evals_ = solution.evaluations
+        self.n_support_ = solution.n_support
+        self.sv_share_ = (solution.supports / sizes).mean(axis=1)
+        self.objective_ = solution.square_norms.sum(axis=1)
+        self.duality_gap_ = solution.gaps.max(axis=1)
+        self.converged_ = solution.converged.all(axis=1)
+        self.fit_status_ = fit_status
+        self.stopping_ = stopping
+        self.fit_seconds_ = solution.seconds
+        if solution.methods is not None:
+            self.method_ = [method_names(bits) for bits in np.bitwise_or.reduce(solution.methods, axis=1)]
+        self._kernel, self._name, self._width = kernel, type(estimator).__name__, X.shape[1]
+        self._room = min(BLOCK_VALUES, 1e6 * estimator.cache_size / 24)
+        self._callable = estimator.kernel if callable(estimator.kernel) else None
+        if kernel.kind == GRAM and self._callable is None:
+            self._solution, self._vectors = solution, None
+        else:
+            self._solution, kept = solution.on_used_rows()
+            self._vectors = X[kept]
+
+    def predict_path(self, X):
+        """Predict labels for every C.
+
+        Parameters
+        ----------
+        X : {array-like, CSR} of shape (n_test, n_features), or (n_test, n_train) if precomputed
+
+        Returns
+        -------
+        labels : ndarray of shape (n_C, n_test)
+        """
+        if self._vectors is None:
+            X = np.asarray(X)
+        else:
+            X = check_array(X, accept_sparse="csr", dtype=np.float64, order="C")
+        if X.ndim != 2 or X.shape[1] != self._width:
+            raise ValueError(
+                f"X has {X.shape[-1] if X.ndim else 0} features, but {self._name} is expecting "
+                f"{self._width} features as input"
+            )
+        n_C, depth, n = self._solution.weights.shape
+        if sparse.issparse(X) and not sparse.issparse(self._vectors):
+            n += X.shape[1]  # of a dense copy
+        step = max(1, int(self._room // max(1, n + 2 * n_C * depth * self.classes_.size)))
+        labels = np.empty((n_C, X.shape[0]), self.classes_.dtype)
+        for start in range(0, X.shape[0], step):
+            block = slice(start, start + step)
+            K = X[block] if self._vectors is None else self._kernel_to(X[block])
+            labels[:, block] = self._solution.predict_path(K)
+        return labels
+
+    def _kernel_to(self, X):
+        if self._callable is not None:
+            return np.asarray(self._callable(X, self._vectors), dtype=np.float64)
+        return kernel_block(self._kernel.place(X), self._vectors, self._kernel)

@@ -1,0 +1,61 @@
+"""What `fit_path` is called with."""
+
+from copy import copy, deepcopy
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from solvers.kernels.functions import require_finite
+from solvers.multiclass import sort_by_class
+
+
+def detached(estimator):
+    """Return a copy that may be changed while a path is trained: the estimator stays as it is.
+
+    Parameters are shared, but for a random generator, which would advance.
+    """
+    model = copy(estimator)
+    if isinstance(getattr(model, "random_state", None), np.random.RandomState):
+        model.random_state = deepcopy(model.random_state)
+    return model
+
+
+def check_path_input(estimator, X, y):
+    """Validate samples as `fit` does, but a precomputed Gram matrix with little more than one sum."""
+    if estimator.max_seconds is not None:
+        raise ValueError(
+            f"fit_path does not heed max_seconds, which is {estimator.max_seconds}: "
+            "set it to None, or use fit for one C after the other"
+        )
+    if estimator.kernel != "precomputed":
+        return validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+    X, y = np.asarray(X), np.asarray(y)
+    if X.dtype not in (np.float64, np.float32) or X.shape != (y.size, y.size) or y.ndim != 1:
+        raise ValueError(
+            f"fit_path with kernel='precomputed' needs a float Gram matrix of shape {(y.size, y.size)}, "
+            f"samples × samples; got shape {X.shape}, {X.dtype}"
+        )
+    require_finite(X)
+    return X, y
+
+
+def sort_trusted_labels(y):
+    """`solvers.multiclass.sort_by_class`, trusting labels whose type says that they are classes.
+
+    Its look at their values takes longer than a small training.
+    """
+    if y.dtype.kind not in "biuUS":
+        return sort_by_class(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if classes.size < 2:
+        return sort_by_class(y)
+    rows = np.argsort(codes, kind="stable").astype(np.int32)
+    return classes, rows, np.concatenate(([0], np.cumsum(np.bincount(codes))))
+
+
+def check_ascending(Cs):
+    """Return Cs as an array; refuse what is not an ascending path."""
+    Cs = np.ascontiguousarray(Cs, dtype=np.float64)
+    if Cs.ndim != 1 or Cs.size == 0 or not (Cs[0] > 0 and np.all(np.diff(Cs) > 0) and np.isfinite(Cs[-1])):
+        raise ValueError(f"Cs must be ascending finite numbers > 0; got {Cs.tolist()}")
+    return Cs

@@ -1,0 +1,118 @@
+"""`fit_path` of the estimators that have one."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from solvers.common.limits import NO_LIMIT
+from solvers.common.status import BY_WEIGHT, CONVERGED, NOT_DRAWN, STALLED, stopping_of
+from solvers.kernels.functions import GRAM, kernel_block
+from solvers.path.driver import PathProblem, path_by_machines, path_from_gram
+from solvers.path.fitted import FittedPath
+from solvers.path.input import check_ascending, check_path_input, detached, sort_trusted_labels
+
+
+class PathMixin:
+    """Give a `KernelSVC` the method `fit_path`.
+
+    The class has a method `_path_solver` that returns a `solvers.path.driver.BlockSolver`.
+    """
+
+    _path_solver: Any
+    _machine_text: Any
+
+    def fit_path(self, X, y, Cs):
+        """Train for every C of an ascending path, each from the solution before it.
+
+        The same algorithm as `fit` with ``warm_start=True`` and one C after the other, hence within `tol` of
+        the same machines, in a fraction of the time: kernel values are read from one Gram matrix, or one of
+        each machine, wherever that fits into `cache_size`. The estimator itself is left as it is. `max_iter`
+        bounds the training for each C; `max_seconds` must be None; `probability` is not heeded.
+
+        Parameters
+        ----------
+        X : {array-like, CSR} of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
+            A precomputed Gram matrix is read fastest when it is C-contiguous float32 and its rows are sorted
+            by class.
+        y : array-like of shape (n_samples,)
+        Cs : array-like of shape (n_C,)
+            Ascending.
+
+        Returns
+        -------
+        solvers.path.fitted.FittedPath
+
+        Raises
+        ------
+        ValueError
+            A parameter, a sample, a label or Cs is not valid, or kernel values are not finite.
+        MemoryError
+            What the training needs would not fit into memory.
+        """
+        started = time.perf_counter()
+        model = detached(self)
+        model._check_parameters()
+        Cs = check_ascending(Cs)
+        X, y = check_path_input(model, X, y)
+        classes, rows, class_start = sort_trusted_labels(y)
+        model._require_cache(rows.size)
+        kernel, source = model._resolve_kernel(X)
+        model._check_diagonal(source, kernel, rows, np.ones(1))
+        problem = PathProblem(
+            Cs=Cs,
+            classes=classes,
+            rows=rows,
+            class_start=class_start,
+            at_once=model.multiclass == "all_at_once" and classes.size > 2,
+            bias=0.0 if model.bias == "none" else 1.0,
+            max_iter=NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
+        )
+        solver = model._path_solver()
+        fits = 8.0 * rows.size**2 <= 1e6 * model.cache_size
+        if kernel.kind == GRAM or (fits and model.prefers_gram(*X.shape)):
+            K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
+            solution = path_from_gram(K, kernel.error, problem, solver)
+        else:
+            solution = path_by_machines(source, kernel, problem, solver)
+        model._check_path(solution)
+        solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
+        by_draws = model._stops_by_draws(rows.size)
+        status = fit_statuses(solution.outcomes, solution.converged, by_draws)
+        stopping = [model._path_text(solution, j, by_draws) for j in range(Cs.size)]
+        return FittedPath(self, solution, status, stopping, kernel, X if kernel.kind == GRAM else source)
+
+    def prefers_gram(self, n_samples, n_features):
+        """Whether `fit_path` gains from a Gram matrix that the caller shares between calls."""
+        return True
+
+    def _stops_by_draws(self, n_samples):
+        """Whether a search may end without a look at every sample."""
+        return False
+
+    def _check_path(self, solution):
+        """Refuse a path that is not finite."""
+
+    def _path_text(self, solution, j, by_draws):
+        """Return `stopping_` for the path's j-th C."""
+        gaps, converged, status = solution.gaps[j], solution.converged[j], solution.outcomes[j]
+        return stopping_of(
+            converged, gaps, lambda k: self._machine_text(status[k], converged[k], gaps[k], by_draws)
+        )
+
+
+def fit_statuses(statuses, converged, by_draws):
+    """Return `fit_status_` for every C of a path, as `solvers.common.status` does of one and of many.
+
+    Parameters
+    ----------
+    statuses, converged : ndarrays of shape (n_C, n_machines)
+    by_draws : bool
+
+    Returns
+    -------
+    int ndarray of shape (n_C,)
+    """
+    own = np.where(statuses == CONVERGED, NOT_DRAWN if by_draws else STALLED, statuses)
+    weight = np.argsort(BY_WEIGHT)[np.where(converged, CONVERGED, own)]
+    return np.array(BY_WEIGHT)[weight.max(axis=1)]

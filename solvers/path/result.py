@@ -1,0 +1,199 @@
+"""Trained machines for every C of a path, and the labels that they give.
+
+The predictions of a whole path are one matrix product for each class.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from solvers.common.compile import njit
+from solvers.gram.cut import is_sorted
+from solvers.multiclass import pairs_of
+
+BLOCK_VALUES = 1 << 18  # kernel values that are widened to float64 at a time
+
+
+@dataclass
+class PathSolution:
+    """Trained machines for every C of a path.
+
+    Attributes
+    ----------
+    Cs : ndarray of shape (n_C,)
+    classes : ndarray of shape (n_classes,)
+    rows : ndarray of shape (n,)
+        Training rows sorted by class.
+    class_start : ndarray of shape (n_classes + 1,)
+    weights : ndarray of shape (n_C, n_classes - 1, n), or (n_C, 1, n) for all at once
+        Weights ≥ 0, in the layout of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight against
+        class s in row s if s < t, else in row s - 1.
+    intercepts : ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
+        Positive for the first class of a pair.
+    at_once : bool
+        Whether one machine separates all classes.
+    square_norms, gaps : ndarrays of shape (n_C, n_machines)
+        ``||c||²`` and its certified relative error.
+    converged : bool ndarray of shape (n_C, n_machines)
+        Whether the tolerance is certified to hold.
+    iterations : int ndarray of shape (n_C, n_machines)
+        Pair steps and Newton rounds.
+    outcomes : int ndarray of shape (n_C, n_machines)
+        How each training ended: one of `solvers.common.status`.
+    supports : int ndarray of shape (n_C, n_machines)
+        Support vectors of each machine.
+    n_support : int ndarray of shape (n_C,)
+        Support vectors of any machine.
+    evaluations : int ndarray of shape (n_C,)
+        Kernel values that training needed.
+    seconds : ndarray of shape (n_C,)
+        Wall time, shared out by counted work.
+    methods : int ndarray of shape (n_C, n_machines), or None
+        Bits of `solvers.gram.outcomes.METHOD_NAMES`; None where the solver has one method.
+    """
+
+    Cs: np.ndarray
+    classes: np.ndarray
+    rows: np.ndarray
+    class_start: np.ndarray
+    weights: np.ndarray
+    intercepts: np.ndarray
+    at_once: bool
+    square_norms: np.ndarray
+    gaps: np.ndarray
+    converged: np.ndarray
+    iterations: np.ndarray
+    outcomes: np.ndarray
+    supports: np.ndarray
+    n_support: np.ndarray
+    evaluations: np.ndarray
+    seconds: np.ndarray
+    methods: np.ndarray | None
+
+    def predict_path(self, K):
+        """Predict labels for every C.
+
+        Parameters
+        ----------
+        K : ndarray of shape (n_test, n_train)
+            Kernel between the samples and all training rows, in their original order.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_C, n_test)
+        """
+        n_C, depth, n = self.weights.shape
+        coefficients = [
+            self.weights[:, :, a:b].reshape(n_C * depth, b - a) for a, b in pairwise(self.class_start)
+        ]
+        stacked = np.empty((len(coefficients), K.shape[0], n_C * depth))
+        # Sums in float64: weights grow with 1/||c||², and so would the rounding of float32 sums.
+        step = max(1, BLOCK_VALUES // max(1, n))
+        for first in range(0, K.shape[0], step):
+            block = slice(first, first + step)
+            values = (K[block] if is_sorted(self.rows) else K[block][:, self.rows]).astype(
+                np.float64, copy=False
+            )
+            for t, (a, b) in enumerate(pairwise(self.class_start)):
+                np.dot(values[:, a:b], coefficients[t].T, out=stacked[t, block])
+        stacked = stacked.reshape(len(coefficients), K.shape[0], n_C, depth)
+        elect = elect_all_at_once if self.at_once else elect_pairwise
+        return self.classes[elect(stacked, self.intercepts)]
+
+    def on_used_rows(self):
+        """Leave out the rows that no machine uses; return the rest, and its row numbers."""
+        kept = self.weights.any(axis=(0, 1))
+        sizes = np.add.reduceat(kept, self.class_start[:-1], dtype=np.int64)
+        solution = replace(
+            self,
+            rows=np.arange(sizes.sum(), dtype=np.int32),
+            class_start=np.concatenate(([0], np.cumsum(sizes))),
+            weights=np.ascontiguousarray(self.weights[:, :, kept]),
+        )
+        return solution, self.rows[kept]
+
+
+@njit
+def elect_pairwise(parts, intercepts):
+    """Elect the class with most votes of the pair machines, as `solvers.multiclass.votes` counts them.
+
+    Parameters
+    ----------
+    parts : array (n_classes, n_test, n_C, n_classes - 1)
+        What the training samples of each class contribute to each machine.
+    intercepts : array (n_C, n_pairs)
+
+    Returns
+    -------
+    winners : int array (n_C, n_test)
+    """
+    n_classes, n_test, n_C, _ = parts.shape
+    winners = np.empty((n_C, n_test), np.int64)
+    votes = np.empty(n_classes)
+    evidence = np.empty(n_classes)
+    for x in range(n_test):
+        for k in range(n_C):
+            votes[:] = 0.0
+            evidence[:] = 0.0
+            machine = 0
+            for i in range(n_classes):
+                for j in range(i + 1, n_classes):
+                    d = (
+                        np.float64(parts[i, x, k, j - 1])
+                        - np.float64(parts[j, x, k, i])
+                        + intercepts[k, machine]
+                    )
+                    machine += 1
+                    votes[i if d > 0.0 or (d == 0.0 and n_classes == 2) else j] += 1.0
+                    evidence[i] += d
+                    evidence[j] -= d
+            best, best_score = 0, -1.0
+            for t in range(n_classes):
+                score = votes[t] + evidence[t] / (3.0 * (abs(evidence[t]) + 1.0))
+                if score > best_score:
+                    best, best_score = t, score
+            winners[k, x] = best
+    return winners
+
+
+@njit
+def elect_all_at_once(parts, intercepts):
+    """Class t with the largest score y_t · (W x + b); parameters and result as in `elect_pairwise`."""
+    n_classes, n_test, n_C, _ = parts.shape
+    winners = np.empty((n_C, n_test), np.int64)
+    for x in range(n_test):
+        for k in range(n_C):
+            total = 0.0
+            for t in range(n_classes):
+                total += parts[t, x, k, 0]
+            best, best_score = 0, -np.inf
+            for t in range(n_classes):
+                own = parts[t, x, k, 0]
+                score = own - (total - own) / (n_classes - 1) + intercepts[k, t]
+                if score > best_score:
+                    best, best_score = t, score
+            winners[k, x] = best
+    return winners
+
+
+def intercepts(weights, class_start, bias, at_once):
+    """Return the theoretic bias Σ α_i (y_t·y_i) of every machine (Strack 2013, 2.98).
+
+    Parameters
+    ----------
+    weights, class_start, at_once
+        As in `PathSolution`.
+    bias : {0.0, 1.0}
+
+    Returns
+    -------
+    ndarray of shape (n_C, n_pairs), for the first class of the pair, or (n_C, n_classes)
+    """
+    sums = np.add.reduceat(weights, class_start[:-1], axis=2) * bias
+    n_classes = class_start.size - 1
+    if at_once:
+        own = sums[:, 0, :]
+        return own - (own.sum(axis=1, keepdims=True) - own) / (n_classes - 1)
+    first, second = np.array(pairs_of(n_classes)).T
+    return sums[:, second - 1, first] - sums[:, first, second]

@@ -1,0 +1,234 @@
+"""Kernel rows for `solvers.smo.steps`: the whole Gram matrix of a small machine, or a cache of rows."""
+
+import time
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from solvers.kernels.functions import GRAM, kernel_block, kernel_diagonal
+
+# Of the memory allowed, that a copy of the active samples (side by side, they are read faster) may take.
+SHARE_OF_COPY = 0.5
+# A Gram matrix, and beside it the rows and columns of the active samples, at most 0.7 of them each way.
+GRAM_AND_PART = 1.5
+PARTS_OF_GRAM = 16  # a product copies one of them at a time
+BLOCK_VALUES = 1 << 20  # kernel values between two looks at the clock
+# Of a part of a sum: with fewer, adding up the parts would round more often than `_State.error` allows for.
+LEAST_TERMS = 4
+
+
+class OutOfTime(Exception):
+    """The deadline passed before the kernel values asked for were there."""
+
+
+class MachineKernel:
+    """Kernel between the samples of a machine, read from a Gram matrix or evaluated on their features.
+
+    Parameters
+    ----------
+    problem : solvers.estimators.base.Problem
+    """
+
+    def __init__(self, problem):
+        self._X, self._rows, self._kernel = problem.X, problem.rows, problem.kernel
+        self._is_gram = problem.kernel.kind == GRAM
+        self._deadline = problem.deadline
+        self.evaluations = 0
+
+    @property
+    def size(self):
+        """Number of samples."""
+        return self._rows.size
+
+    def points_bytes(self, n):
+        """Memory that a copy of n samples takes; none where a Gram matrix is read in place."""
+        if self._is_gram:
+            return 0
+        if sparse.issparse(self._X):
+            per_value = self._X.data.itemsize + self._X.indices.itemsize
+            return n * (per_value * self._X.nnz / self._X.shape[0] + self._X.indptr.itemsize)
+        return n * self._X.shape[1] * self._X.itemsize
+
+    def points(self, samples):
+        """Return what `block` needs of some samples: a copy of their features, or their rows' numbers."""
+        return self._rows[samples] if self._is_gram else self._X[self._rows[samples]]
+
+    def diagonal(self):
+        """Evaluate k(x, x) of every sample, without a copy of them all."""
+        if self._is_gram:
+            return kernel_diagonal(self._X, self._kernel)[self._rows]
+        step = max(1, BLOCK_VALUES // self._X.shape[1])
+        parts = [self._rows[a : a + step] for a in range(0, self.size, step)]
+        return np.concatenate([kernel_diagonal(self._X[part], self._kernel) for part in parts])
+
+    def check_time(self):
+        """Raise `OutOfTime` after the deadline."""
+        if time.monotonic() > self._deadline:
+            raise OutOfTime
+
+    def block(self, some, others):
+        """Evaluate the kernel between two sets of `points`: float64."""
+        self.evaluations += some.shape[0] * others.shape[0]
+        if self._is_gram:
+            return self._X[np.ix_(some, others)].astype(np.float64, copy=False)
+        return kernel_block(some, others, self._kernel)
+
+    def row_among(self, point, samples):
+        """Evaluate the kernel between a point and many samples, from all rows of X and without copies."""
+        self.evaluations += self._X.shape[0]
+        return kernel_block(point, self._X, self._kernel)[0, self._rows[samples]]
+
+    def are_most(self, n):
+        """Whether n samples are most of the rows of X."""
+        return not self._is_gram and 2 * n >= self._X.shape[0]
+
+    def gram(self):
+        """Evaluate the kernel between all samples.
+
+        Raises
+        ------
+        OutOfTime
+        """
+        K = np.empty((self.size, self.size))
+        points = self.points(slice(None))
+        step = max(1, min(BLOCK_VALUES // self.size, self.size // 8))
+        for start in range(0, self.size, step):
+            self.check_time()
+            K[start : start + step] = self.block(points[start : start + step], points)
+        return K
+
+
+class GramRows:
+    """All kernel rows of the active samples.
+
+    Parameters
+    ----------
+    kernel : MachineKernel
+    """
+
+    is_whole = True  # every value is at hand: a product takes no time to speak of
+
+    def __init__(self, kernel):
+        self._K = kernel.gram()
+        self.rows = self._K
+        self._reset(kernel.size)
+
+    def _reset(self, n):
+        self.slot = np.arange(n)
+        self.clock = np.zeros(n + 1, dtype=np.int64)
+
+    def activate(self, active):
+        """Keep the rows and columns of these samples only."""
+        self.rows = self._K  # lets go of the last part before the next is made
+        if active.size < self._K.shape[0]:
+            self.rows = self._K[np.ix_(active, active)]
+        self._reset(active.size)
+
+    def product(self, samples, support, weights):
+        """``K[samples, support] @ weights``."""
+        room = min(BLOCK_VALUES, self._K.size // PARTS_OF_GRAM)
+        step = max(1, room // max(1, support.size))
+        product = np.empty(samples.size)
+        for start in range(0, samples.size, step):
+            part = slice(start, start + step)
+            product[part] = self._K[np.ix_(samples[part], support)] @ weights
+        return product
+
+
+class CachedRows:
+    """Kernel rows computed on demand; the row that was not used for longest makes room.
+
+    Parameters
+    ----------
+    kernel : MachineKernel
+    cache_bytes : float
+    """
+
+    is_whole = False
+
+    def __init__(self, kernel, cache_bytes):
+        self._kernel = kernel
+        self._bytes = cache_bytes
+        self._points: Any = None
+        self.rows = np.empty((0, 0))
+        self.activate(np.arange(kernel.size))
+
+    def activate(self, active):
+        """Start anew with rows over these samples only."""
+        n = active.size
+        copy_bytes = self._kernel.points_bytes(n)
+        self._points, self.rows = None, np.empty((0, 0))  # makes room for the next
+        self._active = active
+        if copy_bytes <= SHARE_OF_COPY * self._bytes:
+            self._points = self._kernel.points(active)
+        left = self._bytes - (0 if self._points is None else copy_bytes)
+        n_slots = int(min(n, max(2, left // (8 * n))))
+        self.rows = np.empty((n_slots, n))
+        self._owner = np.full(n_slots, -1)
+        self.slot = np.full(n, -1)
+        self.clock = np.zeros(n_slots + 1, dtype=np.int64)
+
+    def fetch(self, i):
+        """Compute the row of active sample `i`."""
+        place = int(self.clock[:-1].argmin())
+        if self._owner[place] >= 0:
+            self.slot[self._owner[place]] = -1
+        self._evaluate(self._kernel.points(self._active[i : i + 1]), self.rows[place])
+        self._owner[place] = i
+        self.slot[i] = place
+        self.clock[-1] += 1
+        self.clock[place] = self.clock[-1]
+
+    def _evaluate(self, point, row):
+        """Write the kernel between a point and the active samples; without a copy of them, some at a time."""
+        if self._points is not None:
+            row[:] = self._kernel.block(point, self._points)[0]
+        elif self._kernel.are_most(row.size):
+            row[:] = self._kernel.row_among(point, self._active)
+        else:
+            step = self._samples_to_copy(row.size)
+            for start in range(0, row.size, step):
+                part = slice(start, start + step)
+                row[part] = self._kernel.block(point, self._kernel.points(self._active[part]))[0]
+
+    def _samples_to_copy(self, n):
+        """Return of how many of n samples a copy may be made at a time."""
+        copy_bytes, room = self._kernel.points_bytes(n), SHARE_OF_COPY * self._bytes
+        return n if copy_bytes <= room else max(1, int(room * n / copy_bytes))
+
+    def product(self, samples, support, weights):
+        """``K[samples, support] @ weights``, block by block.
+
+        Raises
+        ------
+        OutOfTime
+        """
+        product = np.zeros(samples.size)
+        step = max(LEAST_TERMS, self._samples_to_copy(support.size))
+        for start in range(0, support.size, step):
+            part = slice(start, start + step)
+            self._add_product(samples, support[part], weights[part], product)
+        return product
+
+    def _add_product(self, samples, support, weights, product):
+        points = self._kernel.points(support)
+        room = min(BLOCK_VALUES, self._bytes / 128)
+        step = max(1, int(room // (support.size + self._kernel.points_bytes(1) / 8)))
+        for start in range(0, samples.size, step):
+            self._kernel.check_time()
+            part = slice(start, start + step)
+            product[part] += self._kernel.block(self._kernel.points(samples[part]), points) @ weights
+
+
+def rows_of(kernel, cache_bytes):
+    """Choose between the two for a machine: the Gram matrix if it fits the cache.
+
+    Raises
+    ------
+    OutOfTime
+    """
+    n = kernel.size
+    if GRAM_AND_PART * 8.0 * n * n + kernel.points_bytes(n) <= cache_bytes:
+        return GramRows(kernel)
+    return CachedRows(kernel, cache_bytes)

@@ -1,0 +1,73 @@
+"""Compiled code is never older than the sources: an edit of a file reaches the functions of all others."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import solvers
+
+CALL = """
+import numpy as np
+from solvers.gram.block import gap_of  # which contains `certified_gap` of another file
+print(gap_of(np.ones(2), np.ones(2), 1.0, 1.0, 0.0, 0))
+"""
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the package without anything compiled."""
+    shutil.copytree(
+        Path(solvers.__file__).parent, tmp_path / "solvers", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    (tmp_path / "solvers" / "__init__.py").write_text("")  # without the estimators it is imported faster
+    return tmp_path / "solvers"
+
+
+def answer(copy, **environment):
+    """What a new process computes with the copy."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA", "PYTHON"))}
+    env |= {"PYTHONPATH": str(copy.parent), **environment}
+    command = [sys.executable, "-P", "-c", CALL]
+    result = subprocess.run(command, env=env, cwd=copy.parent, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    return float(result.stdout)
+
+
+def edit(copy, gap):
+    file = copy / "common" / "certificate.py"
+    text = file.read_text()
+    line = "    if not square_norm + error > 0.0:\n"
+    assert line in text
+    file.write_text(text.replace(line, f"    if square_norm > 0.0:\n        return {gap}\n{line}"))
+
+
+def compiled(folder):
+    return {path.name: path.stat().st_mtime_ns for path in folder.rglob("*.nb[ic]")}
+
+
+def test_an_edit_of_another_file_is_compiled_in(copy):
+    assert 0.0 <= answer(copy) < 1e-9
+    before = compiled(copy / "gram")
+    assert before
+    assert 0.0 <= answer(copy) < 1e-9
+    assert compiled(copy / "gram") == before, "compiled again, and nothing had changed"
+    edit(copy, 7.5)
+    assert answer(copy) == 7.5
+    after = compiled(copy / "gram")
+    assert len(after) == len(before)
+    assert not set(after) & set(before), "what was compiled from older sources is still there"
+
+
+def test_sources_that_cannot_be_written_next_to_are_compiled_into_the_users_cache(copy, tmp_path):
+    for folder in [copy, *(path for path in copy.iterdir() if path.is_dir())]:
+        (folder / "__pycache__").write_text("no folder")
+    place = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    assert 0.0 <= answer(copy, **place) < 1e-9
+    assert not compiled(copy)
+    assert compiled(tmp_path / "cache")
+    edit(copy, 2.5)
+    assert answer(copy, **place) == 2.5
