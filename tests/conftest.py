@@ -5,6 +5,8 @@ import os
 import pytest
 from hypothesis import settings
 
+from orchestrator.machine import numba_cache
+
 settings.register_profile("sample", derandomize=True, deadline=None, database=None, max_examples=30)
 settings.register_profile("full", derandomize=True, deadline=None, database=None, max_examples=1000)
 
@@ -15,6 +17,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("full" if config.getoption("--full") else "sample")
+    # Else the workers of every test that has a cache folder of its own compile all they use.
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(numba_cache(("solvers",))))
 
 
 @pytest.fixture(scope="session")

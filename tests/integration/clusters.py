@@ -15,7 +15,6 @@ import psutil
 
 from orchestrator import load_study
 from orchestrator.execution.certificates import make_certificates
-from tests.integration.processes import wait_until
 from tests.orchestrator.classifiers import Constant
 
 CHANGING = ("seconds", "_at", "host", "worker", "attempt", "run_id", "identity", "key", "study", "versions")
@@ -88,24 +87,6 @@ def sleepy_solver(folder: Path) -> Path:
         "_target_: sleepy_module.Sleepy\nspace: {C: [1, 2, 3, 4]}\n"
     )
     return folder
-
-
-class Gate:
-    """Where trainings of `sleepy` on iris wait until a test lets them go on: no study can end before."""
-
-    def __init__(self, folder: Path):
-        folder.mkdir()
-        self.folder = folder
-        self.override = f"solver.sleepy.gate={folder}"
-
-    def open(self) -> None:
-        """Let all go on, now and from now on."""
-        (self.folder / "open").touch()
-
-    def wait_for_processes(self, number: int, host: str = "*") -> None:
-        """Wait until so many processes, of one host or of all, have come with a training."""
-        what = f"{number} workers to train"
-        wait_until(lambda: len(list(self.folder.glob(f"training-{host}-*"))) >= number, what, 300)
 
 
 def command(*arguments: object, where: tuple[str, ...] = ()) -> list[str]:

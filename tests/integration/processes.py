@@ -99,7 +99,7 @@ def kill_group(process: subprocess.Popen) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def svmbench(folder: Path, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess:
+def svmbench(folder: Path, *arguments: str, timeout: float = 300) -> subprocess.CompletedProcess:
     """Run a command to its end."""
     with started(folder, *arguments) as process:
         stdout, stderr = process.communicate(timeout=timeout)
@@ -118,7 +118,7 @@ def workers_of(process: subprocess.Popen) -> list[psutil.Process]:
     return sorted(workers, key=lambda worker: worker.create_time())
 
 
-def wait_until(condition, what: str, seconds: float = 60) -> None:
+def wait_until(condition, what: str, seconds: float = 120) -> None:
     """Wait for something that has to happen."""
     deadline = time.monotonic() + seconds
     while not condition():

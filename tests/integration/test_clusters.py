@@ -34,7 +34,7 @@ HANGING = "tests.integration.clusters.Hanging"
 QUICK = "tests.orchestrator.classifiers.Constant"
 
 
-def collect(executor, number, seconds=60):
+def collect(executor, number, seconds=300):
     """Wait for so many outcomes."""
     outcomes = []
     deadline = time.monotonic() + seconds
@@ -67,7 +67,7 @@ def test_a_training_that_never_ends_is_stopped_and_costs_nobody_else_anything(tm
         assert first.order.batch.number == 2
         assert list(first.result.records.outcomes()) == [("ok", pytest.approx(0.33, abs=0.1))]
         assert list(second.result.records.outcomes()) == [("timeout", None)] * 2
-        assert all(1 <= seconds < 60 for seconds in second.result.records.columns["fit_seconds"])
+        assert all(1 <= seconds < 300 for seconds in second.result.records.columns["fit_seconds"])
         assert {worker.pid for worker in worker_processes()} == workers
 
 
@@ -82,24 +82,24 @@ def test_what_a_training_warns_of_in_a_worker_is_told_by_the_client(tmp_path, ca
 
 
 def test_a_worker_that_stands_still_is_given_up(tmp_path):
-    order = order_for(HANGING, tmp_path, C=(1,), params={"seconds": 30.0})
+    order = order_for(HANGING, tmp_path, C=(1,), params={"seconds": 3600.0})
     with cluster_executor(Cluster(workers=1, worker_ttl=1.0)) as executor:
         executor.submit(order)
         executor.wait(1.0)
         (worker,) = worker_processes()
         worker.send_signal(signal.SIGSTOP)
-        (outcome,) = collect(executor, 1, 25)
+        (outcome,) = collect(executor, 1)
         assert "died" in outcome.lost
 
 
 @pytest.fixture
 def study(tmp_path):
-    """A scheduler, a worker, and the command of a study that keeps it busy for half a minute."""
+    """A scheduler, a worker, and the command of a study that keeps it busy for ten seconds."""
     config = sleepy_solver(tmp_path / "config")
     address = f"tls://127.0.0.1:{(port := free_port())}"
     line = command(
         *("run", "--config-dir", config, "study=s", "datasets=[iris]", "solvers=[sleepy]"),
-        *("solver.sleepy.space.C=[1,2,3,4]", "protocol.outer=4", "protocol.inner=4"),
+        *("solver.sleepy.space.C=[1,2]", "protocol.outer=4", "protocol.inner=4"),
         *("cluster=address", f"cluster.address={address}", f"paths.results={tmp_path}"),
     )
     with ExitStack() as stack:
@@ -113,41 +113,40 @@ def study(tmp_path):
         yield tmp_path, line, scheduler, worker
 
 
-def stored(folder):
-    try:
-        return len(trainings(folder, "s"))
-    except Exception:
-        return 0
+def wait_for_rows(folder):
+    """Wait until something of the study is stored."""
+    parts = folder / "s" / "trials"
+    wait_until(lambda: list(parts.glob("part-*")), "rows to be stored", 300)
 
 
 def test_a_client_ends_at_once_when_its_scheduler_dies_and_goes_on_later(study):
     folder, line, scheduler, _ = study
     with running([*line, "solver.sleepy.seconds=0.3"], log := folder / "run.log") as client:
-        wait_until(lambda: stored(folder), "rows to be stored")
+        wait_for_rows(folder)
         end(scheduler)
         killed = time.monotonic()
-        assert client.wait(timeout=30) == 4
+        assert client.wait(timeout=300) == 4
         seconds = time.monotonic() - killed
     assert seconds < 10
     assert "run the same command to resume" in " ".join(log.read_text().split())
-    before = stored(folder)
-    assert 0 < before < 4 * (4 * 4 + 1)
+    before = len(trainings(folder, "s"))
+    assert 0 < before < 4 * (4 * 2 + 1)
     again = [*line, "solver.sleepy.seconds=0.3", "cluster=local", "cluster.workers=2"]
-    done = subprocess.run(again, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(again, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert f"{before} found stored" in " ".join(done.stdout.split())
 
 
 def test_a_client_without_workers_waits_and_then_says_so(study):
     folder, line, _, worker = study
-    line = [*line, "solver.sleepy.seconds=0.3", "cluster.no_workers_timeout=8"]
+    line = [*line, "solver.sleepy.seconds=0.3", "cluster.no_workers_timeout=5"]
     with running(line, log := folder / "run.log") as client:
-        wait_until(lambda: stored(folder), "rows to be stored")
+        wait_for_rows(folder)
         end(worker)
-        assert client.wait(timeout=40) == 4
+        assert client.wait(timeout=300) == 4
     told = " ".join(log.read_text().split())
-    assert "no worker is left; waiting up to 8 s for others to come" in told
-    assert "there has been no worker for 8 s (cluster.no_workers_timeout)" in told
+    assert "no worker is left; waiting up to 5 s for others to come" in told
+    assert "there has been no worker for 5 s (cluster.no_workers_timeout)" in told
 
 
 def test_an_order_whose_worker_leaves_in_peace_goes_to_another(tmp_path):
@@ -157,7 +156,7 @@ def test_an_order_whose_worker_leaves_in_peace_goes_to_another(tmp_path):
         executor.wait(1.0)
         (busy,) = (running.seat.address for running in executor._running.values())
         executor._link._client.retire_workers([busy])
-        (outcome,) = collect(executor, 1, 40)
+        (outcome,) = collect(executor, 1)
         assert outcome.result is not None
         assert outcome.order.batch.attempt == 1
 

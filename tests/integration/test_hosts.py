@@ -8,7 +8,6 @@ import pytest
 
 from orchestrator import load_study
 from tests.integration.clusters import (
-    Gate,
     certificates,
     command,
     running,
@@ -16,6 +15,7 @@ from tests.integration.clusters import (
     trainings,
     wait_for,
 )
+from tests.integration.gate import Gate
 from tests.integration.hosts import Network, unplugged, why_not
 
 REASON = why_not()

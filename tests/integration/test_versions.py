@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator import load_study
-from tests.integration.clusters import Gate, command, free_port, running, sleepy_solver, wait_for
+from tests.integration.clusters import command, free_port, running, sleepy_solver, wait_for
+from tests.integration.gate import Gate
 
 ROOT = Path(__file__).parents[2]
 VERSION = 'version = "0.1.0"'
