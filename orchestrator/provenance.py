@@ -5,6 +5,7 @@ that was deleted is noticed, be it the newest: without it, an older declaration 
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,6 +18,7 @@ from orchestrator.study import for_json, from_json
 
 _FORMAT = 1
 _READINGS = 3
+_RUN_ID = re.compile(r"\w[\w.-]{0,99}")
 _KINDS: dict[str, type] = {
     "run_id": str,
     "number": int,
@@ -178,6 +180,11 @@ class Provenance:
             file.write(json.dumps(content, indent=2).encode())
 
 
+def is_run_id(text: object) -> bool:
+    """Whether something can be the id of a run, and so the name of its record."""
+    return isinstance(text, str) and _RUN_ID.fullmatch(text) is not None
+
+
 def _content_checksum(content: dict[str, Any]) -> str:
     return checksum(json.dumps(content, sort_keys=True).encode())
 
@@ -202,6 +209,8 @@ def _parsed(content: bytes, path: Path) -> _Record:
     for name in ("format", "checksum"):
         facts.pop(name, None)
     facts.setdefault("run_id", path.stem)
+    if odd := [name for name in (facts["run_id"], follows, followed_by) if name and not is_run_id(name)]:
+        raise ValueError(f"{str(odd[0])[:100]!r} is no id of a run")
     if not is_checked and (problem := _problem(facts)):
         raise ValueError(problem)
     return _Record(facts, path, follows, followed_by)
@@ -209,6 +218,8 @@ def _parsed(content: bytes, path: Path) -> _Record:
 
 def _problem(facts: Mapping[str, Any]) -> str:
     """Say what keeps facts that nothing vouches for from being those of a run."""
+    if "study" not in facts:  # it would bring an older declaration into force again
+        return "it does not say what its run declared"
     for name, kind in _KINDS.items():
         value = facts.get(name)
         if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):

@@ -25,7 +25,9 @@ def status(request: Request, console: Console) -> None:
     runs = declared_runs(store)
     declaration = current_declaration(runs)
     if declaration is None or not declaration.pairs:
-        say(console, f"{store.folder.name}: no run has begun")
+        number = len(store.stored())  # names damage, and a run whose record is lost
+        rows = f"{number:,} trials of which no run recorded what they are" if number else "no run has begun"
+        say(console, f"{store.folder.name}: {rows}")
         return
     overview, apart = _overview(store, declaration)
     lines = remaining(overview)

@@ -26,12 +26,13 @@ from numpy.typing import NDArray
 
 from orchestrator.declaration import Declaration, current_declaration
 from orchestrator.overview import Overview, PartSummary, Rows, Survey
-from orchestrator.provenance import Provenance
+from orchestrator.provenance import Provenance, is_run_id
 from orchestrator.records import Records, StoredTrial
 from orchestrator.storable import TEXT_BYTES, storable_text, storable_value
 from orchestrator.store_files import (
     DamageError,
     StoreError,
+    has_checksum,
     listed,
     new_part,
     read_part,
@@ -131,7 +132,7 @@ RUN_COLUMNS = frozenset(
 
 _ORDER = ["dataset", "solver", "outer", "inner"]
 _KEY_COLUMNS = ["key", "status", "run_id"]
-_NEEDED = ["key", "status"]
+_NEEDED = ["key", "identity", "dataset", "solver", "outer", "inner", "status"]
 _FREE_TEXTS = {"message", "fit_status", "stopping"}
 _SMALL_PART_BYTES = 16 << 20
 _READINGS = 1000
@@ -324,6 +325,7 @@ class Store:
                 raise ValueError(f"it has no column {missing[0]}")
             if empty := [name for name in _NEEDED if name in table.column_names and table[name].null_count]:
                 raise ValueError(f"its column {empty[0]} has gaps")
+            _require_readable(table)
             return table
 
     def _part_schema(self, path: Path) -> pa.Schema:
@@ -403,6 +405,8 @@ class Store:
         summaries: dict[Path, PartSummary] = {}
         few = _FewColumns()
         for part in parts:
+            if not has_checksum(part):  # nothing vouches for what is not read
+                self._read_part(part)
             with self._reader(part) as reader:
                 summary = _summary(reader)
                 if summary is None:
@@ -500,10 +504,36 @@ def _as_trials(table: pa.Table) -> pa.Table:
     schema = table.schema
     if len(set(schema.names)) < len(schema.names):
         raise ValueError("it has two columns of one name")
-    for name in schema.names:
-        if pa.types.is_nested(schema.field(name).type):
-            raise ValueError(f"its column {name} holds {schema.field(name).type}")
+    for field in schema:
+        if field.name not in TRIAL_SCHEMA.names and not any(is_kind(field.type) for is_kind in _PLAIN):
+            raise ValueError(f"its column {field.name} holds {field.type}")
     return _as_schema(table, _unified_schema([schema]))
+
+
+_PLAIN = (
+    pa.types.is_floating,
+    pa.types.is_integer,
+    pa.types.is_boolean,
+    pa.types.is_string,
+    pa.types.is_null,
+)
+"""What a column of a parameter or a metric may hold."""
+
+
+def _require_readable(table: pa.Table) -> None:
+    """Refuse a part with instants that Python cannot hold, or with ids of runs that name no file.
+
+    Raises
+    ------
+    ValueError, OverflowError
+    """
+    for name in ("started_at", "finished_at"):
+        if name in table.column_names:
+            pc.min_max(table[name]).as_py()
+    if "run_id" in table.column_names:
+        for run_id in pc.unique(table["run_id"]).to_pylist():
+            if run_id and not is_run_id(run_id):
+                raise ValueError(f"its column run_id holds {storable_text(run_id, 100)!r}")
 
 
 def _to_table(records: Records, schema: pa.Schema) -> pa.Table:

@@ -123,6 +123,11 @@ def listed(study: Path, folder: Path, start: str, end: str) -> list[Path]:
     return [folder / name for name in names if name.startswith(start) and name.endswith(end)]
 
 
+def has_checksum(path: Path) -> bool:
+    """Whether a file's name holds a checksum of its bytes."""
+    return _PART.fullmatch(path.name) is not None
+
+
 def checksum(content: bytes) -> str:
     """Return the checksum of bytes, as the names of parts hold it."""
     return _hash(content).hexdigest()

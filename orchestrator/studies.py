@@ -98,7 +98,7 @@ def read_results(store: Store) -> StudyResults:
     pair_of = {key: pair for pair, state in states.items() for key in state.keys}
     selection_keys = {key: chosen for state in states.values() for key, chosen in state.refits.items()}
     counts = trials["key"].isin(pair_of)
-    counted = _numeric_again(_named(trials[counts], pair_of), declaration)
+    counted = _numeric_again(_named(trials[counts], pair_of), declaration, store.trials_folder)
     outer = counted[counted["key"].isin(selection_keys)]
     return StudyResults(
         name=store.folder.name,
@@ -121,13 +121,20 @@ def _named(trials: pd.DataFrame, pair_of: Mapping[str, Pair]) -> pd.DataFrame:
     return trials.assign(**now).sort_values(["dataset", "solver"], kind="stable", ignore_index=True)
 
 
-def _numeric_again(trials: pd.DataFrame, declaration: Declaration) -> pd.DataFrame:
+def _numeric_again(trials: pd.DataFrame, declaration: Declaration, trials_folder: Path) -> pd.DataFrame:
     """Return parameters as numbers that are text in the store because of other declarations only."""
     spaces = [arm.get("space", {}) for arm in declaration.arms.values()]
     for column in (name for name in map(str, trials.columns) if name.startswith("param_")):
         axes = [space[name] for space in spaces if (name := column.removeprefix("param_")) in space]
         if axes and all(map(stored_as_numbers, axes)) and trials[column].dtype != float:
-            trials = trials.assign(**{column: pd.to_numeric(trials[column]).astype(float)})
+            try:
+                numbers = pd.to_numeric(trials[column]).astype(float)
+            except (ValueError, TypeError) as error:
+                raise StoreError(
+                    f"cannot read column {column} of {trials_folder}: {error}, where the study declares "
+                    "numbers; move the part that svmbench did not write to another folder"
+                ) from None
+            trials = trials.assign(**{column: numbers})
     return trials
 
 

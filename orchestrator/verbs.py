@@ -90,6 +90,9 @@ def report(request: Request, console: Console) -> None:
 
 def repair(request: Request, console: Console) -> None:
     """Set aside what is damaged in a study."""
+    names = [text for text in request.overrides if "=" not in text]
+    if len(names) > 1:
+        raise ConfigError([f"repair takes one study at a time, found {', '.join(map(repr, names))}"])
     overrides = [text if "=" in text else f"study={text}" for text in request.overrides]
     config = compose_settings(overrides, request.config_dir)
     store = find_study(study_name(config), folders(config).results)

@@ -13,8 +13,11 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from orchestrator import load_study
+from orchestrator import load_study, status
 from orchestrator.config import load_settings
+from orchestrator.declaration import current_declaration
+from orchestrator.failures import lines_of
+from orchestrator.planning import remaining
 from orchestrator.preparation import prepare_study
 from orchestrator.repair import repair
 from orchestrator.report import write_report
@@ -22,6 +25,7 @@ from orchestrator.runner import StudyStopped
 from orchestrator.session import run_session
 from orchestrator.store import RUN_COLUMNS, Store
 from orchestrator.store_files import DamageError, StoreError
+from orchestrator.studies import declared_runs
 
 SMALL = (
     "study=small",
@@ -52,8 +56,8 @@ class Commands:
             settings = load_settings([*SMALL, *paths, f"datasets={datasets}"], folder)
             self.all.append((settings, prepare_study(settings)))
 
-    def run(self, results):
-        for settings, prepared in self.all:
+    def run(self, results, which=None):
+        for settings, prepared in which or self.all:
             settings = replace(settings, paths=replace(settings.paths, results=results))
             run_session(settings, prepared, Console(file=StringIO()), ["svmbench", "run"])
 
@@ -64,17 +68,22 @@ def commands(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def original(commands, tmp_path_factory):
-    """A study of two runs in several parts, as a killed run leaves them, with a report."""
-    results = tmp_path_factory.mktemp("original")
+def originals(commands, tmp_path_factory):
+    """Studies of two runs with a report, as killed runs leave them: compacted by none, and by the first."""
+    return [make_original(commands, tmp_path_factory.mktemp("original"), number) for number in range(2)]
+
+
+def make_original(commands, results, compacted):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("orchestrator.runner.FLUSH_SECONDS", 0)
+        if compacted:
+            commands.run(results, commands.all[:1])
         patch.setattr(Store, "compact", lambda *arguments, **options: None)
         commands.run(results)
     folder = results / "small"
     write_report(load_study(folder), folder / "report")
     assert len(list(folder.glob("trials/*"))) > 4
-    assert len(list(folder.glob("provenance/*"))) == 2
+    assert len(list(folder.glob("provenance/*"))) == 2 + compacted
     return folder
 
 
@@ -261,6 +270,28 @@ def assert_named(error, changed):
     assert any(str(path) in sentence for path in changed), sentence
 
 
+def told(folder, overview_of):
+    """What `status` says of a study by one of its two ways, or the error."""
+    store = Store(folder)
+    try:
+        declaration = current_declaration(declared_runs(store))
+        overview, apart = overview_of(store, declaration)
+    except StoreError as error:
+        return error
+    lines = [replace(line, seconds_left=0.0) for line in remaining(overview)]
+    return lines, sorted(apart), lines_of(overview.failures())
+
+
+def assert_status_agrees(folder, outcome, changed):
+    """What status says by summaries and few columns is what all rows say."""
+    quick = told(folder, status._overview)
+    if outcome == "named":
+        assert isinstance(quick, StoreError), "status says nothing of damage"
+        assert_named(quick, changed)
+    else:
+        assert quick == told(folder, lambda store, declaration: status._overview_of_rows(store))
+
+
 def check(original, results, commands, whole, seed):
     """Damage a copy of a study in one way; return what came of it."""
     rng = random.Random(seed)
@@ -279,6 +310,7 @@ def check(original, results, commands, whole, seed):
         except StoreError as error:
             assert_named(error, changed)
             outcome = "named"
+        assert_status_agrees(folder, outcome, changed)
         if outcome != "named" and any("report" in path.parts for path in changed):
             try:
                 write_report(load_study(folder), folder / "report")
@@ -307,10 +339,11 @@ def check(original, results, commands, whole, seed):
 
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_a_random_fault_is_harmless_or_named_and_repairable(
-    block, original, commands, tmp_path, full_size, monkeypatch
+    block, originals, commands, tmp_path, full_size, monkeypatch
 ):
     # The one slow part of a report has its own tests.
     monkeypatch.setattr("orchestrator.report.all_figures", lambda findings: {})
+    original = originals[block % len(originals)]
     whole = load_study(original)
     outcomes = {}
     for seed in range(block, 2_000 if full_size else 60, BLOCKS):

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from orchestrator import load_study
+from orchestrator.declaration import Declaration
 from orchestrator.records import Records
 from orchestrator.repair import repair
 from orchestrator.settings import folders
@@ -207,6 +208,15 @@ def no_text():
     return pa.StringArray.from_buffers(1, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff"))
 
 
+WHOLE = {
+    "key": ["a"],
+    "identity": ["i"],
+    "dataset": ["iris"],
+    "solver": ["svc"],
+    "outer": [0],
+    "inner": [0],
+    "status": ["ok"],
+}
 TABLES = {
     "no columns": pa.table({}),
     "other columns": pa.table({"a": [1]}),
@@ -219,6 +229,14 @@ TABLES = {
     "one name twice": pa.table([["a"], ["a"], ["ok"]], names=["key", "key", "status"]),
     "bytes for keys": pa.table({"key": [b"\xff"], "status": ["ok"]}),
     "text that is none": pa.table({"key": ["a"], "status": ["ok"], "message": no_text()}),
+    "bytes of no known column": pa.table({**WHOLE, "x": [b"\xff"]}),
+    "dates of no known column": pa.table({**WHOLE, "x": pa.array([2**31 - 1], pa.date32())}),
+    "an instant after the year 9999": pa.table(
+        {**WHOLE, "started_at": pa.array([2**62], pa.timestamp("us", tz="UTC"))}
+    ),
+    "no inner split": pa.table({name: value for name, value in WHOLE.items() if name != "inner"}),
+    "a gap in the inner split": pa.table({**WHOLE, "inner": pa.nulls(1, pa.int32())}),
+    "a run that is a path": pa.table({**WHOLE, "run_id": ["../../elsewhere"]}),
 }
 
 
@@ -227,8 +245,21 @@ def test_a_part_of_another_schema_is_named(store, name):
     store.append([records(trial("a"))])
     path = store.trials_folder / "part-x.parquet"
     pq.write_table(TABLES[name], path)
-    for read in (store.trials, partial(read_results, store), store.compact):
+    overview = partial(store.overview, Declaration({}, {}, {}, "grid", {}, {}))
+    for read in (store.trials, partial(read_results, store), store.compact, overview):
         with pytest.raises(DamageError, match=r"part-x\.parquet is damaged .*svmbench repair"):
+            read()
+    assert "part-x.parquet is damaged" in repair(store)[0]
+    assert keys(store) == ["a"]
+
+
+@pytest.mark.parametrize("content", ["{}", '{"run_id": "r2"}', '{"study": {}, "follows": "../../x"}'])
+def test_a_record_that_hides_what_its_run_declared_is_named(store, content):
+    for run_id in ("r1", "r2"):
+        store.write_provenance(run_id, {"study": {"datasets": [], "arms": []}})
+    (store.folder / "provenance/r2.json").write_text(content)
+    for read in (store.provenance, store.stored, partial(read_results, store)):
+        with pytest.raises(DamageError, match=r"r2\.json is damaged"):
             read()
 
 
@@ -404,7 +435,8 @@ def test_arms_with_other_parameters_leave_theirs_empty(store):
 
 
 def test_a_part_of_an_older_schema_lacks_columns_and_is_read(store):
-    table = pa.table({"key": ["old"], "status": ["ok"], "score": [0.5], "outer": pa.array([0], pa.int64())})
+    names = {"key": ["old"], "identity": ["i"], "dataset": ["iris"], "solver": ["svc"], "status": ["ok"]}
+    table = pa.table(names | {"score": [0.5], "outer": pa.array([0], pa.int64()), "inner": [0]})
     pq.write_table(table, store.trials_folder / "part-0.parquet")  # without a version: the first
     assert store.stored().keys() == {"old"}
     store.append([records(trial("new"))])
