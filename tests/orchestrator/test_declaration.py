@@ -91,7 +91,8 @@ def test_an_interrupted_widening_shows_no_old_refit_beside_a_new_selection(tmp_p
     with pytest.raises(KeyboardInterrupt):
         study.go()
     results = read_results(study.store)
-    assert set(results.outer["selection_key"]) == set(results.selections["selection_key"])
+    # Where the run was interrupted decides whether the refit of a selection is there yet.
+    assert set(results.outer["selection_key"]) <= set(results.selections["selection_key"])
     assert len(results.selections) < 6
     assert (results.selections["n_candidates"] == 4).all()
     assert not any(state.complete for state in results.states.values())
