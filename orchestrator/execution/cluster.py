@@ -35,7 +35,7 @@ LOOK_SECONDS = 1.0
 """How often to look who is there."""
 
 ANSWER_SECONDS = 30.0
-"""How long the first workers may take to say what they are."""
+"""How long to wait at the start for workers that do not say what they are, if others have."""
 
 RESUME = "what had finished is stored, run the same command to resume"
 
@@ -279,7 +279,9 @@ class ClusterExecutor:
         """Take stock at the start, when somebody is there to be told what is wrong."""
         deadline = time.monotonic() + ANSWER_SECONDS
         self._look()
-        while len(self._roster) + len(self._refused) < len(self._asked) and time.monotonic() < deadline:
+        while len(self._roster) + len(self._refused) < len(self._asked):
+            if (self._roster or self._refused) and time.monotonic() > deadline:
+                break  # while nobody has answered, `_look` has the patience for it: their host may be busy
             with contextlib.suppress(queue.Empty):
                 self._events.get(timeout=LOOK_SECONDS)()
             self._look()
@@ -336,6 +338,9 @@ class ClusterExecutor:
             )
         if not self._warned and now - self._deserted_at > 3 * LOOK_SECONDS:
             self._warned = True
+            if not self._roster and self._asked - self._refused.keys():
+                log.warning("no worker has answered yet; waiting up to %g s", patience)
+                return
             which = "whose host can run what is left is there" if self._roster else "is left"
             log.warning("no worker %s; waiting up to %g s for others to come", which, patience)
 

@@ -106,10 +106,11 @@ def study(tmp_path):
         scheduler = stack.enter_context(
             running(command("cluster", "scheduler", "--port", port), tmp_path / "scheduler.log")
         )
+        wait_for(tmp_path / "scheduler.log", "Scheduler at")  # and so its certificates are made
         worker = stack.enter_context(
             running(command("cluster", "worker", address), tmp_path / "worker.log", PYTHONPATH=config)
         )
-        wait_for(tmp_path / "scheduler.log", "Register worker", seconds=120)
+        wait_for(tmp_path / "scheduler.log", "Register worker")
         yield tmp_path, line, scheduler, worker
 
 

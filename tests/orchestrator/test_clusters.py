@@ -3,6 +3,7 @@
 import json
 import logging
 from dataclasses import replace
+from threading import Timer
 from unittest.mock import Mock
 
 import pytest
@@ -137,6 +138,20 @@ def test_a_worker_has_one_order_at_a_time_and_the_others_wait(tmp_path):
     (outcome,) = executor.wait(1)
     assert outcome.result == "result"
     assert link.busy() == ["w0", "w1"]
+
+
+def test_workers_that_take_long_to_say_what_they_are_are_waited_for(tmp_path, monkeypatch, caplog):
+    """Their host may be busy: what they answer with takes seconds to import."""
+    monkeypatch.setattr(cluster_module, "ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(cluster_module, "LOOK_SECONDS", 0.01)
+
+    class Slow(FakeLink):
+        def ask(self, address, function, arguments, then):
+            Timer(0.3, super().ask, (address, function, arguments, then)).start()
+
+    executor = ClusterExecutor(Slow(1), "fake")
+    assert executor.slots == 1
+    assert "no worker has answered yet; waiting up to 600 s" in caplog.text
 
 
 def test_what_workers_warn_of_is_told_once(tmp_path, caplog):
