@@ -253,6 +253,35 @@ def test_a_damaged_study_is_named_by_every_verb_repaired_by_one_and_run_again(sv
     assert svmbench("status", "study=small")[1].split() == before.split()
 
 
+def test_a_study_whose_only_record_is_lost_is_named_repaired_and_declared_again(svmbench, copy):
+    (record,) = copy.glob("provenance/*.json")
+    record.unlink()
+    code, _, (error,) = svmbench("status", "study=small")
+    assert code == EXIT_BAD
+    assert f"{record} is damaged (it is missing, though other files of the study name its run)" in error
+    assert "what the study declares is lost; run its command again" in svmbench("repair", "small")[1]
+    assert svmbench("repair", "small")[1] == "small: nothing is damaged"
+    code, _, (error,) = svmbench("status", "study=small")
+    assert code == EXIT_BAD
+    assert "run its command again" in error
+    assert "0 trainings to run" in svmbench("plan", *SMALL)[1]
+    assert svmbench("run", *SMALL, "cluster=serial")[0] == EXIT_OK
+    assert f"{TRIALS} of {TRIALS} trials, 0 failed, complete" in svmbench("status", "study=small")[1]
+
+
+def test_repair_takes_one_study_at_a_time_and_none_that_is_being_run(svmbench, copy):
+    code, _, (error,) = svmbench("repair", "small", "other")
+    assert code == EXIT_BAD
+    assert error == "svmbench: repair takes one study at a time, found 'small', 'other'"
+    record = next(copy.glob("provenance/*.json"))
+    record.write_text("[]")
+    with Store(copy).lock():
+        code, _, (error,) = svmbench("repair", "small")
+        assert code == EXIT_BAD
+        assert "is being run by process" in error
+    assert record.read_text() == "[]"
+
+
 @pytest.fixture
 def read_only(copy):
     """The folder of results, on a file system that is read-only."""

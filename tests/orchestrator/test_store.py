@@ -1,5 +1,6 @@
 import os
 import random
+import shutil
 import socket
 import subprocess
 import sys
@@ -261,6 +262,45 @@ def test_a_record_that_hides_what_its_run_declared_is_named(store, content):
     for read in (store.provenance, store.stored, partial(read_results, store)):
         with pytest.raises(DamageError, match=r"r2\.json is damaged"):
             read()
+
+
+def repaired_until(moves, folder):
+    """Repair a study in a process that ends at once when it renames a file once more; return its status."""
+    code = f"""if True:
+        import os, pathlib, sys
+        from orchestrator.repair import repair
+        from orchestrator.store import Store
+        left = {moves}
+        def counting(event, arguments):
+            global left
+            if event == "os.rename":
+                left -= 1
+                if left < 0:
+                    os._exit(9)
+        sys.addaudithook(counting)
+        repair(Store(pathlib.Path({str(folder)!r})))
+    """
+    return subprocess.run([sys.executable, "-c", code]).returncode
+
+
+def test_a_repair_that_was_killed_is_finished_by_the_next(store, tmp_path):
+    facts = {"study": {"datasets": [], "arms": []}}
+    for run_id in ("20260101T000000-aaaaaa", "20260101T000000-bbbbbb"):
+        store.write_provenance(run_id, facts)
+        store.append([records(trial(run_id, run_id=run_id))])
+        store.append([records(trial(f"damaged in {run_id}", run_id=run_id))])
+    for path in (*parts(store)[1::2], store.folder / "provenance/20260101T000000-aaaaaa.json"):
+        path.write_bytes(b"nothing")
+    for moves in (0, 2, 4, 6):
+        folder = tmp_path / str(moves) / "s"
+        shutil.copytree(store.folder, folder)
+        assert repaired_until(moves, folder) == 9
+        repair(Store(folder))
+        assert repair(Store(folder)) == []
+        assert keys(Store(folder)) == ["20260101T000000-aaaaaa", "20260101T000000-bbbbbb"]
+        runs = Store(folder).provenance()
+        assert [run.get("lost", False) for run in runs] == [True, False]
+        assert not list(folder.glob("**/.*.tmp"))
 
 
 def test_a_derived_table_that_is_damaged_is_named_when_it_is_read(store):
