@@ -104,7 +104,7 @@ def test_sigterm_ends_a_run_as_ctrl_c_does_but_with_4(mine, tmp_path):
     with started(tmp_path, "run", *spaced) as process:
         wait_until(lambda: list(store_of(tmp_path).trials_folder.glob("part-*")), "rows")
         process.send_signal(signal.SIGTERM)
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=300)
     assert process.returncode == 4
     stopped, advice = (line for line in stderr.splitlines() if line)
     assert stopped == "svmbench: stopped by SIGTERM; what had finished is stored."
@@ -126,7 +126,7 @@ def test_sigterm_ends_a_run_that_was_started_without_ctrl_c(mine, tmp_path):
     with started(tmp_path, *spaced, preexec_fn=deaf) as process:
         wait_until(lambda: list(store_of(tmp_path).trials_folder.glob("part-*")), "rows")
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
     assert process.returncode == 4
 
 
@@ -153,7 +153,7 @@ def test_a_study_that_was_stopped_before_its_first_row_is_not_complete(mine, tmp
         folder = store_of(tmp_path).folder / "provenance"
         wait_until(lambda: list(folder.glob("*.json")), "the run to begin")
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
     assert process.returncode == 130
     text = plain(svmbench(tmp_path, "status", "study=small").stdout)
     assert "0 of 14 trials, 0 failed, time left unknown: none has finished yet" in text

@@ -60,12 +60,15 @@ def wait_for_rows(folder, before=frozenset()):
     wait_until(lambda: parts_of(folder) - before, "rows to be stored")
 
 
-def test_killed_ten_times_a_study_ends_with_every_trial_once_and_none_computed_again(tmp_path, arguments):
-    run = arguments(seconds=0.08)
+def test_killed_many_times_a_study_ends_with_every_trial_once_and_none_computed_again(
+    tmp_path, arguments, full_size
+):
+    kills = 10 if full_size else 5
+    run = arguments(seconds=0.08 if full_size else 0.05)
     chance = random.Random(0)
     clusters = ["cluster=serial", "cluster.workers=2"]
     stored, grew = {}, 0
-    for kill in range(10):
+    for kill in range(kills):
         before = parts_of(tmp_path)
         with started(tmp_path, *run, clusters[kill % 5 == 4]) as process:
             wait_until(lambda: (tmp_path / "results/small/.lock-holder").exists(), "the run to begin")
@@ -74,12 +77,12 @@ def test_killed_ten_times_a_study_ends_with_every_trial_once_and_none_computed_a
             time.sleep(chance.uniform(0, 0.3))
             process.kill()
             process.wait()
-            wait_until(lambda: not group_of(process), "orphaned workers to end", seconds=20)
+            wait_until(lambda: not group_of(process), "orphaned workers to end")
         now = stored_rows(tmp_path)
         assert stored.items() <= now.items()
         grew += len(now) > len(stored)
         stored = now
-    assert grew >= 5
+    assert grew >= kills // 2
     assert len(stored) < TRIALS
     last = svmbench(tmp_path, *run, "cluster=serial")
     assert last.returncode == 0, last.stderr
@@ -106,7 +109,7 @@ def test_a_killed_worker_costs_an_attempt(tmp_path, arguments):
     with started(tmp_path, *arguments(), "cluster.workers=2") as process:
         wait_for_rows(tmp_path)
         workers_of(process)[-1].kill()
-        stdout, stderr = process.communicate(timeout=90)
+        stdout, stderr = process.communicate(timeout=300)
     assert process.returncode == 0, stderr
     assert "trying again" in stdout
     trials = store_of(tmp_path).trials()
@@ -141,7 +144,7 @@ def test_an_interrupted_run_stores_what_it_has_and_says_how_to_go_on(cluster, tm
     with started(tmp_path, *run, cluster) as process:
         wait_for_rows(tmp_path)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the client and its workers
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=300)
         wait_until(lambda: not group_of(process), "workers to end", seconds=5)
     assert process.returncode == 130
     interrupted, advice = (line for line in stderr.splitlines() if line)

@@ -56,13 +56,13 @@ class Site:
     def wait_for_rows(self, study):
         """Wait until something of a study is stored."""
         parts = self.folder / study / "trials"
-        wait_until(lambda: list(parts.glob("part-*")), "rows to be stored", seconds=120)
+        wait_until(lambda: list(parts.glob("part-*")), "rows to be stored", seconds=300)
 
     def certificates(self):
         """Return the files of certificates that lie where jobs find them."""
         return set(self.folder.glob(".dask-jobqueue*"))
 
-    def wait_for_silence(self, seconds=120):
+    def wait_for_silence(self, seconds=300):
         """Wait until no job is left."""
         wait_until(lambda: not self.queue.jobs(), "the queue to be empty", seconds)
 
@@ -127,7 +127,7 @@ def test_a_cancelled_job_costs_no_training_and_another_follows_it(site, many, fu
         first, *_ = site.queue.jobs()
         site.queue.ask("scancel", first)
         # The first job, the other one, and the one for the first.
-        wait_until(lambda: int([0, *site.queue.jobs()][-1]) >= int(first) + 2, "another job", seconds=120)
+        wait_until(lambda: int([0, *site.queue.jobs()][-1]) >= int(first) + 2, "another job", seconds=300)
         assert client.wait(timeout=300) == 0, log.read_text()
     assert trainings(site.folder, study).equals(trainings(site.folder, "serial"))
     site.wait_for_silence()

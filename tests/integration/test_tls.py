@@ -49,7 +49,7 @@ def run(folder, *overrides):
     """Run the study; return the finished process and how long it took."""
     started = time.monotonic()
     arguments = command("run", *STUDY, "cluster=address", f"paths.results={folder}", *overrides)
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, cwd=folder)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, cwd=folder)
     return done, time.monotonic() - started
 
 
@@ -65,7 +65,7 @@ def test_a_study_over_encrypted_links_is_that_of_one_process(cluster, tmp_path):
     assert sum("joined" in entry for entry in entries) == 2
     assert "is complete" in entries[-1]
     serial = command("run", *STUDY, "study=serial", "cluster=serial", f"paths.results={tmp_path}")
-    subprocess.run(serial, check=True, capture_output=True, timeout=60)
+    subprocess.run(serial, check=True, capture_output=True, timeout=300)
     assert trainings(tmp_path, "s").equals(trainings(tmp_path, "serial"))
     assert len(trainings(tmp_path, "s")) == 3 * (3 * 4 + 1)
 
