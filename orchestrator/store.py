@@ -133,6 +133,7 @@ RUN_COLUMNS = frozenset(
 _ORDER = ["dataset", "solver", "outer", "inner"]
 _KEY_COLUMNS = ["key", "status", "run_id"]
 _NEEDED = ["key", "identity", "dataset", "solver", "outer", "inner", "status"]
+_KEYED = ["key", "status"]
 _FREE_TEXTS = {"message", "fit_status", "stopping"}
 _SMALL_PART_BYTES = 16 << 20
 _READINGS = 1000
@@ -323,7 +324,8 @@ class Store:
             table = _as_trials(file.read(columns=columns))
             if missing := [name for name in _NEEDED if name not in file.schema_arrow.names]:
                 raise ValueError(f"it has no column {missing[0]}")
-            if empty := [name for name in _NEEDED if name in table.column_names and table[name].null_count]:
+            filled = _KEYED if has_checksum(path) else _NEEDED
+            if empty := [name for name in filled if name in table.column_names and table[name].null_count]:
                 raise ValueError(f"its column {empty[0]} has gaps")
             _require_readable(table)
             return table
@@ -672,7 +674,7 @@ class _FewColumns:
         table = reader.read_all(column_indices=read, use_threads=False)
         if not table.schema.equals(schema):
             table = _as_schema(_as_trials(table), schema)
-        if empty := [name for name in _NEEDED if name in names and table[name].null_count]:
+        if empty := [name for name in _KEYED if name in names and table[name].null_count]:
             raise ValueError(f"its column {empty[0]} has gaps")
         if wanted is not None and "identity" in names:
             table = table.filter(pc.is_in(table["identity"], pa.array(sorted(wanted), pa.string())))

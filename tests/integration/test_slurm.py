@@ -118,8 +118,8 @@ def test_a_killed_client_s_jobs_end_by_themselves_and_the_study_goes_on_later(si
 
 @pytest.mark.parametrize("many", ["cluster.workers=2", "cluster.adapt.maximum=2"])
 def test_a_cancelled_job_costs_no_training_and_another_follows_it(site, many, full_size):
-    if "adapt" in many and not full_size:
-        pytest.skip("a minute: the other of two ways to have two jobs, with --full")
+    if not full_size:
+        pytest.skip("a minute for each of two ways to have two jobs: with --full")
     study = f"cancelled-{many.split('.')[1].split('=')[0]}"
     line = site.command(study, "cluster=slurm", many, "solver.sleepy.seconds=0.3")
     with running(line, log := site.folder / f"{study}.log", **site.environment) as client:

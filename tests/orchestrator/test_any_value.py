@@ -7,7 +7,7 @@ import uuid
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -250,6 +250,7 @@ def any_setting(tmp_path_factory):
     return settings_for(tmp_path_factory.mktemp("any"), solver)
 
 
+@settings(max_examples=max(5, settings.default.max_examples // 5))  # each is two runs of a study
 @given(axes)
 @example([1, 1.0, True, "1", None, "null", [1], "[1]", {0: 1}, {"0": 1}, HUGE, math.inf, "inf"])
 def test_a_study_over_any_values_is_complete_and_says_what_it_chose(any_setting, axis):

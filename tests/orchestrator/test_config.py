@@ -183,7 +183,7 @@ def test_a_cluster_over_ssh_takes_certificates_or_stays_on_one_host(tmp_path):
 
 def test_an_over_relaxation_that_cannot_converge_is_refused_before_anything_runs():
     (problem,) = problems_of("solvers=[mnsvm]", "sweep.eta=[1,1.3,2.5]")
-    assert problem.startswith("solver mnsvm[eta=2.5]: eta must be")
+    assert problem.startswith("solver mnsvm[eta=2.5]: The 'eta' parameter of MNSVC must be")
 
 
 def test_all_problems_are_told_at_once_in_the_order_they_are_found():
