@@ -259,10 +259,14 @@ def test_an_interrupted_load_leaves_no_process(tmp_path):
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        load_and_prepare(DatasetSpec("slow", f"{__name__}.sleeps", {"path": str(note)}), cache)
-    thread.join()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # dask_jobqueue sets another on import
+    try:
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            load_and_prepare(DatasetSpec("slow", f"{__name__}.sleeps", {"path": str(note)}), cache)
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not psutil.pid_exists(int(note.read_text()))
 
 
