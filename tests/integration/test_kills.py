@@ -63,14 +63,14 @@ def wait_for_rows(folder, before=frozenset()):
 def test_killed_many_times_a_study_ends_with_every_trial_once_and_none_computed_again(
     tmp_path, arguments, full_size
 ):
-    kills = 10 if full_size else 5
+    kills = 10 if full_size else 3
     run = arguments(seconds=0.08 if full_size else 0.05)
     chance = random.Random(0)
     clusters = ["cluster=serial", "cluster.workers=2"]
     stored, grew = {}, 0
     for kill in range(kills):
         before = parts_of(tmp_path)
-        with started(tmp_path, *run, clusters[kill % 5 == 4]) as process:
+        with started(tmp_path, *run, clusters[kill % 3 == 2]) as process:
             wait_until(lambda: (tmp_path / "results/small/.lock-holder").exists(), "the run to begin")
             if chance.random() < 0.8:
                 wait_for_rows(tmp_path, before)

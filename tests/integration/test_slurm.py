@@ -98,7 +98,9 @@ def test_a_study_of_jobs_is_that_of_one_process_over_encrypted_links_and_leaves_
     assert not site.certificates()
 
 
-def test_a_killed_client_s_jobs_end_by_themselves_and_the_study_goes_on_later(site):
+def test_a_killed_client_s_jobs_end_by_themselves_and_the_study_goes_on_later(site, full_size):
+    if not full_size:
+        pytest.skip("takes 45 s: with --full")
     line = site.command("killed", "cluster=slurm", "cluster.workers=2", "solver.sleepy.seconds=0.2")
     with running(line, site.folder / "killed.log", **site.environment) as client:
         site.wait_for_rows("killed")
