@@ -17,6 +17,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+_START_SECONDS = 0.5
+"""What a process that imports Dask takes to start on an idle machine; measured: 0.4 to 0.5."""
+
+
+def slowness():
+    """Return how many times longer than on an idle machine a process takes to start now, at least 1."""
+    begun = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import distributed"], check=True)
+    return max(1.0, (time.monotonic() - begun) / _START_SECONDS)
+
+
 SMALL = (
     "study=small",
     "datasets=[iris,wine]",

@@ -346,7 +346,7 @@ def test_a_random_fault_is_harmless_or_named_and_repairable(
     original = originals[block % len(originals)]
     whole = load_study(original)
     outcomes = {}
-    for seed in range(block, 2_000 if full_size else 24, BLOCKS):
+    for seed in range(block, 2_000 if full_size else 60, BLOCKS):
         results = tmp_path / str(seed)
         try:
             outcome = check(original, results, commands, whole, seed)
@@ -356,4 +356,4 @@ def test_a_random_fault_is_harmless_or_named_and_repairable(
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
         shutil.rmtree(results)
     print(*(f"{number:5} {outcome}" for outcome, number in sorted(outcomes.items())), sep="\n")
-    assert "named" in {outcome.split()[0] for outcome in outcomes}
+    assert {outcome.split()[0] for outcome in outcomes} >= {"harmless", "named"}
