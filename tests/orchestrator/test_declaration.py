@@ -88,7 +88,7 @@ def test_an_interrupted_widening_shows_no_old_refit_beside_a_new_selection(tmp_p
         "datasets=[iris,wine]",
         "solvers=[knn]",
         run_id="second",
-        executor=Interrupted(2),
+        executor=Interrupted(3),
         **wide,
     )
     with pytest.raises(KeyboardInterrupt):
