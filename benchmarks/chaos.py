@@ -24,8 +24,9 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.execution import cluster
-from orchestrator.store import RUN_COLUMNS, Store
+from orchestrator.execution import cluster_executor as cluster
+from orchestrator.store.schema import RUN_COLUMNS
+from orchestrator.store.store import Store
 
 LIBRARIES = ("OMP", "MKL", "OPENBLAS", "NUMBA")
 

@@ -19,12 +19,13 @@ sys.path[0] = str(Path(__file__).parent.parent)  # or benchmarks/solvers.py woul
 from rich.console import Console
 
 from benchmarks.idle_study import idle_settings
-from orchestrator.execution.dask import local_executor
-from orchestrator.preparation import prepare_study
-from orchestrator.progress import Progress
-from orchestrator.runner import Runner
-from orchestrator.scheduling import WorkQueue
-from orchestrator.store import Store
+from orchestrator.cli.display import display
+from orchestrator.engine.prepare import prepare_study
+from orchestrator.engine.progress import Progress
+from orchestrator.engine.queue import WorkQueue
+from orchestrator.engine.runner import Runner
+from orchestrator.execution.dask.client import local_executor
+from orchestrator.store.store import Store
 
 TRAININGS = 8
 
@@ -33,8 +34,8 @@ class SmallBatches(WorkQueue):
     """A queue whose batches all hold a few trainings."""
 
     def next_batch(self, slots):
-        lane = next((lane for lane in self._lanes.values() if lane), None)
-        return self._batch([self._take(lane, TRAININGS)]) if lane else None
+        queue = next((queue for queue in self._queues.values() if queue.paths), None)
+        return self._batch([self._take(queue, TRAININGS)]) if queue else None
 
 
 def main() -> None:
@@ -46,11 +47,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, local_executor(2) as executor:
         for repeat in range(3):
             settings = idle_settings(Path(folder) / str(repeat), options.batches * TRAININGS, 2)
-            study = prepare_study(settings).prepared
+            study = prepare_study(settings)
             store = Store(settings.paths.results / settings.study.name)
             planned = dict(zip(study.identities, itertools.repeat(0)))
             with store.lock():
-                runner = Runner(study, store, executor, Progress(planned, Console(quiet=True)), "dispatch")
+                run = {"run_id": "dispatch", "number": 1, **study.declaration()}
+                store.write_provenance("dispatch", run)
+                runner = Runner(
+                    study, store, executor, Progress(planned, display(Console(quiet=True))), "dispatch"
+                )
                 runner._queue = SmallBatches(runner._costs, 5, 5)
                 started = time.perf_counter()
                 summary = runner.run()

@@ -18,11 +18,14 @@ from distributed import Client, LocalCluster
 from rich.console import Console
 
 from benchmarks.idle_study import idle_settings
-from orchestrator.execution.dask import DaskExecutor, local_executor
-from orchestrator.preparation import prepare_study
-from orchestrator.progress import Progress
-from orchestrator.runner import Runner
-from orchestrator.store import Store
+from orchestrator.cli.display import display
+from orchestrator.engine.prepare import prepare_study
+from orchestrator.engine.progress import Progress
+from orchestrator.engine.runner import Runner
+from orchestrator.execution.cluster_executor import ClusterExecutor
+from orchestrator.execution.dask.client import DaskTransport, local_executor
+from orchestrator.store.store import Store
+from orchestrator.study.settings import Cluster
 
 CASES = {"processes": (2, 1_000, 0.05), "threads": (32, 100_000, 0.02)}
 
@@ -36,12 +39,14 @@ def main() -> None:
         workers, trials, seconds = CASES[case]
         with tempfile.TemporaryDirectory() as folder:
             settings = idle_settings(Path(folder), trials, workers, seconds)
-            study = prepare_study(settings).prepared
+            study = prepare_study(settings)
             store = Store(settings.paths.results / settings.study.name)
-            planned = {pair: study.planned_trials(pair) for pair in study.identities}
+            planned = study.planned_trials()
             cluster = local_executor(workers) if case == "processes" else threads(workers)
             with store.lock(), cluster as executor:
-                progress = Progress(planned, Console(quiet=True))
+                run = {"run_id": "efficiency", "number": 1, **study.declaration()}
+                store.write_provenance("efficiency", run)
+                progress = Progress(planned, display(Console(quiet=True)))
                 summary = Runner(study, store, executor, progress, "efficiency").run()
         print(
             f"{case}: {workers} workers, {summary.trials_run:,} trainings of {seconds * 1000:.0f} ms in "
@@ -55,7 +60,7 @@ def main() -> None:
 def threads(workers: int):
     cluster = LocalCluster(n_workers=workers, threads_per_worker=1, processes=False, dashboard_address=None)
     with cluster, Client(cluster) as client:
-        executor = DaskExecutor(client, "local")
+        executor = ClusterExecutor(DaskTransport(client), Cluster())
         yield executor
         executor.close()
 

@@ -3,8 +3,8 @@
 import math
 from pathlib import Path
 
-from orchestrator.settings import Cluster, Paths, Settings
-from orchestrator.study import Arm, DatasetSpec, Protocol, Study
+from orchestrator.study.settings import Cluster, Paths, Settings
+from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
 
 
 def idle_settings(folder: Path, trials: int, workers: int, seconds: float = 0.0) -> Settings:

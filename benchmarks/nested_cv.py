@@ -33,16 +33,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC
 
-from orchestrator.analysis.statistics import corrected_standard_error, standard_error
-from orchestrator.config import check_settings, compose_settings
+from orchestrator.analysis.summaries import corrected_standard_error, standard_error
+from orchestrator.cli.display import display
+from orchestrator.config.compose import check_settings, compose_settings
 from orchestrator.datasets import open_prepared
+from orchestrator.engine.load import read_results
+from orchestrator.engine.prepare import PreparedStudy, prepare_study
+from orchestrator.engine.progress import Progress
+from orchestrator.engine.runner import Runner
 from orchestrator.execution.serial import SerialExecutor
-from orchestrator.preparation import prepare_study
-from orchestrator.progress import Progress
-from orchestrator.runner import Prepared, Runner
-from orchestrator.splits import Folds
-from orchestrator.store import Store
-from orchestrator.studies import read_results
+from orchestrator.resampling.splits import Folds
+from orchestrator.store.store import Store
 
 N_OUTER = 5
 """Outer folds that the rows are split into; fewer of them may be run."""
@@ -68,7 +69,7 @@ class Measured:
         return f"{text} ± {100 * corrected:.2f} ({100 * standard_error(scores):.2f})"
 
 
-class FirstFolds(Prepared):
+class FirstFolds(PreparedStudy):
     """A prepared study cut down to its first outer folds."""
 
     n_outer: int = N_OUTER
@@ -77,7 +78,9 @@ class FirstFolds(Prepared):
         return range(self.n_outer)
 
 
-def measure_ours(dataset: str, solver: str, overrides: list[str], n_outer: int) -> tuple[Measured, Prepared]:
+def measure_ours(
+    dataset: str, solver: str, overrides: list[str], n_outer: int
+) -> tuple[Measured, PreparedStudy]:
     """Run a study in this process and return its costs and scores."""
     with tempfile.TemporaryDirectory() as folder:
         said = [
@@ -88,13 +91,15 @@ def measure_ours(dataset: str, solver: str, overrides: list[str], n_outer: int) 
             f"paths.results={folder}",
         ]
         settings = check_settings(compose_settings(said))
-        prepared = prepare_study(settings).prepared
+        prepared = prepare_study(settings)
         cut = FirstFolds(prepared.study, prepared.sources, prepared.shapes, prepared.identities)
         object.__setattr__(cut, "n_outer", n_outer)
         store = Store(Path(folder) / solver)
         with store.lock():
-            planned = {pair: prepared.planned_trials(pair) for pair in prepared.identities}
-            runner = Runner(cut, store, SerialExecutor(), Progress(planned, Console(quiet=True)), "benchmark")
+            planned = prepared.planned_trials()
+            runner = Runner(
+                cut, store, SerialExecutor(), Progress(planned, display(Console(quiet=True))), "benchmark"
+            )
             cpu = time.process_time()
             summary = runner.run()
             seconds = time.process_time() - cpu - summary.compile_seconds
@@ -103,7 +108,7 @@ def measure_ours(dataset: str, solver: str, overrides: list[str], n_outer: int) 
         return Measured(seconds, outer["score"].tolist(), peak), prepared
 
 
-def measure_sklearn(prepared: Prepared, dataset: str, n_outer: int) -> Measured:
+def measure_sklearn(prepared: PreparedStudy, dataset: str, n_outer: int) -> Measured:
     """Run scikit-learn's nested loop over the very same folds."""
     source = prepared.sources[dataset]
     data, folds = open_prepared(source.folder), Folds.load(Path(source.folder), source.split_hash)

@@ -18,10 +18,11 @@ sys.path[0] = str(Path(__file__).parent.parent)  # or benchmarks/solvers.py woul
 from rich.console import Console
 
 from benchmarks.idle_study import idle_settings
-from orchestrator import planning
-from orchestrator.preparation import prepare_study
-from orchestrator.session import run_session
-from orchestrator.store import Store
+from orchestrator.cli.display import display
+from orchestrator.engine import planning as planning
+from orchestrator.engine.prepare import prepare_study
+from orchestrator.engine.session import run_session
+from orchestrator.store.store import Store
 
 
 def main() -> None:
@@ -35,12 +36,12 @@ def main() -> None:
         settings = idle_settings(Path(folder), options.trials, options.workers)
         started = time.perf_counter()
         prepared = prepare_study(settings)
-        lines = planning.plan(prepared.prepared, {}, {})
+        lines = planning.plan(prepared, {}, {})
         planned = sum(line.planned for line in lines)
         print(
             f"planning {planned:,} trials: {time.perf_counter() - started:.1f} s, {peak_memory()}", flush=True
         )
-        summary = run_session(settings, prepared, Console(quiet=True), ["benchmark"])
+        summary = run_session(settings, prepared, display(Console(quiet=True)), ["benchmark"])
         rate = summary.trials_run / summary.seconds
         print(
             f"running them on {options.workers} workers: {summary.seconds:.0f} s, {rate:,.0f} trials/s, "
@@ -49,7 +50,7 @@ def main() -> None:
         )
         started = time.perf_counter()
         stored = Store(settings.paths.results / settings.study.name).stored()
-        lines = planning.plan(prepared.prepared, stored, {})
+        lines = planning.plan(prepared, stored, {})
         left = sum(line.left for line in lines)
         print(f"planning to resume: {time.perf_counter() - started:.1f} s, {left} left, {peak_memory()}")
         assert (left, len(stored), summary.failures) == (0, planned, 0)

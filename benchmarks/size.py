@@ -12,6 +12,7 @@ arms       `svmbench report` of 500 arms: seconds, and the size of its page
 """
 
 import argparse
+import json
 import os
 import resource
 import subprocess
@@ -30,14 +31,16 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.idle_study import idle_settings
+from orchestrator.cli.display import display
+from orchestrator.engine.overview import compact
+from orchestrator.engine.prepare import PreparedStudy, prepare_study
+from orchestrator.engine.session import run_session
 from orchestrator.execution.serial import SerialExecutor
-from orchestrator.fold_search import open_search
-from orchestrator.preparation import PreparedStudy, prepare_study
-from orchestrator.records import Records
-from orchestrator.session import run_session
-from orchestrator.settings import Cluster, Paths, Settings
-from orchestrator.store import Store
-from orchestrator.study import Arm, DatasetSpec, Protocol, Study
+from orchestrator.search.fold_search import open_search
+from orchestrator.store.store import Store
+from orchestrator.study.records import Records
+from orchestrator.study.settings import Cluster, Paths, Settings
+from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
 
 
 def main() -> None:
@@ -70,7 +73,7 @@ def datasets(folder: Path, scale: float) -> None:
 
     SerialExecutor.wait = timed
     cpu = time.process_time()
-    summary = run_session(settings, prepared, Console(quiet=True), ["benchmark"])
+    summary = run_session(settings, prepared, display(Console(quiet=True)), ["benchmark"])
     SerialExecutor.wait = wait
     spent = time.process_time() - cpu - trained
     print(f"  {summary.trials_run:,} trainings: {trained:.1f} s of CPU")
@@ -82,7 +85,7 @@ def trainings(folder: Path, scale: float) -> None:
     """Run many trainings of one dataset on a local cluster."""
     settings = idle_settings(folder, round(200_000 * scale), workers=2)
     prepared = prepare_study(settings)
-    summary = run_session(settings, prepared, Console(quiet=True), ["benchmark"])
+    summary = run_session(settings, prepared, display(Console(quiet=True)), ["benchmark"])
     spent = summary.orchestration_cpu_seconds + summary.storing_cpu_seconds
     print(f"  storing: {summary.storing_cpu_seconds:.1f} s; in all {summary.seconds:.0f} s, {peak()}")
     verdict(f"{summary.trials_run:,} trainings: a second of client CPU", summary.trials_run / spent, 2000, "")
@@ -93,7 +96,7 @@ def rows(folder: Path, scale: float) -> None:
     settings = study(folder, n_datasets=max(1, round(63 * scale)), solvers=10, space=64)
     store, number = fabricate(settings, rows_a_part=100_000)
     cpu = time.process_time()
-    store.compact()
+    compact(store)
     print(f"  compacting: {time.process_time() - cpu:.1f} s of CPU, {peak()}")
     cost = command("status", f"study={settings.study.name}", folder=folder)
     verdict(f"status of {number:,} rows: CPU", cost.cpu, 2, "s")
@@ -199,8 +202,8 @@ def provenance(prepared: PreparedStudy) -> dict:
 
 def made_rows(prepared: PreparedStudy, most: int) -> Iterator[Records]:
     chance = np.random.default_rng(0)
-    search = prepared.prepared.study.search
-    for (dataset, solver), identity in prepared.prepared.identities.items():
+    search = prepared.study.search
+    for (dataset, solver), identity in prepared.identities.items():
         constants = {
             "study": "large",
             "dataset": dataset,
@@ -256,22 +259,31 @@ class Cost:
     memory: float
 
 
+# A process in between, for a process begins with the peak memory of the one that starts it.
+MEASURE = """
+import json, os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+spent = usage.ru_utime + usage.ru_stime
+print(json.dumps([os.waitstatus_to_exitcode(status), spent, usage.ru_maxrss / 1024]))
+"""
+
+
 def command(*arguments: str, folder: Path) -> Cost:
     """Run a verb in a process of its own."""
     paths = [f"paths.results={folder / 'results'}", f"paths.data={folder}", f"paths.cache={folder / 'cache'}"]
     began = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "orchestrator", *arguments, *paths],
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURE, sys.executable, "-m", "orchestrator", *arguments, *paths],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        check=True,
     )
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{' '.join(arguments)} ended with {process.returncode}")
-    wall = time.perf_counter() - began
-    return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
+    status, cpu, memory = json.loads(run.stdout)
+    if status:
+        raise SystemExit(f"{' '.join(arguments)} ended with {status}")
+    return Cost(cpu, time.perf_counter() - began, memory)
 
 
 def verdict(what: str, value: float, target: float, unit: str) -> None:

@@ -2,7 +2,7 @@
 
 import sys
 
-from orchestrator.cli import main
+from orchestrator.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

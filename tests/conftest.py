@@ -5,7 +5,7 @@ import os
 import pytest
 from hypothesis import settings
 
-from orchestrator.machine import numba_cache
+from orchestrator.training.environment import numba_cache
 
 settings.register_profile("sample", derandomize=True, deadline=None, database=None, max_examples=30)
 settings.register_profile("full", derandomize=True, deadline=None, database=None, max_examples=1000)

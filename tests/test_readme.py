@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+CONTRIBUTING = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 FACTORS = {"three outer folds": 1.620, "": 1.677}
 """Corrected ÷ descriptive standard error of n folds out of five: √(n/(n−1))·√n·√(1/n + 1/4)."""
@@ -22,3 +23,15 @@ def test_the_standard_errors_of_the_cost_table_are_the_corrected_ones_beside_the
 
 def test_no_conclusion_is_drawn_from_a_single_dataset():
     assert not re.search(r"(higher|lower|better|worse) (by|on|than)|standard error,? so", README)
+
+
+@pytest.mark.parametrize("start", ["## From `svmbench run`", "## From a row in Parquet"])
+def test_the_walks_through_the_code_pass_at_most_twelve_files_and_functions_that_are_there(start):
+    walk = CONTRIBUTING.split(start)[1].split("\n## ")[0]
+    steps = re.findall(r"^\d+\. `([a-z_/]+\.py)`: (.*(?:\n   .*)*)", walk, re.MULTILINE)
+    assert 6 < len(steps) <= 12
+    for file, text in steps:
+        source = (Path(__file__).parents[1] / "orchestrator" / file).read_text(encoding="utf-8")
+        for name in re.findall(r"`([A-Za-z_.]+)`", text):
+            if not name.endswith(".py"):
+                assert re.search(rf"\b{name.split('.')[-1]}\b", source), (file, name)

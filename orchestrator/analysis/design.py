@@ -6,8 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.declaration import Pair, current_declaration
-from orchestrator.results import StudyResults
+from orchestrator.store.results import StudyResults
+from orchestrator.study.declaration import current_declaration
+from orchestrator.study.trials import Pair
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from orchestrator.analysis import pairwise, ratios, sweeps, tables
+from orchestrator.analysis import pairwise, ratios, summaries, sweeps
 from orchestrator.analysis.design import Design, in_declared_order, read_design
 from orchestrator.analysis.statistics import Friedman
-from orchestrator.results import StudyResults
+from orchestrator.store.results import StudyResults
 
 
 @dataclass(frozen=True)
@@ -74,24 +74,23 @@ def analyse(results: StudyResults) -> Findings:
     """Compute every table and test of a study, complete or not."""
     design = read_design(results)
     results = in_declared_order(results, design)
-    scores = tables.scores(results, design)
+    scores = summaries.scores(results, design)
     means = pairwise.dataset_means(scores)
-    effort = tables.effort(results, design)
-    timing = tables.timing(results, design)
+    effort = summaries.effort(results, design)
+    timing = summaries.timing(results, design)
     time_ratios = _time_ratios(results, design)
     tests = pairwise.pairwise(means, ratios.tested_p(time_ratios, "fit_seconds"))
     if len(time_ratios):
         accuracy_p = tests["p"].fillna(1.0) if len(tests) else ()
         time_ratios = ratios.decide(time_ratios, "fit_seconds", [*accuracy_p])
-    sweep_ratios = sweeps.sweep_ratios(results, design)
-    differences = sweeps.sweep_differences(design, means, sweep_ratios)
+    sweep_differences, sweep_summary = sweeps.compare_settings(results, design, means)
     return Findings(
         results=results,
         design=design,
-        coverage=tables.coverage(results, design),
+        coverage=summaries.coverage(results, design),
         scores=scores,
         other_scores={
-            metric: tables.scores(results, design, metric) for metric in design.protocol.get("also", ())
+            metric: summaries.scores(results, design, metric) for metric in design.protocol.get("also", ())
         },
         means=means,
         tests=tests,
@@ -100,17 +99,17 @@ def analyse(results: StudyResults) -> Findings:
         effort=effort,
         timing=timing,
         time_ratios=time_ratios,
-        selections=tables.selections(results, design),
-        choices=tables.choice_counts(results, design),
-        failures=tables.failures(results, design),
-        sweep_differences=differences,
-        sweep_summary=sweeps.sweep_summary(differences, sweep_ratios),
+        selections=summaries.selections(results, design),
+        choices=summaries.choice_counts(results, design),
+        failures=summaries.failures(results, design),
+        sweep_differences=sweep_differences,
+        sweep_summary=sweep_summary,
     )
 
 
 def _time_ratios(results: StudyResults, design: Design) -> pd.DataFrame:
     """Compare times with the first arm's; under the profile `timing` these tests are declared."""
-    rows = tables.timing_rows(results.outer)
+    rows = summaries.timing_rows(results.outer)
     arms = list(design.arms)
     if len(arms) < 2 or (rows.empty and design.protocol.get("profile") != "timing"):
         return pd.DataFrame()

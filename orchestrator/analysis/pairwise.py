@@ -62,19 +62,18 @@ def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = ()) -> pd.DataF
     """
     table = []
     for first, second in family(list(means.columns)):
-        both = means[[first, second]].dropna()
-        differences = (both[first] - both[second]).round(DECIMALS)
-        left_out = leave_one_out_p(differences) if len(both) > 1 else []
+        differences = (means[first] - means[second]).dropna().round(DECIMALS)
+        left_out = leave_one_out_p(differences) if len(differences) > 1 else []
         table.append(
             {
                 "first": first,
                 "second": second,
                 **asdict(signed_rank(differences)),
-                "median_difference": float(differences.median()) if len(both) else float("nan"),
+                "median_difference": float(differences.median()),
                 **asdict(hodges_lehmann(differences, 1 - ALPHA)),
                 "loo_p_low": min(left_out, default=float("nan")),
                 "loo_p_high": max(left_out, default=float("nan")),
-                "excluded": ", ".join(name for name in means.index if name not in both.index),
+                "excluded": ", ".join(name for name in means.index if name not in differences.index),
             }
         )
     frame = pd.DataFrame(table)
@@ -93,7 +92,7 @@ def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = ()) -> pd.DataF
 
 
 def verdict(
-    p: float, direction: float, n: int, n_zero: int, size: int, words: tuple[str, str] = (HIGHER, LOWER)
+    p: float, direction: float, n: int, n_zero: int, size: int, verdicts: tuple[str, str] = (HIGHER, LOWER)
 ) -> str:
     """Return what a test lets one say.
 
@@ -102,17 +101,17 @@ def verdict(
     p : float
         Adjusted.
     direction : float
-        Positive if the first of `words` is what a small p says, negative for the second.
+        Positive if the first of `verdicts` is what a small p says, negative for the second.
     n, n_zero : int
         Datasets, and how many of them do not differ.
     size : int
         Of the family of tests.
-    words : (str, str)
+    verdicts : (str, str)
     """
     if n == 0:
         return NO_DATA
     if p <= ALPHA:
-        return words[0] if direction > 0 else words[1]
+        return verdicts[0] if direction > 0 else verdicts[1]
     times = f", times {size} comparisons" if size > 1 else ""
     if size * smallest_p(n) > ALPHA:
         return (
@@ -134,23 +133,15 @@ def _power(n: int) -> str:
     return f"2^(1−{n}) = {smallest_p(n):g}"
 
 
-def complete_blocks(means: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the datasets that every arm completed, and the names of the others."""
-    complete = means.dropna()
-    return complete, [name for name in means.index if name not in complete.index]
-
-
 def omnibus(means: pd.DataFrame) -> Friedman | None:
-    """Return the Friedman test over complete blocks; None below three arms or two datasets."""
-    complete, _ = complete_blocks(means)
-    if complete.shape[1] < 3 or complete.shape[0] < 2:
-        return None
-    return friedman(complete)
+    """Return the Friedman test over complete datasets; None below three arms or two datasets."""
+    complete = means.dropna()
+    return friedman(complete) if complete.shape[1] > 2 and len(complete) > 1 else None
 
 
 def mean_ranks(means: pd.DataFrame) -> pd.DataFrame:
-    """Return every arm's mean rank over complete blocks, best first. Columns: solver, mean_rank, n."""
-    complete, _ = complete_blocks(means)
+    """Return every arm's mean rank over complete datasets, best first. Columns: solver, mean_rank, n."""
+    complete = means.dropna()
     if complete.empty or complete.shape[1] < 2:
         return pd.DataFrame()
     mean = ranks(complete).mean().sort_values(kind="stable")

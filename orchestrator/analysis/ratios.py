@@ -2,24 +2,23 @@
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from math import inf, nan, sqrt
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as t_distribution
+from scipy.special import stdtrit
 
-from orchestrator.analysis.cells import cells
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.pairwise import ALPHA, verdict
-from orchestrator.analysis.signed_rank import hodges_lehmann, signed_rank
+from orchestrator.analysis.signed_rank import DECIMALS, hodges_lehmann_of, signed_rank_of
 from orchestrator.analysis.statistics import holm
-
-FINISHED = ("ok", "timeout")
-"""The statuses of trainings that gave a model; the cost of one that timed out is a lower bound."""
+from orchestrator.analysis.summaries import rows_by_pair
+from orchestrator.study.records import Status
 
 FASTER, SLOWER = "faster", "slower"
-WORDS = (SLOWER, FASTER)
+DECIDED = (SLOWER, FASTER)
 UNDECIDED = "not decided: it depends on the trainings that were stopped"
 
 EXACT, AT_MOST, AT_LEAST, BETWEEN = "=", "≤", "≥", "between"
@@ -74,11 +73,11 @@ class RatioSummary:
     n_zero: int
 
 
-def cost_bounds(rows: pd.DataFrame, design: Design, column: str) -> pd.DataFrame:
-    """Return the ends between which the mean cost of every dataset × arm lies.
+def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarray]:
+    """Bound the mean cost of every arm on every dataset.
 
-    Only a dataset × arm with a finished or timed-out refit on every outer fold has a row. One timed-out
-    refit leaves the mean without an upper end; its own lower end is what it had cost when it was stopped.
+    It is known only with a finished or timed-out refit on every outer fold. One timed-out refit leaves the
+    mean without an upper end; its own lower end is what it had cost when it was stopped.
 
     Parameters
     ----------
@@ -90,69 +89,51 @@ def cost_bounds(rows: pd.DataFrame, design: Design, column: str) -> pd.DataFrame
 
     Returns
     -------
-    DataFrame
-        Columns dataset, solver, low, high.
+    dict of str to ndarray (2, n_datasets)
+        The lower and the upper ends of each arm, NaN where unknown.
     """
-    table = []
-    pairs = dict.fromkeys(zip(rows["dataset"], rows["solver"], strict=True)) if column in rows else ()
-    for dataset, arm, group in cells(rows, pairs, [column], ["status", "outer"]):
-        finished = group.where(np.array([status in FINISHED for status in group["status"]], dtype=bool))
+    ends = {arm: np.full((2, len(design.datasets)), nan) for arm in design.arms}
+    place = {dataset: i for i, dataset in enumerate(design.datasets)}
+    pairs = design.pairs if column in rows else ()
+    for (dataset, arm), group in rows_by_pair(rows, pairs, [column], ["status", "outer"]):
+        finished = group.finished()
         values = finished[column].copy()
-        stopped = finished["status"] == "timeout"
+        stopped = finished["status"] == Status.TIMEOUT
         known = ~np.isnan(values)
         if column == "predict_seconds":
             values[stopped] = 0.0  # the model that would have been finished may predict faster
         elif known.any() or column == "fit_seconds":
-            values[stopped & ~known] = _least(design, column)
+            # One that was killed at the time limit has cost that much at least.
+            limit = design.protocol.get("max_seconds") if column == "fit_seconds" else 0
+            values[stopped & ~known] = limit or 0
         if len(set(finished["outer"])) == design.n_outer and len(values) and not np.isnan(values).any():
             low = float(values.mean())
             if stopped.any() or low > 0:  # of two costs that are zero there is no ratio
-                table.append((dataset, arm, low, inf if stopped.any() else low))
-    frame = pd.DataFrame(table, columns=["dataset", "solver", "low", "high"])
-    return frame.astype({"low": float, "high": float})
+                ends[arm][:, place[dataset]] = low, inf if stopped.any() else low
+    return ends
 
 
-def _least(design: Design, column: str) -> float:
-    """Return what a training that was killed at the time limit has cost at least."""
-    return float(design.protocol.get("max_seconds") or 0.0) if column == "fit_seconds" else 0.0
-
-
-def ratio_bounds(costs: pd.DataFrame, arm: str, reference: str) -> pd.DataFrame:
-    """Return the ends of `arm / reference` by dataset, where both have a cost. Columns: low, high."""
-    return ratios_of(costs_by_arm(costs), arm, reference)
-
-
-def costs_by_arm(costs: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the ends of costs by dataset, for each arm."""
-    frame = costs.set_index("dataset")
-    return {str(arm): ends[["low", "high"]] for arm, ends in frame.groupby("solver", sort=False)}
-
-
-def ratios_of(costs: Mapping[str, pd.DataFrame], arm: str, reference: str) -> pd.DataFrame:
-    """Do what `ratio_bounds` does, from what `costs_by_arm` returns."""
-    nothing = pd.DataFrame({"low": [], "high": []}, index=pd.Index([], name="dataset"), dtype=float)
-    first, second = (costs.get(name, nothing) for name in (arm, reference))
-    second = second.reindex(first.index).dropna(how="all")
-    first = first.reindex(second.index)
+def divide(costs: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Return the ends of an arm's costs divided by a reference's, by dataset; see `costs`."""
     # What was stopped before it had cost anything measurable leaves a ratio without an upper end.
     with np.errstate(divide="ignore"):
-        return pd.DataFrame({"low": first["low"] / second["high"], "high": first["high"] / second["low"]})
+        return costs / reference[::-1]
 
 
-def summarise(ratios: pd.DataFrame) -> RatioSummary:
-    """Summarise the ratios of `ratio_bounds` over datasets."""
+def summarise(ratios: np.ndarray) -> RatioSummary:
+    """Summarise the lower and the upper ends of ratios over the datasets that have one."""
     with np.errstate(divide="ignore"):
-        lower, upper = (
-            pd.Series(np.log(ratios[end].to_numpy(dtype=float)), ratios.index) for end in ("low", "high")
-        )
-    n, bound = len(ratios), _bound(lower, upper)
-    means = np.array([lower.mean(), upper.mean()]) if n else np.array([nan, nan])
-    shifts = [hodges_lehmann(end, 1 - ALPHA) for end in (lower, upper)]
-    tests = [signed_rank(end) for end in (lower, upper)]
+        ends = lower, upper = np.log(ratios[:, ~np.isnan(ratios[0])])
+    n, bound = len(lower), _bound(lower, upper)
+    shifts = [hodges_lehmann_of(np.round(end, DECIMALS), 1 - ALPHA) for end in ends]
+    tests = [signed_rank_of(np.round(end, DECIMALS)) for end in ends]
     signs = {int(np.sign(test.w_plus - test.w_minus)) for test in tests}
-    reach = nan
+    means, medians, reach = [nan, nan], [nan, nan], nan
+    if n:
+        with np.errstate(invalid="ignore"):  # a mean of −∞ and ∞ is nan
+            means, medians = ([float(mean(end)) for end in ends] for mean in (np.mean, np.median))
     if bound == EXACT and n > 1:
-        reach = float(t_distribution.ppf(1 - ALPHA / 2, n - 1) * lower.std(ddof=1) / sqrt(n))
+        reach = float(stdtrit(n - 1, 1 - ALPHA / 2) * lower.std(ddof=1) / sqrt(n))
     side = 0 if bound == AT_LEAST else 1
     known = n > 0 and bound != BETWEEN
     return RatioSummary(
@@ -162,8 +143,8 @@ def summarise(ratios: pd.DataFrame) -> RatioSummary:
         ratio=float(np.exp(means[side])) if known else nan,
         ratio_low=float(np.exp(means[0] - reach)),
         ratio_high=float(np.exp(means[0] + reach)),
-        median_low=float(np.exp(lower.median())) if n else nan,
-        median_high=float(np.exp(upper.median())) if n else nan,
+        median_low=float(np.exp(medians[0])),
+        median_high=float(np.exp(medians[1])),
         typical=float(np.exp(shifts[side].estimate)) if known else nan,
         typical_low=_exp(shifts[0].low),
         typical_high=_exp(shifts[1].high),
@@ -175,7 +156,7 @@ def summarise(ratios: pd.DataFrame) -> RatioSummary:
     )
 
 
-def _bound(lower: pd.Series, upper: pd.Series) -> str:
+def _bound(lower: np.ndarray, upper: np.ndarray) -> str:
     down, up = bool(np.isneginf(lower).any()), bool(np.isposinf(upper).any())
     return {(False, False): EXACT, (True, False): AT_MOST, (False, True): AT_LEAST}.get((down, up), BETWEEN)
 
@@ -184,27 +165,23 @@ def _exp(value: float | None) -> float:
     return nan if value is None else float(np.exp(value))
 
 
-def excluded(ratios: pd.DataFrame, design: Design) -> list[str]:
-    """Return the datasets that a comparison lacks, because an arm did not finish every outer fold."""
-    return [name for name in design.datasets if name not in ratios.index]
-
-
 def compare_costs(
     rows: pd.DataFrame, design: Design, columns: Iterable[str], arms: Iterable[str], reference: str
 ) -> pd.DataFrame:
     """Compare the costs of arms with those of a reference.
 
     Columns: solver, reference, and for every cost `<cost>_<field>` with the fields of `RatioSummary`, and
-    `<cost>_excluded`, the datasets left out.
+    `<cost>_excluded`, the datasets left out because an arm did not finish every outer fold.
     """
-    costs = {column: costs_by_arm(cost_bounds(rows, design, column)) for column in columns}
+    known = {column: costs(rows, design, column) for column in columns}
     table = []
     for arm in arms:
         row: dict[str, object] = {"solver": arm, "reference": reference}
-        for column, bounds in costs.items():
-            ratios = ratios_of(bounds, arm, reference)
+        for column, bounds in known.items():
+            ratios = divide(bounds[arm], bounds[reference])
             row |= {f"{column}_{name}": value for name, value in vars(summarise(ratios)).items()}
-            row[f"{column}_excluded"] = ", ".join(excluded(ratios, design))
+            excluded = compress(design.datasets, np.isnan(ratios[0]))
+            row[f"{column}_excluded"] = ", ".join(excluded)
         table.append(row)
     return pd.DataFrame(table)
 
@@ -238,8 +215,8 @@ def decide(comparison: pd.DataFrame, column: str, also_tested: Sequence[float]) 
     verdicts = [
         UNDECIDED
         if row[f"{column}_n_censored"] and best <= ALPHA < each
-        # The first word belongs to ratios above 1.
-        else verdict(each, row[f"{column}_sign"], row[f"{column}_n"], row[f"{column}_n_zero"], size, WORDS)
+        # The first of them belongs to ratios above 1.
+        else verdict(each, row[f"{column}_sign"], row[f"{column}_n"], row[f"{column}_n_zero"], size, DECIDED)
         for row, each, best in zip(rows, adjusted, at_best, strict=True)
     ]
     known = comparison[f"{column}_n"] > 0

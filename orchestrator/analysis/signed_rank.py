@@ -1,10 +1,10 @@
 """The exact Wilcoxon signed-rank test over datasets, and the estimates that belong to it."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 DECIMALS = 12
 """Differences are rounded to this many decimals first: round-off must not break ties or hide zeros."""
@@ -81,14 +81,13 @@ def signed_rank(differences: pd.Series) -> SignedRank:
     ValueError
         If a difference is missing.
     """
-    _require_one_row_per_dataset(differences.index)
-    values = _rounded(differences)
+    return signed_rank_of(_rounded(differences))
+
+
+def signed_rank_of(values: np.ndarray) -> SignedRank:
+    """Do what `signed_rank` does for rounded differences that are known to be one for each dataset."""
     nonzero = values[values != 0]
-    # Twice a mid-rank is a whole number.
-    doubled = np.rint(2 * rankdata(np.abs(nonzero))).astype(np.int64)
-    plus = int(doubled[nonzero > 0].sum())
-    minus = int(doubled[nonzero < 0].sum())
-    total = plus + minus
+    plus, minus, p = _rank_sums(nonzero)
     return SignedRank(
         n=len(values),
         n_zero=len(values) - len(nonzero),
@@ -96,23 +95,25 @@ def signed_rank(differences: pd.Series) -> SignedRank:
         losses=int((nonzero < 0).sum()),
         w_plus=plus / 2,
         w_minus=minus / 2,
-        p=min(1.0, 2 * _lower_tail(doubled, min(plus, minus))),
+        p=p,
         smallest_p=smallest_p(len(nonzero)),
-        rank_biserial=(plus - minus) / total if total else 0.0,
+        rank_biserial=(plus - minus) / (plus + minus) if len(nonzero) else 0.0,
     )
 
 
 def leave_one_out_p(differences: pd.Series) -> list[float]:
     """Return the p of `signed_rank` with each dataset left out in turn."""
     values = _rounded(differences)
-    return [_p(np.delete(values, place)) for place in range(len(values))]
+    others = (np.delete(values, place) for place in range(len(values)))
+    return [_rank_sums(rest[rest != 0])[2] for rest in others]
 
 
-def _p(values: np.ndarray) -> float:
-    nonzero = values[values != 0]
-    doubled = np.rint(2 * rankdata(np.abs(nonzero))).astype(np.int64)
+def _rank_sums(nonzero: np.ndarray) -> tuple[int, int, float]:
+    """Return twice W⁺ and twice W⁻, which are whole numbers with mid-ranks too, and the two-sided p."""
+    _, place, ties = np.unique(np.abs(nonzero), return_inverse=True, return_counts=True)
+    doubled = (2 * np.cumsum(ties) - ties + 1)[place]
     plus, minus = int(doubled[nonzero > 0].sum()), int(doubled[nonzero < 0].sum())
-    return min(1.0, 2 * _lower_tail(doubled, min(plus, minus)))
+    return plus, minus, min(1.0, 2 * float(_cumulative(tuple(sorted(doubled.tolist())))[min(plus, minus)]))
 
 
 def smallest_p(n: int) -> float:
@@ -139,15 +140,18 @@ def hodges_lehmann(differences: pd.Series, confidence: float = 0.95) -> Shift:
     FoldsAreNotIndependent, ValueError
         As in `signed_rank`.
     """
-    _require_one_row_per_dataset(differences.index)
-    values = _rounded(differences)
+    return hodges_lehmann_of(_rounded(differences), confidence)
+
+
+def hodges_lehmann_of(values: np.ndarray, confidence: float) -> Shift:
+    """Do what `hodges_lehmann` does for rounded differences that are known to be one for each dataset."""
     n = len(values)
     if n == 0:
         return Shift(float("nan"), None, None, None)
     first, second = np.triu_indices(n)
     walsh = np.sort((values[first] + values[second]) / 2)
     estimate = float(np.median(walsh))
-    miss = 2 * np.cumsum(_null_distribution(np.arange(1, n + 1)))
+    miss = 2 * _cumulative(tuple(range(1, n + 1)))
     # Leaving out the c smallest and the c largest Walsh averages misses with probability miss[c].
     allowed = np.flatnonzero(miss <= 1 - confidence + 1e-12)
     if len(allowed) == 0:
@@ -156,35 +160,29 @@ def hodges_lehmann(differences: pd.Series, confidence: float = 0.95) -> Shift:
     return Shift(estimate, float(walsh[cut]), float(walsh[-1 - cut]), float(1 - miss[cut]))
 
 
-def _require_one_row_per_dataset(index: pd.Index) -> None:
-    if index.has_duplicates:
-        name = index[index.duplicated()][0]
-        raise FoldsAreNotIndependent(
-            f"expected one difference per dataset, found several for {name!r}; folds of one dataset "
-            "share their training rows, so a signed-rank test over them is not valid: average over the "
-            "folds first"
-        )
-
-
 def _rounded(differences: pd.Series) -> np.ndarray:
+    index = differences.index
+    if index.has_duplicates:
+        raise FoldsAreNotIndependent(
+            f"expected one difference per dataset, found several for {index[index.duplicated()][0]!r}; folds "
+            "of one dataset share their training rows, so a signed-rank test over them is not valid: average "
+            "over the folds first"
+        )
     values = differences.to_numpy(dtype=float, na_value=np.nan)
     if np.isnan(values).any():
-        name = differences.index[np.isnan(values)][0]
+        name = index[np.isnan(values)][0]
         raise ValueError(f"expected a difference for every dataset, found none for {name!r}; leave it out")
     return np.round(values, DECIMALS)
 
 
-def _null_distribution(ranks: np.ndarray) -> np.ndarray:
-    """Return P(sum of the ranks with positive sign = s) for s = 0 … sum, each sign being a fair coin."""
-    probability = np.zeros(int(ranks.sum()) + 1)
+@lru_cache(maxsize=256)
+def _cumulative(ranks: tuple[int, ...]) -> np.ndarray:
+    """Return P(sum of the ranks with positive sign ≤ s) for s = 0 … sum, each sign being a fair coin."""
+    probability = np.zeros(sum(ranks) + 1)
     probability[0] = 1.0
     for rank in ranks:
         shifted = np.zeros_like(probability)
         shifted[rank:] = probability[: len(probability) - rank]
         # Multiples of 2^−n: exact in float64 up to 52 datasets, to 1e-15 beyond.
         probability = (probability + shifted) / 2
-    return probability
-
-
-def _lower_tail(ranks: np.ndarray, value: int) -> float:
-    return float(_null_distribution(ranks)[: value + 1].sum())
+    return np.cumsum(probability)

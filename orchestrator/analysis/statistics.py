@@ -1,12 +1,11 @@
-"""Standard errors, families of tests and ranks: what surrounds the signed-rank test."""
+"""Families of tests, ranks, and the Friedman test."""
 
 from dataclasses import dataclass
 from itertools import permutations
-from math import factorial, sqrt
+from math import factorial
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm, rankdata
 
 from orchestrator.analysis.signed_rank import DECIMALS
 
@@ -18,30 +17,6 @@ _LARGEST_SAMPLE = 50_000_000
 
 _LARGEST_STEP = 2_000_000
 """Rank-sum vectors that one dataset may add to an exact Friedman test: about a second."""
-
-
-def standard_error(scores: np.ndarray) -> float:
-    """Return σ/√n with the population σ, as in Strack (2013), eq. 7.4: descriptive, NaN below two scores."""
-    if len(scores) < 2:
-        return float("nan")
-    return float(np.std(scores)) / sqrt(len(scores))
-
-
-def corrected_standard_error(scores: np.ndarray, test_share: float) -> float:
-    """Return the standard error that allows for folds sharing training rows: s·√(1/n + n_test/n_train).
-
-    Nadeau & Bengio, *Inference for the generalization error*, 2003. One 5-fold cross-validation gives
-    1.5 times the naive s/√n.
-
-    Parameters
-    ----------
-    scores : ndarray (n_folds,)
-    test_share : float
-        n_test / n_train of a fold, 0.25 for five folds.
-    """
-    if len(scores) < 2:
-        return float("nan")
-    return float(np.std(scores, ddof=1)) * sqrt(1 / len(scores) + test_share)
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
@@ -86,8 +61,7 @@ class Friedman:
 
 def ranks(scores: pd.DataFrame) -> pd.DataFrame:
     """Rank the arms (columns) on every dataset (row), 1 for the highest score, mid-ranks for ties."""
-    values = np.round(scores.to_numpy(dtype=float), DECIMALS)
-    return pd.DataFrame(rankdata(-values, axis=1), index=scores.index, columns=scores.columns)
+    return scores.astype(float).round(DECIMALS).rank(axis=1, ascending=False)
 
 
 def friedman(scores: pd.DataFrame) -> Friedman:
@@ -162,23 +136,3 @@ def _sampled_p(ranks: np.ndarray, number: int) -> float:
         sums += generator.permuted(np.broadcast_to(row, sums.shape), axis=1)
     extreme = (sums**2).sum(axis=1) >= (ranks.sum(axis=0) ** 2).sum()
     return float((np.count_nonzero(extreme) + 1) / (number + 1))
-
-
-def unseen_violators(draws: int, confidence: float) -> float:
-    """Bound the share of points that violate optimality when `draws` random points showed none.
-
-    The upper end of the Agresti–Coull interval for zero successes: Strack (2013), eq. 5.1 and Table 5.1.
-
-    Parameters
-    ----------
-    draws : int
-        Number of random draws without a violator, positive.
-    confidence : float
-        Two-sided confidence level in (0, 1).
-    """
-    if draws < 1 or not 0 < confidence < 1:
-        raise ValueError(f"expected draws >= 1 and 0 < confidence < 1, found {draws} and {confidence}")
-    z = float(norm.ppf((1 + confidence) / 2))
-    n = draws + z * z
-    centre = z * z / (2 * n)
-    return centre + z * sqrt(centre * (1 - centre) / n)

@@ -1,16 +1,18 @@
 """Arms of one solver that differ in one swept value, compared with the first of them."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Iterator
+from math import nan
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.design import Design
-from orchestrator.analysis.ratios import cost_bounds, costs_by_arm, ratios_of, summarise
+from orchestrator.analysis.ratios import costs, divide, summarise
 from orchestrator.analysis.signed_rank import DECIMALS
-from orchestrator.analysis.tables import timing_rows
-from orchestrator.results import StudyResults
-from orchestrator.study import cell, stored_as_numbers
+from orchestrator.analysis.summaries import timing_rows
+from orchestrator.store.results import StudyResults
+from orchestrator.study.values import cell, stored_as_numbers
 
 
 def sweeps(design: Design) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -33,85 +35,58 @@ def sweeps(design: Design) -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield f"{solver}[{held}]" if held else solver, axis, arms
 
 
-def sweep_ratios(results: StudyResults, design: Design) -> dict[tuple[str, str], dict[str, pd.DataFrame]]:
-    """Return, for every (arm, reference) of the sweeps, the ends of its cost ratios by dataset; see `ratios`.
+def compare_settings(
+    results: StudyResults, design: Design, means: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Compare every setting of a sweep with its reference, the setting declared first.
 
-    The costs are n_iter, n_kernel_evals and, from trainings alone on a core, fit_seconds.
+    Folds, draws and seeds are common to all settings, so the differences are paired. The costs are n_iter,
+    n_kernel_evals and, from trainings alone on a core, fit_seconds.
+
+    Returns
+    -------
+    differences : DataFrame
+        One row for each dataset. Columns: sweep, axis, setting, reference, reference_solver, solver, dataset,
+        difference (of dataset means), and of each cost `<cost>_ratio` (setting / reference; NaN where unknown
+        or where a training was stopped).
+    summary : DataFrame
+        Over datasets. Columns: sweep, axis, setting, reference, solver, n, higher, equal, lower,
+        median_difference, lowest_difference, highest_difference, and of each cost `<cost>_<field>` for the
+        fields n, bound, ratio, median_low and median_high of `RatioSummary`.
     """
-    rows = {"n_iter": results.outer, "n_kernel_evals": results.outer}
+    rows = dict.fromkeys(("n_iter", "n_kernel_evals"), results.outer)
     rows["fit_seconds"] = timing_rows(results.outer)
-    costs = {name: costs_by_arm(cost_bounds(frame, design, name)) for name, frame in rows.items()}
-    return {
-        (arm, reference): {name: ratios_of(bounds, arm, reference) for name, bounds in costs.items()}
-        for _, _, arms in sweeps(design)
-        for reference in [next(iter(arms))]
-        for arm in arms
-    }
-
-
-def sweep_differences(
-    design: Design,
-    means: pd.DataFrame,
-    ratios: Mapping[tuple[str, str], Mapping[str, pd.DataFrame]],
-) -> pd.DataFrame:
-    """Compare every setting of a sweep with its reference, the setting declared first, on each dataset.
-
-    Folds, draws and seeds are common to all settings, so the differences are paired. Columns: sweep, axis,
-    setting, reference, reference_solver, solver, dataset, difference (of dataset means), and n_iter_ratio,
-    n_kernel_evals_ratio, fit_seconds_ratio (setting / reference; NaN where unknown or where a training was
-    stopped).
-    """
-    table = []
-    for title, axis, arms in sweeps(design):
+    declared = [] if means.empty else list(sweeps(design))
+    known = {name: costs(frame, design, name) for name, frame in rows.items()} if declared else {}
+    each: list[dict[str, Any]] = []
+    overall: list[dict[str, Any]] = []
+    for title, axis, arms in declared:
         reference = next(iter(arms))
-        scores = means.reindex(columns=list(arms))
-        for arm, setting in arms.items():
-            columns = {"difference": (scores[arm] - scores[reference]).round(DECIMALS)}
-            for name, ends in ratios[arm, reference].items():
-                columns[f"{name}_ratio"] = ends["low"].where(ends["low"] == ends["high"])
-            rows = pd.DataFrame(columns, index=means.index).rename_axis("dataset").reset_index()
-            rows.insert(0, "sweep", title)
-            rows.insert(1, "axis", axis)
-            rows.insert(2, "setting", setting)
-            rows.insert(3, "reference", arms[reference])
-            rows.insert(4, "reference_solver", reference)
-            rows.insert(5, "solver", arm)
-            table.append(rows)
-    return pd.concat(table, ignore_index=True) if table else pd.DataFrame()
+        scores = means.reindex(index=list(design.datasets), columns=list(arms)).to_numpy()
+        for (arm, setting), score in zip(arms.items(), scores.T, strict=True):
+            names = {"sweep": title, "axis": axis, "setting": setting, "reference": arms[reference]}
+            difference = np.round(score - scores[:, 0], DECIMALS)
+            columns, summary = {"difference": difference}, _summary(difference[~np.isnan(difference)])
+            for cost, bounds in known.items():
+                low, high = ratios = divide(bounds[arm], bounds[reference])
+                columns[f"{cost}_ratio"] = np.where(low == high, low, np.nan)
+                over_datasets = summarise(ratios)
+                for field in ("n", "bound", "ratio", "median_low", "median_high"):
+                    summary[f"{cost}_{field}"] = getattr(over_datasets, field)
+            names |= {"reference_solver": reference, "solver": arm}
+            for i, dataset in enumerate(design.datasets):
+                each.append(names | {"dataset": dataset} | {name: x[i] for name, x in columns.items()})
+            overall.append(names | summary)
+    return pd.DataFrame(each), pd.DataFrame(overall).drop(columns="reference_solver", errors="ignore")
 
 
-def sweep_summary(
-    differences: pd.DataFrame, ratios: Mapping[tuple[str, str], Mapping[str, pd.DataFrame]]
-) -> pd.DataFrame:
-    """Summarise the paired differences of every setting over datasets.
-
-    Columns: sweep, axis, setting, reference, solver, n, higher, equal, lower, median_difference,
-    lowest_difference, highest_difference, and of each cost `<cost>_<field>` for the fields n, bound, ratio,
-    median_low and median_high of `RatioSummary`.
-    """
-    if differences.empty:
-        return differences
-    table = []
-    for name, rows in differences.groupby(["sweep", "axis", "solver"], sort=False):
-        sweep, axis, solver = cast(tuple[str, str, str], name)
-        d = rows["difference"].dropna()
-        summary: dict[str, Any] = {
-            "sweep": sweep,
-            "axis": axis,
-            "setting": rows["setting"].iloc[0],
-            "reference": rows["reference"].iloc[0],
-            "solver": solver,
-            "n": len(d),
-            "higher": int((d > 0).sum()),
-            "equal": int((d == 0).sum()),
-            "lower": int((d < 0).sum()),
-            "median_difference": d.median(),
-            "lowest_difference": d.min(),
-            "highest_difference": d.max(),
-        }
-        for cost, ends in ratios[solver, rows["reference_solver"].iloc[0]].items():
-            over_datasets = summarise(ends)
-            for field in ("n", "bound", "ratio", "median_low", "median_high"):
-                summary[f"{cost}_{field}"] = getattr(over_datasets, field)
-        table.append(summary)
-    return pd.DataFrame(table)
+def _summary(differences: np.ndarray) -> dict[str, Any]:
+    return {
+        "n": len(differences),
+        "higher": int((differences > 0).sum()),
+        "equal": int((differences == 0).sum()),
+        "lower": int((differences < 0).sum()),
+        "median_difference": float(np.median(differences)) if len(differences) else nan,
+        "lowest_difference": min(differences, default=nan),
+        "highest_difference": max(differences, default=nan),
+    }

@@ -1,22 +1,29 @@
 """Datasets: loading, checking, scaling, and preparing them for memory-mapped use."""
 
-from orchestrator.datasets.dataset import Dataset, DatasetError
-from orchestrator.datasets.libsvm import find_libsvm_file, libsvm_file, libsvm_names, read_libsvm
-from orchestrator.datasets.loader_process import load_and_prepare
-from orchestrator.datasets.loading import load
-from orchestrator.datasets.prepared import open_prepared, prepare
-from orchestrator.datasets.synthetic import checkers
+import importlib
+from typing import Any
 
-__all__ = [
-    "Dataset",
-    "DatasetError",
-    "checkers",
-    "find_libsvm_file",
-    "libsvm_file",
-    "libsvm_names",
-    "load",
-    "load_and_prepare",
-    "open_prepared",
-    "prepare",
-    "read_libsvm",
-]
+_MODULE_OF = {
+    "Dataset": "dataset",
+    "DatasetError": "dataset",
+    "checkers": "synthetic",
+    "find_libsvm_file": "libsvm",
+    "libsvm_file": "libsvm",
+    "libsvm_names": "libsvm_files",
+    "load": "loading",
+    "load_and_prepare": "loader_process",
+    "open_prepared": "prepared",
+    "prepare": "prepared",
+    "read_libsvm": "libsvm",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is asked for: names of files are listed without scikit-learn."""
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(f"orchestrator.datasets.{_MODULE_OF[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*_MODULE_OF]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.memory import require_room
-from orchestrator.plain_text import one_line, shown
+from orchestrator.study.text import one_line, shown
 
 MOST_CHARACTERS = 1000
 """Of a label: each row of a table repeats it."""
@@ -29,7 +29,7 @@ def classes_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
     Raises
     ------
     DatasetError
-        If a row has no label, or the labels cannot be told apart or stored.
+        If a row has no label, or the labels cannot be distinguished or stored.
     """
     if np.ma.is_masked(y):
         row = int(np.flatnonzero(np.ma.getmaskarray(y))[0])
@@ -85,7 +85,8 @@ def _plain(labels: NDArray[Any]) -> NDArray[Any]:
             f"found dtype {one_line(labels.dtype, 80)}; convert them"
         )
     if labels.dtype.kind == "U":
-        _require_storable(labels)
+        for label, row in zip(*np.unique(labels, return_index=True), strict=True):
+            _require_storable(str(label), int(row))
     with np.errstate(all="ignore"):
         plain: NDArray[Any] = labels.astype(_TYPES[labels.dtype.kind], copy=False)
     changed = np.flatnonzero(plain != labels) if labels.dtype.kind in "uf" else np.empty(0, int)
@@ -118,10 +119,8 @@ def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:
                 f"expected {wanted} as labels, found {shown(label)} in row {row} "
                 "(from 0); convert it, or drop the row"
             )
-        if isinstance(label, (str, bytes)) and len(label) > MOST_CHARACTERS:
-            raise _too_long(row, len(label))
-        if isinstance(label, str) and "\0" in label:  # numpy would drop it from the end
-            raise _unstorable(row, label)
+        if isinstance(label, str):  # from whose end numpy would drop NUL characters
+            _require_storable(label, row)
     if wanted == "strings":
         longest = max(map(len, labels))
         require_room(8.0 * longest * len(labels), f"{len(labels):,} labels of up to {longest} characters")
@@ -155,38 +154,22 @@ def _decoded(labels: NDArray[Any]) -> NDArray[Any]:
             raise DatasetError(
                 f"expected labels in UTF-8, found {shown(label)} in row {row} (from 0); decode them"
             ) from error
-        if "\0" in texts[-1]:
-            raise _unstorable(row, label)
-        if len(texts[-1]) > MOST_CHARACTERS:
-            raise _too_long(row, len(texts[-1]))
+        _require_storable(texts[-1], row)
     return np.array(texts)
 
 
-def _require_storable(labels: NDArray[np.str_]) -> None:
-    characters = labels.dtype.itemsize // 4
-    if characters > MOST_CHARACTERS:
-        lengths = np.char.str_len(labels)
-        if int(lengths.max(initial=0)) > MOST_CHARACTERS:
-            row = int(lengths.argmax())
-            raise _too_long(row, int(lengths[row]))
-    for label in np.unique(labels).tolist():
-        try:
-            label.encode()
-        except UnicodeEncodeError:
-            raise _unstorable(int(np.flatnonzero(labels == label)[0]), label) from None
-        if "\0" in label:
-            raise _unstorable(int(np.flatnonzero(labels == label)[0]), label)
-
-
-def _too_long(row: int, length: int) -> DatasetError:
-    return DatasetError(
-        f"expected labels of at most {MOST_CHARACTERS} characters, found {length:,} in row {row} (from 0); "
-        "name the classes, or number them"
-    )
-
-
-def _unstorable(row: int, label: Any) -> DatasetError:
-    return DatasetError(
-        f"expected labels that UTF-8 can store and without NUL, found {shown(label)} in row {row} (from 0); "
-        "rename the class"
-    )
+def _require_storable(label: str, row: int) -> None:
+    if len(label) > MOST_CHARACTERS:
+        raise DatasetError(
+            f"expected labels of at most {MOST_CHARACTERS} characters, found {len(label):,} in row {row} "
+            "(from 0); name the classes, or number them"
+        )
+    try:
+        storable = b"\0" not in label.encode()
+    except UnicodeEncodeError:
+        storable = False
+    if not storable:
+        raise DatasetError(
+            f"expected labels that UTF-8 can store and without NUL, found {shown(label)} in row {row} "
+            "(from 0); rename the class"
+        )

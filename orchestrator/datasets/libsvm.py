@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
 from orchestrator.datasets.dataset import DatasetError, Features
+from orchestrator.datasets.libsvm_files import SUFFIXES, libsvm_names
 from orchestrator.datasets.memory import gigabytes, require_room
-from orchestrator.plain_text import shown
-from orchestrator.resolve import did_you_mean
+from orchestrator.study.names import did_you_mean
+from orchestrator.study.text import shown
 
 DENSE_FROM = 0.1
 """Share of non-zeros from which features are returned dense.
@@ -25,8 +26,6 @@ DENSE_FROM = 0.1
 Measured on 3,000 rows, one core: at a share of 0.11 to 0.22 (a9a, mnist, covtype) a dense Gram matrix takes
 a fifth of the time of a CSR one, and LIBSVM up to a quarter; at 0.03 (w3a) they are even.
 """
-
-SUFFIXES = (".libsvm.xz", ".libsvm.bz2", ".libsvm.gz", ".libsvm", "")
 
 MOST_FEATURES = 2**31 - 1
 """The indices of sparse matrices have 32 bits."""
@@ -55,7 +54,7 @@ def libsvm_file(
     name : str
         Name of the dataset.
     folder : path
-        Where its file lies.
+        Where its file is.
     n_features : int, optional
         Number of features, if trailing ones may be zero in every row; by default the largest index.
 
@@ -93,15 +92,6 @@ def find_libsvm_file(name: str, folder: str | Path) -> Path:
     raise DatasetError(
         f"expected {name}.libsvm.xz (or .bz2, .gz, or neither) in {folder}, found no such file"
         f"{did_you_mean(name, libsvm_names(folder))}; put it there, or set paths.data to its folder"
-    )
-
-
-def libsvm_names(folder: str | Path) -> list[str]:
-    """Return the sorted names of the datasets whose files lie in a folder; none if it does not exist."""
-    endings = SUFFIXES[:-1]  # a file without any ending could be anything
-    files = (path.name for path in Path(folder).glob("*.libsvm*") if path.is_file())
-    return sorted(
-        {name.removesuffix(ending) for name in files for ending in endings if name.endswith(ending)}
     )
 
 

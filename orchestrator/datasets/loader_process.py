@@ -1,30 +1,20 @@
-"""Loading in a process of its own: a loader may end its process, or crash it, without ending the study.
+"""Loading in a process of its own: a loader may end its process, or crash it, without ending the study."""
 
-The process is a fork, for it takes 20 ms where a new interpreter takes seconds for its imports, and knows the
-modules that are imported already. It leaves the dataset prepared on disk, and the memory it took is free
-again when it ends.
-"""
-
-import json
-import os
-import signal
 import sys
-import tempfile
 import threading
 import traceback
-import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, NoReturn
 
 import psutil
 
+from orchestrator.datasets.child_process import ProcessEnded, call_in_child, flush_streams
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.loading import load
 from orchestrator.datasets.memory import gigabytes, limited_to, memory_limit
 from orchestrator.datasets.prepared import prepare
-from orchestrator.plain_text import one_line
-from orchestrator.study import DatasetSpec
+from orchestrator.study.study import DatasetSpec
+from orchestrator.study.text import one_line
 
 SLACK = 256 * 2**20
 """Bytes beyond the limit for what has nothing to do with the data, such as the stacks of threads."""
@@ -48,59 +38,34 @@ def load_and_prepare(spec: DatasetSpec, cache: Path, limit: float | None = None)
     """
     with limited_to(limit):
         # A fork has one thread only: where others run (on workers, in notebooks' threads, and where systems
-        # advise against it) they may hold locks that nobody would release.
+        # advise against it) they may hold locks that are never released.
         if not sys.platform.startswith("linux") or threading.current_thread() is not threading.main_thread():
             return prepare(load(spec), cache)
-        with tempfile.TemporaryFile("w+") as answer:
-            status = _run_apart(spec, cache, answer)
-            answer.seek(0)
-            text = answer.read()
-    if not text:
-        raise DatasetError(f"dataset {spec.name!r}: {spec.target} {_ending(status)}; correct the loader")
-    found = json.loads(text)
-    if "problem" in found:
-        raise DatasetError(found["problem"])
-    return Path(found["folder"])
+        (found,) = call_in_child(lambda spec: _folder_or_problem(spec, cache), [spec])
+        if isinstance(found, ProcessEnded):
+            killed = found.reason.endswith("SIGKILL")
+            most = gigabytes(memory_limit())
+            perhaps = f", perhaps for taking more than {most} of memory" if killed else ""
+            found = f"dataset {spec.name!r}: {spec.target} {found.reason}{perhaps}; correct the loader"
+    if isinstance(found, str):
+        raise DatasetError(found)
+    return found
 
 
-def _run_apart(spec: DatasetSpec, cache: Path, answer: IO[str]) -> int:
-    """Return the exit status of the process that wrote the answer, or did not."""
-    for stream in (sys.stdout, sys.stderr):  # or both processes would write what is in their buffers
-        with suppress(Exception):
-            stream.flush()
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of libraries' threads
-        child = os.fork()
-    if child == 0:
-        _load_and_exit(spec, cache, answer)
+def _folder_or_problem(spec: DatasetSpec, cache: Path) -> Path | str:
+    """Return the folder of the prepared dataset, or what is wrong with it."""
     try:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    except BaseException:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        raise
-
-
-def _load_and_exit(spec: DatasetSpec, cache: Path, answer: IO[str]) -> NoReturn:
-    """Answer with the folder or the problem, and end this process without what others do at their end."""
-    found: dict[str, Any]
-    try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         _limit_memory()
-        found = {"folder": str(prepare(load(spec), cache))}
+        return prepare(load(spec), cache)
     except DatasetError as error:
-        found = {"problem": str(error)}
+        return str(error)
     except BaseException as error:  # here KeyboardInterrupt is the loader's too
         if isinstance(error, Exception):  # then it is none of the loader's
             traceback.print_exc()
         kind = type(error).__name__
-        found = {"problem": f"dataset {spec.name!r}: {spec.target} failed with {kind}: {one_line(error)}"}
-    try:
-        json.dump(found, answer)
-        answer.flush()
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+        return f"dataset {spec.name!r}: {spec.target} failed with {kind}: {one_line(error)}"
     finally:
-        os._exit(0)
+        flush_streams()
 
 
 def _limit_memory() -> None:
@@ -112,14 +77,3 @@ def _limit_memory() -> None:
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
-
-
-def _ending(status: int) -> str:
-    if status >= 0:
-        return f"ended its process with exit status {status}"
-    try:
-        name = signal.Signals(-status).name
-    except ValueError:
-        name = f"signal {-status}"
-    killed = f", perhaps for taking more than {gigabytes(memory_limit())} of memory" if status == -9 else ""
-    return f"crashed its process by {name}{killed}"

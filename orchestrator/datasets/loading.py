@@ -11,9 +11,9 @@ from orchestrator.datasets.dataset import Dataset, DatasetError, Features, finge
 from orchestrator.datasets.labels import classes_and_codes
 from orchestrator.datasets.memory import gigabytes, memory_limit, require_room
 from orchestrator.datasets.sparse import to_csr
-from orchestrator.plain_text import one_line, shown
-from orchestrator.resolve import ResolveError, resolve
-from orchestrator.study import DatasetSpec
+from orchestrator.study.names import ResolveError, resolve
+from orchestrator.study.study import DatasetSpec
+from orchestrator.study.text import one_line, shown
 
 _ENDINGS = (Exception, SystemExit, GeneratorExit)
 """What a loader may raise; KeyboardInterrupt is a user's, except in a process of the loader's own."""

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -77,16 +78,11 @@ def _prepare(dataset: Dataset, cache_dir: Path) -> Path:
 
 
 def _holds(folder: Path, dataset: Dataset) -> bool:
-    try:
+    with suppress(DatasetError):
         found = open_prepared(folder)
-    except DatasetError:
-        return False
-    content = fingerprint(found.X, found.classes, found.codes)
-    return (found.name, found.fingerprint, content) == (
-        dataset.name,
-        dataset.fingerprint,
-        dataset.fingerprint,
-    )
+        content = fingerprint(found.X, found.classes, found.codes)
+        return found.name == dataset.name and found.fingerprint == content == dataset.fingerprint
+    return False
 
 
 def _write(dataset: Dataset, folder: Path) -> None:

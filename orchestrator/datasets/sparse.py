@@ -44,7 +44,7 @@ def to_csr(X: Any) -> Features:
 
 
 def _require_valid(X: Any, n: int, d: int) -> None:
-    """Check the formats whose parts are arrays; the others are Python containers with checks of their own."""
+    """Check the formats whose parts scipy follows without a look at them."""
     if X.format in ("csr", "csc", "bsr"):
         rows, columns = X.blocksize if X.format == "bsr" else (1, 1)
         major, minor = (d, n) if X.format == "csc" else (n // rows, d // columns)
@@ -53,6 +53,13 @@ def _require_valid(X: Any, n: int, d: int) -> None:
         _require_equal_lengths({"row": X.row, "col": X.col, "data": X.data})
         _require_indices("row", X.row, n)
         _require_indices("col", X.col, d)
+    elif X.format == "lil":
+        for row, values in zip(X.rows, X.data, strict=True):
+            _require_equal_lengths({"rows": row, "data": values})
+            _require_indices("rows", np.asarray(row, dtype=None if row else np.int64), d)
+    elif X.format == "dia":
+        _require_whole("offsets", X.offsets)
+        _require_equal_lengths({"offsets": X.offsets, "data": X.data})
 
 
 def _require_compressed(data: Any, indices: Any, indptr: Any, major: int, minor: int) -> None:

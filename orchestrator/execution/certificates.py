@@ -1,20 +1,21 @@
-"""Make the certificates of a cluster: an authority of its own, and a pair for each role it signs."""
+"""Make the certificates of a cluster: an authority of its own, and a signed pair for each role."""
 
 import ipaddress
 import os
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeAlias
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from orchestrator.execution import ExecutionError
-from orchestrator.execution.tls import ROLES, Tls, certificate_of, key_of, own_folder, own_tls
+from orchestrator.study.errors import ExecutionError
+from orchestrator.study.tls import ROLES, Tls, certificate_of, key_of, own_folder, own_tls
 
 AUTHORITY_DAYS = 3650
 PAIR_DAYS = 825
@@ -23,11 +24,13 @@ PAIR_DAYS = 825
 CLOCK_SKEW = timedelta(hours=1)
 """Hosts whose clocks differ by less accept a certificate at once."""
 
+_Key: TypeAlias = ec.EllipticCurvePrivateKey
+
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def make_certificates(folder: Path, hosts: Sequence[str] = ()) -> list[Path]:
-    """Make an authority and the pairs of scheduler, worker and client that it vouches for.
+    """Make an authority, and the pairs of scheduler, worker and client that it has signed.
 
     Whoever holds one of the pairs may join the cluster and run code on it. The authority's key can make
     more of them: keep it off the hosts.
@@ -37,7 +40,7 @@ def make_certificates(folder: Path, hosts: Sequence[str] = ()) -> list[Path]:
     folder : Path
         Made if it is not there.
     hosts : sequence of str
-        Names and addresses of the cluster's hosts, for verifiers that look at them; Dask's do not.
+        Names and addresses of the cluster's hosts, for verifiers that check them; Dask does not.
 
     Returns
     -------
@@ -58,13 +61,11 @@ def make_certificates(folder: Path, hosts: Sequence[str] = ()) -> list[Path]:
             "name another folder, or remove the old certificates first"
         )
     authority_key = ec.generate_private_key(ec.SECP256R1())
-    authority = _authority(authority_key)
+    keys = {"ca": authority_key} | {role: ec.generate_private_key(ec.SECP256R1()) for role in ROLES}
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _write(*pairs["ca"], authority, authority_key)
-        for role in ROLES:
-            key = ec.generate_private_key(ec.SECP256R1())
-            _write(*pairs[role], _pair(role, key, hosts, authority, authority_key), key)
+        for role, key in keys.items():
+            _write(*pairs[role], _certificate(role, key, authority_key, hosts), key)
     except OSError as error:
         raise ExecutionError(f"cannot write certificates to {folder}: {error}") from error
     return paths
@@ -76,7 +77,7 @@ def own_certificates(role: str) -> Tls:
     Raises
     ------
     ExecutionError
-        If they cannot be written or read, or others could have.
+        If they cannot be written or read, or other users could have.
     """
     folder = own_folder()
     if _expired(folder):
@@ -106,55 +107,38 @@ def _expired(folder: Path) -> bool:
     return certificate.not_valid_after_utc < datetime.now(UTC)
 
 
-def _authority(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
-    name = _name("authority")
-    usage = _key_usage(signs_certificates=True)
-    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    return (
-        _builder(name, name, key, AUTHORITY_DAYS)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(usage, critical=True)
-        .add_extension(identifier, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-
-
-def _pair(
-    role: str,
-    key: ec.EllipticCurvePrivateKey,
-    hosts: Sequence[str],
-    authority: x509.Certificate,
-    authority_key: ec.EllipticCurvePrivateKey,
-) -> x509.Certificate:
-    uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
-    if role != "client":  # a client's certificate cannot pass for a scheduler's or a worker's
-        uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
-    names = [_alternative_name(host) for host in dict.fromkeys([*_LOOPBACK, *hosts])]
-    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    return (
-        _builder(_name(role), authority.subject, key, PAIR_DAYS)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(signer, critical=False)
-        .sign(authority_key, hashes.SHA256())
-    )
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: int
-) -> x509.CertificateBuilder:
+def _certificate(role: str, key: _Key, authority_key: _Key, hosts: Sequence[str]) -> x509.Certificate:
+    """Sign the certificate of a role, or of the authority itself."""
     now = datetime.now(UTC)
-    return (
+    is_authority = role == "ca"
+    builder = (
         x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
+        .subject_name(_name("authority" if is_authority else role))
+        .issuer_name(_name("authority"))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - CLOCK_SKEW)
-        .not_valid_after(now + timedelta(days=days))
+        .not_valid_after(now + timedelta(days=AUTHORITY_DAYS if is_authority else PAIR_DAYS))
+        .add_extension(
+            x509.BasicConstraints(ca=is_authority, path_length=0 if is_authority else None), critical=True
+        )
+        .add_extension(_key_usage(is_authority), critical=True)
     )
+    for extension in _extensions(role, authority_key, hosts):
+        builder = builder.add_extension(extension, critical=False)
+    return builder.sign(authority_key, hashes.SHA256())
+
+
+def _extensions(role: str, authority_key: _Key, hosts: Sequence[str]) -> Iterator[x509.ExtensionType]:
+    if role == "ca":
+        yield x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key())
+        return
+    uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
+    if role != "client":  # a client's certificate cannot pass for a scheduler's or a worker's
+        uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
+    yield x509.ExtendedKeyUsage(uses)
+    yield x509.SubjectAlternativeName(map(_alternative_name, dict.fromkeys([*_LOOPBACK, *hosts])))
+    yield x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
 
 
 def _name(role: str) -> x509.Name:
@@ -168,23 +152,17 @@ def _alternative_name(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def _key_usage(signs_certificates: bool) -> x509.KeyUsage:
+def _key_usage(is_authority: bool) -> x509.KeyUsage:
+    unused = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
     return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
+        digital_signature=not is_authority,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        **dict.fromkeys((*unused, "encipher_only", "decipher_only"), False),
     )
 
 
-def _write(
-    certificate_path: Path, key_path: Path, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
-) -> None:
+def _write(certificate_path: Path, key_path: Path, certificate: x509.Certificate, key: _Key) -> None:
     content = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

@@ -4,11 +4,10 @@ import importlib
 import os
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.execution.affinity import machine, physical_cores
-from orchestrator.machine import (
+from orchestrator.training.cores import machine, physical_cores
+from orchestrator.training.environment import (
     cache_folder,
     cache_token,
     host_facts,
@@ -23,7 +22,7 @@ THREAD_LIMITS = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OP
 
 
 def describe(packages: Collection[str]) -> dict[str, Any]:
-    """Describe this process to a client that thinks of sending it work.
+    """Describe this process to a client that may send it work.
 
     Parameters
     ----------
@@ -71,32 +70,33 @@ def _identity(package: str) -> str:
     return package_identity(package)
 
 
-@dataclass(frozen=True)
-class Requirements:
-    """What a worker has to have to be of use to this client."""
+def mismatch(facts: Mapping[str, Any], threads: int, required: Mapping[str, str], timing: bool) -> str:
+    """Say why a worker must not run trials of this client's study; an empty string if it may.
 
-    software: Mapping[str, str]
-    timing: bool
-
-    @classmethod
-    def here(cls, packages: Collection[str], timing: bool) -> "Requirements":
-        """Require what is installed here and, for timings, one thread."""
-        return cls(software(packages), timing)
-
-    def objection(self, facts: Mapping[str, Any], threads: int) -> str:
-        """Say what is wrong with a worker that has `threads`; an empty string if nothing is."""
-        mine, theirs = self.software, facts["software"]
-        differing = [name for name in dict.fromkeys([*mine, *theirs]) if mine.get(name) != theirs.get(name)]
-        if differing:
-            found = ", ".join(
-                f"{name} {theirs.get(name, 'none')} (here {mine.get(name, 'none')})" for name in differing
-            )
-            return f"has other software: {found}; install the same on both"
-        if not self.timing:
-            return ""
-        if threads > 1:
-            return f"runs {threads} trainings at once, and timings take one; start it with one thread"
-        for name, limit in facts["limits"].items():
-            if limit != "1":
-                return f"has {name}={limit}, and timings take 1; start it with `svmbench cluster worker`"
+    Parameters
+    ----------
+    facts : mapping
+        See `describe`.
+    threads : int
+        Of the worker.
+    required : mapping
+        The software that is installed here.
+    timing : bool
+        Whether seconds are to be compared, which takes one thread.
+    """
+    found = facts["software"]
+    if differing := [
+        name for name in dict.fromkeys([*required, *found]) if required.get(name) != found.get(name)
+    ]:
+        differences = ", ".join(
+            f"{name} {found.get(name, 'none')} (here {required.get(name, 'none')})" for name in differing
+        )
+        return f"has other software: {differences}; install the same on both"
+    if not timing:
         return ""
+    if threads > 1:
+        return f"runs {threads} trainings at once, and timings take one; start it with one thread"
+    for name, limit in facts["limits"].items():
+        if limit != "1":
+            return f"has {name}={limit}, and timings take 1; start it with `svmbench cluster worker`"
+    return ""

@@ -1,24 +1,103 @@
 """Run batches one after the other in this process: for debugging, tests and fair timings.
 
-Trainings under a time limit run in a child process, for only a process can be stopped whatever it does. So do
+Trainings under a time limit run in a child process, since only a process can be stopped at any point. So do
 those of a dataset × arm with which an earlier run's process ended: what ends the child is not run again.
 """
 
+import contextlib
+import json
 import logging
+import os
 from collections import deque
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from orchestrator import isolation
-from orchestrator.execution import ExecutionError, Outcome
-from orchestrator.interrupts import noticed
-from orchestrator.isolation import Died, run_isolated
-from orchestrator.journal import Journal, Pair
-from orchestrator.machine import host_facts
-from orchestrator.training import describe_error
-from orchestrator.worker import WorkOrder, run_batch
+from orchestrator.datasets.child_process import ProcessEnded
+from orchestrator.execution.base import Outcome
+from orchestrator.study.batch import WorkOrder
+from orchestrator.study.errors import ExecutionError
+from orchestrator.study.storable import describe_error
+from orchestrator.study.trials import Pair
+from orchestrator.training.batch_process import end_child, run_in_child
+from orchestrator.training.environment import host_facts
+from orchestrator.training.interrupts import recorded_interrupts
+from orchestrator.training.run_batch import run_batch
+from orchestrator.training.train import Monitor, Row
 
 log = logging.getLogger(__name__)
+
+_DIGITS = 12
+"""Of the number of trainings that are done, at the beginning of a journal."""
+
+
+class Journal(Monitor):
+    """A file that names the training under way, for the run after one that ended with it.
+
+    One small write a training, which nothing waits for: it has to survive the process, not the machine.
+
+    Parameters
+    ----------
+    path : Path
+        In the study's folder, whose lock the caller holds.
+
+    Attributes
+    ----------
+    suspects : dict of Pair to str
+        The key of the training that an earlier run ended with; empty if that is known to end processes.
+    """
+
+    def __init__(self, path: Path):
+        self._path = path
+        self.suspects = dict(self._left())
+        self._known = [pair for pair, key in self.suspects.items() if not key]
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+        self._file = os.open(path, flags, 0o600)
+        self._done = 0
+
+    def begin(self, order: WorkOrder) -> None:
+        """Record the trainings of a batch that begins in this process."""
+        batch = order.batch
+        keys = [key for path in batch.paths for key in path.keys]
+        self._write({"pair": [batch.dataset, batch.solver], "keys": keys})
+
+    def finished(self, row: Row) -> None:
+        """Record that the batch's next training is under way."""
+        self._done += 1
+        os.pwrite(self._file, b"%0*d" % (_DIGITS, self._done), 0)
+
+    def idle(self) -> None:
+        """Record that no training is under way in this process."""
+        os.ftruncate(self._file, 0)
+
+    def close(self, known: Collection[Pair]) -> None:
+        """Leave a file only that tells the next run whose trainings end their processes."""
+        if known:
+            self._known = list(known)
+            self._write({})
+        else:
+            self._path.unlink(missing_ok=True)
+        os.close(self._file)
+
+    def _write(self, facts: dict[str, Any]) -> None:
+        text = json.dumps(facts | {"known": self._known}).encode()
+        os.ftruncate(self._file, 0)
+        self._done = 0
+        os.pwrite(self._file, b"%0*d" % (_DIGITS, 0) + text, 0)
+
+    def _left(self) -> list[tuple[Pair, str]]:
+        """Read what an earlier run left; nothing of a file that is not a journal."""
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+            content = self._path.read_bytes() if self._path.is_file() else b""
+            if not content:
+                return []
+            done, facts = int(content[:_DIGITS]), json.loads(content[_DIGITS:])
+            left = [((str(dataset), str(solver)), "") for dataset, solver in facts["known"]]
+            if done < len(facts.get("keys", [])):
+                dataset, solver = facts["pair"]
+                left.append(((str(dataset), str(solver)), str(facts["keys"][done])))
+            return left
+        return []
 
 
 class SerialExecutor:
@@ -35,8 +114,8 @@ class SerialExecutor:
     def __init__(self, journal: Path | None = None) -> None:
         self._waiting: deque[WorkOrder] = deque()
         self._journal = None if journal is None else Journal(journal)
-        self._told: set[tuple[Pair, str]] = set()
-        self._apart: dict[Pair, str] = dict(self._journal.suspects) if self._journal else {}
+        self._reported: set[tuple[Pair, str]] = set()
+        self._isolated: dict[Pair, str] = dict(self._journal.suspects) if self._journal else {}
 
     def submit(self, order: WorkOrder) -> None:
         """Keep an order for the next `wait`."""
@@ -49,9 +128,9 @@ class SerialExecutor:
         order = self._waiting.popleft()
         pair = (order.batch.dataset, order.batch.solver)
         try:
-            with noticed():
-                if pair in self._apart or order.protocol.max_seconds is not None:
-                    return [self._run_apart(order, pair)]
+            with recorded_interrupts():
+                if pair in self._isolated or order.protocol.max_seconds is not None:
+                    return [self._run_isolated(order, pair)]
                 return [self._run_here(order)]
         except KeyboardInterrupt:
             raise
@@ -69,23 +148,23 @@ class SerialExecutor:
         finally:
             self._journal.idle()
 
-    def _run_apart(self, order: WorkOrder, pair: Pair) -> Outcome:
-        if pair in self._apart:
-            self._tell(pair, "one of its trainings has ended a process; they run in one of their own")
-        end, warned = run_isolated(order)
-        for text in warned:
-            self._tell(pair, text)
-        if isinstance(end, Died):
-            self._apart[pair] = ""
+    def _run_isolated(self, order: WorkOrder, pair: Pair) -> Outcome:
+        if pair in self._isolated:
+            self._report_once(pair, "one of its trainings has ended a process; they run in a child process")
+        end, warnings = run_in_child(order)
+        for text in warnings:
+            self._report_once(pair, text)
+        if isinstance(end, ProcessEnded):
+            self._isolated[pair] = ""
             return Outcome(order, None, f"it {end.reason}", end.seconds)
-        if any(self._apart.get(pair) in path.keys for path in order.batch.paths):
-            del self._apart[pair]  # the suspect has come back
+        if any(self._isolated.get(pair) in path.keys for path in order.batch.paths):
+            del self._isolated[pair]  # the training that ended a process has come back
         return Outcome(order, end)
 
-    def _tell(self, pair: Pair, text: str) -> None:
-        """Tell the user something of a dataset × arm, once."""
-        if (pair, text) not in self._told:
-            self._told.add((pair, text))
+    def _report_once(self, pair: Pair, text: str) -> None:
+        """Warn the user of something of a dataset × arm, once."""
+        if (pair, text) not in self._reported:
+            self._reported.add((pair, text))
             log.warning("%s × %s: %s", *pair, text)
 
     def facts(self) -> dict[str, Any]:
@@ -95,14 +174,14 @@ class SerialExecutor:
     def close(self) -> None:
         """Forget what waits, and end the child process."""
         self._waiting.clear()
-        isolation.close()
+        end_child()
         if self._journal is not None:
-            self._journal.close([pair for pair, key in self._apart.items() if not key])
+            self._journal.close([pair for pair, key in self._isolated.items() if not key])
             self._journal = None
 
 
 class NoExecutor(SerialExecutor):
-    """What a run has in place of workers when its store lacks nothing: it gets no order."""
+    """What a run has in place of workers when every trial is stored: it gets no orders."""
 
     def facts(self) -> dict[str, Any]:
         """Describe this process and its host."""

@@ -1,26 +1,22 @@
-"""A study's report: one HTML page, its machine-readable twin, and the tables and figures for papers."""
+"""A study's report: one HTML page, the same as JSON, and the tables and figures for papers."""
 
 import csv
-import os
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from orchestrator.analysis.findings import Findings, analyse
-from orchestrator.plain_text import spreadsheet_text
-from orchestrator.report import facts
-from orchestrator.report.document import document
-from orchestrator.report.figures import all_figures
-from orchestrator.report.html import html
 from orchestrator.report.latex import latex
 from orchestrator.report.markdown import markdown_summary
+from orchestrator.report.report_json import report_json
 from orchestrator.report.tables import all_tables
-from orchestrator.results import StudyResults
-from orchestrator.store_files import StoreError
+from orchestrator.store.files import StoreError
+from orchestrator.store.results import StudyResults
+from orchestrator.study.atomic import atomic_write
+from orchestrator.study.text import spreadsheet_text
 
 __all__ = ["markdown_summary", "write_report"]
 
@@ -36,13 +32,12 @@ def write_report(results: StudyResults, folder: Path, findings: Findings | None 
     StoreError
         When the folder cannot be written to, or is a link.
     """
+    # A run shows a summary in Markdown only, and need not wait for the import of matplotlib and Jinja.
+    from orchestrator.report.figures import all_figures
+    from orchestrator.report.html import html
+
     findings = findings or analyse(results)
     tables = all_tables(findings)
-    tables |= {
-        table.name: table for table in (facts.datasets(findings), facts.arms(findings), facts.runs(findings))
-    }
-    if len(results.apart):
-        tables["apart"] = facts.apart(findings)
     figures = all_figures(findings)
     folder = Path(folder)
     files = {folder / "figures" / f"{name}.svg": svg for name, svg in figures.items()}
@@ -50,7 +45,7 @@ def write_report(results: StudyResults, folder: Path, findings: Findings | None 
         files[folder / "tables" / f"{name}.csv"] = _csv(table.data)
         files[folder / "tables" / f"{name}.tex"] = latex(table)
     others = set(files)
-    files[folder / "report.json"] = document(findings, tables)
+    files[folder / "report.json"] = report_json(findings, tables)
     index = folder / "index.html"
     files[index] = html(findings, tables, figures)
     _refuse_links(folder)
@@ -67,13 +62,13 @@ def _csv(frame: pd.DataFrame) -> str:
 
 
 def _remove_others(folder: Path, kept: set[Path]) -> None:
-    """Remove what an earlier report left; a folder without one may hold tables of somebody else."""
+    """Remove what an earlier report left; a folder without one may hold other tables."""
     if not (folder / "report.json").is_file():
         return
     for pattern in ("tables/*.csv", "tables/*.tex", "figures/*.svg"):
         for path in folder.glob(pattern):
             if path not in kept:
-                with _telling(path):
+                with _naming_file(path):
                     path.unlink()
 
 
@@ -87,22 +82,15 @@ def _refuse_links(folder: Path) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-    with _telling(path):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("x", encoding="utf-8") as file:  # exclusive, so that no link is followed
-                file.write(text)
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
+    with _naming_file(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path) as file:
+            file.write(text.encode())
 
 
 @contextmanager
-def _telling(path: Path) -> Iterator[None]:
-    """Say of what cannot be written or removed which file it is, and where a report can go instead."""
+def _naming_file(path: Path) -> Iterator[None]:
+    """Name the file that cannot be written or removed, and say where a report can go instead."""
     try:
         yield
     except OSError as error:

@@ -7,9 +7,10 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.report import words
-from orchestrator.report.printed import Cell, Table, records
-from orchestrator.study import cell
+from orchestrator.report import format as fmt
+from orchestrator.report.table import Table, print_table
+from orchestrator.study.text import format_seconds
+from orchestrator.study.values import cell
 
 _SCALING = {
     "train": "each feature to [0, 1], fitted on the training rows of the trial at hand",
@@ -25,42 +26,33 @@ _PROFILES = {
 }
 
 
-def protocol(findings: Findings) -> list[tuple[str, str]]:
+def protocol(findings: Findings) -> dict[str, str]:
     """Return the protocol as terms and their explanations."""
     design = findings.design
     p = design.protocol
     if not p:
-        return [("Protocol", "not recorded: the study's provenance is missing")]
-    metric = words.metric_words(design.metric)
-    also = [words.metric_words(name) for name in p.get("also", ())]
-    entries = [
-        (
-            "Compared",
-            f"{words.plural(len(design.arms), 'arm')} on {words.plural(len(design.datasets), 'dataset')}; an "
-            "arm is a solver with its fixed settings",
-        ),
-        (
-            "Evaluation",
-            f"nested cross-validation: {p.get('outer')} outer folds give the scores, {p.get('inner')} inner "
-            f"folds choose the hyper-parameters; stratified, shuffled with seed {p.get('seed')}; every arm "
-            "sees the same folds",
-        ),
-        ("Search", _search(findings)),
-        (
-            "Selected by",
-            f"mean inner {metric}; ties go to the smaller value of the first hyper-parameter, or to the one "
-            "listed first where its values are not all numbers",
-        ),
-        ("Scored by", metric + (f"; recorded beside it: {words.listed(also)}" if also else "")),
-        ("Scaling", _SCALING.get(p.get("scaling", ""), str(p.get("scaling")))),
-        ("Profile", _PROFILES.get(p.get("profile", ""), str(p.get("profile")))),
-        ("Time limit", f"{p['max_seconds']:g} s per training" if p.get("max_seconds") else "none"),
-        ("Trainings", _trainings(findings)),
-    ]
+        return {"Protocol": "not recorded: the study's provenance is missing"}
+    metric = fmt.metric_name(design.metric)
+    also = [fmt.metric_name(name) for name in p.get("also", ())]
+    terms = {
+        "Compared": f"{fmt.plural(len(design.arms), 'arm')} on "
+        f"{fmt.plural(len(design.datasets), 'dataset')}; an arm is a solver with its fixed settings",
+        "Evaluation": f"nested cross-validation: {p.get('outer')} outer folds give the scores, "
+        f"{p.get('inner')} inner folds choose the hyper-parameters; stratified, shuffled with seed "
+        f"{p.get('seed')}; every arm sees the same folds",
+        "Search": _search(findings),
+        "Selected by": f"mean inner {metric}; ties go to the smaller value of the first hyper-parameter, or "
+        "to the one listed first where its values are not all numbers",
+        "Scored by": metric + (f"; recorded beside it: {fmt.listed(also)}" if also else ""),
+        "Scaling": _SCALING.get(p.get("scaling", ""), str(p.get("scaling"))),
+        "Profile": _PROFILES.get(p.get("profile", ""), str(p.get("profile"))),
+        "Time limit": f"{p['max_seconds']:g} s per training" if p.get("max_seconds") else "none",
+        "Trainings": _trainings(findings),
+    }
     share = findings.results.provenance[-1].get("worker_share")
     if share is not None:
-        entries.append(("Worker time", f"{100 * share:.0f} % inside fit and predict, latest run"))
-    return entries
+        terms["Worker time"] = f"{100 * share:.0f} % inside fit and predict, latest run"
+    return terms
 
 
 def _search(findings: Findings) -> str:
@@ -69,9 +61,9 @@ def _search(findings: Findings) -> str:
     if None in sizes:
         return f"{design.search}, the same for every arm"
     if len(sizes) == 1:
-        return f"grid of {words.plural(sizes.pop() or 0, 'candidate')} for every arm"
+        return f"grid of {fmt.plural(sizes.pop() or 0, 'candidate')} for every arm"
     each = [f"{arm} {design.grid_size(arm)}" for arm in design.arms]
-    return f"grid; candidates: {words.listed(each)}"
+    return f"grid; candidates: {fmt.listed(each)}"
 
 
 def _trainings(findings: Findings) -> str:
@@ -101,33 +93,24 @@ def datasets(findings: Findings) -> Table:
                 "source": facts.get("source") or facts.get("target"),
             }
         )
-    frame = pd.DataFrame(rows)
-    return Table(
-        name="datasets",
-        title="Datasets",
-        caption="Largest and smallest class: their parts of all rows, per cent; a classifier that always "
+    return print_table(
+        "datasets",
+        "Datasets",
+        "Largest and smallest class: their parts of all rows, per cent; a classifier that always "
         "answers the largest class is right that often. Not zero: part of the feature values that differ "
         "from zero, per cent. Fingerprint: first digits of the hash of the content.",
-        header=[
-            "Dataset",
-            "Rows",
-            "Features",
-            "Classes",
-            "Largest class",
-            "Smallest class",
-            "Not zero",
-            "Fingerprint",
-        ],
-        rows=[
-            [
-                Cell(row["dataset"]),
-                *(Cell(_number(row[name])) for name in ("rows", "features", "classes")),
-                *(Cell(_share(row[name])) for name in ("largest_class", "smallest_class", "density")),
-                Cell((row["fingerprint"] or words.MISSING)[:8]),
-            ]
-            for row in rows
-        ],
-        data=frame,
+        pd.DataFrame(rows),
+        {
+            "Dataset": lambda row: row["dataset"],
+            "Rows": lambda row: _number(row["rows"]),
+            "Features": lambda row: _number(row["features"]),
+            "Classes": lambda row: _number(row["classes"]),
+            "Largest class": lambda row: _share(row["largest_class"]),
+            "Smallest class": lambda row: _share(row["smallest_class"]),
+            "Not zero": lambda row: _share(row["density"]),
+            "Fingerprint": lambda row: (row["fingerprint"] or fmt.MISSING)[:8],
+        },
+        rows=rows,
         last_is_text=True,
     )
 
@@ -147,36 +130,37 @@ def arms(findings: Findings) -> Table:
         }
         for name, facts in findings.design.arms.items()
     ]
-    return Table(
-        name="arms",
-        title="Arms",
-        caption="The class that was trained, the settings that all its trainings share, and the values the "
+    return print_table(
+        "arms",
+        "Arms",
+        "The class that was trained, the settings that all its trainings share, and the values the "
         "inner search chose from.",
-        header=["Arm", "Class", "Fixed settings", "Searched"],
-        rows=[
-            [Cell(row[name] or words.MISSING) for name in ("solver", "class", "fixed", "searched")]
-            for row in rows
-        ],
-        data=pd.DataFrame(rows),
+        pd.DataFrame(rows),
+        {
+            "Arm": lambda row: row["solver"] or fmt.MISSING,
+            "Class": lambda row: row["class"] or fmt.MISSING,
+            "Fixed settings": lambda row: row["fixed"],
+            "Searched": lambda row: row["searched"] or fmt.MISSING,
+        },
         text_columns=4,
     )
 
 
 def apart(findings: Findings) -> Table:
     """List the stored trials that belong to other declarations than the one in force."""
-    frame = findings.results.apart
-    return Table(
-        name="apart",
-        title="Trials of other declarations",
-        caption="Stored trials that are used nowhere in this report: the newest run that names their dataset "
+    return print_table(
+        "apart",
+        "Trials of other declarations",
+        "Stored trials that are used nowhere in this report: the newest run that names their dataset "
         "or solver, or the newest run at all, declared something else. Running a command again with the "
         "former settings brings them back.",
-        header=["Dataset", "Arm", "Trials", "Why they do not count"],
-        rows=[
-            [Cell(row["dataset"]), Cell(row["solver"]), Cell(_number(row["trials"])), Cell(row["why"])]
-            for row in records(frame)
-        ],
-        data=frame,
+        findings.results.excluded,
+        {
+            "Dataset": lambda row: row["dataset"],
+            "Arm": lambda row: row["solver"],
+            "Trials": lambda row: _number(row["trials"]),
+            "Why they do not count": lambda row: row["why"],
+        },
         text_columns=2,
         last_is_text=True,
     )
@@ -184,24 +168,18 @@ def apart(findings: Findings) -> Table:
 
 def runs(findings: Findings) -> Table:
     """List the runs that made the study."""
-    rows = [_run(run) for run in findings.results.provenance]
-    frame = pd.DataFrame(rows)
-    return Table(
-        name="runs",
-        title="Runs",
-        caption="Every run that added to this study, oldest first; times are in universal time (UTC).",
-        header=["Started", "Lasted", "Machines", "Code", "Command"],
-        rows=[
-            [
-                Cell(row["started"] or words.MISSING),
-                Cell(row["lasted"]),
-                Cell(row["machines"] or words.MISSING),
-                Cell(row["code"]),
-                Cell(row["command"] or words.MISSING),
-            ]
-            for row in records(frame)
-        ],
-        data=frame,
+    return print_table(
+        "runs",
+        "Runs",
+        "Every run that added to this study, oldest first; times are in universal time (UTC).",
+        pd.DataFrame([_run(run) for run in findings.results.provenance]),
+        {
+            "Started": lambda row: row["started"] or fmt.MISSING,
+            "Lasted": lambda row: row["lasted"],
+            "Machines": lambda row: row["machines"] or fmt.MISSING,
+            "Code": lambda row: row["code"],
+            "Command": lambda row: row["command"] or fmt.MISSING,
+        },
         text_columns=5,
     )
 
@@ -210,13 +188,13 @@ def _run(run: Mapping[str, Any]) -> dict[str, str]:
     started, finished = _time(run.get("started_at")), _time(run.get("finished_at"))
     hosts = run.get("hosts") or []
     machines = "; ".join(
-        f"{host.get('cpu', 'unknown processor')}, {words.plural(int(host.get('cores', 0)), 'core')}, "
+        f"{host.get('cpu', 'unknown processor')}, {fmt.plural(int(host.get('cores', 0)), 'core')}, "
         f"{host.get('memory_gb', '?')} GB"
         for host in hosts
     )
     cluster = run.get("cluster") or {}
     if cluster.get("workers"):
-        machines += f"; {words.plural(int(cluster['workers']), 'worker')}"
+        machines += f"; {fmt.plural(int(cluster['workers']), 'worker')}"
     git = run.get("git") or {}
     code = f"svmbench {(run.get('versions') or {}).get('svmbench', '?')}{_commit(git)}"
     others = {name: state for name, state in (run.get("git_of") or {}).items() if state and state != git}
@@ -255,13 +233,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _duration(seconds: float) -> str:
-    if seconds < 0:
-        return "unknown: the clock was set back"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+    return format_seconds(seconds) if seconds >= 0 else "unknown: the clock was set back"
 
 
 def _settings(params: Mapping[str, Any]) -> str:
@@ -269,8 +241,8 @@ def _settings(params: Mapping[str, Any]) -> str:
 
 
 def _number(value: float | None) -> str:
-    return words.MISSING if value is None else f"{value:,}"
+    return fmt.MISSING if value is None else f"{value:,}"
 
 
 def _share(value: float | None) -> str:
-    return words.MISSING if value is None else words.share(value)
+    return fmt.MISSING if value is None else fmt.share(value)

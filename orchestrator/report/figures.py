@@ -1,7 +1,13 @@
-"""The figures of a report, each a function from findings to a matplotlib figure."""
+"""The figures of a report, each a function from findings to a matplotlib figure, and how they become SVG."""
 
-from collections.abc import Callable, Sequence
+import io
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -15,25 +21,20 @@ from matplotlib.ticker import EngFormatter
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, cliques
 from orchestrator.analysis.ratios import EXACT
-from orchestrator.plain_text import printable
-from orchestrator.report import words
-from orchestrator.report.canvas import (
-    INK,
-    MUTED,
-    RULE,
-    colours,
-    literal,
-    new_figure,
-    plain_axis,
-    spans_decades,
-    style,
-    to_svg,
-    value_labels,
-    wrapped,
-)
+from orchestrator.report import format as fmt
 from orchestrator.report.limits import for_figures
-from orchestrator.report.printed import records
+from orchestrator.report.table import records
 from orchestrator.report.tables import time_unit
+from orchestrator.study.text import printable
+
+WIDTH = 9.0
+"""Width of every figure in inches; a page shows them all at one scale."""
+
+INK = "#1f2328"
+MUTED = "#6b7280"
+RULE = "#e3e6ea"
+
+_STYLE_SHEET = Path(__file__).parent / "templates" / "report.mplstyle"
 
 ROW = 0.19
 """Height of one line of text in a chart, inches."""
@@ -57,23 +58,19 @@ class Panel:
 def scores(findings: Findings) -> Figure:
     """Bars of mean scores with corrected standard errors, and the same enlarged about a dataset's mean."""
     metric = findings.design.metric
-    scale = 100.0 if words.is_percent(metric) else 1.0
+    scale = 100.0 if fmt.is_percent(metric) else 1.0
     frame = findings.scores.assign(
         mean=lambda f: f["mean"] * scale,
         corrected_se=lambda f: f["corrected_se"] * scale,
         centred=lambda f: f["mean"] - f.groupby("dataset", sort=False)["mean"].transform("mean"),
     )
-    name = words.metric_words(metric)
-    unit = " (%)" if words.is_percent(metric) else ""
+    name = fmt.metric_name(metric)
+    unit = " (%)" if fmt.is_percent(metric) else ""
     inside = frame["mean"].dropna().between(0, scale).all()
+    enlarged = f"Enlarged: difference from the dataset's mean{unit.replace('%', 'points')}"
     panels = [
         Panel("mean", f"Mean {name}{unit}", "corrected_se", limits=(0, scale) if inside else None),
-        Panel(
-            "centred",
-            f"Enlarged: difference from the dataset's mean{unit.replace('%', 'points')}",
-            "corrected_se",
-            dots=True,
-        ),
+        Panel("centred", enlarged, "corrected_se", dots=True),
     ]
     return _chart(findings, frame, panels)
 
@@ -118,11 +115,15 @@ def _chart(findings: Findings, frame: pd.DataFrame, panels: Sequence[Panel]) -> 
     figure = new_figure(0.55 + ROW * y)
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for ax, panel in zip(axes, panels, strict=True):
+        ax.yaxis.set_visible(ax is axes[0])
         _panel(ax, panel, rows, colour)
     axes[0].set_ylim(y - 0.6, -0.7)
-    axes[0].set_yticks([at for at, _, _ in labels], [literal(text) for _, text, _ in labels])
-    for tick, (_, _, heading) in zip(axes[0].get_yticklabels(), labels, strict=True):
-        tick.set_fontweight("bold" if heading else "normal")
+    axes[0].set_yticks([])
+    beside: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "center"}
+    for at, text, heading in labels:  # ticks would do the same in five times as many objects
+        weight = "bold" if heading else "normal"
+        place = {"xy": (0, at), "xycoords": ("axes fraction", "data"), "xytext": (-3.5, 0)}
+        axes[0].annotate(literal(text), fontweight=weight, **place, **beside)
     return figure
 
 
@@ -149,17 +150,8 @@ def _panel(
     else:
         ax.barh(y, x, height=0.72, color=shades, zorder=2)
         whiskers = (error > 0) & np.isfinite(x)
-        ax.errorbar(
-            x[whiskers],
-            y[whiskers],
-            xerr=error[whiskers],
-            fmt="none",
-            ecolor=INK,
-            elinewidth=0.9,
-            capsize=2,
-            capthick=0.9,
-            zorder=3,
-        )
+        lines: dict[str, Any] = {"ecolor": INK, "elinewidth": 0.9, "capsize": 2, "capthick": 0.9, "zorder": 3}
+        ax.errorbar(x[whiskers], y[whiskers], xerr=error[whiskers], fmt="none", **lines)
         ax.axvline(0, color=MUTED, linewidth=0.6)
     if panel.lower_bounds:
         stopped = np.array([row["n_stopped"] > 0 for _, row in rows]) & np.isfinite(x)
@@ -192,15 +184,13 @@ def mean_ranks(findings: Findings) -> Figure:
     ax.hlines(y, 1, lowest, color=RULE, linewidth=0.8, zorder=1)
     ax.scatter(frame["mean_rank"], y, s=36, color=[colour[name] for name in order], zorder=3)
     for rank, at in zip(frame["mean_rank"], y, strict=True):
-        ax.annotate(
-            f"{rank:.2f}",
-            (rank, at),
-            (0, 5),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=7,
-        )
+        above: dict[str, Any] = {
+            "xytext": (0, 5),
+            "textcoords": "offset points",
+            "ha": "center",
+            "va": "bottom",
+        }
+        ax.annotate(f"{rank:.2f}", (rank, at), fontsize=7, **above)
     for i, (first, last) in enumerate(runs):
         x = lowest + 0.18 + 0.12 * i
         ax.plot([x, x], [first - 0.18, last + 0.18], color=INK, linewidth=2.4, solid_capstyle="round")
@@ -259,10 +249,10 @@ def _choice_map(ax: Axes, counts: pd.DataFrame, space: dict[str, Any], arm: str)
 def sweep(findings: Findings) -> Figure:
     """Draw every sweep: paired differences and work ratios to the reference, a thin line for each dataset."""
     metric = findings.design.metric
-    scale = 100.0 if words.is_percent(metric) else 1.0
+    scale = 100.0 if fmt.is_percent(metric) else 1.0
     frame = findings.sweep_differences.assign(difference=lambda f: f["difference"] * scale)
     quantities = {
-        "difference": f"Difference in {words.metric_words(metric)}{' (points)' if scale > 1 else ''}",
+        "difference": f"Difference in {fmt.metric_name(metric)}{' (points)' if scale > 1 else ''}",
         "n_iter_ratio": "Iterations, ratio",
         "n_kernel_evals_ratio": "Kernel evaluations, ratio",
         "fit_seconds_ratio": "Training time, ratio",
@@ -292,12 +282,8 @@ def _sweep_panel(ax: Axes, rows: pd.DataFrame, name: str, summary: pd.DataFrame)
     ax.grid(axis="y")
     ax.tick_params(length=0)
     long = max(len(str(setting)) for setting in settings) * len(settings) > 28
-    ax.set_xticks(
-        x,
-        [literal(str(setting)) for setting in settings],
-        rotation=45 if long else 0,
-        ha="right" if long else "center",
-    )
+    slanted: dict[str, Any] = {"rotation": 45, "ha": "right"} if long else {}
+    ax.set_xticks(x, [literal(str(setting)) for setting in settings], **slanted)
     ax.margins(x=0.06)
 
 
@@ -331,3 +317,74 @@ def all_figures(findings: Findings) -> dict[str, str]:
 
 def _any(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
     return len(frame) > 0 and bool(frame[list(columns)].notna().any(axis=None))
+
+
+@contextmanager
+def style(name: str) -> Iterator[None]:
+    """Draw in the style of reports; `name` seeds the identifiers in an SVG, so that it comes out the same."""
+    with mpl.rc_context({"svg.hashsalt": name}, _STYLE_SHEET):
+        yield
+
+
+def colours(arms: Sequence[str]) -> dict[str, str]:
+    """Give every arm its colour; figures name arms in words too, so a repeated colour does no harm."""
+    palette = cycle(mpl.rcParams["axes.prop_cycle"].by_key()["color"])
+    return dict(zip(arms, palette, strict=False))
+
+
+def new_figure(height: float) -> Figure:
+    """Return an empty figure of the common width that makes room for its labels."""
+    return Figure(figsize=(WIDTH, height))
+
+
+def to_svg(figure: Figure) -> str:
+    """Return the figure as an SVG document, the same for the same figure."""
+    buffer = io.StringIO()
+    figure.savefig(
+        buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+    )
+    return re.sub(r"[ \t]+\n", "\n", buffer.getvalue())
+
+
+def plain_axis(ax: Axes) -> None:
+    """Leave an axis only its vertical grid lines and the numbers below them."""
+    ax.grid(axis="x")
+    ax.tick_params(length=0)
+    for side in ("left", "right", "top"):
+        ax.spines[side].set_visible(False)
+
+
+def literal(text: str) -> str:
+    """Return a text for matplotlib in which dollar signs do not enclose mathematics."""
+    return "\n".join(map(printable, text.split("\n"))).replace("$", r"\$")
+
+
+def wrapped(name: str, width: int = 24) -> str:
+    """Break a long name where a reader would, and anywhere else if need be; to be followed by `literal`."""
+    name = printable(name)
+    lines = [""]
+    for piece in re.findall(r"\[?[^\[,_\- ]+[,_\- \]]*|.", name):
+        for start in range(0, len(piece), width):
+            part = piece[start : start + width]
+            if len(lines[-1]) + len(part.rstrip(" ")) > width:
+                lines.append("")
+            lines[-1] += part
+    return "\n".join(line.strip(" ") for line in lines if line.strip(" "))
+
+
+def spans_decades(values: Iterable[float], factor: float = 30.0) -> bool:
+    """Whether positive values differ so much that a linear axis would hide the small ones."""
+    positive = [value for value in values if math.isfinite(value) and value > 0]
+    return bool(positive) and max(positive) > factor * min(positive)
+
+
+def value_labels(values: Sequence[float]) -> list[str]:
+    """Print the values of an axis: as powers of 2 or 10 if all are such and some are unwieldy otherwise."""
+    plain = [f"{value:.3g}".replace("-", "−") for value in values]
+    if max(map(len, plain)) <= 3 or min(values) <= 0:
+        return plain
+    for base in (2, 10):
+        exponents = [math.log(value, base) for value in values]
+        if all(abs(exponent - round(exponent)) < 1e-9 for exponent in exponents):
+            return [f"${base}^{{{round(exponent)}}}$" for exponent in exponents]
+    return plain

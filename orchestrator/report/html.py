@@ -10,11 +10,12 @@ from markupsafe import Markup
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
-from orchestrator.plain_text import printable
-from orchestrator.report import facts, words
-from orchestrator.report.answer import answer, incomplete_note
-from orchestrator.report.limits import arms_note, limited
-from orchestrator.report.printed import Table
+from orchestrator.report import facts
+from orchestrator.report import format as fmt
+from orchestrator.report.limits import arms_note
+from orchestrator.report.table import Table
+from orchestrator.report.verdict import incomplete_note, verdict
+from orchestrator.study.text import printable
 
 _LONGEST_WORD = 28
 
@@ -32,15 +33,15 @@ def html(findings: Findings, tables: Mapping[str, Table], figures: Mapping[str, 
     return _template().render(
         findings=findings,
         design=findings.design,
-        answer=answer(findings),
+        verdict=verdict(findings),
         incomplete=incomplete_note(findings),
         protocol=facts.protocol(findings),
         software=facts.software(findings),
-        tables={name: limited(table) for name, table in tables.items()},
+        tables=tables,
         left_out=arms_note(findings),
         figures={name: inline(svg, name) for name, svg in figures.items()},
-        metric=words.metric_words(findings.design.metric),
-        percent=words.is_percent(findings.design.metric),
+        metric=fmt.metric_name(findings.design.metric),
+        percent=fmt.is_percent(findings.design.metric),
         all_pairs=len(findings.means.columns) <= ALL_PAIRS_UP_TO,
         latest=_latest(findings),
     )

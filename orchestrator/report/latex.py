@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from orchestrator.plain_text import printable
-from orchestrator.report.printed import Cell, Table
+from orchestrator.report.table import Cell, Table
+from orchestrator.study.text import printable
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",

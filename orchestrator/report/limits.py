@@ -1,14 +1,14 @@
-"""How much of a large study a page shows: the first arm and the best, and the first rows of long tables."""
+"""Which arms and datasets of a large study a page shows: the first arm and the best."""
 
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.report.printed import Table
+from orchestrator.report.table import MOST_ROWS
 
 MOST_ARMS = 40
-MOST_ROWS = 400
 
 
 def shown_arms(findings: Findings) -> list[str]:
@@ -38,15 +38,6 @@ def arms_note(findings: Findings) -> str:
     )
 
 
-def limited(table: Table) -> Table:
-    """Return a table with no more rows than a page shows, and say so in its caption."""
-    number = len(table.rows)
-    if number <= MOST_ROWS:
-        return table
-    note = f" Shown: the first {MOST_ROWS} of {number:,} rows; tables/{table.name}.csv holds all numbers."
-    return replace(table, rows=table.rows[:MOST_ROWS], caption=table.caption + note)
-
-
 def for_figures(findings: Findings) -> Findings:
     """Return the findings about the arms and datasets that figures show."""
     datasets = list(findings.design.datasets)[: max(1, MOST_ROWS // len(shown_arms(findings) or [""]))]
@@ -55,13 +46,6 @@ def for_figures(findings: Findings) -> Findings:
         frame = shown(findings, frame)
         return frame[frame["dataset"].isin(datasets)] if "dataset" in frame else frame
 
-    return replace(
-        findings,
-        scores=narrowed(findings.scores),
-        timing=narrowed(findings.timing),
-        effort=narrowed(findings.effort),
-        ranks=narrowed(findings.ranks),
-        choices=narrowed(findings.choices),
-        sweep_differences=narrowed(findings.sweep_differences),
-        sweep_summary=narrowed(findings.sweep_summary),
-    )
+    names = ("scores", "timing", "effort", "ranks", "choices", "sweep_differences", "sweep_summary")
+    frames: dict[str, Any] = {name: narrowed(getattr(findings, name)) for name in names}
+    return replace(findings, **frames)

@@ -3,37 +3,26 @@
 import re
 
 from orchestrator.analysis.findings import Findings, analyse
-from orchestrator.plain_text import printable
-from orchestrator.report.answer import answer, incomplete_note
-from orchestrator.report.facts import apart
-from orchestrator.report.printed import Table
+from orchestrator.report.table import Table
 from orchestrator.report.tables import all_tables
-from orchestrator.results import StudyResults
+from orchestrator.report.verdict import incomplete_note, verdict
+from orchestrator.store.results import StudyResults
+from orchestrator.study.text import printable
 
 _SHOWN = ("coverage", "scores", "tests", "apart")
 _NOTES = {
     "scores": "±: standard error, corrected for the training rows that folds share; in parentheses the "
     "descriptive one."
 }
-_SHORT = {
-    "tests": (
-        "Pair, A − B",
-        "Typical difference",
-        "p",
-        "Smallest possible p",
-        "Adjusted p",
-        "Verdict",
-    )
-}
+_LEFT_OUT = {"tests": {"Datasets", "A higher / same / lower"}}
+"""Columns for which a terminal has no room."""
 
 
 def markdown_summary(results: StudyResults, findings: Findings | None = None) -> str:
-    """Return the answer in words and the tables behind it, as Markdown that reads well unrendered."""
+    """Return the verdict and the tables behind it, as Markdown that reads well unrendered."""
     findings = findings or analyse(results)
     tables = all_tables(findings)
-    if len(results.apart):
-        tables["apart"] = apart(findings)
-    parts = [f"# {escape(results.name)}", escape(answer(findings))]
+    parts = [f"# {escape(results.name)}", escape(verdict(findings))]
     if not findings.is_empty and (note := incomplete_note(findings)):
         parts.append(escape(note))
     parts += [_table(tables[name]) for name in _SHOWN if name in tables]
@@ -41,7 +30,7 @@ def markdown_summary(results: StudyResults, findings: Findings | None = None) ->
 
 
 def _table(table: Table) -> str:
-    keep = [i for i, text in enumerate(table.header) if text in _SHORT.get(table.name, table.header)]
+    keep = [i for i, text in enumerate(table.header) if text not in _LEFT_OUT.get(table.name, ())]
     header = [escape(table.header[i]) for i in keep]
     rows = [[_cell(row[i].text, row[i].strong) for i in keep] for row in table.rows]
     widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(keep))]
@@ -51,10 +40,8 @@ def _table(table: Table) -> str:
     ]
 
     def line(cells: list[str]) -> str:
-        padded = (
-            cell.ljust(width) if left else cell.rjust(width)
-            for cell, width, left in zip(cells, widths, text, strict=True)
-        )
+        sides = zip(cells, widths, text, strict=True)
+        padded = (cell.ljust(width) if left else cell.rjust(width) for cell, width, left in sides)
         return f"| {' | '.join(padded)} |"
 
     lines = [f"## {escape(table.title)}", "", line(header), line(rule), *map(line, rows)]

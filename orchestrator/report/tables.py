@@ -1,44 +1,22 @@
 """The printed tables of a report, each with a caption that explains every number in it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.ratios import BETWEEN, EXACT, WORDS
-from orchestrator.analysis.tables import STATUSES
-from orchestrator.report import captions, comparison, words
-from orchestrator.report.limits import arms_note, limited, shown, shown_arms
-from orchestrator.report.printed import Cell, Table, records
+from orchestrator.analysis.ratios import BETWEEN, DECIDED, EXACT
+from orchestrator.analysis.summaries import STATUSES
+from orchestrator.report import facts
+from orchestrator.report import format as fmt
+from orchestrator.report.comparison import details, ranks, sensitivity, tests
+from orchestrator.report.limits import arms_note, shown, shown_arms
+from orchestrator.report.marks import marked_arms, marked_cells, marked_name, with_mark_note
+from orchestrator.report.table import Cell, Row, Table, print_table, records
 
-
-def coverage(findings: Findings) -> Table:
-    """Arms × datasets with the number of trials that have a score."""
-    known = bool(findings.coverage["planned"].notna().all())
-
-    def cell(row: dict[str, Any]) -> Cell:
-        planned = row["planned"] if known else None
-        text = f"{row['scored']:,}" + ("" if planned is None else f" of {planned:,}")
-        bad = [f"{row[status]:,} {_STATUS_WORDS[status]}" for status in STATUSES[1:] if row[status]]
-        missing = 0 if planned is None else planned - row["stored"]
-        if missing > 0:
-            bad.append(f"{missing:,} not run yet")
-        if bad:
-            return Cell(f"{text} ({', '.join(bad)})", tone="bad" if row["scored"] < row["stored"] else "warn")
-        return Cell(text, tone="good" if planned is not None else "")
-
-    return _matrix(
-        findings,
-        findings.coverage,
-        cell,
-        name="coverage",
-        title="What was run",
-        caption=captions.coverage(known),
-    )
-
-
-_STATUS_WORDS = {
+_STATUS_TEXT = {
     "timeout": "out of time",
     "diverged": "diverged",
     "error": "failed",
@@ -46,126 +24,156 @@ _STATUS_WORDS = {
 }
 
 
+def coverage(findings: Findings) -> Table:
+    """Arms × datasets with the number of trials that have a score."""
+    known = bool(findings.coverage["planned"].notna().all())
+
+    def cell(row: Row) -> Cell:
+        planned = row["planned"] if known else None
+        text = f"{row['scored']:,}" + ("" if planned is None else f" of {planned:,}")
+        bad = [f"{row[status]:,} {_STATUS_TEXT[status]}" for status in STATUSES[1:] if row[status]]
+        missing = 0 if planned is None else planned - row["stored"]
+        if missing > 0:
+            bad.append(f"{missing:,} not run yet")
+        if bad:
+            return Cell(f"{text} ({', '.join(bad)})", tone="bad" if row["scored"] < row["stored"] else "warn")
+        return Cell(text, tone="good" if planned is not None else "")
+
+    formula = (
+        "Planned for each dataset and arm: outer folds × (inner folds × grid points + 1 refit) trainings."
+        if known
+        else "The search decides as it goes, so the number of trainings is not known beforehand."
+    )
+    caption = fmt.flow(f"""
+        Trainings that gave a score. {formula} A training that reached its time limit but still gave a model
+        has a score and counts.
+    """)
+    return _matrix(findings, "coverage", "What was run", caption, findings.coverage, cell)
+
+
 def scores(findings: Findings, metric: str | None = None) -> Table:
     """Datasets × arms with mean ± standard error of a metric."""
     frame = findings.scores if metric is None else findings.other_scores[metric]
     name = metric or findings.design.metric
-    unit = ", per cent" if words.is_percent(name) else ""
-    n_outer, marked = findings.design.n_outer, _marked_cells(findings)
+    n_outer, marked = findings.design.n_outer, marked_cells(findings)
 
-    def cell(row: dict[str, Any]) -> Cell:
+    def cell(row: Row) -> Cell:
         if not row["n_folds"]:
-            return Cell(words.MISSING, tone="quiet")
-        mean, corrected, descriptive = (words.score(row[key], name) for key in ("mean", "corrected_se", "se"))
+            return Cell(fmt.MISSING, tone="quiet")
+        mean, corrected, descriptive = (fmt.score(row[key], name) for key in ("mean", "corrected_se", "se"))
         text = f"{mean} ± {corrected} ({descriptive})"
         if (row["dataset"], row["solver"]) in marked:
-            text += f" {words.MARK}"
+            text += f" {fmt.MARK}"
         if not row["complete"]:
             return Cell(f"{text} ({row['n_folds']} of {n_outer} folds)", tone="warn")
         return Cell(text, strong=row["best"])
 
+    known = frame[(frame["se"] > 0) & frame["complete"]]
+    factor = (known["corrected_se"] / known["se"]).median()
+    times = f", {factor:.2f} times smaller" if isfinite(factor) else ""
+    caption = fmt.flow(f"""
+        Mean over {n_outer} outer test folds ± standard error, corrected for the training rows that folds
+        share (Nadeau and Bengio, 2003): s·√(1/n + test rows/training rows). In parentheses the descriptive
+        σ/√n that papers print (σ with divisor n){times}. Neither is variation over datasets, and overlap of
+        two of them is no test. Bold: the highest mean of the row; one dataset alone decides nothing.
+    """)
+    title = f"{fmt.metric_name(name).capitalize()} on the outer folds"
     return _matrix(
         findings,
+        "scores" if metric is None else f"scores_{metric}",
+        f"{title}, per cent" if fmt.is_percent(name) else title,
+        with_mark_note(caption, findings),
         frame,
         cell,
-        name="scores" if metric is None else f"scores_{metric}",
-        title=f"{words.metric_words(name).capitalize()} on the outer folds{unit}",
-        caption=captions.with_mark(captions.scores(frame, n_outer), findings),
     )
 
 
 def effort(findings: Findings) -> Table:
     """Size and work of the refits, and how near the optimum they ended."""
-    frame = findings.effort
-    return Table(
-        name="effort",
-        title="Size of the models and work to train them",
-        caption=captions.with_mark(captions.EFFORT, findings) + arms_note(findings),
-        header=[
-            "Dataset",
-            "Arm",
-            "Support-vector share, %",
-            "Support vectors",
-            "Iterations",
-            "Kernel evaluations",
-            "Median gap",
-            "Largest gap",
-            "Not converged",
-            "Stopped by",
-        ],
-        rows=[
-            [
-                *_names(row, previous, row["marked"]),
-                Cell(words.share(row["sv_share"])),
-                Cell(words.count(row["n_sv"])),
-                *(Cell(_lower_bound(words.count(row[name]), row)) for name in ("n_iter", "n_kernel_evals")),
-                Cell(words.gap(row["gap_median"])),
-                Cell(words.gap(row["gap_max"]), tone="warn" if row["n_gap_above"] else ""),
-                Cell(
-                    f"{row['not_converged']} of {row['n_fits']}",
-                    tone="warn" if row["not_converged"] else "quiet",
-                ),
-                Cell(row["stopping"] or words.MISSING),
-            ]
-            for row, previous in _with_previous(shown(findings, frame))
-        ],
-        data=frame,
-        text_columns=2,
+    caption = fmt.flow(f"""
+        Means over the refits, one for each outer fold, with the chosen hyper-parameters. Support-vector
+        share: support vectors as a part of the training rows, averaged over the two-class machines of a
+        model where there are several. Iterations and kernel evaluations are exact counts, the same on any
+        machine, but an iteration of one solver may cost more than one of another. Gap: the relative duality
+        gap that a refit claims, a bound of how far its objective is from the optimum. Not converged: refits
+        that stopped before their tolerance was met, of those that gave a model. Stopped by: which promise
+        was kept, and by how many refits. ≥: some refits ran out of time, so counts are lower bounds.
+        {fmt.MISSING} marks a number that the solver does not publish.
+    """)
+
+    def not_converged(row: Row) -> Cell:
+        number = row["not_converged"]
+        return Cell(f"{number} of {row['n_fits']}", tone="warn" if number else "quiet")
+
+    return _by_dataset(
+        findings,
+        "effort",
+        "Size of the models and work to train them",
+        with_mark_note(caption, findings),
+        findings.effort,
+        {
+            "Support-vector share, %": lambda row: fmt.share(row["sv_share"]),
+            "Support vectors": lambda row: fmt.count(row["n_sv"]),
+            "Iterations": lambda row: _lower_bound(fmt.count(row["n_iter"]), row),
+            "Kernel evaluations": lambda row: _lower_bound(fmt.count(row["n_kernel_evals"]), row),
+            "Median gap": lambda row: fmt.gap(row["gap_median"]),
+            "Largest gap": lambda row: Cell(
+                fmt.gap(row["gap_max"]), tone="warn" if row["n_gap_above"] else ""
+            ),
+            "Not converged": not_converged,
+            "Stopped by": lambda row: row["stopping"] or fmt.MISSING,
+        },
         last_is_text=True,
     )
 
 
-def _lower_bound(text: str, row: dict[str, Any]) -> str:
+def _lower_bound(text: str, row: Row) -> str:
     """Print a mean cost, as a lower bound if some of the refits were stopped."""
-    return f"≥ {text}" if row["n_stopped"] and text != words.MISSING else text
+    return f"≥ {text}" if row["n_stopped"] and text != fmt.MISSING else text
 
 
 def timing(findings: Findings) -> Table:
     """Training and prediction time of the refits, from the profile `timing` alone."""
-    frame, marked = findings.timing, _marked_cells(findings)
+    frame, n_outer = findings.timing, findings.design.n_outer
     unit, scale = time_unit(frame)
-    return Table(
-        name="timing",
-        title="Training and prediction time",
-        caption=captions.with_mark(captions.TIMING, findings) + arms_note(findings),
-        header=[
-            "Dataset",
-            "Arm",
-            f"Training, wall clock, {unit}",
-            f"Training, processor, {unit}",
-            f"Prediction, {unit}",
-            "Whole search, s",
-            "Trainings",
-        ],
-        rows=[
-            [
-                *_names(row, previous, (row["dataset"], row["solver"]) in marked),
-                Cell(
-                    _fit_time(row, scale, findings.design.n_outer),
-                    tone="" if row["complete"] and not row["n_stopped"] else "warn",
-                ),
-                Cell(_lower_bound(words.time(scale * row["fit_cpu_seconds"]), row)),
-                Cell(words.time(scale * row["predict_seconds"])),
-                Cell(("≥ " if row["n_trainings_stopped"] else "") + words.time(row["study_seconds"])),
-                Cell(words.count(row["n_trainings"])),
-            ]
-            for row, previous in _with_previous(shown(findings, frame))
-        ],
-        data=frame,
-        text_columns=2,
+    caption = fmt.flow("""
+        Means over the refits, each trained alone on one core, cold, sharing nothing (profile “timing”);
+        compilation is not included. ±: the standard error corrected for the training rows that folds share
+        (Nadeau and Bengio, 2003), and in parentheses the descriptive σ/√n. ≥: a training that ran out of
+        time counts with the time at which it was stopped, so the mean is a lower bound without an error, and
+        the prediction time of the finished model is unknown. Whole search: all trainings and predictions of
+        the nested cross-validation added up, as if run one after another.
+    """)
+
+    def training(row: Row) -> Cell:
+        mean = scale * row["fit_seconds"]
+        if row["n_stopped"]:
+            text = f"≥ {fmt.time(mean)} ({row['n_stopped']} of {row['n_fits']} stopped)"
+        else:
+            errors = (fmt.time(scale * row[name], like=mean) for name in ("fit_corrected_se", "fit_se"))
+            text = "{} ± {} ({})".format(fmt.time(mean), *errors)
+        if row["complete"]:
+            return Cell(text, tone="warn" if row["n_stopped"] else "")
+        return Cell(f"{text} ({row['n_fits']} of {n_outer} folds)", tone="warn")
+
+    return _by_dataset(
+        findings,
+        "timing",
+        "Training and prediction time",
+        with_mark_note(caption, findings),
+        frame,
+        {
+            f"Training, wall clock, {unit}": training,
+            f"Training, processor, {unit}": lambda row: _lower_bound(
+                fmt.time(scale * row["fit_cpu_seconds"]), row
+            ),
+            f"Prediction, {unit}": lambda row: fmt.time(scale * row["predict_seconds"]),
+            "Whole search, s": lambda row: (
+                ("≥ " if row["n_trainings_stopped"] else "") + fmt.time(row["study_seconds"])
+            ),
+            "Trainings": lambda row: fmt.count(row["n_trainings"]),
+        },
     )
-
-
-def _fit_time(row: dict[str, Any], scale: float, n_outer: int) -> str:
-    mean = scale * row["fit_seconds"]
-    if row["n_stopped"]:
-        text = f"≥ {words.time(mean)} ({row['n_stopped']} of {row['n_fits']} stopped)"
-    else:
-        corrected, descriptive = (
-            words.time(scale * row[name], like=mean) for name in ("fit_corrected_se", "fit_se")
-        )
-        text = f"{words.time(mean)} ± {corrected} ({descriptive})"
-    return text if row["complete"] else f"{text} ({row['n_fits']} of {n_outer} folds)"
 
 
 def time_unit(frame: pd.DataFrame) -> tuple[str, float]:
@@ -176,118 +184,122 @@ def time_unit(frame: pd.DataFrame) -> tuple[str, float]:
 
 def time_ratios(findings: Findings) -> Table:
     """Time ratios to the first arm, and what may be said of them."""
-    frame, marked = findings.time_ratios, comparison.marked_arms(findings)
+    frame, marked = findings.time_ratios, marked_arms(findings)
     reference = next(iter(findings.design.arms))
-    return Table(
-        name="time_ratios",
-        title=f"Time relative to {comparison.with_mark(reference, marked)}",
-        caption=captions.with_mark(captions.time_ratios(findings, reference), findings),
-        header=[
-            "Arm",
-            "Datasets",
-            "Training, geometric mean",
-            "Training, typical ratio",
-            "p",
-            "Adjusted p",
-            "Prediction, geometric mean",
-            "Training: verdict",
-        ],
-        rows=[
-            [
-                Cell(comparison.with_mark(row["solver"], marked)),
-                Cell(words.count(row["fit_seconds_n"])),
-                Cell(_geometric_mean(row, "fit_seconds")),
-                Cell(_typical_ratio(row, "fit_seconds")),
-                Cell(words.p_value(row["p"])),
-                Cell(words.p_value(row["p_holm"])),
-                Cell(_geometric_mean(row, "predict_seconds")),
-                Cell(row["verdict"], strong=row["verdict"] in WORDS),
-            ]
-            for row in records(frame)
-        ],
-        data=frame,
+    caption = fmt.flow(f"""
+        The arm's time divided by that of {{reference}}, means over the same outer folds; below 1 is faster.
+        Geometric mean over datasets, with a 95 % interval by Student's t on the logarithms; typical ratio:
+        the Hodges–Lehmann estimate on the logarithms, with a distribution-free interval. A training that
+        ran out of time took longer than it had: its dataset's ratio has one end only, everything is
+        evaluated with all ratios at their lower and at their upper ends, and ≤ or ≥ marks a bound; where
+        bounds go both ways only a median, or its two ends, can be told. p: exact two-sided Wilcoxon
+        signed-rank test of the logarithms, the larger of the two ends. Adjusted p: by Holm's method for the
+        {int(frame["family"].iloc[0])} tests of the family, those of scores among them. Prediction times
+        are described and not tested.
+    """)
+    excluded = frame[frame["fit_seconds_excluded"] != ""]
+    left_out = "; ".join(f"{row['solver']}: {row['fit_seconds_excluded']}" for row in records(excluded))
+    # Names come last, for they are to stay as they are.
+    caption = caption.format(reference=reference)
+    if left_out:
+        caption += f" Left out, because one of the two arms has not finished every outer fold: {left_out}."
+    return print_table(
+        "time_ratios",
+        f"Time relative to {marked_name(reference, marked)}",
+        with_mark_note(caption, findings),
+        frame,
+        {
+            "Arm": lambda row: marked_name(row["solver"], marked),
+            "Datasets": lambda row: fmt.count(row["fit_seconds_n"]),
+            "Training, geometric mean": lambda row: _geometric_mean(row, "fit_seconds"),
+            "Training, typical ratio": lambda row: _typical_ratio(row, "fit_seconds"),
+            "p": lambda row: fmt.p_value(row["p"]),
+            "Adjusted p": lambda row: fmt.p_value(row["p_holm"]),
+            "Prediction, geometric mean": lambda row: _geometric_mean(row, "predict_seconds"),
+            "Training: verdict": lambda row: Cell(row["verdict"], strong=row["verdict"] in DECIDED),
+        },
         last_is_text=True,
     )
 
 
-def _geometric_mean(row: dict[str, Any], cost: str) -> str:
-    text = words.bounded_ratio(
-        *(row[f"{cost}_{key}"] for key in ("bound", "ratio", "median_low", "median_high"))
-    )
+def _ratio(row: Row, cost: str) -> str:
+    keys = ("bound", "ratio", "median_low", "median_high")
+    return fmt.bounded_ratio(*(row[f"{cost}_{key}"] for key in keys))
+
+
+def _geometric_mean(row: Row, cost: str) -> str:
     low, high = row[f"{cost}_ratio_low"], row[f"{cost}_ratio_high"]
-    return text if pd.isna(low) else f"{text} [{words.ratio(low)}, {words.ratio(high)}]"
+    text = _ratio(row, cost)
+    return text if pd.isna(low) else f"{text} [{fmt.ratio(low)}, {fmt.ratio(high)}]"
 
 
-def _typical_ratio(row: dict[str, Any], cost: str) -> str:
-    estimate, low, high = (row[f"{cost}_{key}"] for key in ("typical", "typical_low", "typical_high"))
-    bound = (
-        "" if row[f"{cost}_bound"] in (EXACT, BETWEEN) or pd.isna(estimate) else f"{row[f'{cost}_bound']} "
-    )
-    text = f"{bound}{words.ratio(estimate)}"
+def _typical_ratio(row: Row, cost: str) -> str:
+    names = ("bound", "typical", "typical_low", "typical_high", "confidence", "n")
+    bound, estimate, low, high, confidence, n = (row[f"{cost}_{name}"] for name in names)
+    sign = "" if bound in (EXACT, BETWEEN) or pd.isna(estimate) else f"{bound} "
+    text = f"{sign}{fmt.ratio(estimate)}"
     if pd.isna(low):
-        return f"{text} (no interval)" if row[f"{cost}_n"] else words.MISSING
-    return f"{text} [{words.ratio(low)}, {words.ratio(high)}] at {100 * row[f'{cost}_confidence']:.1f} %"
+        return f"{text} (no interval)" if n else fmt.MISSING
+    return f"{text} [{fmt.ratio(low)}, {fmt.ratio(high)}] at {100 * confidence:.1f} %"
 
 
 def selections(findings: Findings) -> Table:
     """Candidates the inner search chose, and how often they lie on the border."""
-    frame, metric = findings.selections, findings.design.metric
-    return Table(
-        name="selections",
-        title="Chosen hyper-parameters",
-        caption=captions.selections(metric) + arms_note(findings),
-        header=[
-            "Dataset",
-            "Arm",
-            f"Inner {words.metric_words(metric)}{', %' if words.is_percent(metric) else ''}",
-            "On the border",
-            "Tied",
-            "Without a score",
-            "Chosen",
-        ],
-        rows=[
-            [
-                *_names(row, previous),
-                Cell(words.score(row["inner_score"], metric)),
-                Cell(
-                    f"{row['at_edge']} of {row['n_folds']}",
-                    tone="warn" if 2 * row["at_edge"] > row["n_folds"] else "",
-                ),
-                Cell(words.count(row["n_tied"])),
-                Cell(
-                    f"{row['n_failed']:,} of {row['n_candidates']:,}",
-                    tone="warn" if row["n_failed"] else "quiet",
-                ),
-                Cell(row["chosen"]),
-            ]
-            for row, previous in _with_previous(shown(findings, frame))
-        ],
-        data=frame,
-        text_columns=2,
+    metric = findings.design.metric
+    inner = f"Inner {fmt.metric_name(metric)}{', %' if fmt.is_percent(metric) else ''}"
+    caption = fmt.flow(f"""
+        For each outer fold the inner search picks the candidate with the highest mean inner
+        {fmt.metric_name(metric)}; ties go to the smaller value of the first hyper-parameter (the one listed
+        first where its values are not all numbers), then of the next.
+        On the border: outer folds whose winner lies at an end of a searched range; if they are many, a
+        wider range may do better. Tied: mean number of candidates that share the highest score, the winner
+        included. Without a score: candidates that failed, over all outer folds. Chosen: the winners, and
+        how many outer folds picked each.
+    """)
+
+    def border(row: Row) -> Cell:
+        text = f"{row['at_edge']} of {row['n_folds']}"
+        return Cell(text, tone="warn" if 2 * row["at_edge"] > row["n_folds"] else "")
+
+    def failed(row: Row) -> Cell:
+        text = f"{row['n_failed']:,} of {row['n_candidates']:,}"
+        return Cell(text, tone="warn" if row["n_failed"] else "quiet")
+
+    return _by_dataset(
+        findings,
+        "selections",
+        "Chosen hyper-parameters",
+        caption,
+        findings.selections,
+        {
+            inner: lambda row: fmt.score(row["inner_score"], metric),
+            "On the border": border,
+            "Tied": lambda row: fmt.count(row["n_tied"]),
+            "Without a score": failed,
+            "Chosen": lambda row: row["chosen"],
+        },
         last_is_text=True,
     )
 
 
 def failures(findings: Findings) -> Table:
     """Every kind of failure with its first message."""
-    frame = findings.failures
-    return Table(
-        name="failures",
-        title="Failures",
-        caption=captions.FAILURES,
-        header=["Kind", "Arms", "Datasets", "Trials", "With a score", "First seen, and what it said"],
-        rows=[
-            [
-                Cell(_STATUS_WORDS.get(row["status"], row["status"])),
-                Cell(row["solvers"]),
-                Cell(row["datasets"]),
-                Cell(words.count(row["count"])),
-                Cell(words.count(row["scored"])),
-                Cell(f"{row['first']}: {row['message']}"),
-            ]
-            for row in records(frame)
-        ],
-        data=frame,
+    return print_table(
+        "failures",
+        "Failures",
+        fmt.flow("""
+        One row for each kind; messages that differ only in numbers are one kind. With a score: trials that
+        gave a usable model all the same, and count.
+        """),
+        findings.failures,
+        {
+            "Kind": lambda row: _STATUS_TEXT.get(row["status"]) or row["status"],
+            "Arms": lambda row: row["solvers"],
+            "Datasets": lambda row: row["datasets"],
+            "Trials": lambda row: fmt.count(row["count"]),
+            "With a score": lambda row: fmt.count(row["scored"]),
+            "First seen, and what it said": lambda row: f"{row['first']}: {row['message']}",
+        },
         text_columns=3,
         last_is_text=True,
     )
@@ -296,111 +308,117 @@ def failures(findings: Findings) -> Table:
 def sweep(findings: Findings) -> Table:
     """One row for every swept setting, against its reference."""
     frame, metric = findings.sweep_summary, findings.design.metric
-    timed = (frame["fit_seconds_n"] > 0).any()
-    marked = comparison.marked_arms(findings)
+    marked = marked_arms(findings)
+    caption = fmt.flow(f"""
+        Paired differences{fmt.in_unit(metric)}, on the same folds, draws and seeds, over the datasets that
+        both settings completed. Ratios: geometric means of setting / reference over the datasets where both
+        have finished every outer fold, below 1 is less work; ≤ and ≥: bounds, because some trainings ran out
+        of time.
+        Exploratory: a setting picked here because it looks best needs fresh data to be tested.
+    """)
 
-    def cost(row: dict[str, Any], name: str) -> Cell:
-        keys = ("bound", "ratio", "median_low", "median_high")
-        return Cell(words.bounded_ratio(*(row[f"{name}_{key}"] for key in keys)))
+    def extremes(row: Row) -> str:
+        ends = (row["lowest_difference"], row["highest_difference"])
+        return " to ".join(fmt.difference(end, metric) for end in ends)
 
-    return Table(
-        name="sweep",
-        title="Sweeps: each setting against the first one",
-        caption=captions.with_mark(captions.sweep(metric), findings),
-        header=[
-            "Sweep",
-            "Setting",
-            "Reference",
-            "Datasets",
-            "Higher / same / lower",
-            "Median difference",
-            "Range of differences",
-            "Iterations, ratio",
-            "Kernel evaluations, ratio",
-            *(["Training time, ratio"] if timed else []),
-        ],
-        rows=[
-            [
-                Cell(f"{row['sweep']}: {row['axis']}"),
-                Cell(str(row["setting"]) + (words.MARK if row["solver"] in marked else "")),
-                Cell(str(row["reference"])),
-                Cell(words.count(row["n"])),
-                Cell(f"{row['higher']} / {row['equal']} / {row['lower']}"),
-                Cell(words.difference(row["median_difference"], metric)),
-                Cell(
-                    f"{words.difference(row['lowest_difference'], metric)} to "
-                    f"{words.difference(row['highest_difference'], metric)}"
-                ),
-                cost(row, "n_iter"),
-                cost(row, "n_kernel_evals"),
-                *([cost(row, "fit_seconds")] if timed else []),
-            ]
-            for row in records(frame)
-            if row["setting"] != row["reference"]
-        ],
-        data=frame,
+    columns: dict[str, Callable[[Row], str]] = {
+        "Sweep": lambda row: f"{row['sweep']}: {row['axis']}",
+        "Setting": lambda row: str(row["setting"]) + (fmt.MARK if row["solver"] in marked else ""),
+        "Reference": lambda row: str(row["reference"]),
+        "Datasets": lambda row: fmt.count(row["n"]),
+        "Higher / same / lower": lambda row: f"{row['higher']} / {row['equal']} / {row['lower']}",
+        "Median difference": lambda row: fmt.difference(row["median_difference"], metric),
+        "Range of differences": extremes,
+        "Iterations, ratio": lambda row: _ratio(row, "n_iter"),
+        "Kernel evaluations, ratio": lambda row: _ratio(row, "n_kernel_evals"),
+    }
+    if (frame["fit_seconds_n"] > 0).any():
+        columns["Training time, ratio"] = lambda row: _ratio(row, "fit_seconds")
+    return print_table(
+        "sweep",
+        "Sweeps: each setting against the first one",
+        with_mark_note(caption, findings),
+        frame,
+        columns,
+        rows=[row for row in records(frame) if row["setting"] != row["reference"]],
     )
 
 
 def all_tables(findings: Findings) -> dict[str, Table]:
     """Return the tables that this study has something to say in, by name, in the report's order."""
+    scored, tested = not findings.is_empty, not findings.is_empty and len(findings.tests) > 0
     build: list[tuple[bool, Callable[[Findings], Table]]] = [
         (len(findings.coverage) > 0, coverage),
-        (not findings.is_empty, scores),
-        (not findings.is_empty and len(findings.tests) > 0, comparison.tests),
-        (not findings.is_empty and len(findings.tests) > 0, comparison.details),
-        (not findings.is_empty and len(findings.tests) > 0, comparison.sensitivity),
-        (len(findings.ranks) > 0 and len(findings.means.columns) > 2, comparison.ranks),
+        (scored, scores),
+        (tested, tests),
+        (tested, details),
+        (tested, sensitivity),
+        (len(findings.ranks) > 0 and len(findings.means.columns) > 2, ranks),
         (len(findings.timing) > 0, timing),
         (len(findings.timing) > 0 and len(findings.time_ratios) > 0, time_ratios),
-        (not findings.is_empty, effort),
+        (scored, effort),
         (len(findings.selections) > 0, selections),
         (len(findings.failures) > 0, failures),
-        (len(findings.sweep_summary) > 0 and not findings.is_empty, sweep),
+        (len(findings.sweep_summary) > 0 and scored, sweep),
     ]
     tables = [make(findings) for wanted, make in build if wanted]
-    tables += [scores(findings, metric) for metric in findings.other_scores if not findings.is_empty]
-    return {table.name: limited(table) for table in tables}
+    tables += [scores(findings, metric) for metric in findings.other_scores if scored]
+    tables += [facts.datasets(findings), facts.arms(findings), facts.runs(findings)]
+    tables += [facts.apart(findings)] if len(findings.results.excluded) else []
+    return {table.name: table for table in tables}
 
 
 def _matrix(
     findings: Findings,
-    frame: pd.DataFrame,
-    cell: Callable[[dict[str, Any]], Cell],
-    *,
     name: str,
     title: str,
     caption: str,
+    frame: pd.DataFrame,
+    cell: Callable[[Row], Cell],
 ) -> Table:
     """Lay a long frame out as datasets (rows) × arms (columns)."""
-    cells = {(row["dataset"], row["solver"]): cell(row) for row in records(frame)}
-    arms = shown_arms(findings)
+    cells = {(row["dataset"], row["solver"]): cell(row) for row in records(shown(findings, frame))}
     nothing = Cell("another protocol", tone="quiet")
-    return Table(
-        name=name,
-        title=title,
-        caption=caption + arms_note(findings),
-        header=["Dataset", *arms],
-        rows=[
-            [Cell(dataset), *(cells.get((dataset, arm), nothing) for arm in arms)]
-            for dataset in findings.design.datasets
-        ],
-        data=frame,
+
+    def of(arm: str) -> Callable[[Row], Cell]:
+        return lambda row: cells.get((row["dataset"], arm), nothing)
+
+    arms = shown_arms(findings)
+    return print_table(
+        name,
+        title,
+        caption + arms_note(findings),
+        frame,
+        {"Dataset": lambda row: row["dataset"]} | {arm: of(arm) for arm in arms},
+        rows=[{"dataset": dataset} for dataset in findings.design.datasets],
     )
 
 
-def _with_previous(frame: pd.DataFrame) -> Iterable[tuple[dict[str, Any], dict[str, Any]]]:
-    rows = records(frame)
-    return zip(rows, [{}, *rows[:-1]], strict=True)
+def _by_dataset(
+    findings: Findings,
+    name: str,
+    title: str,
+    caption: str,
+    frame: pd.DataFrame,
+    columns: dict[str, Callable[[Row], Any]],
+    last_is_text: bool = False,
+) -> Table:
+    """Print a row for each dataset × arm that is shown, and name the dataset once for all its arms."""
+    marked = marked_cells(findings) if name != "selections" else ()
+    rows = records(shown(findings, frame))
+    for row, before in zip(rows, [None, *(row["dataset"] for row in rows)], strict=False):
+        row["heading"] = "" if row["dataset"] == before else row["dataset"]
 
+    def arm(row: Row) -> str:
+        return row["solver"] + (fmt.MARK if (row["dataset"], row["solver"]) in marked else "")
 
-def _names(row: dict[str, Any], previous: dict[str, Any], marked: bool = False) -> list[Cell]:
-    """Name the dataset once for all its arms."""
-    dataset = "" if row["dataset"] == previous.get("dataset") else row["dataset"]
-    return [Cell(dataset), Cell(row["solver"] + (words.MARK if marked else ""))]
-
-
-def _marked_cells(findings: Findings) -> frozenset[tuple[str, str]]:
-    """Return the dataset × arm whose refits are not known to be near their optimum."""
-    marked = findings.marked
-    return frozenset(zip(marked["dataset"], marked["solver"], strict=True)) if len(marked) else frozenset()
+    return print_table(
+        name,
+        title,
+        caption + arms_note(findings),
+        frame,
+        {"Dataset": lambda row: row["heading"], "Arm": arm} | columns,
+        rows=rows,
+        text_columns=2,
+        last_is_text=last_is_text,
+    )

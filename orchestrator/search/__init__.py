@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 
-from orchestrator.resolve import did_you_mean
 from orchestrator.search.grid import grid_plan
 from orchestrator.search.pattern import pattern_plan
 from orchestrator.search.search import Plan, Search
 from orchestrator.search.selection import Selection
 from orchestrator.search.space import Space
-from orchestrator.study import ParamValue
+from orchestrator.study.names import did_you_mean
+from orchestrator.study.values import ParamValue
 
 PLANS: dict[str, Plan] = {"grid": grid_plan, "pattern": pattern_plan}
 
 _MOST_SPACES = 64
-"""Held at once, with the candidates that searches asked for."""
+"""Kept at once, each with the candidates that were asked for."""
 
 __all__ = ["PLANS", "Search", "Selection", "Space", "make_search"]
 

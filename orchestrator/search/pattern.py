@@ -18,7 +18,7 @@ def pattern_plan(space: Space, scores: Mapping[Point, float]) -> Iterator[list[P
     Raises
     ------
     ValueError
-        If an axis holds something other than numbers: the pattern has to know what lies beside what.
+        If an axis holds something other than numbers: the pattern needs neighbours on every axis.
     """
     if categorical := space.categorical_axes():
         raise ValueError(

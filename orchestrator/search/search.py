@@ -1,4 +1,4 @@
-"""The ask/tell machine that every search is driven through."""
+"""The ask/tell interface of every search."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from orchestrator.search.selection import Selection, select
 from orchestrator.search.space import Point, Space
-from orchestrator.study import Candidate
+from orchestrator.study.study import Candidate
 
 Plan = Callable[[Space, Mapping[Point, float]], Iterator[list[Point]]]
 """A search written as a generator: it yields the points of a step, and is resumed when all have a score.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator.search.space import Point, Space
-from orchestrator.study import Candidate
+from orchestrator.study.study import Candidate
 
 SCORE_DECIMALS = 12
 """Scores equal to this many decimals are ties: means of the same counts differ by round-off."""

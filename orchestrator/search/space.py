@@ -5,8 +5,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.plain_text import shown
-from orchestrator.study import PATH_PARAM, Candidate, ParamValue, canonical_json, is_number
+from orchestrator.study.study import PATH_PARAM, Candidate
+from orchestrator.study.text import shown
+from orchestrator.study.values import ParamValue, canonical_json, is_number
 
 MOST_POINTS = 100_000
 

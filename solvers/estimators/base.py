@@ -55,6 +55,9 @@ from solvers.multiclass import (
 )
 from solvers.problem import Problem, Solution
 
+_PLAIN = (bool, int, float, str, type(None))
+_found_valid: set[tuple[type, str, type, object]] = set()
+
 BLOCK_VALUES = 1 << 20  # kernel values of a block of predictions (8 MB)
 
 
@@ -331,9 +334,19 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self):
         """Refuse parameters that are not valid, each by itself or together."""
-        # What `_validate_params` does, without reading the signature of `__init__`: half of its time.
-        values = {name: getattr(self, name) for name in self._parameter_constraints}
-        validate_parameter_constraints(self._parameter_constraints, values, type(self).__name__)
+        # What `_validate_params` does, without reading the signature of `__init__` and without checking plain
+        # values again that were found valid before: 5 µs, not 30. The type tells 1, 1.0 and True apart.
+        kind, found_valid = type(self), _found_valid
+        new = {}
+        for name in self._parameter_constraints:
+            value = getattr(self, name)
+            if type(value) not in _PLAIN or (kind, name, type(value), value) not in found_valid:
+                new[name] = value
+        if new:
+            validate_parameter_constraints(self._parameter_constraints, new, kind.__name__)
+            if len(found_valid) > 10_000:  # of values drawn at random
+                found_valid.clear()
+            found_valid.update((kind, name, type(v), v) for name, v in new.items() if type(v) in _PLAIN)
         if self.kernel == "imq" and self.coef0 <= 0:
             raise ValueError(
                 f"coef0 must be > 0 for kernel='imq', which is 1/√(γ‖x − z‖² + coef0); got {self.coef0}"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from orchestrator.store import Store
+from orchestrator.store.store import Store
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start as well.

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from distributed import Client
 
-from orchestrator.execution.dask import DaskLink
-from orchestrator.execution.link import Fate
-from orchestrator.store import RUN_COLUMNS
+from orchestrator.execution.dask.client import DaskTransport
+from orchestrator.execution.transport import CallStatus
+from orchestrator.store.schema import RUN_COLUMNS
 from tests.integration.processes import SMALL, slowness, started, store_of, svmbench, wait_until
 
 NARROW = (*SMALL, "search.space.gamma=[0.25]", "datasets=[iris]")
@@ -61,7 +61,7 @@ def test_a_cluster_started_by_dask_s_own_commands_gives_the_same_rows(cluster, t
     assert worker.poll() is None  # it was not ours to end
 
 
-def test_a_scheduler_that_others_use_keeps_its_settings_and_tells_deaths_all_the_same(cluster):
+def test_a_shared_scheduler_keeps_its_settings_and_reports_deaths(cluster):
     address, worker = cluster
     with Client(address, timeout=60) as other:
         other.wait_for_workers(1, timeout=120)
@@ -74,18 +74,18 @@ def test_a_scheduler_that_others_use_keeps_its_settings_and_tells_deaths_all_the
         before = allowed()
         assert before[0] == 3
         with Client(address, timeout=60, set_as_default=False) as ours:
-            link = DaskLink(ours, "address")
-            answers = queue.SimpleQueue()
-            (place,) = link.workers()
+            transport = DaskTransport(ours)
+            results = queue.SimpleQueue()
+            (place,) = transport.workers()
             theirs = other.submit(time.sleep, 0.01, pure=False)
             theirs.result(timeout=60)
-            link.start(place, time.sleep, (3600,), answers.put)
-            link.ask(place, os.getpid, (), answers.put)
-            answer = answers.get(timeout=60)  # beside the task that occupies the worker's only thread
-            assert (answer.fate, answer.value) == (Fate.RETURNED, worker.pid)
+            transport.submit(place, results.put, time.sleep, 3600)
+            transport.run(place, results.put, os.getpid)
+            result = results.get(timeout=60)  # although a task occupies the worker's only thread
+            assert (result.status, result.value) == (CallStatus.RETURNED, worker.pid)
             assert allowed()[0] == 3
             worker.kill()
-            assert answers.get(timeout=60).fate is Fate.DIED  # told of the first death
+            assert results.get(timeout=60).status is CallStatus.WORKER_DIED  # at the first death
         wait_until(lambda: allowed() == before, "the plugin to leave with its client")
 
 

@@ -14,10 +14,10 @@ import pytest
 from dask.utils import parse_timedelta
 from distributed import Nanny
 
-from orchestrator.execution import scaling
-from orchestrator.execution.dask import cluster_executor
-from orchestrator.execution.roster import Terms
-from orchestrator.settings import Cluster
+from orchestrator.execution.clusters import base
+from orchestrator.execution.dask.client import cluster_executor
+from orchestrator.execution.worker_pool import Requirements
+from orchestrator.study.settings import Cluster
 from tests.integration.clusters import (
     command,
     end,
@@ -81,7 +81,7 @@ def test_what_a_training_warns_of_in_a_worker_is_told_by_the_client(tmp_path, ca
     assert re.fullmatch(r"iris × arm: UserWarning: the data are odd \(clusters.py:\d+\)", told)
 
 
-def test_a_worker_that_stands_still_is_given_up(tmp_path):
+def test_a_worker_without_heartbeat_is_given_up(tmp_path):
     order = order_for(HANGING, tmp_path, C=(1,), params={"seconds": 3600.0})
     with cluster_executor(Cluster(workers=1, worker_ttl=1.0)) as executor:
         executor.submit(order)
@@ -150,13 +150,13 @@ def test_a_client_without_workers_waits_and_then_says_so(study):
     assert "there has been no worker for 5 s (cluster.no_workers_timeout)" in told
 
 
-def test_an_order_whose_worker_leaves_in_peace_goes_to_another(tmp_path):
+def test_an_order_whose_worker_retires_goes_to_another(tmp_path):
     order = order_for(HANGING, tmp_path, C=(1,), params={"seconds": 6.0})
     with cluster_executor(Cluster(workers=2)) as executor:
         executor.submit(order)
         executor.wait(1.0)
-        (busy,) = (running.seat.address for running in executor._running.values())
-        executor._link._client.retire_workers([busy])
+        (busy,) = (running.worker.address for running in executor._running.values())
+        executor._transport._client.retire_workers([busy])
         (outcome,) = collect(executor, 1)
         assert outcome.result is not None
         assert outcome.order.batch.attempt == 1
@@ -164,7 +164,7 @@ def test_an_order_whose_worker_leaves_in_peace_goes_to_another(tmp_path):
 
 def test_timings_take_a_core_for_each_worker(tmp_path):
     order = order_for(QUICK, tmp_path, C=(1,), profile="timing")
-    with cluster_executor(Cluster(workers=1), Terms(timing=True)) as executor:
+    with cluster_executor(Cluster(workers=1), Requirements(timing=True)) as executor:
         (core,) = executor.facts()["cores"]
         executor.submit(order)
         assert collect(executor, 1)[0].result is not None
@@ -173,9 +173,9 @@ def test_timings_take_a_core_for_each_worker(tmp_path):
 
 
 def test_a_cluster_grows_with_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(scaling, "LOOK_SECONDS", 0.5)
+    monkeypatch.setattr(base, "SCALE_SECONDS", 0.5)
     order = order_for(HANGING, tmp_path, C=(1,), params={"seconds": 4.0})
-    with cluster_executor(Cluster(workers=1, minimum=1, maximum=2), Terms(most=2)) as executor:
+    with cluster_executor(Cluster(workers=1, minimum=1, maximum=2)) as executor:
         assert (executor.slots, executor.facts()["workers"]) == (2, 1)
         for number in (1, 2):
             executor.submit(numbered(order, number))

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from orchestrator import load_study
-from orchestrator.store import RUN_COLUMNS
+from orchestrator.store.schema import RUN_COLUMNS
 from tests.integration.processes import (
     SMALL,
     SMALL_TRIALS,
@@ -102,7 +102,7 @@ def test_an_installed_wheel_works_from_any_folder(tmp_path):
             timeout=120,
         )
 
-    where = run("-c", "import orchestrator, solvers, orchestrator.config as c; print(c.CONF_FOLDER)")
+    where = run("-c", "import orchestrator, solvers, orchestrator.config.compose as c; print(c.CONF_FOLDER)")
     assert Path(where.stdout.strip()) == site / "orchestrator" / "conf", where.stderr
     listed = run("-m", "orchestrator", "list")
     assert {"iris", "mnsvm", "quickstart", "pattern"} <= set(listed.stdout.split())

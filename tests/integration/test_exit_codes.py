@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from orchestrator.machine import git_state
+from orchestrator.training.environment import git_state
 from tests.integration.processes import (
     command,
     plain,
@@ -165,7 +165,7 @@ def test_a_finished_study_starts_no_worker(cluster, mine, tmp_path):
     choice = ["run", *mine, "datasets=[stripes]", "solvers=[sleepy]", "search.space={C: [1, 2]}"]
     assert svmbench(tmp_path, *choice).returncode == 0
     (store_of(tmp_path).folder / "outer.parquet").unlink()
-    code = "import sys\nfrom orchestrator.cli import main\ncode = main(sys.argv[1:])\n"
+    code = "import sys\nfrom orchestrator.cli.main import main\ncode = main(sys.argv[1:])\n"
     code += "assert 'distributed' not in sys.modules\nsys.exit(code)"
     line = [sys.executable, "-c", code, *command(tmp_path, *choice, cluster)[3:]]
     run = subprocess.run(line, capture_output=True, text=True, timeout=120)

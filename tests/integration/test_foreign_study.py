@@ -1,4 +1,4 @@
-"""A study's folder that a stranger has made is read as data: nothing that it names is imported or run."""
+"""A study's folder that somebody else has made is read as data: nothing that it names is imported or run."""
 
 import json
 import os
@@ -108,7 +108,7 @@ def test_the_harm_would_be_noticed(tmp_path, monkeypatch):
     marker = tmp_path / "marker"
     (tmp_path / "harmful_module.py").write_text(HARM.format(marker=str(marker)))
     monkeypatch.syspath_prepend(tmp_path)
-    from orchestrator.resolve import resolve
+    from orchestrator.study.names import resolve
 
     resolve("harmful_module.harm")
     assert marker.exists()

@@ -6,13 +6,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from orchestrator import estimators
-from orchestrator.accidents import Bounds
-from orchestrator.config import load_settings
-from orchestrator.execution.dask import cluster_executor
-from orchestrator.settings import Cluster, ConfigError
-from orchestrator.store import RUN_COLUMNS
-from orchestrator.studies import read_results
+from orchestrator.config.compose import load_settings
+from orchestrator.engine.load import read_results
+from orchestrator.execution.dask.client import cluster_executor
+from orchestrator.store.schema import RUN_COLUMNS
+from orchestrator.study.errors import ConfigError
+from orchestrator.study.settings import Cluster, DeathLimits
+from orchestrator.training import estimators
 from tests.integration.processes import plain, started, store_of
 from tests.orchestrator.hostile import (
     HANGING,
@@ -170,7 +170,7 @@ def test_what_never_ends_is_stopped_at_the_time_limit(on, config, good, tmp_path
 def test_what_ends_workers_is_given_up_and_they_are_replaced(config, good, tmp_path, full_size):
     killers = KILLERS if full_size else ["SegfaultInPredict"]
     with cluster_executor(Cluster(kind="local", workers=2)) as executor:
-        found = exits(tmp_path, config, killers, executor=executor, bounds=Bounds(deaths=2))
+        found = exits(tmp_path, config, killers, executor=executor, limits=DeathLimits(deaths=2))
     require_unharmed(found, good)
     require_failures(found, killers, "worker_lost", 2)
 

@@ -4,7 +4,7 @@ import pytest
 
 from orchestrator.report import write_report
 from tests.integration import browser
-from tests.report.frames import QUICKSTART, arm, drop, edit, make_results, many
+from tests.orchestrator.report.frames import QUICKSTART, arm, drop, edit, make_results, many
 
 pytestmark = pytest.mark.skipif(
     browser.executable() is None, reason=f"needs a browser on the PATH: one of {', '.join(browser.NAMES)}"

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 import psutil
 import pytest
 
-from orchestrator.cli import main
-from orchestrator.execution.dask import local_executor
-from orchestrator.execution.tls import why_refused
+from orchestrator.cli.main import main
+from orchestrator.execution.clusters.address import why_refused
+from orchestrator.execution.dask.client import local_executor
 from tests.integration.clusters import (
     certificates,
     command,
@@ -148,7 +148,7 @@ def test_nothing_listens_beyond_loopback(cluster):
     assert listening == {"127.0.0.1"}
 
 
-def test_a_cluster_of_one_s_own_is_on_loopback_and_closed_to_the_host_s_other_users(tmp_path):
+def test_a_started_cluster_is_on_loopback_and_closed_to_the_host_s_other_users(tmp_path):
     me = psutil.Process()
 
     def listening():

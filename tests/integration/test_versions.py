@@ -73,7 +73,10 @@ def run(folder, address, *overrides):
     ("edit", "sentence"),
     [
         (("pyproject.toml", VERSION, OTHER), "svmbench 0.1.1 (here 0.1.0)"),
-        (("orchestrator/splits.py", "shuffle=True", "shuffle=False"), "sources of orchestrator orchestrator"),
+        (
+            ("orchestrator/resampling/splits.py", "shuffle=True", "shuffle=False"),
+            "sources of orchestrator orchestrator",
+        ),
     ],
     ids=["version", "source"],
 )

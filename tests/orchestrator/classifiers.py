@@ -9,11 +9,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from orchestrator.arms import build_arms
-from orchestrator.scheduling import Batch
-from orchestrator.sources import prepare_source
-from orchestrator.study import Candidate, DatasetSpec, Identity, Protocol, canonical_json
-from orchestrator.worker import WorkOrder, run_batch
+from orchestrator.config.arms import build_arms
+from orchestrator.study.batch import Batch, WorkOrder
+from orchestrator.study.study import Candidate, DatasetSpec, Protocol
+from orchestrator.study.trials import Identity
+from orchestrator.study.values import canonical_json
+from orchestrator.training.run_batch import run_batch
+from orchestrator.training.split_data import prepare_data
 
 
 class Constant(ClassifierMixin, BaseEstimator):
@@ -311,7 +313,7 @@ def order_for(target, cache, C=(1, 4), params=None, dataset=None, folds=((0, 0),
     )
     assert not problems
     spec = dataset or DatasetSpec("iris", "sklearn.datasets.load_iris", {"return_X_y": True})
-    source, _ = prepare_source(spec, protocol, cache)
+    source, _ = prepare_data(spec, protocol, cache)
     identity = Identity(spec.name, source.fingerprint, source.split_hash, arms[0], protocol)
     points = [
         Candidate.of({"C": c} if gamma is None else {"C": c, "gamma": g}) for c in C for g in gamma or [0]

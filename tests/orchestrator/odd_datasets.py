@@ -124,7 +124,21 @@ def lil():
     return matrix
 
 
-add_features("X is a broken sparse matrix|failed", lil_outside=lil)
+def lil_without_values():
+    matrix = scipy.sparse.lil_matrix(X)
+    matrix.rows[3] = [0, 1, 2]
+    matrix.data[3] = [1.0]
+    return matrix
+
+
+def dia():
+    matrix = scipy.sparse.dia_matrix(X)
+    matrix.offsets = np.arange(100)
+    return matrix
+
+
+add_features("X is a broken sparse matrix|failed", lil_outside=lil, dia_offsets=dia)
+add_features("as many rows as data, found 3 of rows, 1 of data", lil_lengths=lil_without_values)
 
 
 # -- more than memory ----------------------------------------------------------------------------
@@ -337,22 +351,22 @@ def quits():
     os._exit(7)
 
 
-@refused("crashed its process by SIGABRT")
+@refused("ended its process by SIGABRT")
 def aborts():
     os.abort()
 
 
-@refused("crashed its process by SIGSEGV")
+@refused("ended its process by SIGSEGV")
 def reads_where_nothing_is():
     ctypes.string_at(8)
 
 
-@refused("crashed its process by SIGKILL, perhaps for taking more than")
+@refused("ended its process by SIGKILL, perhaps for taking more than")
 def is_killed():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@refused("crashed its process by SIGTERM")
+@refused("ended its process by SIGTERM")
 def is_terminated():
     os.kill(os.getpid(), signal.SIGTERM)
 

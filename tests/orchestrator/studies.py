@@ -4,13 +4,14 @@ import io
 
 from rich.console import Console
 
-from orchestrator.config import load_settings
+from orchestrator.cli.display import display
+from orchestrator.config.compose import load_settings
+from orchestrator.engine.load import read_results
+from orchestrator.engine.prepare import prepare_study
+from orchestrator.engine.progress import Progress
+from orchestrator.engine.runner import Runner
 from orchestrator.execution.serial import SerialExecutor
-from orchestrator.preparation import prepare_study
-from orchestrator.progress import Progress
-from orchestrator.runner import Runner
-from orchestrator.store import Store
-from orchestrator.studies import read_results
+from orchestrator.store.store import Store
 
 SMALL = (
     "study=small",
@@ -40,15 +41,14 @@ class StudyRun:
     def __init__(self, folder, *overrides, executor=None, run_id="run", config_dir=None, **options):
         paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
         settings = load_settings([*SMALL, *paths, *overrides], config_dir)
-        prepared = prepare_study(settings)
-        self.prepared = prepared.prepared
+        self.prepared = prepare_study(settings)
         self.store = Store(settings.paths.results / settings.study.name)
         self.store.lock().release()
-        facts = {"run_id": run_id, "number": self.store.next_run_number(), **prepared.declaration()}
+        facts = {"run_id": run_id, "number": self.store.next_run_number(), **self.prepared.declaration()}
         self.store.write_provenance(run_id, facts)
-        planned = {pair: self.prepared.planned_trials(pair) for pair in self.prepared.identities}
         self.output = io.StringIO()
-        self.progress = Progress(planned, Console(file=self.output, width=200))
+        console = Console(file=self.output, width=200)
+        self.progress = Progress(self.prepared.planned_trials(), display(console))
         self.executor = executor or SerialExecutor()
         self.runner = Runner(self.prepared, self.store, self.executor, self.progress, run_id, **options)
 

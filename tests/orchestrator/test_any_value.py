@@ -12,26 +12,19 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from orchestrator.analysis.findings import analyse
-from orchestrator.arms import build_arms
-from orchestrator.config import load_settings
-from orchestrator.preparation import prepare_study
-from orchestrator.records import Records
+from orchestrator.cli.display import display
+from orchestrator.config.arms import build_arms
+from orchestrator.config.compose import load_settings
+from orchestrator.engine.load import read_results
+from orchestrator.engine.prepare import prepare_study
+from orchestrator.engine.session import run_session
 from orchestrator.report import write_report
 from orchestrator.search import make_search
-from orchestrator.session import run_session
-from orchestrator.store import Store
-from orchestrator.studies import read_results
-from orchestrator.study import (
-    Arm,
-    Candidate,
-    Identity,
-    Protocol,
-    canonical_json,
-    cell,
-    for_json,
-    from_json,
-    stored_as_numbers,
-)
+from orchestrator.store.store import Store
+from orchestrator.study.records import Records
+from orchestrator.study.study import Arm, Candidate, Protocol
+from orchestrator.study.trials import Identity
+from orchestrator.study.values import canonical_json, cell, for_json, from_json, stored_as_numbers
 from tests.orchestrator.classifiers import here
 
 HUGE = 10**400
@@ -240,7 +233,7 @@ def settings_for(folder, solver, *overrides):
 def go(settings):
     """Run a study; return what the run did and what is stored."""
     console = Console(file=io.StringIO())
-    summary = run_session(settings, prepare_study(settings), console, ["test"])
+    summary = run_session(settings, prepare_study(settings), display(console), ["test"])
     return summary, read_results(Store(settings.paths.results / settings.study.name))
 
 

@@ -13,19 +13,22 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from orchestrator import load_study, status
-from orchestrator.config import load_settings
-from orchestrator.declaration import current_declaration
-from orchestrator.failures import lines_of
-from orchestrator.planning import remaining
-from orchestrator.preparation import prepare_study
-from orchestrator.repair import repair
+from orchestrator import load_study
+from orchestrator.cli import status
+from orchestrator.cli.display import display
+from orchestrator.config.compose import load_settings
+from orchestrator.engine.damage_repair import repair
+from orchestrator.engine.load import declared_runs
+from orchestrator.engine.planning import remaining
+from orchestrator.engine.prepare import prepare_study
+from orchestrator.engine.runner import StudyStopped
+from orchestrator.engine.session import run_session
 from orchestrator.report import write_report
-from orchestrator.runner import StudyStopped
-from orchestrator.session import run_session
-from orchestrator.store import RUN_COLUMNS, Store
-from orchestrator.store_files import DamageError, StoreError
-from orchestrator.studies import declared_runs
+from orchestrator.store.files import DamageError, StoreError
+from orchestrator.store.schema import RUN_COLUMNS
+from orchestrator.store.store import Store
+from orchestrator.study.declaration import current_declaration
+from orchestrator.study.failures import lines_of
 
 SMALL = (
     "study=small",
@@ -59,7 +62,7 @@ class Commands:
     def run(self, results, which=None):
         for settings, prepared in which or self.all:
             settings = replace(settings, paths=replace(settings.paths, results=results))
-            run_session(settings, prepared, Console(file=StringIO()), ["svmbench", "run"])
+            run_session(settings, prepared, display(Console(file=StringIO())), ["svmbench", "run"])
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +78,7 @@ def originals(commands, tmp_path_factory):
 
 def make_original(commands, results, compacted):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("orchestrator.runner.FLUSH_SECONDS", 0)
+        patch.setattr("orchestrator.engine.runner.FLUSH_SECONDS", 0)
         if compacted:
             commands.run(results, commands.all[:1])
         patch.setattr(Store, "compact", lambda *arguments, **options: None)
@@ -250,7 +253,7 @@ def assert_same(results, whole):
     for found, expected in zip(frames(results), frames(whole), strict=True):
         pd.testing.assert_frame_equal(found, expected, check_exact=True)
     assert results.states.keys() == whole.states.keys()
-    assert results.apart.equals(whole.apart)
+    assert results.excluded.equals(whole.excluded)
 
 
 def assert_incomplete(results, whole):
@@ -275,11 +278,11 @@ def told(folder, overview_of):
     store = Store(folder)
     try:
         declaration = current_declaration(declared_runs(store))
-        overview, apart = overview_of(store, declaration)
+        overview, excluded = overview_of(store, declaration)
     except StoreError as error:
         return error
     lines = [replace(line, seconds_left=0.0) for line in remaining(overview)]
-    return lines, sorted(apart), lines_of(overview.failures())
+    return lines, sorted(excluded), lines_of(overview.failures())
 
 
 def assert_status_agrees(folder, outcome, changed):
@@ -342,11 +345,11 @@ def test_a_random_fault_is_harmless_or_named_and_repairable(
     block, originals, commands, tmp_path, full_size, monkeypatch
 ):
     # The one slow part of a report has its own tests.
-    monkeypatch.setattr("orchestrator.report.all_figures", lambda findings: {})
+    monkeypatch.setattr("orchestrator.report.figures.all_figures", lambda findings: {})
     original = originals[block % len(originals)]
     whole = load_study(original)
     outcomes = {}
-    for seed in range(block, 2_000 if full_size else 60, BLOCKS):
+    for seed in range(block, 2_000 if full_size else 40, BLOCKS):
         results = tmp_path / str(seed)
         try:
             outcome = check(original, results, commands, whole, seed)

@@ -25,17 +25,24 @@ from sklearn.datasets import make_moons
 from sklearn.metrics import accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from orchestrator import load_study, planning, session, training, verbs, worker
+from orchestrator import load_study
 from orchestrator.analysis.findings import analyse
-from orchestrator.config import load_settings
+from orchestrator.cli.display import display
+from orchestrator.cli.main import Request
+from orchestrator.cli.status import status
+from orchestrator.config.compose import load_settings
+from orchestrator.engine import planning as planning
+from orchestrator.engine import session
+from orchestrator.engine.prepare import prepare_study
 from orchestrator.execution.serial import SerialExecutor
-from orchestrator.preparation import prepare_study
-from orchestrator.report.document import document
+from orchestrator.report.report_json import report_json
 from orchestrator.report.tables import all_tables
+from orchestrator.resampling.splits import nested_folds
 from orchestrator.search import make_search
-from orchestrator.settings import ConfigError
-from orchestrator.splits import nested_folds
-from orchestrator.store import Store
+from orchestrator.store.store import Store
+from orchestrator.study.errors import ConfigError
+from orchestrator.training import run_batch as worker
+from orchestrator.training import train as training
 
 OUTER, INNER = 2, 2
 DATASETS, SOLVERS = ("d1", "d2", "d3"), ("a", "b", "c")
@@ -271,7 +278,8 @@ class History(RuleBasedStateMachine):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(SerialExecutor, "wait", interrupted)
             try:
-                session.run_session(settings_, prepared, Console(file=io.StringIO()), ["svmbench", "run"])
+                console = Console(file=io.StringIO())
+                session.run_session(settings_, prepared, display(console), ["svmbench", "run"])
             except KeyboardInterrupt:
                 assert stop_after is not None
 
@@ -329,7 +337,7 @@ class History(RuleBasedStateMachine):
 
     def check_plan(self, prepared, declared, expected):
         stored = self.store.stored() if self.history else {}
-        lines = {(line.dataset, line.solver): line for line in planning.plan(prepared.prepared, stored, {})}
+        lines = {(line.dataset, line.solver): line for line in planning.plan(prepared, stored, {})}
         assert lines.keys() == set(itertools.product(declared["datasets"], declared["solvers"]))
         for pair, line in lines.items():
             state = expected[pair]
@@ -372,7 +380,7 @@ class History(RuleBasedStateMachine):
             for fold, chosen in state["selections"].items()
         }
         n_counted = sum(len(state["counted"]) for state in expected.values())
-        assert results.apart["trials"].sum() == len(self.store.trials()) - n_counted
+        assert results.excluded["trials"].sum() == len(self.store.trials()) - n_counted
         # The file beside the trials holds the same refits.
         written = {
             (row["dataset"], row["solver"], row["outer"]): row["score"] for row in self.store.outer_rows()
@@ -382,7 +390,7 @@ class History(RuleBasedStateMachine):
     def check_status(self, expected):
         console = Console(record=True, file=io.StringIO(), width=200)
         overrides = self.world.overrides(DATASETS[:1], SOLVERS[:1])
-        verbs.status(verbs.Request(overrides, self.folder / "conf", []), console)
+        status(Request(overrides, self.folder / "conf", []), console)
         text = console.export_text()
         counts = re.search(r"([\d,]+) of ([\d,]+) trials, ([\d,]+) failed, (.*)", text)
         states = expected.values()
@@ -395,7 +403,7 @@ class History(RuleBasedStateMachine):
 
     def check_report(self, expected):
         findings = analyse(load_study("history", self.folder / "results"))
-        content = json.loads(document(findings, all_tables(findings)))
+        content = json.loads(report_json(findings, all_tables(findings)))
         coverage = {
             (row["dataset"], row["solver"]): (row["stored"], row["refits"])
             for row in content["tables"]["coverage"]["rows"]

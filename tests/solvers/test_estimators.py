@@ -214,6 +214,13 @@ def test_parameters_are_checked_in_fit(iris, solver, params, message):
         solver(**params).fit(*iris)
 
 
+def test_a_value_that_equals_a_valid_one_is_checked_all_the_same(iris):
+    solver = MNSVC(C=1.0, max_iter=1000).fit(*iris)
+    for name, value in (("max_iter", 1000.0), ("kernel", ["rbf"])):
+        with pytest.raises(ValueError, match=f"The '{name}' parameter"):
+            clone(solver).set_params(**{name: value}).fit(*iris)
+
+
 def test_kernels_that_cannot_be_normalised_are_refused(iris):
     X, y = iris
     with pytest.raises(ValueError, match=r"constant k\(x, x\).*MNSVC"):

@@ -5,7 +5,7 @@ from omegaconf import OmegaConf
 
 from orchestrator.datasets import load
 from orchestrator.search import make_search
-from orchestrator.study import DatasetSpec
+from orchestrator.study.study import DatasetSpec
 
 CONF = Path(__file__).parents[3] / "conf"
 FILES = [path for path in sorted((CONF / "dataset").glob("*.yaml")) if "libsvm_file" in path.read_text()]

@@ -9,7 +9,7 @@ import scipy.sparse
 from sklearn.datasets import load_iris
 
 from orchestrator.datasets import DatasetError, checkers, load
-from orchestrator.study import DatasetSpec
+from orchestrator.study.study import DatasetSpec
 
 
 @pytest.fixture

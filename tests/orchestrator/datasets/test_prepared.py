@@ -7,7 +7,7 @@ import scipy.sparse
 
 from orchestrator.datasets import DatasetError, load, open_prepared, prepare
 from orchestrator.datasets.loading import Dataset
-from orchestrator.study import DatasetSpec
+from orchestrator.study.study import DatasetSpec
 
 CHECKERS = DatasetSpec("checkers", "orchestrator.datasets.checkers", {"n": 300})
 

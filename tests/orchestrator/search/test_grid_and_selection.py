@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.search import Selection, make_search
-from orchestrator.study import Candidate
+from orchestrator.study.study import Candidate
 
 
 def answer(search, score):

@@ -1,0 +1,408 @@
+"""The tables of a study that need no test: coverage, scores, effort, time, choices, failures.
+
+Every function takes consistent results and their design, and returns a long frame, one row per
+dataset × arm in declared order.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from orchestrator.analysis.design import Design
+from orchestrator.analysis.signed_rank import DECIMALS
+from orchestrator.store.results import StudyResults
+from orchestrator.study.failures import NUMBERS
+from orchestrator.study.records import FINISHED, Status
+from orchestrator.study.trials import REFIT, Pair
+from orchestrator.study.values import is_number, stored_as_numbers
+
+_STOPPING_SHOWN = 3
+
+GAP_LEVEL = 1e-2
+"""Claimed relative duality gaps above this are marked: the objective may be more than one per cent off its
+optimum, ten times the tolerance (10⁻³) to which such machines are commonly trained."""
+
+STATUSES = tuple(map(str, Status))
+
+
+class PairRows:
+    """The rows of one dataset × arm: columns by name, numbers as floats (nan where there is none)."""
+
+    def __init__(self, columns: dict[str, np.ndarray], rows: slice | np.ndarray):
+        self._columns = columns
+        self._rows = rows
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._columns
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._columns[name][self._rows]
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()))[self._rows])
+
+    def where(self, mask: np.ndarray) -> "PairRows":
+        """Return those rows for which a mask is true."""
+        return PairRows(
+            {name: values[self._rows][mask] for name, values in self._columns.items()}, slice(None)
+        )
+
+    def finished(self) -> "PairRows":
+        """Return the rows of trainings that gave a model."""
+        return self.where(np.array([status in FINISHED for status in self["status"]], dtype=bool))
+
+    def finite(self, name: str) -> np.ndarray:
+        """Return the numbers of a column that are there, none if there is no such column."""
+        values = self[name] if name in self else np.array([])
+        return values[np.isfinite(values)]
+
+    def mean(self, name: str) -> float:
+        """Return the mean of the numbers that are there, nan if none is."""
+        values = self.finite(name)
+        return float(values.mean()) if len(values) else float("nan")
+
+
+def numbers(column: pd.Series) -> np.ndarray:
+    """Return a column as floats; nan where it holds something else, or nothing."""
+    return pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+
+
+def rows_by_pair(
+    frame: pd.DataFrame, pairs: Iterable[Pair], measures: Iterable[str], others: Iterable[str] = ()
+) -> Iterator[tuple[Pair, PairRows]]:
+    """Yield each pair with its rows, which may be none, in the order of the frame.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With the columns dataset and solver.
+    pairs : iterable of (dataset, arm)
+    measures, others : iterable of str
+        Columns to give as floats, and as they are; those that the frame lacks are left out.
+    """
+    (dataset_codes, datasets), (solver_codes, solvers) = map(
+        pd.factorize, (frame["dataset"], frame["solver"])
+    )
+    names = [(dataset, solver) for dataset in datasets for solver in solvers]
+    codes = dataset_codes * len(solvers) + solver_codes
+    order = np.argsort(codes, kind="stable")
+    columns = {name: numbers(frame[name])[order] for name in measures if name in frame}
+    columns |= {name: frame[name].to_numpy(dtype=object)[order] for name in others if name in frame}
+    columns["place"] = order
+    ends = np.cumsum(np.bincount(codes, minlength=len(names))).tolist()
+    rows = dict(zip(names, map(slice, [0, *ends[:-1]], ends), strict=True))
+    for pair in pairs:
+        yield pair, PairRows(columns, rows.get(pair, slice(0, 0)))
+
+
+def coverage(results: StudyResults, design: Design) -> pd.DataFrame:
+    """Count the trials of every dataset × arm by status.
+
+    Columns: dataset, solver, planned (missing when the search decides as it goes), stored, one column per
+    status, scored (trials with a score, whatever their status), refits (outer folds with a score).
+    """
+    outer = {
+        (dataset, arm): rows for (dataset, arm), rows in rows_by_pair(results.outer, design.pairs, ["score"])
+    }
+    table = []
+    for (dataset, arm), rows in rows_by_pair(results.trials, design.pairs, ["score"], ["status"]):
+        status = rows["status"]
+        table.append(
+            {
+                "dataset": dataset,
+                "solver": arm,
+                "planned": design.planned(arm),
+                "stored": len(rows),
+                **{name: int((status == name).sum()) for name in STATUSES},
+                "scored": len(rows.finite("score")),
+                "refits": len(outer[dataset, arm].finite("score")),
+            }
+        )
+    return pd.DataFrame(table).astype({"planned": "Int64"}) if table else pd.DataFrame(table)
+
+
+def scores(results: StudyResults, design: Design, metric: str | None = None) -> pd.DataFrame:
+    """Average a metric over outer folds.
+
+    Columns: dataset, solver, metric, n_folds, complete, mean, se (population σ/√n), corrected_se
+    (Nadeau–Bengio), best (highest mean among complete arms).
+    """
+    column = "score" if metric is None else f"score_{metric}"
+    table = []
+    for (dataset, arm), rows in rows_by_pair(results.outer, design.pairs, [column, "n_train", "n_test"]):
+        values = rows.finite(column)
+        table.append(
+            {
+                "dataset": dataset,
+                "solver": arm,
+                "metric": metric or design.metric,
+                "n_folds": len(values),
+                "complete": 0 < len(values) == design.n_outer,
+                "mean": float(values.mean()) if len(values) else float("nan"),
+                "se": standard_error(values),
+                "corrected_se": corrected_standard_error(values, _test_share(rows, design.n_outer)),
+            }
+        )
+    frame = pd.DataFrame(table)
+    return _mark_best(frame) if table else frame
+
+
+def standard_error(scores: np.ndarray) -> float:
+    """Return σ/√n with the population σ, as in Strack (2013), eq. 7.4: descriptive, NaN below two scores."""
+    if len(scores) < 2:
+        return float("nan")
+    return float(np.std(scores)) / sqrt(len(scores))
+
+
+def corrected_standard_error(scores: np.ndarray, test_share: float) -> float:
+    """Return the standard error that allows for folds sharing training rows: s·√(1/n + n_test/n_train).
+
+    Nadeau & Bengio, *Inference for the generalization error*, 2003. One 5-fold cross-validation gives
+    1.5 times the naive s/√n.
+
+    Parameters
+    ----------
+    scores : ndarray (n_folds,)
+    test_share : float
+        n_test / n_train of a fold, 0.25 for five folds.
+    """
+    if len(scores) < 2:
+        return float("nan")
+    return float(np.std(scores, ddof=1)) * sqrt(1 / len(scores) + test_share)
+
+
+def _test_share(rows: PairRows, n_outer: int) -> float:
+    train, test = rows.mean("n_train"), rows.mean("n_test")
+    return test / train if train > 0 and test > 0 else 1 / max(1, n_outer - 1)
+
+
+def _mark_best(frame: pd.DataFrame) -> pd.DataFrame:
+    frame = frame.assign(best=False)
+    for _, rows in frame[frame["complete"]].groupby("dataset", sort=False):
+        if len(rows) > 1:
+            means = rows["mean"].round(DECIMALS)
+            frame.loc[rows.index, "best"] = means == means.max()
+    return frame
+
+
+def effort(results: StudyResults, design: Design) -> pd.DataFrame:
+    """Average what the refits report of their own work, exact on any machine, and of how they ended.
+
+    Columns: dataset, solver, n_fits (refits that gave a model; the others are left out), n_stopped (those
+    that timed out, whose counts are lower bounds), n_iter, n_kernel_evals, n_sv, sv_share, gap_median,
+    gap_max (claimed relative gaps), n_gap_above (refits whose gap is above `GAP_LEVEL`), not_converged,
+    stopping (text, most frequent first), marked (whether a gap is above the level or a refit did not
+    converge). NaN where a solver does not publish the number.
+    """
+    table = []
+    work = ("n_iter", "n_kernel_evals", "n_sv", "sv_share")
+    others = ("status", "converged", "stopping")
+    for (dataset, arm), rows in rows_by_pair(results.outer, design.pairs, [*work, "gap"], others):
+        finished = rows.finished()
+        # An infinite gap claims nothing, and is kept.
+        gaps = finished["gap"][~np.isnan(finished["gap"])] if "gap" in finished else np.array([])
+        converged = (
+            [value for value in finished["converged"] if not pd.isna(value)] if "converged" in rows else []
+        )
+        above, not_converged = int((gaps > GAP_LEVEL).sum()), sum(not value for value in converged)
+        table.append(
+            {
+                "dataset": dataset,
+                "solver": arm,
+                "n_fits": len(finished),
+                "n_stopped": int((finished["status"] == Status.TIMEOUT).sum()),
+                **{name: finished.mean(name) for name in work},
+                "gap_median": float(np.median(gaps)) if len(gaps) else float("nan"),
+                "gap_max": float(gaps.max()) if len(gaps) else float("nan"),
+                "n_gap_above": above,
+                "not_converged": not_converged,
+                "stopping": _stopping(finished),
+                "marked": bool(above or not_converged),
+            }
+        )
+    return pd.DataFrame(table)
+
+
+def _stopping(rows: PairRows) -> str:
+    texts = (str(text) for text in rows["stopping"] if not pd.isna(text)) if "stopping" in rows else ()
+    counts = Counter(text for text in texts if text).most_common()
+    kinds = [f"{text} ({count}×)" for text, count in counts[:_STOPPING_SHOWN]]
+    others = sum(count for _, count in counts[_STOPPING_SHOWN:])
+    return "; ".join([*kinds, f"others ({others}×)"] if others else kinds)
+
+
+def timing(results: StudyResults, design: Design) -> pd.DataFrame:
+    """Average seconds over refits trained alone and cold (profile `timing`); empty without such rows.
+
+    Columns: dataset, solver, n_fits (refits that gave a model), n_stopped (those that timed out: with any,
+    fit_seconds and fit_cpu_seconds are lower bounds, and predict_seconds is unknown), complete, fit_seconds,
+    fit_se, fit_corrected_se, fit_cpu_seconds, predict_seconds, study_seconds (all stored trainings and
+    predictions of the dataset × arm together), n_trainings, n_trainings_stopped.
+    """
+    trials, outer = timing_rows(results.trials), timing_rows(results.outer)
+    laps = ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "n_train", "n_test")
+    everything = dict(rows_by_pair(trials, design.pairs, laps[:3], ["status"]))
+    table = []
+    for (dataset, arm), rows in rows_by_pair(outer, design.pairs, laps, ["status"]):
+        finished = rows.finished()
+        seconds = finished.finite("fit_seconds")
+        if not len(seconds):
+            continue
+        whole = everything[dataset, arm]
+        n_stopped = int((finished["status"] == Status.TIMEOUT).sum())
+        errors = seconds if n_stopped == 0 else np.array([])
+        table.append(
+            {
+                "dataset": dataset,
+                "solver": arm,
+                "n_fits": len(seconds),
+                "n_stopped": n_stopped,
+                "complete": len(seconds) == design.n_outer,
+                "fit_seconds": float(seconds.mean()),
+                "fit_se": standard_error(errors),
+                "fit_corrected_se": corrected_standard_error(errors, _test_share(rows, design.n_outer)),
+                "fit_cpu_seconds": finished.mean("fit_cpu_seconds"),
+                "predict_seconds": finished.mean("predict_seconds") if n_stopped == 0 else float("nan"),
+                "study_seconds": float(
+                    whole.finite("fit_seconds").sum() + whole.finite("predict_seconds").sum()
+                ),
+                "n_trainings": len(whole.finite("fit_seconds")),
+                "n_trainings_stopped": int((whole["status"] == Status.TIMEOUT).sum()),
+            }
+        )
+    return pd.DataFrame(table)
+
+
+def timing_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows whose seconds may be compared: trained alone and cold."""
+    return frame[frame["profile"] == "timing"]
+
+
+def selections(results: StudyResults, design: Design) -> pd.DataFrame:
+    """Summarise which candidates the inner search chose.
+
+    Columns: dataset, solver, n_folds, chosen (text, most frequent first), at_edge (outer folds whose choice
+    lies on the border of the space), `low_<param>` and `high_<param>` (on which border), inner_score, n_tied
+    (mean number of candidates sharing the best score), n_candidates, n_failed (sums over outer folds).
+    """
+    table = []
+    params = [name for name in map(str, results.selections.columns) if name.startswith("param_")]
+    counts = ("inner_score", "n_tied", "n_candidates", "n_failed")
+    as_numbers = {name: numbers(results.selections[name]) for name in params}
+    for (dataset, arm), rows in rows_by_pair(results.selections, design.pairs, counts, params):
+        if not len(rows):
+            continue
+        space = design.arms[arm].get("space", {})
+        places = rows["place"]
+        edges = {
+            name: _edges(as_numbers.get(f"param_{name}"), places, values) for name, values in space.items()
+        }
+        at_edge = np.zeros(len(rows), dtype=bool)
+        for low, high in edges.values():
+            at_edge |= low | high
+        table.append(
+            {
+                "dataset": dataset,
+                "solver": arm,
+                "n_folds": len(rows),
+                "chosen": _chosen(rows, params),
+                "at_edge": int(at_edge.sum()),
+                **{f"low_{name}": int(low.sum()) for name, (low, _) in edges.items()},
+                **{f"high_{name}": int(high.sum()) for name, (_, high) in edges.items()},
+                "inner_score": rows.mean("inner_score"),
+                "n_tied": rows.mean("n_tied"),
+                "n_candidates": int(rows.finite("n_candidates").sum()),
+                "n_failed": int(rows.finite("n_failed").sum()),
+            }
+        )
+    return pd.DataFrame(table)
+
+
+def _edges(
+    column: np.ndarray | None, places: np.ndarray, values: Sequence[Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows chose the smallest and which the largest of several numeric values."""
+    limits = [float(value) for value in values if is_number(value)]
+    if column is None or len(set(limits)) < 2:
+        nowhere = np.zeros(len(places), dtype=bool)
+        return nowhere, nowhere
+    chosen = column[places]
+    return chosen == min(limits), chosen == max(limits)
+
+
+def _chosen(rows: PairRows, params: Sequence[str]) -> str:
+    points = [
+        tuple((name.removeprefix("param_"), value) for name, value in zip(params, row, strict=True))
+        for row in zip(*(rows[name] for name in params), strict=True)
+    ]
+    counts = Counter(tuple((name, value) for name, value in point if pd.notna(value)) for point in points)
+    texts = {point: ", ".join(f"{name}={_short(value)}" for name, value in point) for point in counts}
+    if len(set(texts.values())) < len(texts):  # values that differ in a late digit
+        texts = {point: ", ".join(f"{name}={value}" for name, value in point) for point in counts}
+    return "; ".join(f"{texts[point]} ({count}×)" for point, count in counts.most_common() if point)
+
+
+def _short(value: float | str) -> str:
+    return f"{value:g}" if isinstance(value, float) else value
+
+
+def choice_counts(results: StudyResults, design: Design) -> pd.DataFrame:
+    """Count how often each candidate was chosen, over all datasets and outer folds.
+
+    Columns: solver, x, y (values of the arm's two hyper-parameters), x_name, y_name, count. Only arms with
+    exactly two numeric hyper-parameters of several values each appear.
+    """
+    table = []
+    nothing = results.selections.iloc[:0]
+    by_arm = dict(iter(results.selections.groupby("solver", sort=False))) if len(results.selections) else {}
+    for arm, facts in design.arms.items():
+        space = {name: values for name, values in facts.get("space", {}).items() if len(values) > 1}
+        columns = [f"param_{name}" for name in space]
+        rows = by_arm.get(arm, nothing)
+        numeric = all(map(stored_as_numbers, space.values()))
+        if len(space) != 2 or not numeric or rows.empty or not set(columns) <= set(rows):
+            continue
+        points = rows[columns].dropna().apply(pd.to_numeric).to_numpy(dtype=float)
+        x_name, y_name = space
+        for (x, y), count in sorted(Counter(map(tuple, points)).items()):
+            table.append({"solver": arm, "x_name": x_name, "x": x, "y_name": y_name, "y": y, "count": count})
+    return pd.DataFrame(table)
+
+
+def failures(results: StudyResults, design: Design) -> pd.DataFrame:
+    """List every kind of failure with its first message and where it happened.
+
+    Messages that differ in numbers only are one kind. Columns: status, count, scored (how many of them have a
+    score all the same), solvers, datasets, first (where), message.
+    """
+    rows = results.trials[results.trials["status"] != Status.OK]
+    if rows.empty:
+        return pd.DataFrame()
+    rows = rows.reset_index(drop=True)
+    message = rows["message"].fillna("").astype(str)
+    kind = message.str.split("\n").str[0].str.replace(NUMBERS, "#", regex=True)
+    table = []
+    for (status, _), group in rows.groupby([rows["status"], kind], sort=False):
+        first = group.iloc[0]
+        fold = "refit" if first["inner"] == REFIT else f"inner fold {first['inner']}"
+        table.append(
+            {
+                "status": status,
+                "count": len(group),
+                "scored": int(np.isfinite(numbers(group["score"])).sum()),
+                "solvers": ", ".join(_listed(group["solver"], design.arms)),
+                "datasets": ", ".join(_listed(group["dataset"], design.datasets)),
+                "first": f"{first['solver']} on {first['dataset']}, outer fold {first['outer']}, {fold}",
+                "message": message[group.index[0]].strip() or "(no message)",
+            }
+        )
+    return pd.DataFrame(table).sort_values("count", ascending=False, kind="stable", ignore_index=True)
+
+
+def _listed(column: pd.Series, order: Iterable[str]) -> list[str]:
+    present = set(column)
+    return [name for name in order if name in present]

@@ -1,0 +1,1 @@
+"""The verbs, and what a terminal shows."""

@@ -1,0 +1,122 @@
+"""The actions of `svmbench cluster`: make certificates, start a scheduler, start workers."""
+
+import argparse
+import getpass
+import os
+from pathlib import Path
+
+from rich.console import Console
+
+from orchestrator.cli.terminal import say
+from orchestrator.config.compose import compose_settings
+from orchestrator.config.schema import cluster_settings, folders
+from orchestrator.execution.certificates import make_certificates, own_certificates
+from orchestrator.execution.dask import processes
+from orchestrator.study.errors import ConfigError, ExecutionError
+from orchestrator.study.settings import Cluster
+from orchestrator.study.tls import Tls, host_and_port, is_loopback, own_folder, own_tls, read_tls
+
+
+def run_action(options: argparse.Namespace, console: Console) -> None:
+    """Do what `svmbench cluster ACTION` says.
+
+    Raises
+    ------
+    ConfigError, ExecutionError
+        With one sentence for each problem.
+    """
+    match options.action:
+        case "certs":
+            _certs(options, console)
+        case "scheduler":
+            cluster, tls, _ = _cluster(options, "scheduler")
+            processes.check_can_listen(options.host, options.port, "--host or --port")
+            _check_dashboard(options.dashboard)
+            _say_who_may_join(options, tls)
+            command = processes.scheduler_command(options.host, options.port, options.dashboard, tls)
+            environment = processes.process_environment(
+                cluster.worker_ttl, tls, dashboard=options.dashboard is not None
+            )
+            os.execve(command[0], command, environment)
+        case "worker":
+            cluster, tls, cache = _cluster(options, "worker")
+            if options.host:
+                processes.check_can_listen(options.host, 0, "--host")
+            command = processes.worker_command(
+                options.address, options.host, cluster.workers or 1, cluster.memory, tls
+            )
+            processes.keep_running(command, processes.process_environment(cluster.worker_ttl, tls, cache))
+
+
+def _certs(options: argparse.Namespace, console: Console) -> None:
+    folder: Path = options.folder
+    for path in make_certificates(folder, options.host):
+        say(console, str(path), wrap=False)
+    say(
+        console,
+        "Give a host ca.pem and its role's pair only, and the client client.pem and client.key; "
+        "whoever holds a pair may run code on the cluster. Keep ca.key off the hosts.",
+    )
+
+
+def _check_dashboard(place: str | None) -> None:
+    if place is None:
+        return
+    host, port = host_and_port(f"//{place}")
+    if not host or port is None:
+        raise ExecutionError(f"expected --dashboard HOST:PORT, such as 127.0.0.1:8787, found {place!r}")
+    processes.check_can_listen(host, port, "--dashboard")
+
+
+def _say_who_may_join(options: argparse.Namespace, tls: Tls | None) -> None:
+    """Say on the terminal who can use a scheduler; what it logs goes there too."""
+    console = Console(stderr=True)
+    if options.dashboard is not None:
+        reach = _who_reaches(host_and_port(f"//{options.dashboard}")[0] or "")
+        say(console, f"The dashboard asks for no password: {reach} sees the names and times of what runs.")
+    if tls is None:
+        say(
+            console,
+            "Nothing is encrypted and nobody is asked who they are: "
+            f"{_who_reaches(options.host)} can run code as "
+            f"{getpass.getuser()}. Leave out --insecure to have certificates.",
+        )
+    elif tls.ca.parent == own_folder():
+        say(
+            console,
+            f"The certificates are those in {own_folder()}: {getpass.getuser()}'s workers and clients on "
+            "this host find them there. Copy ca.pem and a role's pair to other hosts, and name their "
+            "folder there with cluster.tls.folder=DIR.",
+        )
+
+
+def _who_reaches(host: str) -> str:
+    return "every user of this host" if is_loopback(host) else f"whoever reaches {host}"
+
+
+def _cluster(options: argparse.Namespace, role: str) -> tuple[Cluster, Tls | None, Path]:
+    config = compose_settings(options.overrides)
+    node = config["cluster"]["tls"] | ({"insecure": True} if options.insecure else {})
+    tls, problems = read_tls(node, role)
+    if tls is None and not problems and not node["insecure"]:
+        tls, problems = _own_pair(role)
+    cluster = cluster_settings({**config["cluster"], "kind": "local", "tls": {}}, problems)
+    if problems:
+        raise ConfigError(problems)
+    return cluster, tls, folders(config).cache
+
+
+def _own_pair(role: str) -> tuple[Tls | None, list[str]]:
+    """Return the user's own pair of a role; only a scheduler has it made, since others need its authority."""
+    if role == "scheduler":
+        try:
+            return own_certificates(role), []
+        except ExecutionError as error:
+            return None, [str(error)]
+    tls, problems = own_tls(role)
+    if tls is None and not problems:
+        problems = [
+            f"you have no certificates in {own_folder()}, where `svmbench cluster scheduler` leaves them on "
+            "its own host; name those of the cluster with cluster.tls.folder=DIR"
+        ]
+    return tls, problems

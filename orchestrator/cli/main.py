@@ -1,0 +1,276 @@
+"""The command line: arguments, exit codes, and which module has the verb."""
+
+import argparse
+import gc
+import importlib
+import logging
+import shlex
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from orchestrator import __version__
+from orchestrator.cli.terminal import flush, terminal
+from orchestrator.study.text import printable, printable_lines
+from orchestrator.training.interrupts import interrupt
+
+if TYPE_CHECKING:
+    from orchestrator.study.settings import Settings
+
+EXIT_OK = 0
+EXIT_BAD = 1
+EXIT_NO_SUCCESS = 3
+EXIT_STOPPED = 4
+EXIT_INTERRUPTED = 130
+
+_EPILOG = """\
+exit codes:
+  0    done; of run: every trial is final, and every arm has one that is ok
+  1    bad configuration, store or cluster: all problems are listed, and nothing was run
+  2    a command line that makes no sense
+  3    run: an arm has no trial that is ok
+  4    run: stopped (fail_fast, cluster lost, disk full, SIGTERM); the same command goes on
+  130  interrupted; the same command goes on
+
+overrides are Hydra's; the ones everybody needs:
+  experiment=quickstart  study=NAME  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
+  search=grid|pattern  search.space.C=[1,4,16]  sweep.eta=[1,1.3,1.6]
+  protocol.outer=5  protocol.inner=5  protocol.seed=0  protocol.profile=throughput|timing
+  cluster=serial|local|address|slurm|ssh|kubernetes  cluster.workers=2
+  cluster.address=tls://HOST:PORT  cluster.tls.folder=DIR
+  paths.results=DIR  paths.data=DIR  on_error=continue|fail_fast  retry=none|failed
+"""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line was told, as every verb takes it.
+
+    Almost all is imported when its configuration is read; from then on garbage is collected.
+    """
+
+    overrides: Sequence[str]
+    config_dir: Path | None
+    command: list[str]
+
+    def settings(self) -> "Settings":
+        """Compose and check the configuration; a user's folder may hold their Python modules too."""
+        from orchestrator.config.compose import load_settings
+
+        if self.config_dir is not None:
+            sys.path.insert(0, str(self.config_dir.resolve()))
+        settings = load_settings(self.overrides, self.config_dir)
+        _collect_garbage()
+        return settings
+
+    def study(self, overrides: Sequence[str] | None = None) -> tuple[str, Path]:
+        """Return a study's name and the folder of studies, by the command's overrides or by others."""
+        from orchestrator.config.compose import compose_settings
+        from orchestrator.config.schema import folders, study_name
+
+        config = compose_settings(self.overrides if overrides is None else overrides, self.config_dir)
+        _collect_garbage()
+        return study_name(config), folders(config).results
+
+
+def _collect_garbage() -> None:
+    """Collect garbage from now on, but for what was imported."""
+    gc.freeze()
+    gc.enable()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit code; `svmbench --help` lists them.
+    """
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    gc.disable()  # imports leave no garbage, and looking for some takes a fifth of their time; see `Request`
+    try:
+        return _main(arguments)
+    finally:
+        gc.enable()
+        flush()
+
+
+def _main(arguments: list[str]) -> int:
+    options = _parse(arguments)
+    _speak_plainly(options.verbose)
+    # Imported here, so that --help and --version answer at once.
+    from orchestrator.store.files import StoreError
+    from orchestrator.study.errors import ConfigError, ExecutionError, StudyStopped
+
+    request = Request(options.overrides, options.config_dir, ["svmbench", *arguments])
+    told_to_end = threading.Event()
+    try:
+        if options.verb == "cluster":
+            from orchestrator.cli import cluster as cluster_verbs
+
+            cluster_verbs.run_action(options, terminal())
+            return EXIT_OK
+        module = importlib.import_module(f"orchestrator.cli.{options.verb}")
+        verb: Callable[[Request, Console], Sequence[str] | None] = getattr(module, options.verb)
+        with _ending_on_sigterm(told_to_end) if options.verb == "run" else nullcontext():
+            return EXIT_NO_SUCCESS if verb(request, terminal()) else EXIT_OK
+    except ConfigError as error:
+        for problem in error.problems:
+            _complain(problem)
+    except (ExecutionError, StoreError, OSError) as error:
+        _complain(str(error))
+    except StudyStopped as error:
+        _complain(str(error))
+        _say_how_to_go_on(request.command)
+        return EXIT_STOPPED
+    except KeyboardInterrupt:
+        ended = told_to_end.is_set()
+        _complain(f"{'stopped by SIGTERM' if ended else 'interrupted'}; what had finished is stored.", "\n")
+        if options.verb == "run":
+            _say_how_to_go_on(request.command)
+        return EXIT_STOPPED if ended else EXIT_INTERRUPTED
+    return EXIT_BAD
+
+
+@contextmanager
+def _ending_on_sigterm(told_to_end: threading.Event) -> Iterator[None]:
+    """Let SIGTERM end a run as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        told_to_end.set()
+        interrupt()
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _say_how_to_go_on(command: Sequence[str]) -> None:
+    _print_error(f"Go on with: {printable(shlex.join(command))}")
+
+
+def _speak_plainly(verbose: bool) -> None:
+    """Show warnings as one line, and the log of this program and of Dask only when asked for."""
+    level = logging.INFO if verbose else logging.CRITICAL
+    handler = logging.StreamHandler()
+    handler.setLevel(level)  # libraries set the levels of their own loggers, and a handler has the last word
+    handler.setFormatter(_PrintableFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])
+    warnings.showwarning = lambda message, *_, **__: _complain(str(message))
+
+
+def _complain(text: str, before: str = "") -> None:
+    _print_error(f"{before}svmbench: {printable_lines(text)}")
+
+
+def _print_error(text: str) -> None:
+    with suppress(BrokenPipeError):  # nobody reads it
+        print(text, file=sys.stderr)
+
+
+class _PrintableFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable_lines(super().format(record))
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    """Parse the arguments; overrides may stand before and after options."""
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if unknown := [argument for argument in rest if argument.startswith("-")]:
+        parser.error(f"unknown option {printable(unknown[0])}")
+    options.overrides += rest
+    return options
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="svmbench",
+        description="Compare classifiers honestly, by distributed nested cross-validation.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"svmbench {__version__}")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for name, text in {
+        "run": "run a study, or go on with it",
+        "plan": "say what a run would do, and run nothing",
+        "status": "say how far a study is, from its store alone",
+        "report": "write the report of a study, into its folder or to=DIR",
+        "repair": "set aside what is damaged in a study, so that it runs again",
+        "list": "list what can be chosen",
+    }.items():
+        verb = verbs.add_parser(
+            name,
+            help=text,
+            description=text,
+            epilog=_EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        metavar = "[datasets|solvers|experiments|searches]" if name == "list" else "KEY=VALUE"
+        verb.add_argument("overrides", nargs="*", metavar=metavar)
+        verb.add_argument(
+            "--config-dir",
+            type=Path,
+            metavar="DIR",
+            help="a folder with further configurations, laid out like conf/",
+        )
+        verb.add_argument("--verbose", action="store_true", help="show the log, that of Dask too")
+    _add_cluster_actions(verbs)
+    return parser
+
+
+def _add_cluster_actions(verbs: Any) -> None:
+    text = "make certificates, start a scheduler, start workers"
+    cluster = verbs.add_parser("cluster", help=text, description=text)
+    cluster.set_defaults(overrides=[], config_dir=None, verbose=False)
+    actions = cluster.add_subparsers(dest="action", required=True, metavar="ACTION")
+    certs = actions.add_parser("certs", help="make an authority and the pairs of scheduler, worker, client")
+    certs.add_argument("folder", type=Path, metavar="DIR")
+    certs.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a host's name or address; may be repeated",
+    )
+    scheduler = actions.add_parser("scheduler", help="start a scheduler")
+    scheduler.add_argument("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
+    scheduler.add_argument("--port", type=int, default=8786, help="default: %(default)s")
+    scheduler.add_argument(
+        "--dashboard",
+        metavar="HOST:PORT",
+        help="show Dask's dashboard there, e.g. 127.0.0.1:8787; it asks for no password, so that all users "
+        "of this host, or whoever reaches HOST, see the names and times of what runs (default: no dashboard)",
+    )
+    worker = actions.add_parser("worker", help="start cluster.workers=1 workers, again whenever they end")
+    worker.add_argument("address", metavar="ADDRESS", help="of the scheduler, e.g. tls://10.0.0.1:8786")
+    worker.add_argument("--host", help="address to listen at, for a scheduler on another host")
+    for action in (scheduler, worker):
+        action.add_argument(
+            "--insecure",
+            action="store_true",
+            help="encrypt nothing: whoever reaches the address can run code as you; without it, your own "
+            "certificates are taken (a scheduler makes them) unless cluster.tls names others",
+        )
+        action.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="e.g. cluster.tls.folder=DIR")

@@ -1,0 +1,31 @@
+"""The verb `plan`."""
+
+from rich.console import Console
+
+from orchestrator.cli.main import Request
+from orchestrator.cli.status import print_lines
+from orchestrator.cli.terminal import say
+from orchestrator.engine import planning
+from orchestrator.engine.compilation import compile_seconds, seconds_it_took
+from orchestrator.engine.prepare import prepare_study
+from orchestrator.store.store import Store
+from orchestrator.study.records import final_trials
+from orchestrator.study.text import format_seconds
+
+
+def plan(request: Request, console: Console) -> None:
+    """Show what a run would do."""
+    settings = request.settings()
+    prepared = prepare_study(settings)
+    store = Store(settings.paths.results / settings.study.name)
+    trials = store.trials()
+    stored = final_trials(store.stored(), settings.retry == "failed")
+    lines = planning.plan(prepared, stored, planning.mean_seconds(trials))
+    print_lines(f"Plan of {settings.study.name}", lines, console)
+    number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
+    most = "" if settings.study.search == "grid" else " at most"
+    left = {line.solver for line in lines if line.left}
+    arms = [arm for arm in settings.study.arms if arm.name in left]
+    compiling = sum(compile_seconds(arms, settings.cluster.kind, seconds_it_took(trials)).values())
+    first = f", plus up to {format_seconds(compiling)} of compilation at first" if compiling else ""
+    say(console, f"{number:,} trainings to run{most}, about {format_seconds(seconds)} of one core{first}")

@@ -1,0 +1,20 @@
+"""The verb `repair`."""
+
+from rich.console import Console
+
+from orchestrator.cli.main import Request
+from orchestrator.cli.terminal import say
+from orchestrator.engine.damage_repair import repair as repair_study
+from orchestrator.engine.load import find_study
+from orchestrator.study.errors import ConfigError
+
+
+def repair(request: Request, console: Console) -> None:
+    """Set aside what is damaged in a study."""
+    names = [text for text in request.overrides if "=" not in text]
+    if len(names) > 1:
+        raise ConfigError([f"repair takes one study at a time, found {', '.join(map(repr, names))}"])
+    overrides = [text if "=" in text else f"study={text}" for text in request.overrides]
+    store = find_study(*request.study(overrides))
+    for sentence in repair_study(store) or ["nothing is damaged"]:
+        say(console, f"{store.folder.name}: {sentence}", wrap=False)

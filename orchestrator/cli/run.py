@@ -1,0 +1,70 @@
+"""The verb `run`."""
+
+import shlex
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from orchestrator.cli.display import display
+from orchestrator.cli.main import Request
+from orchestrator.cli.markdown_text import MarkdownText
+from orchestrator.cli.status import print_failures
+from orchestrator.cli.terminal import say
+from orchestrator.engine.load import load_study
+from orchestrator.engine.prepare import prepare_study
+from orchestrator.engine.runner import RunSummary
+from orchestrator.engine.session import run_session
+from orchestrator.report import markdown_summary
+from orchestrator.study.failures import arms_without_success, failure_lines
+from orchestrator.study.text import format_seconds
+
+
+def run(request: Request, console: Console) -> Sequence[str]:
+    """Run a study to its end and show its results; return the arms none of whose trials is ok."""
+    settings = request.settings()
+    prepared = prepare_study(settings)
+    summary = run_session(settings, prepared, display(console), request.command)
+    _print_costs(summary, console, in_process=settings.cluster.kind == "serial")
+    name = settings.study.name
+    results = load_study(name, settings.paths.results)
+    console.print(MarkdownText(markdown_summary(results)))
+    print_failures(failure_lines(results.trials), console)
+    datasets = [dataset.name for dataset in settings.study.datasets]
+    trials = results.trials[results.trials["dataset"].isin(datasets)]
+    arms = [arm.name for arm in settings.study.arms]
+    failed = arms_without_success(arms, trials)
+    for arm in failed:
+        say(console, f"No training of {arm} succeeded.")
+    for dataset in datasets if len(datasets) > 1 else []:
+        for arm in arms_without_success(arms, trials[trials["dataset"] == dataset]):
+            if arm not in failed:
+                say(console, f"No training of {arm} on {dataset} succeeded.")
+    say(console, f"For the report: svmbench report study={shlex.quote(name)}", wrap=False)
+    return failed
+
+
+def _print_costs(summary: RunSummary, console: Console, in_process: bool) -> None:
+    """Say what the run cost, and how much of it went into trainings."""
+    say(
+        console,
+        f"{summary.trials_run:,} trials run and {summary.trials_stored_before:,} found stored "
+        f"in {format_seconds(summary.seconds)}; {summary.failures:,} failed.",
+    )
+    if summary.worker_share is None:
+        return
+    say(
+        console,
+        f"Workers spent {summary.worker_share:.0%} of their time inside fit and predict "
+        f"({summary.compile_seconds:.1f} s of compilation apart).",
+    )
+    if in_process:  # the CPU time of trainings cannot be told from the rest
+        return
+    orchestration, storing = (
+        1000 * seconds / summary.batches
+        for seconds in (summary.orchestration_cpu_seconds, summary.storing_cpu_seconds)
+    )
+    say(
+        console,
+        f"Each of {summary.batches:,} batches took {orchestration:.1f} ms of client and scheduler CPU, "
+        f"and {storing:.1f} ms to store.",
+    )

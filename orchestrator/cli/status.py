@@ -1,0 +1,111 @@
+"""The verb `status`, which imports neither scikit-learn nor scipy: it is to answer at once."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from orchestrator.cli.main import Request
+from orchestrator.cli.terminal import as_text, say
+from orchestrator.engine.load import declared_runs, find_study, read_results
+from orchestrator.engine.overview import Overview, overview
+from orchestrator.engine.planning import PlanLine, remaining
+from orchestrator.store.store import Store
+from orchestrator.store.summaries import PairSummary
+from orchestrator.study.declaration import Declaration, current_declaration
+from orchestrator.study.failures import lines_of
+from orchestrator.study.text import format_seconds
+
+
+def status(request: Request, console: Console) -> None:
+    """Show how far a study is."""
+    store = find_study(*request.study())
+    runs = declared_runs(store)
+    declaration = current_declaration(runs)
+    if declaration is None or not declaration.pairs:
+        number = len(store.stored())  # names damage, and a run whose record is lost
+        rows = f"{number:,} trials of which no run recorded what they are" if number else "no run has begun"
+        say(console, f"{store.folder.name}: {rows}")
+        return
+    found, excluded = _overview(store, declaration)
+    lines = remaining(found)
+    print_lines(f"Study {store.folder.name}", lines, console)
+    workers = max(1, int(runs[-1].get("cluster", {}).get("workers", 1)))
+    say(console, _total(found, lines, workers))
+    for dataset, solver, number, why in excluded:
+        say(console, f"Not counted: {number:,} trials of {dataset} × {solver} ({why})")
+    print_failures(lines_of(found.failures()), console)
+
+
+Excluded = list[tuple[str, str, int, str]]
+"""The trials that do not count: dataset, solver, number and reason."""
+
+
+def _overview(store: Store, declaration: Declaration) -> tuple[Overview, Excluded]:
+    if all(declared.identity is not None for declared in declaration.pairs.values()):
+        found = overview(store, declaration)
+        return found, found.excluded(declaration)
+    return _overview_of_rows(store)
+
+
+def _overview_of_rows(store: Store) -> tuple[Overview, Excluded]:
+    """Return the overview of a study of which some run recorded too little, from all its rows."""
+    results = read_results(store)
+    trials = results.trials
+    seconds = trials["fit_seconds"].fillna(0.0) + trials["predict_seconds"].fillna(0.0)
+    pairs = {}
+    for pair, state in results.states.items():
+        counts = trials["key"].isin(state.keys)
+        failed = trials.loc[counts & trials["score"].isna(), ["status", "message"]].fillna("")
+        pairs[pair] = PairSummary(
+            planned=state.planned,
+            stored=len(state.keys),
+            failed=state.failed,
+            complete=state.complete,
+            seconds=float(seconds[counts].sum()),
+            failures=[(*row, 1) for row in failed.itertuples(index=False, name=None)],
+        )
+    return Overview(pairs, Counter()), list(results.excluded.itertuples(index=False, name=None))
+
+
+def _total(found: Overview, lines: Sequence[PlanLine], workers: int) -> str:
+    done, planned = sum(line.stored for line in lines), sum(line.planned for line in lines)
+    left = sum(line.seconds_left for line in lines)
+    ending = f"about {format_seconds(left / workers)} left on {workers} worker{'s' if workers > 1 else ''}"
+    if not done:
+        ending = "time left unknown: none has finished yet"
+    if all(pair.complete for pair in found.pairs.values()):
+        ending = "complete"
+    failed = sum(line.failed for line in lines)
+    return f"{done:,} of {planned:,} trials, {failed:,} failed, {ending}"
+
+
+def print_lines(title: str, lines: Sequence[PlanLine], console: Console) -> None:
+    """Print how far each dataset × arm is."""
+    table = Table(title=as_text(title), title_justify="left")
+    for heading, justify in {
+        "dataset": "left",
+        "solver": "left",
+        "trials": "right",
+        "stored": "right",
+        "failed": "right",
+        "left": "right",
+        "core time": "right",
+    }.items():
+        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for line in lines:
+        counts = (line.planned, line.stored, line.failed, line.left)
+        unknown = "unknown" if line.left else "–"
+        time = format_seconds(line.seconds_left) if line.seconds_left else unknown
+        names = (as_text(line.dataset), as_text(line.solver))
+        table.add_row(*names, *(f"{count:,}" for count in counts), time)
+    console.print(table)
+
+
+def print_failures(lines: Sequence[str], console: Console) -> None:
+    """Print the first failure of each kind."""
+    if lines:
+        say(console, "Failed trainings, the first of each kind:")
+    for line in lines:
+        say(console, f"  {line}")

@@ -1,0 +1,233 @@
+"""From solver configurations and sweep axes to arms, with every problem found on the way."""
+
+import itertools
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from orchestrator.search import make_search
+from orchestrator.study.names import did_you_mean
+from orchestrator.study.study import PATH_PARAM, Arm
+from orchestrator.study.text import shown
+from orchestrator.study.values import ParamValue, canonical_json, cell, is_number
+from orchestrator.training.estimators import estimator_class, other_kind, refused_value
+from orchestrator.training.source_hash import class_identity
+
+MOST_ARMS = 5000
+"""Of a solver: values of a sweep multiply."""
+
+Space = Mapping[str, tuple[ParamValue, ...]]
+
+
+def build_arms(
+    solvers: Mapping[str, Mapping[str, Any]],
+    sweep: Mapping[str, Sequence[ParamValue]],
+    search: str,
+    default_space: Mapping[str, Sequence[ParamValue]],
+    profile: str,
+) -> tuple[list[Arm], list[str]]:
+    """Multiply solvers by the sweep's values.
+
+    Parameters
+    ----------
+    solvers : mapping of str to mapping
+        By name: `_target_`, parameters of the class, and optionally a `space` of its own.
+    sweep : mapping of str to sequence
+        Axes; each multiplies every solver that has the parameter.
+    search : str
+        Kind of the search.
+    default_space : mapping of str to sequence
+        The space of solvers that have none of their own. A solver with none of its parameters is not tuned:
+        it has one candidate.
+    profile : {"throughput", "timing"}
+        Only throughput lets trainings start from one another.
+
+    Returns
+    -------
+    arms : list of Arm
+    problems : list of str
+        One sentence each; arms are complete only if there is none.
+
+    Warns
+    -----
+    UserWarning
+        For a solver that is not tuned because it has no parameter of the default space.
+    """
+    arms: list[Arm] = []
+    problems = [
+        f"search.space: expected names of parameters, found {shown(param)}"
+        for param in default_space
+        if not isinstance(param, str)
+    ]
+    if problems:
+        return arms, problems
+    for name, config in solvers.items():
+        try:
+            _, accepted = estimator_class(str(config.get("_target_")))
+        except (ValueError, TypeError) as error:
+            problems.append(f"solver {name}: {error}")
+            continue
+        if unusable := list(_unusable_config(name, config)):
+            problems += unusable
+            continue
+        space = _space(name, config.get("space"), default_space, accepted)
+        axes = {param: values for param, values in sweep.items() if param in accepted}
+        if (number := math.prod(map(len, axes.values()))) > MOST_ARMS:
+            problems.append(
+                f"solver {name}: sweep asks for {number:.3g} arms; expected at most {MOST_ARMS:,}: "
+                "use fewer values"
+            )
+            continue
+        for values in itertools.product(*axes.values()):
+            try:
+                arm = _arm(name, config, space, dict(zip(axes, values, strict=True)), accepted, profile)
+            except (ValueError, TypeError) as error:  # of a class that a parameter names
+                problems.append(f"solver {name}: {error}")
+                continue
+            problems += _problems(arm, accepted, search)
+            arms.append(arm)
+    problems += list(_same_computations(arms))
+    return arms, list(dict.fromkeys(problems))
+
+
+def _unusable_config(solver: str, config: Mapping[Any, Any]) -> Iterator[str]:
+    """Find what a solver's configuration may not hold, whatever its class."""
+    space = config.get("space")
+    if space is not None and not isinstance(space, Mapping):
+        yield (
+            f"solver {solver}: `space` must map parameters to lists of values, "
+            f"such as `space: {{C: [1, 10]}}`, found {shown(space)}"
+        )
+        return
+    for param in [*config, *(space or {})]:
+        if not isinstance(param, str):
+            yield f"solver {solver}: expected names of parameters, found {shown(param)}"
+
+
+def _space(
+    solver: str,
+    own: Mapping[str, Any] | None,
+    default: Mapping[str, Any],
+    accepted: frozenset[str],
+) -> Space:
+    if own is None and default and not accepted.intersection(default):
+        warnings.warn(
+            f"solver {solver} has none of the search's parameters ({', '.join(map(str, default))}) and no "
+            "`space` of its own; it is trained as it is, with one candidate",
+            stacklevel=3,
+        )
+        return {}
+    return {
+        name: tuple(values) if isinstance(values, (list, tuple)) else values
+        for name, values in (default if own is None else own).items()
+    }
+
+
+def _arm(
+    name: str,
+    config: Mapping[str, Any],
+    space: Space,
+    sweep: dict[str, ParamValue],
+    accepted: frozenset[str],
+    profile: str,
+) -> Arm:
+    target = str(config["_target_"])
+    params = {key: value for key, value in config.items() if key not in ("_target_", "space")} | sweep
+    label = ",".join(f"{key}={_label(value)}" for key, value in sweep.items())
+    return Arm(
+        name=f"{name}[{label}]" if sweep else name,
+        target=target,
+        params=params,
+        space=space,
+        identity=" + ".join(dict.fromkeys(map(class_identity, [target, *_nested_targets([params, space])]))),
+        solver=name,
+        sweep=sweep,
+        warm_starts=profile == "throughput"
+        and "warm_start" in accepted
+        and params.get("warm_start") is not False
+        and _is_path(space.get(PATH_PARAM, ())),
+    )
+
+
+def _nested_targets(node: Any) -> Iterator[str]:
+    """Yield the classes that parameters name, such as the steps of a pipeline."""
+    if isinstance(node, Mapping):
+        if isinstance(target := node.get("_target_"), str):
+            yield target
+        node = list(node.values())
+    for item in node if isinstance(node, (list, tuple)) else ():
+        yield from _nested_targets(item)
+
+
+def _label(value: ParamValue) -> str:
+    """Write a value so that different ones have different labels, and a label reads in one way only."""
+    if isinstance(value, str) and any(mark in value for mark in ",=[]"):
+        return canonical_json(value)
+    return cell(value)
+
+
+def _is_path(values: Any) -> bool:
+    return isinstance(values, tuple) and len(values) > 1 and all(map(is_number, values))
+
+
+def _problems(arm: Arm, accepted: frozenset[str], search: str) -> Iterator[str]:
+    known = sorted(accepted)
+    for param in arm.params:
+        if param not in accepted:
+            yield f"solver {arm.solver}: {arm.target} has no parameter {param!r}{did_you_mean(param, known)}"
+    for param in arm.space:
+        if param not in accepted:
+            yield (
+                f"solver {arm.solver}: {arm.target} has no parameter {param!r} to search over"
+                f"{did_you_mean(param, known)}; give the solver a `space` of its own"
+            )
+        elif param in arm.params:
+            where = f"sweep.{param}" if param in arm.sweep else f"the configuration of solver {arm.solver}"
+            yield f"{where} fixes {param!r}, which the search varies too; leave it out of one of them"
+    if unusable := list(_unusable_params(arm)):
+        yield from unusable
+        return
+    try:
+        make_search(search, arm.space)
+    except ValueError as error:
+        yield f"solver {arm.solver}: {error}"
+        return
+    if accepted.issuperset(arm.params) and accepted.issuperset(arm.space):
+        yield from _refused_values(arm)
+
+
+def _unusable_params(arm: Arm) -> Iterator[str]:
+    for param, value in arm.params.items():
+        try:
+            canonical_json(value)
+        except TypeError:
+            yield (
+                f"solver {arm.solver}: {param} is {shown(value)}; "
+                "expected null, a boolean, a number, text, or a list or mapping of these"
+            )
+
+
+def _refused_values(arm: Arm) -> Iterator[str]:
+    """Ask the class about its fixed parameters, then about each value it is to be given."""
+    if refusal := refused_value(arm.target, arm.params):
+        yield f"solver {arm.name}: {refusal}"
+        return
+    if kind := other_kind(arm.target, arm.params):
+        yield f"solver {arm.name}: {arm.target} is a {kind}; expected a classifier"
+        return
+    for param, values in arm.space.items():
+        for value in values:
+            if refusal := refused_value(arm.target, {**arm.params, param: value}):
+                yield f"search.space.{param} for solver {arm.name}: {refusal}"
+
+
+def _same_computations(arms: Sequence[Arm]) -> Iterator[str]:
+    """Find arms that would train the same models: they would count twice as evidence."""
+    first_with: dict[tuple[str, str], Arm] = {}
+    for arm in arms:
+        if any(_unusable_params(arm)):
+            continue
+        first = first_with.setdefault((arm.target, canonical_json(arm.params)), arm)
+        if first is not arm:
+            yield f"solvers {first.name} and {arm.name} are the same computation; keep one of them"

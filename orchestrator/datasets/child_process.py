@@ -1,0 +1,121 @@
+"""Call what may end its process, or never return, in a forked child process.
+
+A fork takes milliseconds where a new interpreter takes seconds for its imports, and the memory that a call
+took is free again when the child ends. Where processes cannot be forked safely the function is called here.
+"""
+
+import faulthandler
+import math
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe
+from typing import Any, NoReturn, TypeVar
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessEnded:
+    """In place of a result: the child process ended or was killed before there was one.
+
+    Attributes
+    ----------
+    reason : str
+        Goes on with a sentence, such as "ended its process by SIGSEGV".
+    seconds : float
+        How long it had worked, where that is measured.
+    """
+
+    reason: str
+    seconds: float = 0.0
+
+
+def call_in_child(
+    function: Callable[[_T], _R], items: Sequence[_T], seconds: float = math.inf
+) -> Iterator[_R | ProcessEnded]:
+    """Yield what a function returns for each item, called in a child process.
+
+    Parameters
+    ----------
+    function : callable
+        Must not raise; what it returns is pickled.
+    items : sequence
+    seconds : float
+        How long each call may take.
+    """
+    if sys.platform != "linux":  # system libraries of macOS do not survive a fork
+        yield from map(function, items)
+        return
+    done = 0
+    while done < len(items):
+        reader, writer = Pipe(duplex=False)
+        flush_streams()  # or both processes would write what is in their buffers
+        with warnings.catch_warnings(action="ignore"):  # Python warns of threads, none of which we need
+            process = os.fork()
+        if process == 0:
+            _send_results(function, items[done:], writer)
+        writer.close()
+        try:
+            while done < len(items):
+                result = _receive_result(reader, process, seconds)
+                yield result
+                done += 1
+                if isinstance(result, ProcessEnded):
+                    break
+        finally:
+            reader.close()
+            with suppress(ProcessLookupError, ChildProcessError):  # it has ended by itself
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
+
+
+def exit_reason(status: int) -> str:
+    """Say how a process ended, given its exit status or, below 0, the signal that ended it."""
+    if status >= 0:
+        return f"ended its process with exit status {status}"
+    try:
+        return f"ended its process by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"ended its process by signal {-status}"
+
+
+def flush_streams() -> None:
+    """Write out what the buffers of standard output and error hold."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+
+
+def _send_results(function: Callable[[_T], Any], items: Sequence[_T], writer: Connection) -> NoReturn:
+    leave = os._exit
+    try:
+        faulthandler.disable()  # the parent says how the process ended
+        # The parent gets a terminal's Ctrl-C, too, and ends this process.
+        signal.signal(signal.SIGINT, lambda *_: None)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for item in items:
+            writer.send(function(item))
+    finally:
+        leave(0)
+
+
+def _receive_result(reader: Connection, process: int, seconds: float) -> Any:
+    deadline = time.monotonic() + seconds
+    # Processes that the child has started hold its end of the pipe open after its own end.
+    while not reader.poll(max(0.0, min(1.0, deadline - time.monotonic()))):
+        if time.monotonic() >= deadline:
+            return ProcessEnded(f"did not end within {seconds:g} s")
+        if os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) and not reader.poll(0):
+            break
+    else:
+        with suppress(EOFError, OSError):
+            return reader.recv()
+    _, status = os.waitpid(process, 0)
+    return ProcessEnded(exit_reason(os.waitstatus_to_exitcode(status)))

@@ -1,0 +1,1 @@
+"""The client's side: prepare, plan, queue, run, resume."""

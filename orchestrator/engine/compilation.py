@@ -1,0 +1,79 @@
+"""How long numba will compile before the first training of a class, guessed from files alone."""
+
+import os
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from orchestrator.study.study import Arm
+from orchestrator.training.environment import numba_cache
+from orchestrator.training.source_hash import source_files, source_packages
+
+SECONDS_PER_FUNCTION = 1.0
+"""What numba takes for a function that a class may call: for ours 0.05 to 1.2 s each on a core of 2.5 GHz."""
+
+_COMPILED = re.compile(r"^\s*@(?:\w+\.)*(?:n?jit|vectorize|guvectorize|cfunc)\b", re.MULTILINE)
+_WARM = 0.4
+"""Share of the modules with compiled functions of which numba's cache has to hold something; no parameters
+need all of them."""
+
+
+def compile_seconds(
+    arms: Collection[Arm], cluster_kind: str, known: Mapping[str, float] | None = None
+) -> dict[str, float]:
+    """Return at most how many seconds numba will compile for each arm's class, by dotted path.
+
+    Only classes that have to be compiled are in it: those of which numba's cache on this host holds little.
+    What the workers of a cluster elsewhere hold is not known.
+
+    Parameters
+    ----------
+    arms : collection of Arm
+    cluster_kind : str
+    known : mapping of str to float, optional
+        What compiling an arm took before, by its name; else the functions to compile are counted.
+    """
+    known = known or {}
+    packages = sorted({name for arm in arms for name in source_packages(arm.target)})
+    folder = _cache_folder(cluster_kind, packages)
+    seconds: dict[str, float] = {}
+    for target in dict.fromkeys(arm.target for arm in arms):
+        functions = _compiled_functions(target)
+        if functions and not (cluster_kind in ("serial", "local") and _is_warm(functions, folder)):
+            took = max((known.get(arm.name, 0.0) for arm in arms if arm.target == target), default=0.0)
+            seconds[target] = took or SECONDS_PER_FUNCTION * sum(functions.values())
+    return seconds
+
+
+def seconds_it_took(trials: pd.DataFrame) -> dict[str, float]:
+    """Return the most that one worker spent on compiling each arm in one run."""
+    if trials.empty:
+        return {}
+    spent = trials.groupby(["solver", "run_id", "worker"], dropna=False)["compile_seconds"].sum()
+    return {str(arm): float(seconds) for arm, seconds in spent.groupby(level=0).max().items()}
+
+
+def _cache_folder(cluster_kind: str, packages: Collection[str]) -> Path | None:
+    """Return numba's cache of those who train; None if it lies beside the sources."""
+    if (chosen := os.environ.get("NUMBA_CACHE_DIR")) is not None:
+        return Path(chosen)
+    return numba_cache(packages) if cluster_kind == "local" else None
+
+
+def _compiled_functions(target: str) -> dict[Path, int]:
+    """Return the number of functions that numba compiles, by file."""
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in source_files(target)}
+    counts = {path: len(_COMPILED.findall(text)) for path, text in texts.items()}
+    return {path: count for path, count in counts.items() if count}
+
+
+def _is_warm(functions: Mapping[Path, int], folder: Path | None) -> bool:
+    # numba calls an index by the file's stem, the function and its line, in a folder for each source folder.
+    if folder is None:
+        cached = {index.name for path in functions for index in (path.parent / "__pycache__").glob("*.nbi")}
+    else:
+        cached = {index.name for index in folder.rglob("*.nbi")}
+    stems = {name.partition(".")[0] for name in cached}
+    return sum(path.stem in stems for path in functions) >= _WARM * len(functions)

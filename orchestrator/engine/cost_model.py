@@ -1,0 +1,105 @@
+"""What a training will cost, estimated from the study's own finished trials."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from orchestrator.study.trials import REFIT, Pair, Path
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The size of a dataset, for predicting costs: samples, features, classes."""
+
+    n: int
+    d: int
+    classes: int
+
+
+UNIT = 1 << 40
+"""Sums are kept in whole numbers of 1/UNIT, which stay exact whatever is added and taken away."""
+
+
+def units(value: float) -> int:
+    """Return a value in whole numbers of 1/UNIT."""
+    return round(value * UNIT)
+
+
+class CostModel:
+    """Predict the seconds of a training from the study's own finished trials.
+
+    Seconds grow roughly as n_train^1.7 · d^0.5; one factor per dataset × arm, a running mean of
+    observed ÷ predicted, corrects for everything else. Costs order and size the work; they never
+    touch its results.
+
+    Parameters
+    ----------
+    shapes : mapping of str to Shape
+        Sizes of the datasets by name.
+    """
+
+    _SECONDS = 2e-8
+
+    def __init__(self, shapes: Mapping[str, Shape]):
+        self._shapes = shapes
+        self._factors: dict[Pair, float] = {}
+        self._weights: dict[Pair, float] = {}
+        self._sums: dict[str, int] = {}  # of the factors of each solver, in units
+        self._counts: dict[str, int] = {}
+        self._bases: dict[tuple[str, bool, int, int], float] = {}
+        self._listeners: list[Callable[[Pair], None]] = []
+
+    def listen(self, listener: Callable[[Pair], None]) -> None:
+        """Call a function after each observation, with the dataset and the arm that it was of."""
+        self._listeners.append(listener)
+
+    def seconds(self, path: Path, outer: int, inner: int) -> float:
+        """Return the expected seconds of a path under `outer` × `inner` folds."""
+        return self.base_seconds(path, outer, inner) * self.factor(path.dataset, path.solver)
+
+    def base_seconds(self, path: Path, outer: int, inner: int) -> float:
+        """Return the seconds of a path by sizes alone, before any observation."""
+        return len(path) * self.base(path.dataset, path.inner == REFIT, outer, inner)
+
+    def training_seconds(self, dataset: str, solver: str, refit: bool, outer: int, inner: int) -> float:
+        """Return the expected seconds of one training and its evaluation."""
+        return self.base(dataset, refit, outer, inner) * self.factor(dataset, solver)
+
+    def base(self, dataset: str, refit: bool, outer: int, inner: int) -> float:
+        """Return the seconds of one training by sizes alone."""
+        known = self._bases.get((dataset, refit, outer, inner))
+        if known is None:
+            shape = self._shapes[dataset]
+            share = (1 - 1 / outer) * (1 if refit else 1 - 1 / inner)
+            known = 5e-4 + self._SECONDS * (share * shape.n) ** 1.7 * shape.d**0.5
+            self._bases[dataset, refit, outer, inner] = known
+        return known
+
+    def factor(self, dataset: str, solver: str) -> float:
+        """Return observed ÷ predicted seconds of a dataset × arm, or of the solver elsewhere if unknown."""
+        known = self._factors.get((dataset, solver))
+        return self.typical(solver) if known is None else known
+
+    def has_factor(self, dataset: str, solver: str) -> bool:
+        """Whether a training of a dataset × arm has finished."""
+        return (dataset, solver) in self._factors
+
+    def typical(self, solver: str) -> float:
+        """Return the mean factor of the solver on other datasets: a better guess than none."""
+        count = self._counts.get(solver, 0)
+        return self._sums[solver] / (UNIT * count) if count else 1.0
+
+    def update(self, dataset: str, solver: str, base: float, observed: float) -> None:
+        """Learn the observed seconds of a batch that costs `base` seconds by sizes alone."""
+        if base <= 0 or observed <= 0:
+            return
+        pair = (dataset, solver)
+        before = self._factors.get(pair)
+        # Recent batches count for more, so that the model follows the search into more expensive regions.
+        kept = min(self._weights.get(pair, 0.0), 20.0)
+        factor = (kept * (before or 0.0) + observed / base) / (kept + 1.0)
+        self._factors[pair] = factor
+        self._weights[pair] = kept + 1.0
+        self._counts[solver] = self._counts.get(solver, 0) + (before is None)
+        self._sums[solver] = self._sums.get(solver, 0) + units(factor) - units(before or 0.0)
+        for listener in self._listeners:
+            listener(pair)

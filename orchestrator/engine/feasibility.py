@@ -1,0 +1,219 @@
+"""Find out which metrics and solvers cannot work on a dataset, before anything runs.
+
+Each metric is tried on a `DummyClassifier`, and each solver is trained on about twenty rows. A metric that
+does not fit the classes or the solver is refused. A solver that fails is warned of only, for its failed
+trainings are results too; and of a failure that the small sample may be to blame for, such as more neighbours
+than rows, nothing is said.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import get_scorer_names
+
+from orchestrator.datasets.child_process import ProcessEnded, call_in_child
+from orchestrator.datasets.dataset import Dataset
+from orchestrator.study.study import Arm, Candidate, Protocol, Study
+from orchestrator.study.trials import Path
+from orchestrator.training.estimators import estimator_class, make_estimator, refused_metric
+from orchestrator.training.process_state import kept_process_state
+from orchestrator.training.responses import ResponseError, Responses, UndefinedError
+from orchestrator.training.source_hash import depends_on
+from orchestrator.training.split_data import Split, scaled_split
+from orchestrator.training.train import PathTask, try_training
+
+ROWS = 20
+"""How many rows a solver is tried on; more only if there are more than ten classes."""
+
+_CONCLUSIVE = (TypeError, AttributeError, NotImplementedError, NameError, ImportError, ResponseError)
+"""What is raised whatever the number of rows; a ValueError, for example, may come of their being few.
+
+So are SystemExit, KeyboardInterrupt and all else that no `except Exception` catches.
+"""
+
+_TEXT_LENGTH = 500
+
+
+def _metric_error(split: Split, metric: str, like: Any = None) -> Exception | None:
+    """Return what a scorer raises for a dummy that has all methods, or those of an estimator."""
+    dummy = _Dummy(split)
+    responses = Responses(dummy if like is None else like, dummy.answer, dummy.predict(), dummy.classes)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            responses.scores([metric], split.y_test)
+    except UndefinedError:
+        return None  # of few rows
+    except Exception as error:
+        return error
+    return None
+
+
+class _Dummy:
+    """Answers about the test rows by the shares of the classes."""
+
+    def __init__(self, split: Split):
+        self._model = DummyClassifier(strategy="prior").fit(split.y_train[:, None], split.y_train)
+        self._rows = split.y_test[:, None]
+        self.classes = split.classes
+
+    def answer(self, method: str) -> NDArray[Any]:
+        """Return what a method given by name answers."""
+        return np.asarray(getattr(self, method)())
+
+    def predict(self) -> NDArray[Any]:
+        """Return the most frequent class for each row."""
+        return np.asarray(self._model.predict(self._rows))
+
+    def predict_proba(self) -> NDArray[Any]:
+        """Return the shares of the classes for each row."""
+        return np.asarray(self._model.predict_proba(self._rows))
+
+    def decision_function(self) -> NDArray[Any]:
+        """Return the same as decision values."""
+        shares = self.predict_proba()
+        return shares[:, 1] if len(self.classes) == 2 else shares
+
+
+_SECONDS = 10.0
+"""How long a solver is tried on a dataset."""
+
+
+def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
+    """Return one sentence for each metric that cannot work on a dataset, or with a solver there.
+
+    Parameters
+    ----------
+    study : Study
+    datasets : mapping of str to Dataset
+        By name.
+
+    Warns
+    -----
+    UserWarning
+        For each solver that cannot be trained on a few rows of a dataset, or ends its process there.
+    """
+    where: dict[tuple[str, bool], list[str]] = {}
+    trials: list[_Trial] = []
+    first_arms = {arm.solver: arm for arm in reversed(study.arms)}
+    for name, dataset in datasets.items():
+        sample = _sample(dataset, study.protocol)
+        usable, problems = _usable_metrics(study.protocol, sample)
+        for problem in problems:
+            where.setdefault((problem, True), []).append(name)
+        trials += [_Trial(name, arm, study.protocol, usable, sample) for arm in reversed(first_arms.values())]
+    for trial, found in zip(trials, call_in_child(_Trial.problems, trials, _SECONDS), strict=True):
+        if isinstance(found, ProcessEnded):
+            found = [(f"solver {trial.arm.solver} {found.reason} when it was tried on a few rows", False)]
+        for key in found:
+            where.setdefault(key, []).append(trial.dataset)
+    refused = []
+    for (problem, is_refused), names in where.items():
+        sentence = f"dataset{'s' if len(names) > 1 else ''} {', '.join(names)}: {problem}"
+        if is_refused:
+            refused.append(sentence)
+        else:
+            warnings.warn(f"{sentence}; expect its trainings to fail", stacklevel=2)
+    return refused
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A solver to be tried on a few rows of a dataset, and scored by the metrics that work there."""
+
+    dataset: str
+    arm: Arm
+    protocol: Protocol
+    metrics: Sequence[str]
+    sample: Split
+
+    def problems(self) -> list[tuple[str, bool]]:
+        """Return why the solver cannot be trained, or else not be scored by some metrics.
+
+        Each comes with whether it is a reason to refuse the study.
+        """
+        name = f"solver {self.arm.solver}"
+        if self._error(self.metrics) is None:
+            return []
+        if (error := self._error(["accuracy"])) is not None:
+            return [(f"{name} cannot be trained on a few rows: {_text(error)}", False)]
+        errors = {metric: self._error([metric]) for metric in self.metrics}
+        failed = {metric: error for metric, error in errors.items() if error is not None}
+        text = " and ".join(dict.fromkeys(map(_text, failed.values())))
+        text = text.replace(Responses.__name__, self.arm.target)
+        return [(f"{name} cannot be scored by {' or '.join(failed)}: {text}", True)]
+
+    def _error(self, metrics: Sequence[str]) -> BaseException | None:
+        """Return why the solver fails, unless the rows' being few may be the reason."""
+        protocol = replace(self.protocol, metric="accuracy", also=tuple(metrics))
+        error = _any_error(self.arm, protocol, self.sample)
+        conclusive = isinstance(error, _CONCLUSIVE) or not isinstance(error, Exception)
+        return error if conclusive and not isinstance(error, UndefinedError) else None
+
+
+def _usable_metrics(protocol: Protocol, sample: Split) -> tuple[list[str], list[str]]:
+    """Return the metrics that work on a dataset, and a sentence for each of the others."""
+    usable, problems = [], []
+    for key, metric in [("metric", protocol.metric), *(("also", metric) for metric in protocol.also)]:
+        error = _metric_error(sample, metric)
+        if error is None:
+            usable.append(metric)
+        else:
+            problems.append(
+                f"protocol.{key}={metric} does not work: {_text(error)}{_instead(metric, sample)}"
+            )
+    return usable, problems
+
+
+def _any_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | None:
+    kind, _ = estimator_class(arm.target)
+    candidate = Candidate.of({name: values[0] for name, values in arm.space.items()})
+    seed = protocol.seed % 2**32
+    with warnings.catch_warnings(action="ignore"), kept_process_state(kind) as state:
+        if _is_compiled(arm.target):  # fitting it may take a minute of compilation
+            try:
+                estimator = state.run(seed, make_estimator, arm, protocol, candidate, seed)
+            except BaseException as error:
+                return error
+            errors = (_metric_error(sample, metric, estimator) for metric in protocol.also)
+            return next((error for error in errors if error is not None), None)
+        path = Path("", arm.name, 0, 0, (candidate,), ("",), seed, warm_starts=False)
+        return try_training(PathTask(arm, protocol, path, sample, state))
+
+
+@cache
+def _is_compiled(target: str) -> bool:
+    return depends_on(target, "numba")  # which takes ten milliseconds, for every dataset anew
+
+
+def _instead(metric: str, sample: Split) -> str:
+    """Name the variants of a metric that would work."""
+    variants = [
+        name
+        for name in get_scorer_names()
+        if name.startswith(f"{metric}_") and not refused_metric(name) and _metric_error(sample, name) is None
+    ]
+    return f"; use {' or '.join(variants)}" if variants else ""
+
+
+def _text(error: BaseException) -> str:
+    """Return the first sentence of an error's text."""
+    try:
+        text = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:_TEXT_LENGTH]
+    except BaseException:  # its class has a `__str__` of its own
+        text = "its text cannot be read"
+    return text if isinstance(error, (ValueError, AttributeError)) else f"{type(error).__name__}: {text}"
+
+
+def _sample(dataset: Dataset, protocol: Protocol) -> Split:
+    """Return rows of each class to train on, and others to predict."""
+    each = max(2, ROWS // len(dataset.classes))
+    members = [np.flatnonzero(dataset.codes == code) for code in range(len(dataset.classes))]
+    train = np.sort(np.concatenate([rows[: min(each, len(rows) // 2)] for rows in members]))
+    test = np.sort(np.concatenate([rows[-min(each, len(rows) // 2) :] for rows in members]))
+    return scaled_split(dataset, train, test, protocol.scaling)

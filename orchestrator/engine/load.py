@@ -1,0 +1,189 @@
+"""The way in from Python: a study's tables by its name."""
+
+from __future__ import annotations  # so that `status` does not import pandas
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from orchestrator.engine.replay import replay_pair
+from orchestrator.store.arrow_tables import selection_frame
+from orchestrator.store.files import StoreError
+from orchestrator.store.results import PairState, StudyResults, excluded_trials
+from orchestrator.store.store import Store
+from orchestrator.study.declaration import Declaration, current_declaration
+from orchestrator.study.records import StoredTrial
+from orchestrator.study.trials import REFIT, Pair
+from orchestrator.study.values import stored_as_numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def load_study(name: str | Path, results: str | Path = "results") -> StudyResults:
+    """Read a study's tables.
+
+    Parameters
+    ----------
+    name : str or Path
+        The study's name, or the path of its folder.
+    results : path
+        The folder of studies, `paths.results`, in which a name is looked up.
+
+    Returns
+    -------
+    StudyResults
+        With the frames `trials`, `selections` and `outer`, and the runs' `provenance`.
+
+    Raises
+    ------
+    StoreError
+        When there is no such study, or a newer version of svmbench wrote it.
+    """
+    return read_results(find_study(name, results))
+
+
+def find_study(name: str | Path, results: str | Path = "results") -> Store:
+    """Return the store of a study by its name or folder.
+
+    Raises
+    ------
+    StoreError
+        When there is no such study.
+    """
+    places = (Path(results) / name, Path(name))
+    try:
+        folder = next((place for place in places if (place / "trials").is_dir()), None)
+        known = sorted(path.parent.name for path in Path(results).glob("*/trials"))
+    except OSError as error:
+        raise StoreError(f"cannot read {Path(results) / name}: {error.strerror}") from None
+    if folder is None:
+        found = f"it holds {', '.join(known)}" if known else "it holds no study yet"
+        raise StoreError(
+            f"no study {str(name)!r} in {Path(results)}; {found}. Run one with: svmbench run study={name} …"
+        )
+    return Store(folder)
+
+
+def declared_runs(store: Store) -> list[dict[str, Any]]:
+    """Return the provenance of every run, the newest of which says what the study is.
+
+    Raises
+    ------
+    StoreError
+        When that was lost.
+    """
+    provenance = store.provenance()
+    if provenance and provenance[-1].get("lost"):
+        raise StoreError(
+            f"what study {store.folder.name!r} declares was lost with the record of its newest run; run its "
+            "command again, which finds the trials that are stored"
+        )
+    return provenance
+
+
+def read_results(store: Store) -> StudyResults:
+    """Read a store and tell what belongs to the declaration in force from what does not.
+
+    Selections and refits are derived from the trials. Without any recorded declaration all rows count.
+    """
+    provenance = declared_runs(store)
+    trials = store.trials()
+    declaration = current_declaration(provenance)
+    if declaration is None:
+        refits = trials[trials["inner"] == REFIT].reset_index(drop=True)
+        name, selections = store.folder.name, selection_frame(store.selection_rows())
+        return StudyResults(name, store.folder, trials, selections, refits, provenance)
+    states = _pair_states(declaration, trials, store)
+    pair_of = {key: pair for pair, state in states.items() for key in state.keys}
+    selection_keys = {key: chosen for state in states.values() for key, chosen in state.refits.items()}
+    counts = np.array([key in pair_of for key in trials["key"].tolist()], dtype=bool)
+    counted = trials if counts.all() else trials[counts]
+    counted = _numeric_again(_named(counted, pair_of), declaration, store.trials_folder)
+    groups = Counter(
+        trials.loc[~counts, ["dataset", "solver", "identity"]].itertuples(index=False, name=None)
+    )
+    refits = counted[counted["inner"] == REFIT]
+    outer = refits[refits["key"].isin(selection_keys)]
+    return StudyResults(
+        name=store.folder.name,
+        folder=store.folder,
+        trials=counted,
+        selections=_selections(store.folder.name, states),
+        outer=outer.assign(selection_key=outer["key"].map(selection_keys)).reset_index(drop=True),
+        provenance=provenance,
+        excluded=excluded_trials(declaration.reasons(dict(sorted(groups.items())))),
+        states=states,
+    )
+
+
+def _named(trials: pd.DataFrame, pair_of: Mapping[str, Pair]) -> pd.DataFrame:
+    """Return trials under the names that they have now, in canonical order."""
+    pairs = [pair_of[key] for key in trials["key"].tolist()]
+    now = {"dataset": [dataset for dataset, _ in pairs], "solver": [solver for _, solver in pairs]}
+    if all(trials[name].tolist() == names for name, names in now.items()):
+        return trials.reset_index(drop=True)
+    return trials.assign(**now).sort_values(["dataset", "solver"], kind="stable", ignore_index=True)
+
+
+def _numeric_again(trials: pd.DataFrame, declaration: Declaration, trials_folder: Path) -> pd.DataFrame:
+    """Return parameters as numbers that are text in the store because of other declarations only."""
+    spaces = [arm.get("space", {}) for arm in declaration.arms.values()]
+    for column in (name for name in map(str, trials.columns) if name.startswith("param_")):
+        axes = [space[name] for space in spaces if (name := column.removeprefix("param_")) in space]
+        if axes and all(map(stored_as_numbers, axes)) and trials[column].dtype != float:
+            import pandas as pd
+
+            try:
+                numbers = pd.to_numeric(trials[column]).astype(float)
+            except (ValueError, TypeError) as error:
+                raise StoreError(
+                    f"cannot read column {column} of {trials_folder}: {error}, where the study declares "
+                    "numbers; move the part that svmbench did not write to another folder"
+                ) from None
+            trials = trials.assign(**{column: numbers})
+    return trials
+
+
+def _selections(study: str, states: Mapping[Pair, PairState]) -> pd.DataFrame:
+    rows = [
+        row | {"study": study, "dataset": pair[0], "solver": pair[1]}
+        for pair, state in sorted(states.items())
+        for row in state.selections
+    ]
+    return selection_frame(rows)
+
+
+def _pair_states(declaration: Declaration, trials: pd.DataFrame, store: Store) -> dict[Pair, PairState]:
+    stored = _stored(trials)
+    return {
+        pair: _recorded_state(declared.digest, declared.planned, declared.n_outer, trials, store)
+        if declared.identity is None
+        else replay_pair(declared.identity, declaration.search, stored)
+        for pair, declared in declaration.pairs.items()
+    }
+
+
+def _stored(trials: pd.DataFrame) -> Mapping[str, StoredTrial]:
+    keys, statuses, scores = (trials[name].tolist() for name in ("key", "status", "score"))
+    return dict(zip(keys, map(StoredTrial, statuses, scores), strict=True))
+
+
+def _recorded_state(
+    identity: str, planned: int | None, n_outer: int, trials: pd.DataFrame, store: Store
+) -> PairState:
+    """Return the state of a dataset × arm from what its rows say of themselves."""
+    rows = trials[trials["identity"] == identity]
+    refits = rows[rows["inner"] == REFIT]
+    complete = 0 < n_outer <= len(refits)
+    return PairState(
+        planned=len(rows) if complete else max(len(rows), planned or 0),
+        keys=rows["key"].tolist(),
+        failed=int(rows["score"].isna().sum()),
+        complete=complete,
+        selections=[row for row in store.selection_rows() if row["identity"] == identity],
+        refits=dict.fromkeys(refits["key"], ""),
+    )

@@ -1,0 +1,144 @@
+"""One run of a study: claim its store, keep its provenance, drive it on the chosen cluster."""
+
+import logging
+import shlex
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from orchestrator.engine.compilation import compile_seconds
+from orchestrator.engine.prepare import PreparedStudy
+from orchestrator.engine.progress import Display, Progress
+from orchestrator.engine.replay import replay_pair
+from orchestrator.engine.runner import Runner, RunSummary
+from orchestrator.execution.base import Executor
+from orchestrator.execution.serial import NoExecutor, SerialExecutor
+from orchestrator.execution.worker_pool import Requirements
+from orchestrator.store.run_log import cluster_notes, run_log
+from orchestrator.store.store import Store, StoreError
+from orchestrator.study.errors import ExecutionError, StudyStopped
+from orchestrator.study.records import final_trials
+from orchestrator.study.settings import Settings
+from orchestrator.study.study import Study
+from orchestrator.training.environment import git_state, versions
+from orchestrator.training.source_hash import source_packages
+
+log = logging.getLogger(__name__)
+
+
+def run_session(
+    settings: Settings, prepared: PreparedStudy, display: Display, command: list[str]
+) -> RunSummary:
+    """Run a prepared study to its end, or as far as it gets; what finished is stored.
+
+    No cluster is started for a study of which every trial is stored.
+
+    Raises
+    ------
+    StoreError, ExecutionError
+        When the store or the cluster cannot be used at all; nothing was run.
+    StudyStopped, KeyboardInterrupt
+        When the run ended before the study did.
+    """
+    store = Store(settings.paths.results / settings.study.name)
+    run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
+    report = store.folder / "provenance" / f"{run_id}-dask.html"
+    log_path = store.folder / "logs" / f"{run_id}.jsonl"
+    with store.lock(), run_log(log_path), _executor(settings, prepared, store, report) as executor:
+        facts = executor.facts()
+        log.info("run %s on %d workers: %s", run_id, facts["workers"], shlex.join(command))
+        if isinstance(executor, NoExecutor):
+            display.say("Nothing is left to run, so no worker is started.")
+        if dashboard := facts.get("dashboard"):
+            display.say(f"Dask dashboard, without a password: {dashboard}")
+        provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
+        store.write_provenance(run_id, provenance)
+        progress = Progress(prepared.planned_trials(), display, _compiling_arms(settings))
+        with progress, cluster_notes(progress.note):
+            runner = Runner(
+                prepared,
+                store,
+                executor,
+                progress,
+                run_id,
+                fail_fast=settings.on_error == "fail_fast",
+                retry_failed=settings.retry == "failed",
+                limits=settings.cluster.give_up,
+            )
+            try:
+                summary = runner.run()
+                log.info("run %s is complete: %s", run_id, asdict(summary))
+            except (ExecutionError, StoreError, OSError) as error:
+                raise StudyStopped(str(error)) from error
+            finally:
+                provenance |= {
+                    "finished_at": _now(),
+                    "worker_share": runner.summary.worker_share,
+                    "summary": asdict(runner.summary),
+                }
+                try:
+                    store.write_provenance(run_id, provenance)
+                except StoreError as error:  # what was declared is recorded, and how the run ended is known
+                    log.warning("the end of the run is not recorded: %s", error)
+        return summary
+
+
+@contextmanager
+def _executor(settings: Settings, prepared: PreparedStudy, store: Store, report: Path) -> Iterator[Executor]:
+    stored = final_trials(store.stored(), settings.retry == "failed")
+    search, identities = prepared.study.search, prepared.identities.values()
+    if all(replay_pair(identity, search, stored).complete for identity in identities):
+        yield NoExecutor()
+        return
+    if settings.cluster.kind == "serial":
+        with closing(SerialExecutor(report.parents[1] / ".under-way")) as serial:
+            yield serial
+        return
+    # Dask takes a second to import, and a serial run needs none of it.
+    from orchestrator.execution.dask.client import cluster_executor
+
+    study, cluster = settings.study, settings.cluster
+    requirements = Requirements(tuple(_packages(study)), timing=study.protocol.profile == "timing")
+    with cluster_executor(cluster, requirements, report if cluster.performance_report else None) as executor:
+        yield executor
+
+
+def _provenance(
+    run_id: str, number: int, prepared: PreparedStudy, cluster: dict[str, Any], command: list[str]
+) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "number": number,
+        "started_at": _now(),
+        "finished_at": None,
+        "command": command,
+        **prepared.declaration(),
+        "versions": versions(),
+        "hosts": cluster["hosts"],
+        "cluster": {key: value for key, value in cluster.items() if key != "hosts"},
+        "git": git_state("orchestrator"),
+        "git_of": {package: git_state(package) for package in _packages(prepared.study)},
+        "python": sys.executable,
+    }
+
+
+def _compiling_arms(settings: Settings) -> set[str]:
+    """Return the arms that will be compiled first, as far as that is known: on this host alone."""
+    if settings.cluster.kind not in ("serial", "local"):
+        return set()
+    targets = compile_seconds(settings.study.arms, settings.cluster.kind)
+    return {arm.name for arm in settings.study.arms if arm.target in targets}
+
+
+def _packages(study: Study) -> list[str]:
+    """Return the import names of the packages that hold the sources of a study's solvers."""
+    return sorted({name for arm in study.arms for name in source_packages(arm.target)})
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

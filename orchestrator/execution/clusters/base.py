@@ -1,0 +1,142 @@
+"""What all kinds of clusters have in common."""
+
+import contextlib
+import importlib.util
+from collections.abc import Callable
+from pkgutil import resolve_name
+from typing import Any, ClassVar
+
+from distributed import Adaptive, Client, Security
+
+from orchestrator.execution.dask.dask_config import ANSWER_SECONDS, dask_settings, private_scratch
+from orchestrator.study.errors import ExecutionError
+from orchestrator.study.settings import Cluster
+from orchestrator.study.storable import describe_error
+
+LOOPBACK = "127.0.0.1:0"
+"""Where HTTP is served, which asks for no password: the dashboard, if there is one, or nothing at all."""
+
+LOOPBACK_LINK = "{scheme}://127.0.0.1:{port}/status"
+"""Where the dashboard is, if that listens on loopback; Dask would name the scheduler's address."""
+
+SCALE_SECONDS = 5.0
+"""How often to compare the number of workers with the work there is."""
+
+SCALE_DOWN_CHECKS = 24
+"""How many times in a row workers have to be superfluous before they are closed: two minutes."""
+
+
+class ClusterKind:
+    """A kind of cluster, which is started through a class of Dask or of one of its extensions.
+
+    Parameters
+    ----------
+    settings : Cluster
+
+    Attributes
+    ----------
+    first_worker_seconds : float
+        How long the first worker may take to join.
+    """
+
+    target: ClassVar[str]
+    """The class that starts the cluster, as module:name."""
+
+    requires: ClassVar[str] = ""
+    """The package that the extra of the kind's name installs."""
+
+    def __init__(self, settings: Cluster):
+        self.settings = settings
+        self.first_worker_seconds = settings.no_workers_timeout
+        self._cluster: Any = None
+        self._resources = contextlib.ExitStack()
+
+    @property
+    def least(self) -> int:
+        """The number of workers to start with, and to keep if there is no work."""
+        settings = self.settings
+        return settings.workers or 1 if settings.maximum is None else settings.minimum
+
+    def dask_settings(self) -> dict[str, Any]:
+        """Return the settings of Dask to start the cluster with."""
+        settings = self.settings
+        return dask_settings(settings.worker_ttl, settings.tls, settings.dashboard) | private_scratch()
+
+    def cluster_class(self) -> Any:
+        """Import the class that starts the cluster.
+
+        Raises
+        ------
+        ExecutionError
+            Naming the extra to install, if it is not there.
+        """
+        if self.requires and importlib.util.find_spec(self.requires) is None:
+            kind = self.settings.kind
+            raise ExecutionError(
+                f"cluster={kind} needs {self.requires.replace('_', '-')}, which is not installed: "
+                f"pip install 'svmbench[{kind}]'"
+            )
+        return resolve_name(self.target)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the keyword arguments of the class, without those that encrypt."""
+        raise NotImplementedError
+
+    def encryption(self) -> dict[str, Any]:
+        """Return the keyword arguments of the class by which connections are encrypted."""
+        if self.settings.tls is not None:
+            security = Security(require_encryption=True)  # the files come from Dask's settings
+        else:
+            # Other users reach loopback and a shared network: certificates that last as long as the cluster.
+            security = Security.temporary()
+        return {"security": security, "protocol": "tls://"}
+
+    def start(self) -> Client:
+        """Start the cluster and connect to its scheduler.
+
+        Raises
+        ------
+        ExecutionError
+            When it cannot be started.
+        """
+        try:
+            made = self.cluster_class()(**self.arguments() | self.encryption())
+            self._cluster = self._resources.enter_context(made)
+            self.request_workers()
+        except ExecutionError:
+            raise
+        except Exception as error:  # the libraries of each kind have errors of their own
+            message = f"cluster={self.settings.kind} did not start: {describe_error(error)}{self.hint()}"
+            raise ExecutionError(message) from error
+        return self._resources.enter_context(Client(self._cluster, timeout=ANSWER_SECONDS))
+
+    def request_workers(self) -> None:
+        """Request the first workers of a cluster that starts none by itself."""
+
+    def hint(self) -> str:
+        """Return what to add to the reason why the cluster did not start, if that says too little."""
+        return ""
+
+    def scale(self, demand: Callable[[], int]) -> None:
+        """Keep as many workers as `demand` says are of use, if their number may change."""
+        if self.settings.maximum is not None:
+            self.adapt(demand)
+
+    def adapt(self, demand: Callable[[], int]) -> None:
+        """Scale by Dask's own means, which closes workers without work and replaces those that end."""
+
+        class ByDemand(Adaptive):  # Dask does not see most of the work
+            async def target(self) -> int:
+                return demand()
+
+        self._cluster.adapt(
+            Adaptive=ByDemand,
+            minimum=self.least,
+            maximum=self.settings.maximum or self.least,
+            interval=f"{SCALE_SECONDS}s",
+            wait_count=SCALE_DOWN_CHECKS,
+        )
+
+    def close(self) -> None:
+        """Disconnect, and end all that was started."""
+        self._resources.close()

@@ -1,0 +1,95 @@
+"""Workers as pods, by the Dask operator of a Kubernetes cluster."""
+
+import inspect
+import logging
+import threading
+import uuid
+from collections.abc import Callable
+from pkgutil import resolve_name
+from typing import Any
+
+from orchestrator.execution.clusters import base
+from orchestrator.execution.dask.dask_config import as_environment, dask_settings
+from orchestrator.execution.installation import THREAD_LIMITS
+
+log = logging.getLogger(__name__)
+
+
+class Kubernetes(base.ClusterKind):
+    """A cluster of pods."""
+
+    target = "dask_kubernetes.operator:KubeCluster"
+    requires = "dask_kubernetes"
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the keyword arguments of the class."""
+        self.cluster_class()  # or say what to install
+        settings, make_spec = self.settings, resolve_name("dask_kubernetes.operator:make_cluster_spec")
+        environment = THREAD_LIMITS | as_environment(dask_settings(settings.worker_ttl))
+        options: dict[str, Any] = {"worker_command": ["dask", "worker", "--nthreads", "1"], "n_workers": 0}
+        if settings.memory is not None:
+            memory = f"{settings.memory}Gi"
+            options["resources"] = {"requests": {"memory": memory}, "limits": {"memory": memory}}
+        options |= {"name": f"svmbench-{uuid.uuid4().hex[:8]}"} | dict(settings.options)
+        options["env"] = environment | options.get("env", {})
+        specified = inspect.signature(make_spec).parameters.keys() & options.keys()
+        resource = make_spec(**{name: options.pop(name) for name in specified})
+        for part in ("scheduler", "worker"):
+            for container in resource["spec"][part]["spec"]["containers"]:
+                container["command"] = ["env"]  # runs the arguments, which an image's entry point would take
+        return {"custom_cluster_spec": resource} | options
+
+    def encryption(self) -> dict[str, Any]:
+        """Return nothing: pods cannot be handed certificates."""
+        return {}
+
+    def request_workers(self) -> None:
+        """Request the first pods."""
+        self._cluster.scale(self.least)
+
+    def scale(self, demand: Callable[[], int]) -> None:
+        """Keep as many pods as are of use, if their number may change."""
+        if self.settings.maximum is not None:  # KubeCluster.adapt asks Dask, which does not see the demand
+            follower = DemandFollower(self._cluster.scale, demand, self.least, self.settings.maximum)
+            self._resources.callback(follower.stop)
+
+
+class DemandFollower:
+    """A thread that scales a cluster with the demand for workers: up at once, and down after a while.
+
+    Parameters
+    ----------
+    scale : callable
+        Called with the number of workers to have.
+    demand : callable
+        Returns how many workers are of use.
+    least, most : int
+        The numbers of workers to stay between; `least` of them are there at the start.
+    """
+
+    def __init__(self, scale: Callable[[int], object], demand: Callable[[], int], least: int, most: int):
+        self._scale = scale
+        self._demand = demand
+        self._least, self._most = least, most
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Leave the cluster as it is."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _follow(self) -> None:
+        size, checks = self._least, 0
+        while not self._stopped.wait(base.SCALE_SECONDS):
+            wanted = min(max(self._demand(), self._least), self._most)
+            checks = checks + 1 if wanted < size else 0
+            if wanted <= size and checks < base.SCALE_DOWN_CHECKS:
+                continue
+            try:
+                self._scale(wanted)
+            except Exception as error:  # tried again at the next check
+                log.warning("the cluster cannot be scaled to %d workers: %s", wanted, error)
+            else:
+                size, checks = wanted, 0

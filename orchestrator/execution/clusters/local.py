@@ -1,0 +1,35 @@
+"""Single-threaded processes on this host, reachable from this host only."""
+
+import logging
+from typing import Any
+
+from orchestrator.execution.clusters.base import LOOPBACK, ClusterKind
+from orchestrator.training.cores import usable_cores
+
+
+class Local(ClusterKind):
+    """A cluster of processes on this host."""
+
+    target = "distributed:LocalCluster"
+
+    def dask_settings(self) -> dict[str, Any]:
+        """Return the settings of Dask to start the cluster with."""
+        return super().dask_settings() | {
+            "distributed.worker.preload": ["orchestrator.execution.clusters.local_preload"],
+            # Or Dask forgets a worker that is not back so soon after its death, as when it dies again.
+            "distributed.deploy.lost-worker-timeout": "1000 days",
+        }
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the keyword arguments of the class, without those that encrypt."""
+        settings = self.settings
+        return {
+            "n_workers": settings.workers or usable_cores(),
+            "threads_per_worker": 1,
+            "processes": True,
+            "host": "127.0.0.1",
+            "dashboard_address": LOOPBACK,
+            "scheduler_kwargs": {"dashboard": settings.dashboard},
+            "memory_limit": "auto" if settings.memory is None else f"{settings.memory}GiB",
+            "silence_logs": logging.ERROR,
+        } | dict(settings.options)

@@ -1,0 +1,1 @@
+"""Dask: the client, the processes it starts, and their settings."""

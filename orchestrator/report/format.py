@@ -1,0 +1,149 @@
+"""How numbers and lists are printed in a report."""
+
+import math
+from collections.abc import Sequence
+
+from orchestrator.analysis.ratios import BETWEEN, EXACT
+
+MISSING = "–"
+MARK = "‡"
+"""Marks an arm whose refits are not known to be near the optimum of their problem."""
+PERCENT_METRICS = frozenset({"accuracy", "balanced_accuracy"})
+
+_METRIC_NAMES = {"roc_auc": "area under the ROC curve"}
+
+
+def metric_name(metric: str) -> str:
+    """Return a scorer's name as a reader would write it."""
+    return _METRIC_NAMES.get(metric, metric.replace("_", " "))
+
+
+def is_percent(metric: str) -> bool:
+    """Whether a metric is a share that is read in per cent."""
+    return metric in PERCENT_METRICS
+
+
+def score(value: float, metric: str, digits: int = 2) -> str:
+    """Print a score, or a standard error of scores, without its unit."""
+    if _missing(value):
+        return MISSING
+    return f"{100 * value:.{digits}f}" if is_percent(metric) else f"{value:.{digits + 2}f}"
+
+
+def difference(value: float | None, metric: str) -> str:
+    """Print a signed difference of scores without its unit."""
+    if value is None or _missing(value):
+        return MISSING
+    return _signed(value, score(abs(value), metric))
+
+
+def correlation(value: float) -> str:
+    """Print a number between −1 and 1 with its sign."""
+    return _signed(value, f"{abs(value):.2f}")
+
+
+def in_unit(metric: str) -> str:
+    """Return a phrase that tells the unit of differences, to follow what they are of; empty without one."""
+    return ", in percentage points" if is_percent(metric) else ""
+
+
+def p_value(value: float) -> str:
+    """Print a p-value to three decimals, to four where decisions are made, and then as a bound."""
+    if _missing(value):
+        return MISSING
+    if value < 1e-4:
+        return "< 0.0001"
+    return f"{value:.4f}" if value < 0.1 else f"{value:.3f}"
+
+
+def p_equals(value: float) -> str:
+    """Print a p-value as part of a sentence: `p = 0.0312`, `p < 0.0001`."""
+    text = p_value(value)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
+def count(value: float) -> str:
+    """Print a count or a mean of counts with thin groups of three digits."""
+    if _missing(value):
+        return MISSING
+    if value < 100 and value != int(value):
+        return f"{value:.1f}"
+    return f"{value:,.0f}"
+
+
+def time(value: float, like: float | None = None) -> str:
+    """Print a duration with three significant digits, or as many decimals as another's, without its unit."""
+    if _missing(value):
+        return MISSING
+    if like is None:
+        like = value
+    if value <= 0:
+        return "0"
+    if like <= 0 or like >= 1000:
+        return f"{value:,.0f}"
+    digits = 2 - math.floor(math.log10(like))
+    return f"{value:.{min(max(digits, 0), 6)}f}"
+
+
+def ratio(value: float) -> str:
+    """Print a ratio with two decimals, and with two significant digits below a tenth."""
+    if math.isinf(value):
+        return "∞"
+    if _missing(value):
+        return MISSING
+    if 0 < value < 0.1:
+        return f"{value:.2g}"
+    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+
+
+def bounded_ratio(bound: str, value: float, median_low: float, median_high: float) -> str:
+    """Print a geometric mean, a bound of it, or only a median: what stopped trainings leave known."""
+    if bound != BETWEEN:
+        return ratio(value) if bound == EXACT or _missing(value) else f"{bound} {ratio(value)}"
+    if median_low == median_high:
+        return f"median {ratio(median_low)}"
+    return f"median {ratio(median_low)} to {ratio(median_high)}"
+
+
+def gap(value: float) -> str:
+    """Print a relative duality gap."""
+    if math.isinf(value):
+        return "∞"
+    return MISSING if _missing(value) else f"{value:.1e}" if value < 1e-3 else f"{value:.2g}"
+
+
+def share(value: float) -> str:
+    """Print a share in per cent, without the sign."""
+    return MISSING if _missing(value) else f"{100 * value:.1f}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Print a number with its noun."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def superscript(number: int) -> str:
+    """Print a number as an exponent."""
+    return str(number).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Join names as a sentence does."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _signed(value: float, magnitude: str) -> str:
+    # What prints as zero has no sign.
+    sign = "" if not magnitude.strip("0.") else "+" if value > 0 else "−"
+    return sign + magnitude
+
+
+def _missing(value: float) -> bool:
+    return not math.isfinite(value)
+
+
+def flow(text: str) -> str:
+    """Return a text set over several lines as one line."""
+    return " ".join(text.split())

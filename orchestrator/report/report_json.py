@@ -1,0 +1,50 @@
+"""The report as JSON, for programs."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from orchestrator.analysis.findings import Findings
+from orchestrator.report.facts import protocol
+from orchestrator.report.table import Table
+from orchestrator.report.verdict import incomplete_note, verdict
+from orchestrator.study.text import json_text
+
+
+def report_json(findings: Findings, tables: Mapping[str, Table]) -> str:
+    """Return every number of the report, unrounded, as JSON; a number that does not exist is null."""
+    content = {
+        "study": findings.results.name,
+        "answer": verdict(findings),
+        "incomplete": incomplete_note(findings),
+        "complete": findings.is_complete,
+        "protocol": findings.design.protocol,
+        "protocol_in_words": protocol(findings),
+        "tables": {
+            name: {"title": table.title, "caption": table.caption, "rows": table.data.to_dict("records")}
+            for name, table in tables.items()
+        },
+        "friedman": None if findings.friedman is None else asdict(findings.friedman),
+        "provenance": findings.results.provenance,
+    }
+    return json_text(_plain(content), indent=1) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, bool | int | str):
+        return value
+    return str(value)

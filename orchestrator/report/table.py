@@ -1,0 +1,102 @@
+"""A table as printed, beside the numbers it was printed from."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pandas as pd
+
+MOST_ROWS = 400
+"""Rows that a page or a LaTeX file shows of a table."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A printed value.
+
+    Attributes
+    ----------
+    text : str
+    strong : bool
+        Set in bold.
+    tone : {"", "good", "warn", "bad", "quiet"}
+        Colour of the cell; the text alone must tell as much.
+    """
+
+    text: str
+    strong: bool = False
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a report.
+
+    Attributes
+    ----------
+    name : str
+        Stem of its files.
+    title, caption : str
+        What it shows, and how each of its numbers is to be read.
+    header : sequence of str
+    rows : sequence of sequence of Cell
+    data : DataFrame
+        The unrounded numbers, in a long form for programs.
+    text_columns : int
+        How many leading columns hold text and are set flush left.
+    last_is_text : bool
+        Whether the last column holds text too.
+    """
+
+    name: str
+    title: str
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    data: pd.DataFrame = field(repr=False)
+    text_columns: int = 1
+    last_is_text: bool = False
+
+    def is_text(self, column: int) -> bool:
+        """Whether a column holds text."""
+        return column < self.text_columns or (self.last_is_text and column == len(self.header) - 1)
+
+
+Row = dict[str, Any]
+Columns = Mapping[str, Callable[[Row], Cell | str]]
+"""The heading of each column, and the function that prints its cell of a row."""
+
+
+def print_table(
+    name: str,
+    title: str,
+    caption: str,
+    data: pd.DataFrame,
+    columns: Columns,
+    *,
+    rows: Sequence[Row] | None = None,
+    text_columns: int = 1,
+    last_is_text: bool = False,
+) -> Table:
+    """Print rows, by default those of `data`, and say in the caption if they are too many to be shown."""
+    rows = records(data) if rows is None else rows
+    if len(rows) > MOST_ROWS:
+        caption += (
+            f" Shown: the first {MOST_ROWS} of {len(rows):,} rows; tables/{name}.csv holds all numbers."
+        )
+    cells = [[printed(row) for printed in columns.values()] for row in rows[:MOST_ROWS]]
+    return Table(
+        name=name,
+        title=title,
+        caption=caption,
+        header=list(columns),
+        rows=[[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in cells],
+        data=data,
+        text_columns=text_columns,
+        last_is_text=last_is_text,
+    )
+
+
+def records(frame: pd.DataFrame) -> list[Row]:
+    """Return a frame's rows as dictionaries."""
+    return cast(list[Row], frame.to_dict("records"))

@@ -1,0 +1,193 @@
+"""What a study shows, in one paragraph: the first of a report."""
+
+from typing import Any
+
+import pandas as pd
+
+from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.pairwise import ALPHA, HIGHER, LOWER
+from orchestrator.analysis.ratios import DECIDED
+from orchestrator.analysis.signed_rank import smallest_p
+from orchestrator.analysis.summaries import GAP_LEVEL
+from orchestrator.report import format as fmt
+from orchestrator.report.table import records
+
+
+def verdict(findings: Findings) -> str:
+    """Answer "which is more accurate, and is the difference real?" in one paragraph."""
+    if findings.is_empty:
+        return (
+            f"The study {findings.results.name} has no scored outer fold yet, so there is nothing to "
+            "compare: run it, or let it finish, and write the report again."
+        )
+    arms = list(findings.means.columns)
+    sentences = [_standing(findings)]
+    if len(arms) == 2:
+        sentences += _one_pair(findings)
+    elif len(arms) > 2:
+        sentences += _many_pairs(findings)
+    return " ".join([*sentences, *_times(findings), *_not_optimal(findings)])
+
+
+def _standing(findings: Findings) -> str:
+    means, metric = findings.means, findings.design.metric
+    complete = means.dropna()
+    what = f"mean {fmt.metric_name(metric)}"
+    unit = " %" if fmt.is_percent(metric) else ""
+    if complete.empty:
+        return f"No dataset is complete for every arm yet, so no {what} over datasets can be stated."
+    average = complete.mean()
+    over = f"over {fmt.plural(len(complete), 'dataset')}"
+    if len(average) == 1:
+        return (
+            f"{next(iter(average.index))} reaches a {what} of {fmt.score(average.iloc[0], metric)}{unit} "
+            f"{over}; a comparison needs a second arm."
+        )
+    if len(complete) == 1:
+        return (
+            f"Only {complete.index[0]} is complete for all {len(average)} arms, and one dataset does not "
+            "tell which has the highest score."
+        )
+    if len(average) == 2:
+        (first, a), (second, b) = average.items()
+        return (
+            f"{first} reaches a {what} of {fmt.score(a, metric)}{unit} and {second} of "
+            f"{fmt.score(b, metric)}{unit} {over}."
+        )
+    return (
+        f"Of {len(average)} arms compared {over}, {average.idxmax()} has the highest {what} "
+        f"({fmt.score(average.max(), metric)}{unit}) and {average.idxmin()} the lowest "
+        f"({fmt.score(average.min(), metric)}{unit})."
+    )
+
+
+def _one_pair(findings: Findings) -> list[str]:
+    (test,) = records(findings.tests)
+    if test["n"] == 0:
+        return []
+    higher = f"{test['first']} scores higher on {test['wins']} and lower on {test['losses']}"
+    same = f", the same on {test['n_zero']}" if test["n_zero"] else ""
+    sentences = [f"{higher}{same}.", f"{_finding(test)} (exact Wilcoxon signed-rank test, {_p(test)})."]
+    return sentences + _too_few(findings)
+
+
+def _p(test: dict[str, Any]) -> str:
+    adjusted = f", adjusted {fmt.p_equals(test['p_holm'])}" if test["family"] > 1 else ""
+    return f"{fmt.p_equals(test['p'])}{adjusted}"
+
+
+def _finding(test: dict[str, Any]) -> str:
+    if test["verdict"] == HIGHER:
+        return f"{test['first']} scores higher, and the difference is significant at {ALPHA:g}"
+    if test["verdict"] == LOWER:
+        return f"{test['second']} scores higher, and the difference is significant at {ALPHA:g}"
+    return "There is no evidence of a difference"
+
+
+def _many_pairs(findings: Findings) -> list[str]:
+    tests = findings.tests
+    found = tests[tests["verdict"].isin([HIGHER, LOWER])]
+    pairs = fmt.plural(len(tests), "declared pair")
+    if found.empty:
+        return [
+            f"None of the {pairs} shows evidence of a difference at {ALPHA:g} after Holm's adjustment.",
+            *_too_few(findings),
+        ]
+    sentences = [
+        f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} at {ALPHA:g} after "
+        f"Holm's adjustment: {_named(found)}."
+    ]
+    rest = len(tests) - len(found)
+    if rest:
+        sentences.append(f"For the other {rest} there is no evidence of a difference.")
+    return sentences
+
+
+def _named(found: pd.DataFrame) -> str:
+    names = [_above(test) for test in records(found.head(_MOST_PAIRS))]
+    more = len(found) - len(names)
+    return "; ".join([*names, f"and {more} more"] if more else names)
+
+
+_MOST_PAIRS = 40
+
+
+def _above(test: dict[str, Any]) -> str:
+    above, below = (
+        (test["first"], test["second"]) if test["verdict"] == HIGHER else (test["second"], test["first"])
+    )
+    return f"{above} above {below} (adjusted {fmt.p_equals(test['p_holm'])})"
+
+
+def _too_few(findings: Findings) -> list[str]:
+    """Say why so few datasets, or so few that differ, could not have shown a difference, where that is so."""
+    tests = findings.tests
+    if tests["n"].nunique() > 1:
+        return []  # each row of the table of tests says so for its own datasets
+    n, differing = int(tests["n"].max()), int((tests["n"] - tests["n_zero"]).max())
+    needed, family = int(tests["datasets_needed"].iloc[0]), int(tests["family"].iloc[0])
+    if differing >= needed or n == 0:
+        return []
+    if differing == 0 and n >= needed:
+        return [f"None of {n} datasets differs."]
+    if n >= needed:
+        over = f"Only {differing} of {n} datasets differ, so the smallest p this test can give is"
+        so, floor = "no difference could have been significant", differing
+    else:
+        over = f"With {fmt.plural(n, 'dataset')} the smallest p this test can give is"
+        so, floor = "whatever the scores, no difference could have been significant", n
+    over += f" 2/2{fmt.superscript(floor)} = {smallest_p(floor):g}"
+    if family > 1:
+        over += f", and Holm's adjustment over {family} tests multiplies the smallest by {family}"
+    which = " that differ" if n >= needed else ""
+    return [f"{over}, so {so} at {ALPHA:g}: that takes at least {needed} datasets{which}."]
+
+
+def _times(findings: Findings) -> list[str]:
+    """Say which arms are faster or slower than the first, where that is shown."""
+    if findings.time_ratios.empty:
+        return []
+    return [
+        f"Training {row['solver']} is {row['verdict']} than {row['reference']} "
+        f"({fmt.plural(row['fit_seconds_n'], 'dataset')}, adjusted {fmt.p_equals(row['p_holm'])})."
+        for row in records(findings.time_ratios)
+        if row["verdict"] in DECIDED
+    ]
+
+
+_MOST_NAMED = 4
+
+
+def _not_optimal(findings: Findings) -> list[str]:
+    """Name the arms whose refits are not known to be near the optimum of their problem."""
+    if findings.marked.empty:
+        return []
+    arms = []
+    for arm, rows in findings.marked.groupby("solver", sort=False):
+        names = list(rows["dataset"])
+        where = fmt.listed(names) if len(names) <= _MOST_NAMED else fmt.plural(len(names), "dataset")
+        gap = rows["gap_max"].max()
+        details = [f"largest claimed gap {fmt.gap(gap)}"] if gap > GAP_LEVEL else []
+        if rows["not_converged"].any():
+            details.append(f"{rows['not_converged'].sum()} of {rows['n_fits'].sum()} refits did not converge")
+        arms.append(f"{arm} on {where} ({', '.join(details)})")
+    return [
+        f"Marked {fmt.MARK}, because not trained to within {GAP_LEVEL:g} of the optimum or not converged: "
+        f"{'; '.join(arms)}; their scores and times are those of the models at which training stopped."
+    ]
+
+
+def incomplete_note(findings: Findings) -> str:
+    """Return a sentence naming what is still missing; empty for a complete study."""
+    missing = findings.incomplete
+    if missing.empty:
+        return ""
+    cells = [
+        f"{row.solver} on {row.dataset} ({row.n_folds} of {findings.design.n_outer} outer folds scored)"
+        for row in missing.itertuples()
+    ]
+    shown = cells if len(cells) <= 4 else [*cells[:3], f"{len(cells) - 3} more"]
+    return (
+        f"This study is not complete. Still lacking scores: {fmt.listed(shown)}. Datasets that an arm has "
+        "not completed are left out of its tests, and their means are over the folds that are there."
+    )

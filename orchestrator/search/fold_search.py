@@ -1,0 +1,122 @@
+"""The search of one dataset × arm × outer fold, from its first candidate to its refit."""
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from orchestrator.search import Search, Space, make_search
+from orchestrator.study.study import Candidate
+from orchestrator.study.trials import REFIT, Identity, Path
+from orchestrator.study.values import digest
+
+
+def open_search(identity: Identity, search: str, outer: int) -> "FoldSearch":
+    """Return the fresh search of one dataset × arm × outer fold.
+
+    Parameters
+    ----------
+    identity : Identity
+        Of the dataset × arm.
+    search : str
+        Kind of the search.
+    outer : int
+        The outer fold.
+    """
+    machine = make_search(search, identity.arm.space)
+    return FoldSearch(identity, outer, machine, _selection_key(identity.digest, search, machine.space))
+
+
+@lru_cache(maxsize=1024)
+def _selection_key(identity: str, search: str, space: Space) -> str:
+    return digest([identity, search, [[name, values] for name, values in space.axes.items()]])
+
+
+def planned_trials(identity: Identity) -> int:
+    """Return the number of trials of a dataset × arm whose search visits every point of its space."""
+    protocol = identity.protocol
+    points = math.prod(len(values) for values in identity.arm.space.values())
+    return protocol.outer * (protocol.inner * points + 1)
+
+
+class FoldSearch:
+    """Turn a search's candidates into paths over the inner folds, and their scores into a selection.
+
+    Parameters
+    ----------
+    identity : Identity
+        Of the dataset × arm.
+    outer : int
+        The outer fold.
+    search : Search
+        A fresh ask/tell machine.
+    selection_key : str
+        Hash of the identity, the kind of search and its space, which goes with the selection and its refit.
+    """
+
+    def __init__(self, identity: Identity, outer: int, search: Search, selection_key: str):
+        self.identity = identity
+        self.outer = outer
+        self.selection_key = selection_key
+        self._search = search
+        self._n_inner = identity.protocol.inner
+        self._scores: dict[Candidate, list[float | None]] = {}
+        self._refit_asked = False
+        self._refit: tuple[str, float] | None = None
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The dataset and the arm."""
+        return self.identity.dataset, self.identity.arm.name
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to train: the refit is done, or there is none to do."""
+        return self._refit is not None or (self._search.done and self._search.selection.best is None)
+
+    def ask(self) -> list[Path]:
+        """Return the paths that can be trained now and were not returned before."""
+        candidates = self._search.ask()
+        for candidate in candidates:
+            self._scores[candidate] = [None] * self._n_inner
+        paths = self.identity.paths_of_splits(self.outer, range(self._n_inner), candidates)
+        if self._search.done and not self._refit_asked:
+            self._refit_asked = True
+            best = self._search.selection.best
+            paths += self.identity.paths(self.outer, REFIT, [best] if best is not None else [])
+        return paths
+
+    def tell(self, candidate: Candidate, inner: int, status: str, score: float) -> None:
+        """Report a finished trial; a score that is nan marks a failure."""
+        if inner == REFIT:
+            self._refit = (status, score)
+            return
+        folds = self._scores[candidate]
+        folds[inner] = score
+        if None not in folds:
+            # A candidate that failed on any fold cannot be compared: its mean is nan.
+            self._search.tell(candidate, float(np.mean(folds)))  # type: ignore[arg-type]
+
+    def selection_row(self) -> dict[str, Any] | None:
+        """Return the row of `selections.parquet`, or None while the search goes on."""
+        if not self._search.done:
+            return None
+        selection = self._search.selection
+        row: dict[str, Any] = {
+            "identity": self.identity.digest,
+            "selection_key": self.selection_key,
+            "dataset": self.identity.dataset,
+            "solver": self.identity.arm.name,
+            "outer": self.outer,
+            "inner_score": None if math.isnan(selection.score) else selection.score,
+            "inner_se": None,
+            "n_tied": selection.n_tied,
+            "n_candidates": selection.n_candidates,
+            "n_failed": selection.n_failed,
+        }
+        if selection.best is not None:
+            folds = np.array(self._scores[selection.best], dtype=float)
+            row["inner_se"] = float(folds.std() / math.sqrt(len(folds)))
+            row |= self.identity.arm.param_columns(selection.best)
+        return row

@@ -1,0 +1,1 @@
+"""The tables and records of a study on disk."""

@@ -1,0 +1,273 @@
+"""Rows as Arrow tables: records into tables with the schema's types, and tables into frames.
+
+Parameters and metrics are columns of their own, which may be numbers in one part and text in another.
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from orchestrator.store.files import StoreError
+from orchestrator.store.provenance import is_run_id
+from orchestrator.store.schema import SCHEMA_VERSION, SELECTION_SCHEMA, TRIAL_SCHEMA
+from orchestrator.study.records import Records, Status
+from orchestrator.study.storable import TEXT_BYTES, storable_text, storable_value
+from orchestrator.study.values import cell, is_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEW_ROWS = 500
+"""Fewer rows are written uncompressed, for compaction will compress them."""
+
+_VERSION_KEY = b"svmbench_schema_version"
+_ORDER = ["dataset", "solver", "outer", "inner"]
+_FREE_TEXTS = {"message", "fit_status", "stopping"}
+
+
+def selection_frame(rows: Iterable[Mapping[str, Any]]) -> "pd.DataFrame":
+    """Return rows of `selections.parquet` as a frame with the file's columns."""
+    return to_pandas(to_table(Records.of({}, list(rows)), SELECTION_SCHEMA))
+
+
+def parquet_writer(file: BinaryIO, schema: pa.Schema, n_rows: int = FEW_ROWS) -> pq.ParquetWriter:
+    """Open a writer; few rows are written as they are, for compaction will compress them."""
+    metadata = {_VERSION_KEY: str(SCHEMA_VERSION).encode()}
+    how: dict[str, Any] = {"compression": "zstd"}
+    if n_rows < FEW_ROWS:  # without the Arrow schema, which takes long to read in thousands of parts
+        how = {"compression": "none", "use_dictionary": False, "store_schema": False}
+    return pq.ParquetWriter(file, schema.with_metadata(metadata), write_page_checksum=True, **how)
+
+
+def write_table(file: BinaryIO, table: pa.Table) -> None:
+    """Write a table as a whole file."""
+    with parquet_writer(file, table.schema, table.num_rows) as writer:
+        writer.write_table(table)
+
+
+def as_trials(table: pa.Table) -> pa.Table:
+    """Return a table that was read with the types that the schema gives to its columns.
+
+    Raises
+    ------
+    ValueError, pyarrow.ArrowException
+        If it holds something else than trials.
+    """
+    table.validate(full=True)
+    schema = table.schema
+    if len(set(schema.names)) < len(schema.names):
+        raise ValueError("it has two columns of one name")
+    for field in schema:
+        if field.name not in TRIAL_SCHEMA.names and not any(is_kind(field.type) for is_kind in _PLAIN):
+            raise ValueError(f"its column {field.name} holds {field.type}")
+    return as_schema(table, unified_schema([schema]))
+
+
+_PLAIN = (
+    pa.types.is_floating,
+    pa.types.is_integer,
+    pa.types.is_boolean,
+    pa.types.is_string,
+    pa.types.is_null,
+)
+"""What a column of a parameter or a metric may hold."""
+
+
+def require_readable(table: pa.Table) -> None:
+    """Refuse a part with instants that Python cannot hold, or with ids of runs that name no file.
+
+    Raises
+    ------
+    ValueError, OverflowError
+    """
+    for name in ("started_at", "finished_at"):
+        if name in table.column_names:
+            pc.min_max(table[name]).as_py()
+    if "run_id" in table.column_names:
+        for run_id in pc.unique(table["run_id"]).to_pylist():
+            if run_id and not is_run_id(run_id):
+                raise ValueError(f"its column run_id holds {storable_text(run_id, 100)!r}")
+
+
+def to_table(records: Records, schema: pa.Schema) -> pa.Table:
+    """Return rows as a table with the fixed columns and the `param_*` and `score_*` that the rows bring."""
+    columns = {name: [value] * len(records) for name, value in records.constants.items()} | records.columns
+    fixed = {field.name: field.type for field in schema}
+    arrays = {
+        name: _array(columns[name], kind) if name in columns else pa.nulls(len(records), kind)
+        for name, kind in fixed.items()
+    }
+    arrays |= {
+        storable_text(name): _param_array(columns[name]) for name in sorted(columns.keys() - fixed.keys())
+    }
+    return pa.table(arrays)
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Hold values of one type; one that is of no such type is a gap, and keeps no other from being stored."""
+    try:
+        return pa.array(values, type=kind)
+    except Exception:  # whatever pyarrow, or the class of a value, makes of it
+        return pa.array([_fitting(value, kind) for value in values], type=kind)
+
+
+def with_short_texts(table: pa.Table) -> pa.Table:
+    """Return rows in which no text that an estimator may have written is too long."""
+    for place, name in enumerate(table.column_names):
+        if name in _FREE_TEXTS and (pc.max(pc.binary_length(table[name])).as_py() or 0) > TEXT_BYTES:
+            texts = pa.array([storable_value(text) for text in table[name].to_pylist()], pa.string())
+            table = table.set_column(place, name, texts)
+    return table
+
+
+def _fitting(value: Any, kind: pa.DataType) -> Any:
+    value = storable_value(value)
+    if value is not None and pa.types.is_string(kind):
+        return storable_text(value)
+    if isinstance(value, int) and pa.types.is_floating(kind):
+        value = float(value)
+    try:
+        return pa.scalar(value, type=kind).as_py()
+    except Exception:
+        return None
+
+
+def _param_array(values: Iterable[Any]) -> pa.Array:
+    """Hold numbers as numbers, and anything else as text; None is a row without the parameter."""
+    values = list(values)
+    try:
+        return _numbers_or_texts(values)
+    except Exception:  # whatever the class of a value makes of it
+        return _numbers_or_texts([storable_value(value) for value in values])
+
+
+def _numbers_or_texts(values: list[Any]) -> pa.Array:
+    if all(value is None or is_number(value) for value in values):
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    return pa.array([value if value is None else _text(value) for value in values], pa.string())
+
+
+def _text(value: Any) -> str:
+    """Write a number as `as_schema` writes a column of them; text comes as `study.cell` wrote it."""
+    if is_number(value):
+        return pa.scalar(float(value)).cast(pa.string()).as_py()
+    if not isinstance(value, str):
+        with suppress(Exception):  # a class that no configuration can name
+            value = cell(value)
+    return storable_text(value, None)
+
+
+def unify(tables: list[pa.Table]) -> pa.Table:
+    """Concatenate tables whose `param_*` and `score_*` columns may differ."""
+    schema = unified_schema([table.schema for table in tables])
+    return pa.concat_tables([as_schema(table, schema) for table in tables])
+
+
+def unified_schema(schemas: list[pa.Schema]) -> pa.Schema:
+    """Return a schema with all columns; a parameter of numbers here and text there becomes text."""
+    fixed = {field.name: field.type for field in TRIAL_SCHEMA}
+    types: dict[str, pa.DataType] = {}
+    for field in itertools.chain.from_iterable(schemas):
+        kind = fixed.get(field.name, field.type)
+        if types.setdefault(field.name, kind) != kind:
+            types[field.name] = pa.string()
+    return pa.schema(list(types.items()))
+
+
+def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return a table with the columns and types of a schema; columns that it lacks are empty."""
+    if table.schema.equals(schema):
+        return table
+    columns = [
+        table[field.name].cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def require_version(path: Path, metadata: pq.FileMetaData) -> None:
+    """Refuse a file that a newer svmbench wrote.
+
+    Raises
+    ------
+    StoreError
+    """
+    version = int((metadata.metadata or {}).get(_VERSION_KEY, b"1"))
+    if version > SCHEMA_VERSION:
+        raise StoreError(
+            f"{path} has schema version {version}, this svmbench reads up to {SCHEMA_VERSION}; "
+            f"upgrade svmbench, or choose another study name"
+        )
+
+
+def unique_rows(table: pa.Table, run_order: Mapping[str, int]) -> NDArray[np.int64]:
+    """Return, ascending, the row to keep of each key: one that is `ok`, else that of the newest run."""
+    codes, keys = encoded(table["key"])
+    if len(keys) == table.num_rows:
+        return np.arange(table.num_rows)
+    status_codes, statuses = encoded(table["status"])
+    scored = np.array(statuses.to_pylist())[status_codes] == Status.OK
+    run_codes, runs = encoded(pc.fill_null(table["run_id"], text_scalar("")))
+    places = np.array([run_order.get(run, -1) for run in runs.to_pylist()], dtype=np.int64)
+    worst_first = np.lexsort((places[run_codes], scored))
+    kept = np.empty(len(keys), dtype=np.int64)
+    kept[codes[worst_first]] = worst_first  # of rows with the same key, the last one stays
+    return np.sort(kept)
+
+
+def encoded(column: pa.ChunkedArray) -> tuple[NDArray[Any], pa.Array]:
+    """Return a column as numbers of distinct values, and those values."""
+    encoded = column.combine_chunks().dictionary_encode()
+    return np.from_dlpack(encoded.indices), encoded.dictionary
+
+
+# What follows is pyarrow's `array`, `scalar` and `to_numpy` without pandas, which those import first.
+
+
+def arrow_array(numbers: NDArray[Any]) -> pa.Array:
+    """Return numbers as an Arrow array."""
+    content = pa.py_buffer(np.ascontiguousarray(numbers))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, content])
+
+
+def text_scalar(text: str) -> pa.StringScalar:
+    """Return a text as an Arrow scalar."""
+    content = text.encode()
+    ends = pa.py_buffer(np.array([0, len(content)], dtype=np.int32))
+    return pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(content)])[0]
+
+
+def floats(column: pa.ChunkedArray, null: float) -> NDArray[Any]:
+    """Return a column of floats, with a number in place of null."""
+    filled = pc.fill_null(column.combine_chunks(), arrow_array(np.array([null]))[0])
+    return np.from_dlpack(filled)
+
+
+def in_canonical_order(table: pa.Table) -> pa.Table:
+    """Sort rows canonically and put `param_*` and `score_*` where a reader looks for them."""
+    params = sorted(name for name in table.column_names if name.startswith("param_"))
+    scores = sorted(name for name in table.column_names if name.startswith("score_"))
+    names = []
+    for name in (name for name in table.column_names if name not in {*params, *scores}):
+        names.append(name)
+        names += params if name == "inner" else scores if name == "score" else []
+    order = [name for name in [*_ORDER, *params, "key"] if name in table.column_names]
+    return table.select(names).sort_by([(name, "ascending") for name in order])
+
+
+def to_pandas(table: pa.Table) -> "pd.DataFrame":
+    """Return a table as a frame whose integers and booleans may have gaps."""
+    import pandas as pd  # it takes a third of a second, which `status` does not have
+
+    nullable = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    return table.to_pandas(types_mapper=nullable.get)

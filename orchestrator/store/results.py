@@ -1,0 +1,81 @@
+"""One study's frames and provenance, as the analysis and the report read them."""
+
+from __future__ import annotations  # so that `status` does not import pandas
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.study.trials import Pair
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass
+class PairState:
+    """How far one dataset × arm is.
+
+    Attributes
+    ----------
+    planned : int
+        Its trainings; at most, while a search that decides as it goes is not done.
+    keys : list of str
+        Those of the stored trials that count.
+    failed : int
+        Those among them without a score.
+    complete : bool
+        Whether nothing is left to run.
+    selections : list of dict
+        A row for each outer fold whose search is done.
+    refits : dict of str to str
+        Key of each stored refit, and the selection key that goes with it.
+    """
+
+    planned: int
+    keys: list[str] = field(default_factory=list)
+    failed: int = 0
+    complete: bool = True
+    selections: list[dict[str, Any]] = field(default_factory=list)
+    refits: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StudyResults:
+    """All that is known about a study: what belongs to the declaration in force, and what does not.
+
+    Attributes
+    ----------
+    name : str
+    folder : Path
+        The study's folder, `results/NAME`.
+    trials : DataFrame
+        One row per trial; `inner == -1` marks the refits.
+    selections : DataFrame
+        One row per dataset × arm × outer fold: the chosen candidate, its inner score, ties and failures.
+    outer : DataFrame
+        The refits alone: the numbers that tests use.
+    provenance : list of dict
+        One entry per run, oldest first: what was asked for, by which software, on which machines.
+    excluded : DataFrame
+        Stored trials that do not count, by dataset and solver: columns dataset, solver, trials, why.
+    states : dict of (dataset, arm) to PairState
+        How far each dataset × arm is; empty if no run recorded what it declared.
+    """
+
+    name: str
+    folder: Path
+    trials: pd.DataFrame
+    selections: pd.DataFrame
+    outer: pd.DataFrame
+    provenance: list[dict[str, Any]]
+    excluded: pd.DataFrame = field(default_factory=lambda: excluded_trials([]))
+    states: Mapping[Pair, PairState] = field(default_factory=dict)
+
+
+def excluded_trials(rows: Sequence[tuple[str, str, int, str]]) -> pd.DataFrame:
+    """Return `StudyResults.excluded` of dataset, solver, number of trials, and reason."""
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=["dataset", "solver", "trials", "why"])

@@ -1,0 +1,346 @@
+"""The Parquet tables of a study: the only source of truth.
+
+A part file is written under a temporary name, synced and renamed, so that a reader sees whole files
+only. A killed study leaves nothing behind but what it finished. Rows are never changed: a repeated
+key is resolved on reading, and `compact` merges the parts into one. A part's name holds a checksum of
+its bytes; a part that has another one is named in an error and never left out in silence.
+"""
+
+import os
+import platform
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import filelock
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from orchestrator.store import arrow_tables
+from orchestrator.store.files import (
+    DamageError,
+    StoreError,
+    has_checksum,
+    listed,
+    new_part,
+    opened_part,
+    read_whole,
+    remove_temporaries,
+    replacing,
+)
+from orchestrator.store.provenance import Provenance
+from orchestrator.store.schema import KEY_COLUMNS, NEEDED, OUTER_SCHEMA, SELECTION_SCHEMA, TRIAL_SCHEMA
+from orchestrator.store.summaries import SUMMARY_KEY, PartSummary, Scan
+from orchestrator.study.records import Records, StoredTrial
+from orchestrator.study.trials import REFIT
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+T = TypeVar("T")
+
+_SMALL_PART_BYTES = 16 << 20
+_READINGS = 1000
+
+
+class StudyLock:
+    """A study that is claimed, until it is released or the `with` block ends.
+
+    Attributes
+    ----------
+    removed : list of Path
+        What dead writers had left half-written.
+    """
+
+    def __init__(self, lock: filelock.BaseFileLock, removed: list[Path]):
+        self._lock = lock
+        self.removed = removed
+
+    def release(self) -> None:
+        """Let others have the study."""
+        self._lock.release()
+
+    def __enter__(self) -> "StudyLock":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+
+class Store:
+    """The tables of one study under one folder.
+
+    Parameters
+    ----------
+    folder : Path
+        `results/NAME`; made on the first write.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = Path(folder).absolute()  # an estimator may change the working directory
+        self.trials_folder = self.folder / "trials"
+        self.provenance_records = Provenance(self.folder)
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def lock(self) -> "StudyLock":
+        """Claim the study for one writer, and remove what writers that are dead left half-written.
+
+        The operating system frees the lock when its holder dies, however it dies.
+
+        Raises
+        ------
+        StoreError
+            Naming who has the study, be it this process, or what keeps the folder from being written to.
+        """
+        self._make_folders()
+        path, holder = self.folder / ".lock", self.folder / ".lock-holder"
+        lock = filelock.FileLock(path)
+        try:
+            lock.acquire(timeout=0)
+        except (filelock.Timeout, RuntimeError):  # the latter when this thread has it
+            raise StoreError(
+                f"study {self.folder.name!r} is being run by {_holder(holder)}; wait for it, stop it, or "
+                f"choose another name with study=NAME"
+            ) from None
+        except OSError as error:
+            raise DamageError(self.folder, path, f"{error.strerror}") from None
+        try:
+            with replacing(self.folder, holder) as file:
+                file.write(f"process {os.getpid()} on {platform.node()}\n".encode())
+            return StudyLock(lock, remove_temporaries(self.folder))
+        except BaseException:
+            lock.release()
+            raise
+
+    def _make_folders(self) -> None:
+        try:
+            self.trials_folder.mkdir(parents=True, exist_ok=True)
+            probe = self.folder / f".probe-{uuid.uuid4().hex}.tmp"
+            probe.touch(exist_ok=False)
+            probe.unlink()
+        except OSError as error:
+            raise StoreError(
+                f"cannot write to the results folder {self.folder}: {error.strerror}; "
+                f"choose a writable one with paths.results=DIR"
+            ) from None
+
+    def append(self, batches: Iterable[Records]) -> None:
+        """Write the rows of finished trials as one new part, whole or not at all."""
+        found = [arrow_tables.to_table(records, TRIAL_SCHEMA) for records in batches]
+        if found:
+            self._write_part(arrow_tables.with_short_texts(arrow_tables.unify(found)))
+
+    def _write_part(self, table: pa.Table) -> None:
+        with new_part(self.folder) as file:
+            arrow_tables.write_table(file, table)
+
+    def write_outer(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Replace `outer.parquet`, one row per refit."""
+        self._replace("outer.parquet", rows, OUTER_SCHEMA)
+
+    def write_selections(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Replace `selections.parquet`, one row per dataset × arm × outer fold."""
+        self._replace("selections.parquet", rows, SELECTION_SCHEMA)
+
+    def _replace(self, name: str, rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> None:
+        table = arrow_tables.to_table(Records.of({}, list(rows)), schema)
+        with replacing(self.folder, self.folder / name) as file:
+            arrow_tables.write_table(file, table)
+
+    def next_run_number(self) -> int:
+        """Return the number of the run that is about to be recorded; the caller holds the lock.
+
+        It is above those of all runs recorded before, whatever clocks say.
+        """
+        return self.provenance_records.next_number()
+
+    def write_provenance(self, run_id: str, facts: Mapping[str, Any]) -> None:
+        """Replace `provenance/<run_id>.json`."""
+        self.provenance_records.write(run_id, facts)
+
+    def compact(
+        self, everything: bool = True, summarise: Callable[[Scan], PartSummary] | None = None
+    ) -> None:
+        """Merge the parts into one without repeated keys, holding one part in memory at a time.
+
+        Killed half-way, it leaves rows twice but loses none; the next reading or compaction mends that.
+
+        Parameters
+        ----------
+        everything : bool
+            Merge large parts too. A running study merges its small ones only.
+        summarise : callable, optional
+            Returns what to keep of the rows in the file of the part. Without it nothing is kept.
+        """
+        parts = [part for part in self._parts() if everything or part.stat().st_size < _SMALL_PART_BYTES]
+        if not parts or (len(parts) == 1 and not (everything and summarise)):
+            return
+        summary = None
+        if summarise is not None:
+            scan = self._scan(parts)
+            summary = summarise(scan)
+            if len(parts) == 1 and scan.has_kept(summary):
+                return
+        keys = {part: self._read_part(part, KEY_COLUMNS) for part in parts}
+        empty = TRIAL_SCHEMA.empty_table().select(KEY_COLUMNS)
+        kept = arrow_tables.unique_rows(
+            arrow_tables.unify([empty, *keys.values()]), self.provenance_records.order([])
+        )
+        schema = arrow_tables.unified_schema([self._part_schema(part) for part in parts])
+        with new_part(self.folder) as file, arrow_tables.parquet_writer(file, schema) as writer:
+            start = 0
+            for part, table in keys.items():
+                rows = kept[(kept >= start) & (kept < start + table.num_rows)] - start
+                start += table.num_rows
+                writer.write_table(arrow_tables.as_schema(self._read_part(part).take(rows), schema))
+            if summary is not None:
+                writer.add_key_value_metadata({SUMMARY_KEY: summary.to_json()})
+        for part in keys:
+            part.unlink()
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def _parts(self) -> list[Path]:
+        return listed(self.folder, self.trials_folder, "part-", ".parquet")
+
+    def _retried(self, read: Callable[[], T]) -> T:
+        """Return what a function reads, once no part is merged between its listing and its reading."""
+        for _ in range(_READINGS):
+            with suppress(FileNotFoundError):
+                return read()
+        raise StoreError(f"cannot read {self.trials_folder}: its files come and go; try again later")
+
+    def _trials(self, columns: list[str] | None = None, only: pc.Expression | None = None) -> pa.Table:
+        """Return one row a key of all trials, or of those that meet a condition."""
+
+        def read() -> list[pa.Table]:
+            parts = (self._read_part(part, columns) for part in self._parts())
+            return [*parts] if only is None else [part.filter(only) for part in parts]
+
+        empty = TRIAL_SCHEMA.empty_table()
+        table = arrow_tables.unify(
+            [empty if columns is None else empty.select(columns), *self._retried(read)]
+        )
+        run_order = self.provenance_records.order(pc.unique(pc.fill_null(table["run_id"], "")).to_pylist())
+        rows = arrow_tables.unique_rows(table.select(KEY_COLUMNS), run_order)
+        return table if len(rows) == table.num_rows else table.take(rows)
+
+    def scan(self, use: Callable[[Scan], T]) -> T:
+        """Return what a function makes of a scan of all parts."""
+        return self._retried(lambda: use(self._scan(self._parts())))
+
+    def _scan(self, parts: list[Path]) -> Scan:
+        def opened(path: Path) -> AbstractContextManager[pq.ParquetReader]:
+            if not has_checksum(path):  # columns that are not read may be damaged
+                self._read_part(path)
+            return self._opened(path)
+
+        return Scan(parts, opened, self.provenance_records)
+
+    def _read_part(self, path: Path, columns: list[str] | None = None) -> pa.Table:
+        """Read some columns of a part, or all; the errors are those of `_opened`."""
+        with self._opened(path) as reader:
+            names = [path[0] for path in reader.column_paths]
+            read = None if columns is None else [names.index(name) for name in columns if name in names]
+            table = arrow_tables.as_trials(reader.read_all(column_indices=read))
+            if missing := [name for name in NEEDED if name not in names]:
+                raise ValueError(f"it has no column {missing[0]}")
+            filled = ["key", "status"] if has_checksum(path) else NEEDED
+            if empty := [name for name in filled if name in table.column_names and table[name].null_count]:
+                raise ValueError(f"its column {empty[0]} has gaps")
+            arrow_tables.require_readable(table)
+            return table
+
+    def _part_schema(self, path: Path) -> pa.Schema:
+        with self._opened(path) as reader:
+            return arrow_tables.as_trials(reader.schema_arrow.empty_table()).schema
+
+    @contextmanager
+    def _opened(self, path: Path) -> Iterator[pq.ParquetReader]:
+        """Open a Parquet file of the study; `ParquetFile`, which does so too, takes twice as long.
+
+        Raises
+        ------
+        FileNotFoundError
+            When the file is gone.
+        DamageError
+            When its bytes have another checksum than its name or its pages say, or are no such table.
+        StoreError
+            When a newer svmbench wrote it, or it cannot be read at all.
+        """
+        with opened_part(self.folder, path) as content:
+            try:
+                reader = pq.ParquetReader()
+                source = pa.BufferReader(content) if isinstance(content, bytes) else content
+                reader.open(source, page_checksum_verification=True)
+                arrow_tables.require_version(path, reader.metadata)
+                yield reader
+            except StoreError:
+                raise
+            except Exception as error:  # whatever pyarrow raises for bytes without a checksum
+                raise DamageError(self.folder, path, " ".join(str(error).split())[:200]) from None
+
+    def damaged_parts(self) -> list[DamageError]:
+        """Read every part, and return what is wrong with those that are damaged."""
+        found = []
+        for part in self._parts():
+            try:
+                self._read_part(part)
+            except DamageError as error:
+                found.append(error)
+        return found
+
+    def run_ids(self) -> set[str]:
+        """Return the ids of the runs that left rows."""
+        parts = [self._read_part(part, ["run_id"]) for part in self._parts()]
+        columns = [table["run_id"] for table in parts if "run_id" in table.column_names]
+        return {run_id for column in columns for run_id in pc.unique(column).to_pylist() if run_id}
+
+    def stored(self) -> dict[str, StoredTrial]:
+        """Map the key of every stored trial to its status and score."""
+        table = self._trials([*KEY_COLUMNS, "score"])
+        codes, statuses = arrow_tables.encoded(table["status"])
+        names, scores = statuses.to_pylist(), table["score"].to_numpy()  # null becomes nan
+        pairs = zip(codes.tolist(), scores.tolist(), strict=True)
+        trials = (StoredTrial(names[code], score) for code, score in pairs)
+        return dict(zip(table["key"].to_pylist(), trials, strict=True))
+
+    def refits(self) -> dict[str, dict[str, Any]]:
+        """Map the key of every stored refit to its whole row."""
+        return {row["key"]: row for row in self._trials(only=pc.field("inner") == REFIT).to_pylist()}
+
+    def outer_rows(self) -> list[dict[str, Any]]:
+        """Return the rows of `outer.parquet`, if there is one."""
+        return self._derived("outer.parquet", OUTER_SCHEMA).to_pylist()
+
+    def selection_rows(self) -> list[dict[str, Any]]:
+        """Return the rows of `selections.parquet`, if there is one."""
+        return self._derived("selections.parquet", SELECTION_SCHEMA).to_pylist()
+
+    def trials(self) -> "pd.DataFrame":
+        """Return every stored trial, one row a key, in canonical order."""
+        return arrow_tables.to_pandas(arrow_tables.in_canonical_order(self._trials()))
+
+    def provenance(self) -> list[dict[str, Any]]:
+        """Return the provenance of every run, in the order in which the runs were recorded."""
+        return self.provenance_records.runs()
+
+    def _derived(self, name: str, empty: pa.Schema) -> pa.Table:
+        try:
+            with self._opened(self.folder / name) as reader:
+                return arrow_tables.as_trials(reader.read_all())
+        except FileNotFoundError:
+            return empty.empty_table()
+
+
+def _holder(path: Path) -> str:
+    """Return who has a study, as far as that can be read."""
+    try:
+        text = read_whole(path.parent, path)[:200].decode("utf-8", "replace").strip()
+    except (StoreError, FileNotFoundError):
+        text = ""
+    return text or "another process"

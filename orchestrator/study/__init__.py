@@ -1,0 +1,1 @@
+"""The nouns of a study; this room imports no other."""

@@ -1,0 +1,110 @@
+"""What travels to a worker and comes back: plain data of a few kilobytes."""
+
+import math
+from dataclasses import dataclass, field
+
+from orchestrator.study.records import Records
+from orchestrator.study.study import Arm, DatasetSpec, Protocol
+from orchestrator.study.trials import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """The workers that a piece of work has lost.
+
+    Attributes
+    ----------
+    shared : float
+        Its share of a worker that died while it held other pieces, too.
+    alone : int
+        Workers that died while it was all they had to do.
+    seconds : float
+        How long those had worked on it, together.
+    """
+
+    shared: float = 0.0
+    alone: int = 0
+    seconds: float = 0.0
+
+    def another(self, seconds: float) -> "Losses":
+        """Return these losses and one more worker, alone with the piece for `seconds`."""
+        return Losses(self.shared, self.alone + 1, self.seconds + seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Paths that travel to a worker together; all of one dataset and one arm.
+
+    Attributes
+    ----------
+    number : int
+        Unique within a run.
+    attempt : int
+        1, and one more each time a worker was lost with the batch.
+    base_seconds : float
+        Its cost by sizes alone.
+    losses : Losses
+        The workers lost so far.
+    """
+
+    number: int
+    dataset: str
+    solver: str
+    paths: tuple[Path, ...]
+    attempt: int
+    base_seconds: float
+    losses: Losses = field(default_factory=Losses)
+
+    @property
+    def n_trials(self) -> int:
+        """Number of trainings in the batch."""
+        return sum(map(len, self.paths))
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """Where a worker finds a dataset and its folds; small enough to travel with every batch.
+
+    Attributes
+    ----------
+    spec : DatasetSpec
+        Its name and, for hosts that nothing else can reach, its origin.
+    fingerprint, split_hash : str
+        What the dataset and its folds must hash to, wherever they come from.
+    folder : str
+        The prepared dataset on the client's host or on a shared file system; in the cache of a host that
+        does not see it, the folder has the same name.
+    """
+
+    spec: DatasetSpec
+    fingerprint: str
+    split_hash: str
+    folder: str
+
+    def __hash__(self) -> int:
+        return hash((self.fingerprint, self.split_hash))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOrder:
+    """A batch and all it takes to run it: plain data of a few kilobytes."""
+
+    study: str
+    run_id: str
+    source: DataSource
+    arm: Arm
+    identity: str
+    shared_gram: bool
+    protocol: Protocol
+    batch: Batch
+    gram_memory: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What comes back: the rows, and how the worker's time was spent (seconds)."""
+
+    records: Records
+    busy_seconds: float
+    training_seconds: float
+    compile_seconds: float

@@ -1,0 +1,221 @@
+"""What a study is: of everything its runs declared, the newest meaning of every name.
+
+The name of a dataset or an arm means what the newest run that used it said; protocol and search are those of
+the newest run. A dataset × arm belongs to the study if some run declared it with exactly these meanings.
+Everything else stays in the store and is shown apart. So a solver that was edited and run again on one
+dataset is never averaged with the rows its name left on others, while a narrower run removes nothing.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.study.study import Arm, Protocol
+from orchestrator.study.trials import Identity, Pair
+from orchestrator.study.values import canonical_json, is_number, with_merged_numbers
+
+_Part = tuple[str, str]
+"""What a run declares: the kind (dataset, solver, protocol or search), and the name if there are several."""
+
+
+@dataclass(frozen=True)
+class DeclaredPair:
+    """A dataset × arm that belongs to the study.
+
+    Attributes
+    ----------
+    digest : str
+        The column `identity` of its trials.
+    identity : Identity or None
+        Gives its trials' keys; None if an older svmbench declared it, which recorded too little for that.
+    planned : int or None
+        The number of trainings that was recorded, at most.
+    n_outer : int
+        Number of outer folds.
+    """
+
+    digest: str
+    identity: Identity | None
+    planned: int | None
+    n_outer: int
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a study's names mean.
+
+    Attributes
+    ----------
+    datasets, arms : dict of str to dict
+        What provenance records about those that have a pair, in the order of the newest run that named them
+        all; else in that of their first declarations, so that no narrower run makes another arm the control.
+    protocol : dict
+    search : str
+    pairs : dict of (dataset, arm) to DeclaredPair
+    superseded : dict of (dataset, arm, digest) to str
+        Identities that were declared for a pair with other meanings, and which parts are different now.
+    """
+
+    datasets: dict[str, dict[str, Any]]
+    arms: dict[str, dict[str, Any]]
+    protocol: dict[str, Any]
+    search: str
+    pairs: dict[Pair, DeclaredPair]
+    superseded: dict[tuple[str, str, str], str]
+
+    def reasons(self, trials: Mapping[tuple[str, str, str], int]) -> list[tuple[str, str, int, str]]:
+        """Say of numbers of trials, by dataset, solver and identity, why they do not count.
+
+        Returns
+        -------
+        list of (dataset, solver, number, reason)
+        """
+        table: dict[tuple[str, str, str], int] = {}
+        for (dataset, solver, identity), number in trials.items():
+            declared = self.pairs.get((dataset, solver))
+            if declared is not None and declared.digest == identity:
+                why = "not asked for by the search that was declared last"
+            elif changed := self.superseded.get((dataset, solver, identity)):
+                why = f"another {changed}"
+            else:
+                why = "of no recorded declaration"
+            table[dataset, solver, why] = table.get((dataset, solver, why), 0) + number
+        return [(dataset, solver, number, why) for (dataset, solver, why), number in table.items()]
+
+
+def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration | None:
+    """Return the declaration in force, or None if no run recorded one.
+
+    Parameters
+    ----------
+    provenance : sequence of mapping
+        One entry per run, in the order in which the runs were recorded.
+    """
+    runs = [run for run in reversed(provenance) if run.get("study")]
+    if not runs:
+        return None
+    meanings = [_meanings(run["study"]) for run in runs]
+    newest: dict[_Part, str] = {}
+    for meaning in reversed(meanings):
+        newest |= meaning
+    pairs: dict[Pair, DeclaredPair] = {}
+    superseded: dict[tuple[str, str, str], str] = {}
+    named: dict[str, Pair] = {}
+    declared_before: list[tuple[Any, ...]] = []
+    for run, meaning in zip(runs, meanings, strict=True):
+        whole = (meaning, run.get("identities"), run.get("planned"), run.get("shared_gram"))
+        if whole in declared_before:
+            continue  # the same command again
+        declared_before.append(whole)
+        rebuild = _Identities(run)
+        for pair in _pairs(run["study"]):
+            changed = [part[0] for part in _parts(pair) if meaning[part] != newest[part]]
+            recorded = rebuild.recorded(pair)
+            if not changed and recorded and named.setdefault(recorded, pair) != pair:
+                changed = ["name"]  # the same trials under two names would count twice as evidence
+            if changed:
+                superseded.setdefault((*pair, recorded), " and ".join(changed))
+            elif pair not in pairs:
+                pairs[pair] = rebuild.declared_pair(pair)
+    study = runs[0]["study"]
+    return Declaration(
+        datasets=_facts(runs, "datasets", {dataset for dataset, _ in pairs}),
+        arms=_facts(runs, "arms", {arm for _, arm in pairs}),
+        protocol=dict(study.get("protocol", {})),
+        search=study.get("search", ""),
+        pairs=pairs,
+        superseded=superseded,
+    )
+
+
+def _meanings(study: Mapping[str, Any]) -> dict[_Part, str]:
+    """Return what a run says about each of its parts, as text that is equal if the meaning is."""
+    return {
+        ("protocol", ""): canonical_json(with_merged_numbers(study.get("protocol"))),
+        ("search", ""): canonical_json(study.get("search")),
+        **{("dataset", facts["name"]): str(facts.get("fingerprint")) for facts in study.get("datasets", [])},
+        **{("solver", facts["name"]): _arm_meaning(facts) for facts in study.get("arms", [])},
+    }
+
+
+def _arm_meaning(facts: Mapping[str, Any]) -> str:
+    space = [[name, _in_order(values)] for name, values in facts.get("space", {}).items()]
+    others = [facts.get(name) for name in ("target", "params", "identity", "warm_starts")]
+    return canonical_json([*others, space])
+
+
+def _in_order(values: Sequence[Any]) -> list[Any]:
+    """Return values with numbers sorted, as a search takes them; the order of others has a meaning."""
+    if not all(map(is_number, values)):
+        return list(values)
+    return sorted(values, key=lambda value: (value, canonical_json(value)))
+
+
+def _pairs(study: Mapping[str, Any]) -> Iterator[Pair]:
+    for dataset in study.get("datasets", []):
+        for arm in study.get("arms", []):
+            yield dataset["name"], arm["name"]
+
+
+def _parts(pair: Pair) -> tuple[_Part, ...]:
+    return ("dataset", pair[0]), ("solver", pair[1]), ("protocol", ""), ("search", "")
+
+
+class _Identities:
+    """The identities that a run's trials had, rebuilt if the run recorded all that enters them."""
+
+    def __init__(self, run: Mapping[str, Any]):
+        self._run = run
+        study = run["study"]
+        self._datasets = {facts["name"]: facts for facts in study.get("datasets", [])}
+        self._arms: dict[str, Arm | None] = {}
+        self._arm_facts = {facts["name"]: facts for facts in study.get("arms", [])}
+        try:
+            self._protocol: Protocol | None = Protocol.from_facts(study["protocol"])
+        except (KeyError, TypeError):
+            self._protocol = None
+
+    def recorded(self, pair: Pair) -> str:
+        """Return the digest that the run recorded, empty if none."""
+        return str(self._run.get("identities", {}).get(pair[0], {}).get(pair[1], ""))
+
+    def declared_pair(self, pair: Pair) -> DeclaredPair:
+        """Return what the run declared of a dataset × arm."""
+        dataset, arm = pair
+        return DeclaredPair(
+            digest=self.recorded(pair),
+            identity=self._identity(pair),
+            planned=self._run.get("planned", {}).get(dataset, {}).get(arm),
+            n_outer=int(self._run["study"].get("protocol", {}).get("outer", 0)),
+        )
+
+    def _identity(self, pair: Pair) -> Identity | None:
+        dataset, arm = self._datasets[pair[0]], self._arm(pair[1])
+        if arm is None or self._protocol is None:
+            return None
+        try:
+            shared_gram = self._run["shared_gram"][pair[0]][pair[1]]
+            folds = dataset["fingerprint"], dataset["split_hash"]
+            identity = Identity(pair[0], *folds, arm, self._protocol, shared_gram=shared_gram)
+        except (KeyError, TypeError):
+            return None
+        return identity if identity.digest == self.recorded(pair) else None
+
+    def _arm(self, name: str) -> Arm | None:
+        if name not in self._arms:
+            try:
+                self._arms[name] = Arm.from_facts(self._arm_facts[name])
+            except TypeError:
+                self._arms[name] = None
+        return self._arms[name]
+
+
+def _facts(runs: Sequence[Mapping[str, Any]], group: str, kept: set[str]) -> dict[str, dict[str, Any]]:
+    """Return what the newest run that used a name recorded about it, in the order of a declaration."""
+    declared = [{facts["name"]: facts for facts in run["study"].get(group, [])} for run in runs]
+    found: dict[str, dict[str, Any]] = {}
+    for names in declared:
+        found = names | found
+    whole = next((names for names in declared if kept <= names.keys()), None)
+    order = whole or dict.fromkeys(name for names in reversed(declared) for name in names)
+    return {name: found[name] for name in order if name in kept}

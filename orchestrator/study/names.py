@@ -1,0 +1,115 @@
+"""Names to things: dotted paths, and the nearest known name for a mistyped one."""
+
+import difflib
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Any
+
+from orchestrator.study.text import one_line, shown
+
+
+class ResolveError(ValueError):
+    """A dotted path that leads nowhere, with the part of it that failed."""
+
+
+def resolve(path: str) -> Any:
+    """Return the object that a dotted path names, importing modules on the way.
+
+    Parameters
+    ----------
+    path : str
+        Such as ``"sklearn.svm.SVC"``: a module, then attributes of it.
+
+    Raises
+    ------
+    ResolveError
+        If a part of the path is not found, or a module on the way fails to import.
+    """
+    parts = path.split(".") if isinstance(path, str) else []
+    if len(parts) < 2 or not all(part.isidentifier() for part in parts):
+        raise ResolveError(f"expected a dotted path such as 'package.module.name', found {shown(path)}")
+    found: Any = _import(parts[0], path)
+    for depth, part in enumerate(parts[1:], start=1):
+        try:
+            found = _member(found, part, ".".join(parts[:depth]), path)
+        except ResolveError:
+            raise
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a module may compute its attributes
+            raise ResolveError(
+                f"cannot resolve {path!r}: {part!r} failed with {type(error).__name__}: {one_line(error)}"
+            ) from error
+    return found
+
+
+def _member(found: Any, part: str, parent: str, path: str) -> Any:
+    if not hasattr(found, part):
+        if not _is_submodule(found, part):
+            kind = "module" if isinstance(found, ModuleType) else type(found).__name__
+            raise ResolveError(
+                f"cannot resolve {path!r}: the {kind} {parent!r} has no {part!r}"
+                + did_you_mean(part, _names_in(found))
+            )
+        _import(f"{parent}.{part}", path)
+    return getattr(found, part)
+
+
+def is_imported(path: str) -> bool:
+    """Return whether `resolve` would run no module's code, for all that it needs is imported or not there."""
+    root, *rest = path.split(".")
+    if root not in sys.modules:
+        return not root.isidentifier() or importlib.util.find_spec(root) is None
+    found: Any = sys.modules[root]
+    for part in rest:
+        if not isinstance(found, ModuleType):
+            break
+        if part not in vars(found):
+            return not (part.isidentifier() and _is_submodule(found, part))
+        found = vars(found)[part]
+    return True
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the known name nearest to a mistyped one, or nothing."""
+    if len(name) > 100:  # looking for what is near takes the square of it
+        return ""
+    spelt = {item.lower(): item for item in known}
+    near = difflib.get_close_matches(name.lower(), spelt, n=1)
+    return f"; did you mean {spelt[near[0]]!r}?" if near else ""
+
+
+def _import(name: str, path: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise ResolveError(
+                f"cannot resolve {path!r}: there is no module {name!r}"
+                + did_you_mean(name, (module.name for module in pkgutil.iter_modules()))
+                + " (install its package, or put its folder on PYTHONPATH)"
+            ) from None
+        raise ResolveError(
+            f"cannot resolve {path!r}: importing {name!r} failed: {one_line(error)}"
+        ) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise ResolveError(
+            f"cannot resolve {path!r}: importing {name!r} failed: {type(error).__name__}: {one_line(error)}"
+        ) from error
+
+
+def _is_submodule(parent: Any, name: str) -> bool:
+    if not hasattr(parent, "__path__"):
+        return False
+    return importlib.util.find_spec(f"{parent.__name__}.{name}") is not None
+
+
+def _names_in(parent: Any) -> list[str]:
+    submodules = [module.name for module in pkgutil.iter_modules(getattr(parent, "__path__", []))]
+    return [name for name in [*dir(parent), *submodules] if not name.startswith("_")]

@@ -1,0 +1,85 @@
+"""The rows that trials leave, held by columns: they travel and are stored by the hundred."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from orchestrator.study.storable import storable_values
+
+
+@dataclass(frozen=True)
+class Records:
+    """Rows of one batch.
+
+    Attributes
+    ----------
+    constants : dict
+        Columns with the same value in every row.
+    columns : dict of str to list
+        The others; None where a row has no value.
+    """
+
+    constants: dict[str, Any]
+    columns: dict[str, list[Any]]
+
+    @classmethod
+    def of(cls, constants: dict[str, Any], rows: Sequence[Mapping[str, Any]]) -> "Records":
+        """Turn rows, which may lack columns, into columns that can be stored.
+
+        Parameters stay as they are, for they come from the configuration.
+        """
+        names = dict.fromkeys(name for row in rows for name in row)
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        return cls(
+            constants,
+            {
+                name: values if name.startswith("param_") else storable_values(values)
+                for name, values in columns.items()
+            },
+        )
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def outcomes(self) -> Iterator[tuple[str, float | None]]:
+        """Yield status and score of each row; the score of a failed trial is None."""
+        return zip(self.columns["status"], self.columns["score"], strict=True)
+
+    def row(self, index: int) -> dict[str, Any]:
+        """Return one row as a mapping."""
+        return self.constants | {name: values[index] for name, values in self.columns.items()}
+
+
+class Status(StrEnum):
+    """How a training ended."""
+
+    OK = "ok"
+    TIMEOUT = "timeout"
+    DIVERGED = "diverged"
+    ERROR = "error"
+    WORKER_LOST = "worker_lost"
+
+
+FINISHED = (Status.OK, Status.TIMEOUT)
+"""A training with a score: one that was stopped by its time limit may have one, too."""
+
+
+class StoredTrial(NamedTuple):
+    """What a resumed run has to know about a finished trial."""
+
+    status: str
+    score: float
+
+    @property
+    def scored(self) -> bool:
+        """Whether it has a score, be it of a training that was stopped."""
+        return not math.isnan(self.score)
+
+
+def final_trials(stored: dict[str, StoredTrial], retry_failed: bool) -> dict[str, StoredTrial]:
+    """Return the stored trials that a run does not train again."""
+    if not retry_failed:
+        return stored
+    return {key: trial for key, trial in stored.items() if trial.scored}

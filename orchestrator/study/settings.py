@@ -1,0 +1,71 @@
+"""A checked configuration: the study, and where and how to run it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from orchestrator.study.study import Study
+from orchestrator.study.tls import Tls
+
+LEAST_DEATHS = 2
+"""A training is never given up after fewer deaths of its workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeathLimits:
+    """What a training may cost before it is given up, however often workers die.
+
+    Attributes
+    ----------
+    deaths : int
+        Workers that died while it was all they had to do.
+    seconds : float
+        How long those had worked on it, together.
+    """
+
+    deaths: int = 20
+    seconds: float = 3600.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where to run: kind of cluster, and what that kind needs; see `conf/config.yaml`."""
+
+    kind: str = "local"
+    workers: int | None = None
+    memory: float | None = None
+    address: str | None = None
+    hosts: tuple[str, ...] = ()
+    tls: Tls | None = None
+    insecure: bool = False
+    dashboard: bool = False
+    minimum: int = 1
+    maximum: int | None = None
+    worker_ttl: float = 300.0
+    no_workers_timeout: float = 600.0
+    give_up: DeathLimits = field(default_factory=DeathLimits)
+    performance_report: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The folders of studies, of datasets as files, and of prepared datasets."""
+
+    results: Path
+    data: Path
+    cache: Path
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A checked configuration."""
+
+    study: Study
+    cluster: Cluster
+    paths: Paths
+    on_error: str
+    retry: str
+    data_memory: float | None = None
+    """Bytes that loading and checking a dataset may take; None for the default."""

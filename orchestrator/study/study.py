@@ -1,0 +1,190 @@
+"""The nouns of a study: frozen, pure, hashable.
+
+A study is datasets × arms × search × protocol. Everything that can change a number is in a trial's
+key, and nothing else is: the key decides what a resumed run may skip.
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from orchestrator.study.values import ParamValue, canonical_json, cell, stored_as_numbers
+
+PATH_PARAM = "C"
+"""The hyper-parameter along which a path of trainings is warm-started, in ascending order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One point of the hyper-parameter space: `(name, value)` pairs, sorted by name.
+
+    Candidates are equal if their canonical texts are: 1, 1.0 and true are equal to Python and three
+    different values to a classifier, and lists have no hash.
+    """
+
+    params: tuple[tuple[str, ParamValue], ...]
+
+    @classmethod
+    def of(cls, params: Mapping[str, ParamValue]) -> "Candidate":
+        """Build the candidate of a mapping, whatever the mapping's order."""
+        return cls(tuple(sorted(params.items())))
+
+    @cached_property
+    def text(self) -> str:
+        """The parameters' canonical text."""
+        return canonical_json(dict(self.params))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Candidate) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Candidate, (self.params,)  # the text can be written again where the candidate arrives
+
+    def as_dict(self) -> dict[str, ParamValue]:
+        """Return the parameters as keyword arguments of an estimator, which may change its own copy."""
+        return deepcopy(dict(self.params))
+
+    def value(self, name: str, default: ParamValue = None) -> ParamValue:
+        """Return the value of a parameter, or another if the candidate does not have it."""
+        return next((value for known, value in self.params if known == name), default)
+
+    @cached_property
+    def off_path(self) -> "Candidate":
+        """The candidate without the parameter of paths: what the trainings of a path have in common."""
+        return Candidate(tuple(pair for pair in self.params if pair[0] != PATH_PARAM))
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={cell(value)}" for name, value in self.params)
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """Where a dataset comes from: the dotted path of a callable returning `(X, y)`, and its arguments."""
+
+    name: str
+    target: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A solver with its fixed parameters and its sweep values; `name` is the trials' column `solver`.
+
+    Attributes
+    ----------
+    target : str
+        Dotted path of a scikit-learn classifier class.
+    params : mapping
+        Constructor arguments that every training of the arm shares, sweep values included.
+    space : mapping of str to tuple
+        The hyper-parameters the inner search chooses from, in order of precedence for ties.
+    identity : str
+        Hash of the sources that the class consists of, or the version of its package.
+    solver : str
+        The configured solver the arm belongs to, without its sweep values.
+    sweep : mapping
+        The sweep values alone.
+    warm_starts : bool
+        Whether the trainings of a path start from one another.
+    """
+
+    name: str
+    target: str
+    params: Mapping[str, Any]
+    space: Mapping[str, tuple[ParamValue, ...]]
+    identity: str = ""
+    solver: str = ""
+    sweep: Mapping[str, ParamValue] = field(default_factory=dict)
+    warm_starts: bool = False
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any]) -> "Arm":
+        """Return the arm that `asdict` and JSON turned into a mapping.
+
+        Raises
+        ------
+        TypeError
+            If it lacks an attribute or holds one that this version does not know.
+        """
+        space = {name: tuple(values) for name, values in facts.get("space", {}).items()}
+        return cls(**{**facts, "space": space})
+
+    @cached_property
+    def _numeric_axes(self) -> frozenset[str]:
+        return frozenset(name for name, values in self.space.items() if stored_as_numbers(values))
+
+    def param_columns(self, candidate: Candidate) -> dict[str, float | str]:
+        """Return a candidate as the columns `param_<name>` of its rows.
+
+        The whole axis decides how its values are stored, so that it does not depend on which of them a
+        batch or a part of the store holds.
+        """
+        return {
+            f"param_{name}": float(value) if name in self._numeric_axes else cell(value)
+            for name, value in candidate.params
+        }
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How trials are made comparable: folds, seed, scaling, metric, profile and limits.
+
+    Attributes
+    ----------
+    outer, inner : int
+        Numbers of outer and inner folds, each at least 2.
+    seed : int
+        Root of every split and every solver's random state.
+    scaling : {"train", "dataset", "none"}
+        Scale features to [0, 1] by the training rows at hand, by the whole dataset (as the papers
+        did), or not.
+    metric : str
+        Name of the scikit-learn scorer that selects candidates.
+    also : tuple of str
+        Further scorers recorded beside it.
+    profile : {"throughput", "timing"}
+        Share work between trainings, or train each alone and cold so that seconds can be compared.
+    max_seconds : float or None
+        Time limit of one training.
+    """
+
+    outer: int = 5
+    inner: int = 5
+    seed: int = 0
+    scaling: str = "train"
+    metric: str = "accuracy"
+    also: tuple[str, ...] = ()
+    profile: str = "throughput"
+    max_seconds: float | None = None
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any]) -> "Protocol":
+        """Return the protocol that `asdict` and JSON turned into a mapping.
+
+        Raises
+        ------
+        TypeError
+            If it holds a setting that this version does not know.
+        """
+        return cls(**{**facts, "also": tuple(facts.get("also", ()))})
+
+
+@dataclass(frozen=True)
+class Study:
+    """One declared comparison."""
+
+    name: str
+    datasets: tuple[DatasetSpec, ...]
+    arms: tuple[Arm, ...]
+    search: str
+    protocol: Protocol
+
+    @property
+    def param_names(self) -> tuple[str, ...]:
+        """Names of all hyper-parameters any arm searches over, in order of first appearance."""
+        return tuple(dict.fromkeys(name for arm in self.arms for name in arm.space))

@@ -1,0 +1,142 @@
+"""The trials of a study and their identity: everything that can change a number is in a trial's key.
+
+Nothing else is in it: the key decides what a resumed run may skip.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
+from orchestrator.study.values import canonical_json, digest, is_number, with_merged_numbers
+
+REFIT = -1
+"""The `inner` index of the training on the whole outer training set."""
+
+
+Pair = tuple[str, str]
+"""The names of a dataset and of an arm."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """Trials of one split that differ only in C, in ascending order: one unit of randomness.
+
+    If `warm_starts`, each training starts from the one before; then it is one unit of work and of resume
+    too, stored whole or not at all, or a killed study would differ from an undisturbed one.
+    """
+
+    dataset: str
+    solver: str
+    outer: int
+    inner: int
+    candidates: tuple[Candidate, ...]
+    keys: tuple[str, ...]
+    seed: int
+    warm_starts: bool
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def only(self, indices: Sequence[int]) -> "Path":
+        """Return the path of some of its trials."""
+        if len(indices) == len(self):
+            return self
+        return replace(
+            self,
+            candidates=tuple(self.candidates[index] for index in indices),
+            keys=tuple(self.keys[index] for index in indices),
+        )
+
+
+class Identity:
+    """What all trials of one dataset × arm have in common, as far as numbers depend on it.
+
+    Trial keys and seeds are hashes over this and the trial's own axes; the common part is hashed once.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the dataset, for the records; its identity is `fingerprint`.
+    fingerprint, split_hash : str
+        Hashes of the dataset's content and of its nested folds.
+    arm : Arm
+    protocol : Protocol
+    shared_gram : bool
+        Whether trainings share their split's Gram matrices, which are rounded.
+    """
+
+    def __init__(
+        self,
+        dataset: str,
+        fingerprint: str,
+        split_hash: str,
+        arm: Arm,
+        protocol: Protocol,
+        shared_gram: bool = False,
+    ):
+        self.dataset = dataset
+        self.arm = arm
+        self.protocol = protocol
+        self.shared_gram = shared_gram
+        common = {
+            "dataset": fingerprint,
+            "splits": split_hash,
+            "target": arm.target,
+            "params": arm.params,
+            "package": arm.identity,
+            "protocol": with_merged_numbers(asdict(protocol)),
+            "shared_gram": shared_gram,
+        }
+        self._hash = hashlib.sha256(canonical_json(common).encode())
+        self.digest = self._hash.hexdigest()[:32]
+        # The arm stays out: solvers are compared under common random numbers.
+        self._seed_axes = (fingerprint, split_hash, protocol.seed)
+
+    def paths(self, outer: int, inner: int, candidates: Iterable[Candidate]) -> list[Path]:
+        """Return the paths of one split; see `paths_of_splits`."""
+        return self.paths_of_splits(outer, [inner], candidates)
+
+    def paths_of_splits(
+        self, outer: int, inners: Iterable[int], candidates: Iterable[Candidate]
+    ) -> list[Path]:
+        """Group the candidates of each split into paths, each in ascending order of C.
+
+        A candidate whose C is not a number has no place in an order, and a path of its own.
+        """
+        groups: dict[Candidate, list[Candidate]] = {}
+        for candidate in candidates:
+            ordered = is_number(candidate.value(PATH_PARAM, 0))
+            groups.setdefault(candidate.off_path if ordered else candidate, []).append(candidate)
+        ascending = [tuple(sorted(group, key=_path_position)) for group in groups.values()]
+        return [self._path(outer, inner, group) for inner in inners for group in ascending]
+
+    def _path(self, outer: int, inner: int, candidates: tuple[Candidate, ...]) -> Path:
+        # A warm-started training depends on those before it: keyed together, a path is one unit of resume.
+        together = ";".join(candidate.text for candidate in candidates) if self.arm.warm_starts else ""
+        keys = tuple(self._key(f"{outer}|{inner}|{candidate.text}|{together}") for candidate in candidates)
+        seed = self._seed(outer, inner, candidates[0].off_path)
+        return Path(self.dataset, self.arm.name, outer, inner, candidates, keys, seed, self.arm.warm_starts)
+
+    def _key(self, axes: str) -> str:
+        key = self._hash.copy()
+        key.update(axes.encode())
+        return key.hexdigest()[:32]
+
+    def _seed(self, outer: int, inner: int, rest: Candidate) -> int:
+        return _seed_of(*self._seed_axes, outer, inner, rest)
+
+
+@lru_cache(maxsize=100_000)
+def _seed_of(fingerprint: str, split_hash: str, root: int, outer: int, inner: int, rest: Candidate) -> int:
+    axes = [fingerprint, split_hash, root, outer, inner, dict(rest.params)]
+    entropy = int(digest(with_merged_numbers(axes)), 16)
+    return int(np.random.SeedSequence(entropy).generate_state(1)[0])
+
+
+def _path_position(candidate: Candidate) -> Any:
+    return candidate.value(PATH_PARAM, 0)

@@ -1,0 +1,258 @@
+"""Run a batch in a child process: what cannot be stopped or survived here is ended with the child.
+
+A training that overruns the time limit of its protocol may be inside compiled code, from which no exception
+gets it out. Its process is killed, its row says `timeout`, and another child goes on with the next training.
+A child that ends by itself is reported, as the loss of a worker is.
+"""
+
+import contextlib
+import ctypes
+import math
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from multiprocessing import spawn
+from multiprocessing.connection import Connection, Pipe
+from typing import Any
+
+from orchestrator.datasets.child_process import ProcessEnded, exit_reason
+from orchestrator.study.batch import BatchResult, WorkOrder
+from orchestrator.study.storable import describe_error
+from orchestrator.training.run_batch import batch_result, overtime_row, paths_after, run_batch
+from orchestrator.training.train import Monitor, Row
+
+_one_at_a_time = threading.Lock()
+
+_LOOK_SECONDS = 1.0
+"""How often the parent looks whether the child still lives, while no message comes."""
+
+_KILL_WITH_PARENT = 1
+"""PR_SET_PDEATHSIG of Linux."""
+
+
+class _Overtime(Exception):
+    """Something took longer than it may: a training, whose row so far is known, or what precedes it."""
+
+    def __init__(self, row: Row | None, seconds: float):
+        self.row, self.seconds = row, seconds
+
+
+def run_in_child(
+    order: WorkOrder, worker: str = "client", core: int | None = None
+) -> tuple[BatchResult | ProcessEnded, tuple[str, ...]]:
+    """Run a batch in this process's child, which is kept for the next; threads take turns.
+
+    Returned are its result, and the warnings of the child.
+
+    Parameters
+    ----------
+    order : WorkOrder
+    worker : str
+        The worker's name, for the records.
+    core : int or None
+        The core that this process is pinned to.
+
+    Raises
+    ------
+    DatasetError, DataNotHere
+        See `run_batch`.
+    """
+    rows: list[Row] = []
+    warnings: dict[str, None] = {}
+    started = time.perf_counter()
+    with _one_at_a_time:
+        warm_up = True
+        while paths := paths_after(order.batch.paths, len(rows)):
+            left = replace(order, batch=replace(order.batch, paths=paths))
+            child = _child_at(core)
+            try:
+                error = child.run(left, worker, warm_up, rows, warnings)
+            except _Overtime as overtime:
+                end_child()
+                if overtime.row is None:
+                    warm_up = False  # few rows take too long; the limit decides on what all of them take
+                else:
+                    rows.append(overtime_row(order, len(rows), overtime.row, overtime.seconds))
+            except (EOFError, OSError):
+                reason = exit_reason(child.process.wait())
+                end_child()
+                return ProcessEnded(reason, time.monotonic() - child.begun), tuple(warnings)
+            except BaseException:
+                end_child()
+                raise
+            else:
+                if error is not None:
+                    end_child()
+                    raise error
+    return batch_result(order, worker, rows, time.perf_counter() - started), tuple(warnings)
+
+
+def end_child() -> None:
+    """End the child, if there is one."""
+    global _child
+    if _child is not None:
+        _child.end()
+        _child = None
+
+
+# -- this side -----------------------------------------------------------------------------------
+
+
+class _Child:
+    """A process that runs batches."""
+
+    def __init__(self, core: int | None):
+        self.core = core
+        self._pipe, other_end = Pipe()
+        code = "from orchestrator.training.batch_process import serve; "
+        code += f"serve({other_end.fileno()}, {os.getpid()})"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code], pass_fds=[other_end.fileno()], stdin=subprocess.DEVNULL
+        )
+        other_end.close()
+        self._ready = False
+        self.begun = time.monotonic()
+
+    def run(
+        self, order: WorkOrder, worker: str, warm_up: bool, rows: list[Row], warnings: dict[str, None]
+    ) -> Exception | None:
+        """Run a batch; add the rows of its trainings as they end, and the child's warnings; return its error.
+
+        Raises
+        ------
+        _Overtime
+            If something took longer than it may.
+        EOFError, OSError
+            If the process has ended.
+        """
+        if not self._ready:
+            self._pipe.send(_preparation(order))
+            self._ready = bool(self._pipe.recv())
+        self.begun = time.monotonic()
+        self._pipe.send((order, worker, warm_up))
+        row, allowed, since = None, math.inf, self.begun
+        while True:
+            wait = None if math.isinf(allowed) else max(0.0, since + allowed - time.monotonic())
+            if not self._arrives_within(wait):
+                raise _Overtime(row, time.monotonic() - since)
+            kind, *content = self._pipe.recv()
+            if kind == "started":
+                (allowed, row), since = content, time.monotonic()
+            elif kind == "finished":
+                rows.append(content[0])
+                row, allowed = None, math.inf
+            elif kind == "raised":
+                error: Exception = content[0]
+                return error
+            else:
+                warnings |= dict.fromkeys(content[0])
+                return None
+
+    def _arrives_within(self, seconds: float | None) -> bool:
+        """Wait for a message; the pipe may stay open after the child, in a process that the child started.
+
+        Raises
+        ------
+        EOFError
+            If the process has ended.
+        """
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        while not self._pipe.poll(max(0.0, min(_LOOK_SECONDS, deadline - time.monotonic()))):
+            if self.process.poll() is not None and not self._pipe.poll(0):
+                raise EOFError
+            if time.monotonic() >= deadline:
+                return False
+        return True
+
+    def end(self) -> None:
+        """Kill the process."""
+        self.process.kill()
+        self.process.wait()
+        self._pipe.close()
+
+
+_child: _Child | None = None
+
+
+def _child_at(core: int | None) -> _Child:
+    """Return the child, started anew if it inherited another core."""
+    global _child
+    if _child is not None and _child.core != core:
+        end_child()
+    if _child is None:
+        _child = _Child(core)
+    return _child
+
+
+def _preparation(order: WorkOrder) -> dict[str, Any]:
+    """Return what makes the child find the modules that this process finds."""
+    facts = spawn.get_preparation_data("svmbench batch")
+    if not order.arm.target.startswith("__main__."):
+        facts = {name: value for name, value in facts.items() if not name.startswith("init_main")}
+    return {name: value for name, value in facts.items() if name != "authkey"}
+
+
+# -- the child's side ----------------------------------------------------------------------------
+
+
+class _Messages(Monitor):
+    """Sends the parent how a batch goes on."""
+
+    def __init__(self, pipe: Connection):
+        self._pipe = pipe
+
+    def started(self, seconds: float, row: Row | None = None) -> None:
+        self._pipe.send(("started", seconds, row))
+
+    def finished(self, row: Row) -> None:
+        self._pipe.send(("finished", row))
+
+
+def serve(descriptor: int, parent: int) -> None:
+    """Run batches for the parent until it closes its end, or ends however it does."""
+    from orchestrator.training.worker_warnings import capture_warnings, take_warnings
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is meant for the parent
+    _end_with(parent)
+    pipe = Connection(descriptor)
+    with contextlib.suppress(EOFError, OSError):
+        spawn.prepare(pipe.recv())
+        capture_warnings()
+        pipe.send(True)
+        while True:
+            order, worker, warm_up = pipe.recv()
+            try:
+                run_batch(order, worker, _Messages(pipe), warm_up)
+                pipe.send(("done", take_warnings()))
+            except Exception as error:
+                pipe.send(("raised", portable(error)))
+
+
+def portable(error: Exception) -> Exception:
+    """Return an error that can be sent, in place of one that cannot."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(describe_error(error))
+    return error
+
+
+def _end_with(parent: int) -> None:
+    """Have this process end when its parent does: by the system, or by a thread that watches the parent."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_KILL_WITH_PARENT, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    if sys.platform != "linux":
+        threading.Thread(target=watch, daemon=True).start()

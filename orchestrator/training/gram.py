@@ -1,0 +1,198 @@
+"""The Gaussian Gram matrices of a split, shared by every training on it.
+
+One matrix product gives all squared distances of a split, one exponential for each γ its Gram matrix.
+Solvers take it by scikit-learn's own convention, `kernel="precomputed"`. Matrices are float32, which takes
+half the memory; solvers that have a parameter `gram_error` get a bound on the error of their entries, so
+that what they certify holds for the kernel of the features. Refits do not share: they get the features.
+"""
+
+import math
+import os
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.utils import gen_batches
+
+from orchestrator.study.batch import DataSource
+from orchestrator.study.study import Protocol
+from orchestrator.training.environment import cache_folder
+from orchestrator.training.shared_arrays import read_only_view
+from orchestrator.training.split_data import Split, open_split
+
+MOST_ROWS = 20_000
+"""The largest dataset whose trainings share Gram matrices; those of a split take less than 1.6 GB.
+
+Sharing rounds, so it may not depend on a worker's memory. That decides only what is kept (`SplitGram`).
+"""
+
+DEFAULT_GB = 8.0
+"""A worker's memory where none is configured."""
+
+MEMORY_SHARE = 0.5
+"""Share of a worker's memory that the matrices of a split may take."""
+
+PRECOMPUTED = "precomputed"
+"""What scikit-learn's estimators call a kernel whose values are given in place of features."""
+
+_ROWS = 256  # of a block that stays in the cache
+_ROUNDING = 2.0**-53
+# NumPy's float32 exp is off by up to 2.52 units in the last place, which are 2⁻²⁴ below 1. Its argument −x is
+# off by three roundings, of ‖x − x'‖², γ and their product: by 3 x 2⁻²⁴, and e⁻ˣ x ≤ 0.37.
+_FLOAT32_ERROR = (2.52 + 1.11) * 2.0**-24
+
+
+Blocks = Iterator[tuple[slice, NDArray[np.float32]]]
+"""Blocks of a matrix, each with its rows."""
+
+
+class SplitGram:
+    """Squared distances of a split, and its Gram matrices by γ.
+
+    Training rows are sorted by class, so that the blocks of pairs of classes lie together.
+
+    Parameters
+    ----------
+    split : Split
+        Of features.
+    memory : float
+        Bytes to get by with. Distances are kept if there is room for them beside the Gram matrices, and
+        computed again for every γ if not; Gram matrices that have no room themselves lie in a file. The
+        values are the same, bit for bit.
+    """
+
+    def __init__(self, split: Split, memory: float = math.inf):
+        order = np.argsort(split.y_train, kind="stable")
+        self._X_train, self._X_test = _centered(split.X_train[order], split.X_test)
+        self._distance_error = _distance_error(self._X_train)
+        n, m = self._X_train.shape[0], self._X_test.shape[0]
+        shapes, size = [(n, n), (m, n)], 4 * n * (n + m)
+        self._train, self._test, *self._kept = _matrices(
+            shapes if 2 * size > memory else 2 * shapes, in_file=size > memory
+        )
+        for distances, blocks in zip(self._kept, self._computed(), strict=False):
+            for rows, block in blocks:
+                distances[rows] = block
+        self._y_train, self._y_test = split.y_train[order], split.y_test
+
+    def split(self, gamma: float) -> Split:
+        """Return the split with exp(−γ‖x − x'‖²) in place of features, float32.
+
+        `X_train` (n_train, n_train) and `X_test` (n_test, n_train) are overwritten by the next call:
+        touching fresh memory costs more than filling it. The split is read-only.
+        """
+        distances = [_row_blocks(kept) for kept in self._kept] or self._computed()
+        for blocks, out in zip(distances, (self._train, self._test), strict=True):
+            for rows, block in blocks:
+                np.multiply(block, np.float32(-gamma), out=out[rows])
+                np.exp(out[rows], out=out[rows])
+        return Split(*map(read_only_view, (self._train, self._y_train, self._test, self._y_test)))
+
+    def _computed(self) -> list[Blocks]:
+        """Compute the distances of training and of test rows to the training rows."""
+        return [squared_distances(rows, self._X_train) for rows in (self._X_train, self._X_test)]
+
+    def error(self, gamma: float) -> float:
+        """Return a bound on how far a value of `split(gamma).X_train` is from exp(−γ‖x − x'‖²)."""
+        return _FLOAT32_ERROR + gamma * self._distance_error
+
+
+def open_gram(
+    source: DataSource, protocol: Protocol, outer: int, inner: int, memory: float = math.inf
+) -> SplitGram:
+    """Return the distances of a split, kept by this thread until it asks for another split's."""
+    wanted = (source, protocol, outer, inner, memory)
+    held, gram = getattr(_local, "gram", (None, None))
+    if gram is None or held != wanted:
+        gram = SplitGram(open_split(source, protocol, outer, inner), memory)
+        _local.gram = (wanted, gram)
+    return gram
+
+
+def forget_gram() -> None:
+    """Let go of this thread's distances; the next to be opened are computed."""
+    _local.gram = (None, None)
+
+
+def squared_distances(A: Any, B: Any) -> Blocks:
+    """Yield blocks of ‖A_i − B_j‖² = ‖A_i‖² − 2 A_i·B_j + ‖B_j‖² (a, b), summed in float64; 0 where B is A.
+
+    Two more columns, (‖A_i‖², 1) and (1, ‖B_j‖²), make the whole sum one matrix product.
+    """
+    left = _with_columns(A, -2.0, _square_lengths(A), np.ones(A.shape[0]))
+    right = _with_columns(B, 1.0, np.ones(B.shape[0]), _square_lengths(B)).T
+    for rows in gen_batches(A.shape[0], _ROWS):
+        product = left[rows] @ right
+        if scipy.sparse.issparse(product):
+            product = product.toarray()
+        block = np.maximum(product, 0.0).astype(np.float32)  # rounding may leave less than nothing
+        if B is A:
+            np.fill_diagonal(block[:, rows], 0.0)
+        yield rows, block
+
+
+def _row_blocks(matrix: NDArray[np.float32]) -> Blocks:
+    return ((rows, matrix[rows]) for rows in gen_batches(len(matrix), _ROWS))
+
+
+def memory_for_gram(memory_gb: float | None) -> float:
+    """Return the bytes that the matrices of a split may take on a worker."""
+    return MEMORY_SHARE * (memory_gb or DEFAULT_GB) * 2**30
+
+
+def _centered(X_train: Any, X_test: Any) -> tuple[Any, Any]:
+    """Move the origin to the mean of dense training rows, so that ‖x‖² + ‖x'‖² − 2 x·x' cancels little."""
+    if scipy.sparse.issparse(X_train):
+        return X_train, X_test
+    center = X_train.mean(axis=0)
+    return X_train - center, X_test - center
+
+
+def _distance_error(X: Any) -> float:
+    """Bound the rounding of squared distances between rows in float64."""
+    terms = int(np.diff(X.indptr).max()) if scipy.sparse.issparse(X) else X.shape[1]
+    return float(4 * (terms + 6) * _ROUNDING * _square_lengths(X).max())
+
+
+def _square_lengths(X: Any) -> NDArray[np.float64]:
+    if scipy.sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+def _with_columns(X: Any, factor: float, *columns: NDArray[np.float64]) -> Any:
+    if scipy.sparse.issparse(X):
+        return scipy.sparse.hstack([factor * X, np.column_stack(columns)], format="csr")
+    return np.column_stack([factor * X, *columns])
+
+
+_local = threading.local()
+
+
+def _matrices(shapes: Sequence[tuple[int, int]], in_file: bool = False) -> list[NDArray[np.float32]]:
+    """Return matrices in this thread's one buffer, which grows if need be; who held it before loses it."""
+    _local.gram = (None, None)
+    ends = np.cumsum([rows * columns for rows, columns in shapes])
+    buffer = getattr(_local, "buffer", None)
+    if in_file:
+        _local.buffer = buffer = None
+        buffer = _file_buffer(int(ends[-1]))
+    elif buffer is None or len(buffer) < ends[-1]:
+        _local.buffer = buffer = None  # free the old before taking the new
+        _local.buffer = buffer = np.empty(ends[-1], dtype=np.float32)
+    pieces = np.split(buffer[: ends[-1]], ends[:-1])
+    return [piece.reshape(shape) for piece, shape in zip(pieces, shapes, strict=True)]
+
+
+def _file_buffer(size: int) -> NDArray[np.float32]:
+    """Map a file without a name, in the folder of prepared datasets; it goes with the last reference."""
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        if hasattr(os, "posix_fallocate"):  # not on macOS
+            os.posix_fallocate(file.fileno(), 0, max(1, 4 * size))  # room is short now, or never
+        return np.asarray(np.memmap(file, dtype=np.float32, mode="w+", shape=(size,)))

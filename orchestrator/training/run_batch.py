@@ -1,0 +1,249 @@
+"""Run one batch: open its splits, share their Gram matrices, train, record. Workers run this."""
+
+import math
+import time
+import warnings
+from collections import deque
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from orchestrator.study.batch import BatchResult, WorkOrder
+from orchestrator.study.records import Records, Status
+from orchestrator.study.study import Arm
+from orchestrator.study.trials import REFIT, Path
+from orchestrator.training.environment import host_name, versions_json
+from orchestrator.training.estimators import estimator_class, gamma_of
+from orchestrator.training.gram import PRECOMPUTED, SplitGram, forget_gram, open_gram
+from orchestrator.training.process_state import ProcessState, kept_process_state
+from orchestrator.training.source_hash import depends_on
+from orchestrator.training.split_data import Split, open_data, open_split
+from orchestrator.training.train import Monitor, PathTask, overtime_message, train_path
+
+
+def run_batch(
+    order: WorkOrder, worker: str = "client", monitor: Monitor | None = None, warm_up: bool = True
+) -> BatchResult:
+    """Train and evaluate every trial of a batch.
+
+    Parameters
+    ----------
+    order : WorkOrder
+    worker : str
+        The worker's name, for the records.
+    monitor : Monitor, optional
+    warm_up : bool
+        Train on a few rows first, so that no record pays for compilation.
+
+    Raises
+    ------
+    DatasetError
+        When this host cannot get the dataset, or gets another than the client has.
+    """
+    _ignore_convergence_warnings()
+    started = time.perf_counter()
+    monitor = monitor or Monitor()
+    rows: list[dict[str, Any]] = []
+    kind, _ = estimator_class(order.arm.target)
+    with kept_process_state(kind) as state:
+        for path in order.batch.paths:
+            monitor.started(math.inf)
+            split = open_split(order.source, order.protocol, path.outer, path.inner)
+            compiled = 0.0
+            if warm_up:
+                monitor.started(_warm_up_seconds(order))
+                compiled = _compile(order, path, split)
+                monitor.started(math.inf)
+            for row in _run_path(order, path, split, state, monitor):
+                row["compile_seconds"] = compiled
+                rows.append(row)
+                monitor.finished(row)
+                compiled = 0.0
+    return batch_result(order, worker, rows, time.perf_counter() - started)
+
+
+def batch_result(
+    order: WorkOrder, worker: str, rows: list[dict[str, Any]], busy_seconds: float
+) -> BatchResult:
+    """Return the rows of a batch as what comes back of it."""
+    columns = ("fit_seconds", "predict_seconds")
+    training = sum(row.get(column) or 0.0 for row in rows for column in columns)
+    compiling = sum(row.get("compile_seconds") or 0.0 for row in rows)
+    return BatchResult(Records.of(_common_columns(order, worker), rows), busy_seconds, training, compiling)
+
+
+def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Return the row of a training that was stopped from outside, the first after `n_done` others.
+
+    Parameters
+    ----------
+    order : WorkOrder
+    n_done : int
+    row : dict
+        What is known of it.
+    seconds : float
+        How long its fit, or its call of another method, had gone on.
+    """
+    path = paths_after(order.batch.paths, n_done)[0].only([0])
+    under_way = "predict_seconds" if "fit_seconds" in row else "fit_seconds"
+    outcome = {
+        "status": Status.TIMEOUT,
+        "message": overtime_message(order.protocol.max_seconds or seconds),
+        "score": None,
+        "finished_at": datetime.now(UTC),
+        "shared_gram": _shares_gram(order, path),
+    }
+    return _axes(order.arm, path, 0) | {under_way: seconds} | row | outcome
+
+
+def paths_after(paths: Iterable[Path], n_done: int) -> tuple[Path, ...]:
+    """Return what is left of paths when the first so many of their trainings are done."""
+    left = []
+    for path in paths:
+        if n_done < len(path):
+            left.append(path.only(range(n_done, len(path))) if n_done else path)
+        n_done = max(0, n_done - len(path))
+    return tuple(left)
+
+
+def _warm_up_seconds(order: WorkOrder) -> float:
+    """Return how long a training on a few rows may take, compilation included."""
+    if order.protocol.max_seconds is None:
+        return math.inf
+    return 600.0 if depends_on(order.arm.target, "numba") else 10.0
+
+
+@cache
+def _ignore_convergence_warnings() -> None:
+    # The rows say which trainings have not converged.
+    warnings.filterwarnings("ignore", category=ConvergenceWarning)
+
+
+def _run_path(
+    order: WorkOrder, path: Path, split: Split, state: ProcessState, monitor: Monitor
+) -> Iterator[dict[str, Any]]:
+    override: dict[str, Any] = {}
+    columns: dict[str, Any] = {"shared_gram": _shares_gram(order, path), "gram_seconds": 0.0}
+    if columns["shared_gram"]:
+        started = time.perf_counter()
+        split, override = _open_gram(order, path)
+        columns["gram_seconds"] = (time.perf_counter() - started) / len(path)
+
+    def reopen() -> Split:
+        open_split.cache_clear()
+        forget_gram()
+        if columns["shared_gram"]:
+            return _open_gram(order, path)[0]
+        return open_split(order.source, order.protocol, path.outer, path.inner)
+
+    task = PathTask(order.arm, order.protocol, path, split, state, override, monitor)
+    for index, row in enumerate(train_path(task, reopen)):
+        yield _axes(order.arm, path, index) | row | columns
+
+
+def _shares_gram(order: WorkOrder, path: Path) -> bool:
+    """Whether a path is trained on the split's float32 matrices; refits are certified in float64."""
+    return order.shared_gram and path.inner != REFIT
+
+
+def _open_gram(order: WorkOrder, path: Path) -> tuple[Split, dict[str, Any]]:
+    """Return a split with kernel values in place of features, and the parameters that say so."""
+    gram = open_gram(order.source, order.protocol, path.outer, path.inner, order.gram_memory)
+    return _with_kernel_values(gram, gamma_of(order.arm, path.candidates[0]), order.arm)
+
+
+def _with_kernel_values(gram: SplitGram, gamma: float, arm: Arm) -> tuple[Split, dict[str, Any]]:
+    override: dict[str, Any] = {"kernel": PRECOMPUTED}
+    if "gram_error" in estimator_class(arm.target)[1]:
+        override["gram_error"] = gram.error(gamma)
+    return gram.split(gamma), override
+
+
+def lost_records(order: WorkOrder, message: str) -> Records:
+    """Return the records of a batch whose worker died with it too often."""
+    now = datetime.now(UTC)
+    ending = {"status": Status.WORKER_LOST, "message": message, "score": None}
+    lost = ending | {"started_at": now, "finished_at": now}
+    rows = [_axes(order.arm, path, index) | lost for path in order.batch.paths for index in range(len(path))]
+    return Records.of(_common_columns(order, worker=""), rows)
+
+
+def _common_columns(order: WorkOrder, worker: str) -> dict[str, Any]:
+    dataset, _ = open_data(order.source, order.protocol)
+    return {
+        "identity": order.identity,
+        "study": order.study,
+        "dataset": order.batch.dataset,
+        "solver": order.batch.solver,
+        "n_features": dataset.X.shape[1],
+        "n_classes": len(dataset.classes),
+        "profile": order.protocol.profile,
+        "host": host_name(),
+        "worker": worker,
+        "attempt": order.batch.attempt,
+        "run_id": order.run_id,
+        "versions": versions_json(),
+    }
+
+
+def _axes(arm: Arm, path: Path, index: int) -> dict[str, Any]:
+    """Return the columns that say which trial of the study a row is."""
+    return {
+        "key": path.keys[index],
+        "outer": path.outer,
+        "inner": path.inner,
+        "seed": path.seed,
+        **arm.param_columns(path.candidates[index]),
+    }
+
+
+# -- compilation ---------------------------------------------------------------------------------
+
+_compiled: set[tuple[Any, ...]] = set()
+
+
+def _compile(order: WorkOrder, path: Path, split: Split) -> float:
+    """Train a path on a few rows, so that no record pays for just-in-time compilation.
+
+    Returns
+    -------
+    float
+        Seconds it took; 0 when this process has run the arm on such data before.
+    """
+    arm, shared = order.arm, _shares_gram(order, path)
+    signature = (
+        arm.target,
+        str(sorted(arm.params.items(), key=str)),
+        tuple(value for _, value in path.candidates[0].params if isinstance(value, (str, bool))),
+        arm.warm_starts and len(path) > 1,
+        shared,
+        str(type(split.X_train)),
+        split.X_train.dtype,
+    )
+    if signature in _compiled:
+        return 0.0
+    _compiled.add(signature)
+    started = time.perf_counter()
+    rows = _few_of_each_class(split.y_train)
+
+    def sample() -> tuple[Split, dict[str, Any]]:
+        few = Split(split.X_train[rows], split.y_train[rows], split.X_test[:2], split.y_test[:2]).read_only()
+        return _with_kernel_values(SplitGram(few), 1.0, arm) if shared else (few, {})
+
+    with warnings.catch_warnings(action="ignore"):  # so few rows are an unusual dataset
+        state = ProcessState(estimator_class(arm.target)[0])
+        few, override = sample()
+        task = PathTask(arm, order.protocol, path, few, state, override)
+        deque(train_path(task, lambda: sample()[0]), maxlen=0)
+    return time.perf_counter() - started
+
+
+def _few_of_each_class(y: np.ndarray, n: int = 8) -> np.ndarray:
+    """Return the ascending indices of the first n rows of each class."""
+    _, codes = np.unique(y, return_inverse=True)
+    by_class = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    return np.sort(np.concatenate([rows[:n] for rows in by_class]))

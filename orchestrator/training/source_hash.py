@@ -1,0 +1,393 @@
+"""The identity of a class's code: the source files it imports, found by reading them, and package versions.
+
+Nothing is imported but the class itself, so that the result does not depend on what happens to be imported.
+"""
+
+import ast
+import hashlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import Distribution, distribution, distributions, requires
+from pathlib import Path
+from typing import NamedTuple
+
+from orchestrator.study.names import resolve
+
+_RUN = "<run on import>"
+_ANY = "<any module>"
+
+
+def class_identity(target: str) -> str:
+    """Return a text that changes when the code of a class does, and when no other code does.
+
+    It names the class's module, a hash of the sources the class is made of, and the versions of the
+    installed packages that these import. The sources are the class's own module, those of the classes it
+    inherits from, and all that they import, at any depth, and that is neither installed nor part of Python.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of the class, e.g. `solvers.MNSVC`.
+    """
+    kind = resolve(target)
+    sources = _sources(kind)
+    content = hashlib.sha256()
+    for (module, part), source in sorted(sources.pieces.items()):
+        content.update(f"{module}:{part}:{len(source)}:".encode() + source)
+    own = [kind.__module__, content.hexdigest()[:16]] if sources.pieces else []
+    return " ".join([*own, *(f"{name} {number}" for name, number in sorted(sources.versions.items()))])
+
+
+def source_packages(target: str) -> list[str]:
+    """Return the top-level names of the modules and packages that hold the sources of a class."""
+    root = target.partition(".")[0]
+    found = {module.partition(".")[0] for module, _ in _sources(resolve(target)).pieces}
+    return sorted({root, *found})
+
+
+def source_files(target: str) -> list[Path]:
+    """Return the files of the modules that hold the sources of a class."""
+    modules = {module for module, _ in _sources(resolve(target)).pieces}
+    specs = (_spec(module) for module in sorted(modules))
+    origins = (spec.origin for spec in specs if spec is not None and spec.origin)
+    return [Path(origin) for origin in origins if origin.endswith(".py")]
+
+
+def depends_on(target: str, package: str) -> bool:
+    """Whether the sources of a class import a package, or an installed package they import requires it."""
+    installed = _sources(resolve(target)).versions
+    required = (
+        re.split(r"[^\w-]", requirement, maxsplit=1)[0]
+        for root in installed
+        for name in _distributions(root)
+        for requirement in requires(name) or []
+        if "extra ==" not in requirement
+    )
+    return package in installed or package in required
+
+
+def _sources(kind: type) -> "_Sources":
+    sources = _Sources()
+    for base in kind.__mro__:
+        sources.need(_Import(base.__module__, (base.__qualname__.partition(".")[0],)))
+    return sources
+
+
+class _Import(NamedTuple):
+    """A module that is imported, and the names taken from it; None if it is bound itself."""
+
+    module: str
+    names: tuple[str, ...] | None
+
+
+class _Sources:
+    """The sources that were needed so far.
+
+    Attributes
+    ----------
+    pieces : dict
+        Sources by module and part: the whole file (""), or of a package's `__init__` a name, or what it
+        runs. Names that an `__init__` takes from other modules lead there and leave nothing here, so that
+        a package may export more without a change of what it exported before.
+    versions : dict of str to str
+        Of installed packages, by top-level name.
+    """
+
+    def __init__(self) -> None:
+        self.pieces: dict[tuple[str, str], bytes] = {}
+        self.versions: dict[str, str] = {}
+        self._seen: set[tuple[str, str]] = set()
+        # Files may change before the next class is asked about, not while the imports of one are followed.
+        self._installed_version = cache(_installed_version)
+        self._spec = cache(_spec)
+
+    def need(self, wanted: _Import) -> None:
+        """Add what is imported and all that it needs."""
+        left = [wanted]
+        while left:
+            left.extend(self._add(left.pop()))
+
+    def _add(self, wanted: _Import) -> Iterator[_Import]:
+        """Add what is imported, and yield what that imports in turn."""
+        module, names = wanted
+        root = module.partition(".")[0]
+        if root in sys.stdlib_module_names:
+            return
+        if (number := self._installed_version(root)) is not None:
+            self.versions[root] = number
+            return
+        spec = self._spec(module)
+        if spec is None:
+            return
+        yield from (_Import(package, ()) for package in _parents(module))
+        if spec.submodule_search_locations is not None:
+            yield from self._add_names(module, spec, names)
+        elif self._is_new(module, "") and spec.origin and Path(spec.origin).is_file():
+            source = self.pieces[module, ""] = Path(spec.origin).read_bytes()
+            if spec.origin.endswith(".py"):
+                yield from _parsed(source, module.rpartition(".")[0])
+
+    def _add_names(self, package: str, spec: ModuleSpec, names: Iterable[str] | None) -> Iterator[_Import]:
+        """Add of a package what it runs when it is imported, and where some of its names come from."""
+        own = spec.origin and Path(spec.origin).is_file()
+        init = _parsed_init(Path(spec.origin).read_bytes() if own and spec.origin else b"", package)
+        if names is None or "*" in names:
+            names = init.origins
+        left = [_RUN, *names]
+        while left:
+            name = left.pop()
+            if not self._is_new(package, name):
+                continue
+            if name in init.origins:
+                yield from init.origins[name]
+                if name in init.definitions:
+                    self.pieces[package, name] = init.definitions[name]
+                left.extend(used for used in init.uses[name] if used in init.origins)
+            elif name != _ANY and self._spec(f"{package}.{name}") is not None:
+                yield _Import(f"{package}.{name}", None)
+            elif name != _ANY and init.stars:
+                yield from (_Import(module, (name,)) for module in init.stars)
+            else:  # made on demand, of anything in the package
+                yield from _modules_of(package, spec)
+
+    def _is_new(self, module: str, part: str) -> bool:
+        if (module, part) in self._seen:
+            return False
+        self._seen.add((module, part))
+        return True
+
+
+# -- reading a source ----------------------------------------------------------------------------
+
+
+class _Init(NamedTuple):
+    """The names of a package's `__init__`, and `_RUN` for what it does besides naming things.
+
+    Attributes
+    ----------
+    origins : dict
+        What is imported for a name to be there.
+    definitions : dict of str to bytes
+        The source of names that are defined here.
+    uses : dict of str to set
+        The names that a definition uses.
+    stars : list of str
+        Modules of which everything is imported.
+    """
+
+    origins: dict[str, list[_Import]]
+    definitions: dict[str, bytes]
+    uses: dict[str, set[str]]
+    stars: list[str]
+
+
+@lru_cache(maxsize=1024)
+def _parsed(source: bytes, package: str) -> list[_Import]:
+    return list(_imports(_tree(source), package))
+
+
+@lru_cache(maxsize=256)
+def _parsed_init(source: bytes, package: str) -> _Init:
+    init = _Init({_RUN: []}, {_RUN: b""}, {_RUN: set()}, [])
+    lines = source.splitlines(keepends=True)
+    for statement in _flat(_tree(source).body):
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            _read_import(statement, package, init)
+            continue
+        first = min([statement.lineno, *(mark.lineno for mark in getattr(statement, "decorator_list", []))])
+        text = b"".join(lines[first - 1 : statement.end_lineno])
+        for name in _defined(statement):
+            init.origins.setdefault(name, []).extend(_imports(statement, package))
+            init.definitions[name] = init.definitions.get(name, b"") + text
+            init.uses.setdefault(name, set()).update(_loaded(statement))
+    if not init.definitions[_RUN]:
+        del init.definitions[_RUN]
+    return init
+
+
+def _read_import(statement: ast.Import | ast.ImportFrom, package: str, init: _Init) -> None:
+    for alias in statement.names:
+        found = _import_of(statement, alias, package)
+        if alias.name == "*":
+            init.stars.append(found.module)
+            continue
+        name = alias.asname or alias.name.partition(".")[0]
+        init.origins.setdefault(name, []).append(found)
+        init.uses.setdefault(name, set())
+
+
+def _defined(statement: ast.stmt) -> list[str]:
+    """Return the names that a statement defines, and `_RUN` if it may do more than that."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return [statement.name]
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        return []
+    targets: list[ast.expr] = []
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
+        targets = [statement.target]
+    names = [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
+    if any(name.startswith("__") and name.endswith("__") for name in names):
+        return names  # such as __all__ and __version__
+    plain = bool(names) and not any(isinstance(target, (ast.Subscript, ast.Attribute)) for target in targets)
+    calls = any(isinstance(node, ast.Call) for node in ast.walk(statement))
+    return names if plain and not calls else [*names, _RUN]
+
+
+def _loaded(statement: ast.stmt) -> set[str]:
+    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+
+
+def _tree(source: bytes) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])  # it could not be imported either
+
+
+def _flat(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements, in place of `if`, `try` and `with` those below them, without type checkers' own."""
+    for statement in statements:
+        if isinstance(statement, (ast.If, ast.Try, ast.With)):
+            blocks = [] if _for_type_checkers(statement) else [statement.body]
+            blocks += [getattr(statement, name, []) for name in ("orelse", "finalbody")]
+            blocks += [handler.body for handler in getattr(statement, "handlers", [])]
+            for block in blocks:
+                yield from _flat(block)
+        else:
+            yield statement
+
+
+def _for_type_checkers(node: ast.AST) -> bool:
+    test = getattr(node, "test", None) if isinstance(node, ast.If) else None
+    name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
+    return name == "TYPE_CHECKING"
+
+
+def _imports(node: ast.AST, package: str) -> Iterator[_Import]:
+    """Yield what is imported anywhere below a node."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        yield from (_import_of(node, alias, package) for alias in node.names)
+        return
+    if isinstance(node, ast.Call):
+        yield from _imported_by_name(node, package)
+    for name, child in ast.iter_fields(node):
+        if name == "body" and _for_type_checkers(node):
+            continue
+        for item in child if isinstance(child, list) else [child]:
+            if isinstance(item, ast.AST):
+                yield from _imports(item, package)
+
+
+def _import_of(statement: ast.Import | ast.ImportFrom, alias: ast.alias, package: str) -> _Import:
+    if isinstance(statement, ast.Import):
+        return _Import(alias.name, None)
+    return _Import(_absolute("." * statement.level + (statement.module or ""), package), (alias.name,))
+
+
+def _imported_by_name(call: ast.Call, package: str) -> Iterator[_Import]:
+    """Yield what `importlib.import_module` imports; without a constant to read, all of the package."""
+    called = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    if called not in ("import_module", "__import__") or not call.args:
+        return
+    name = call.args[0]
+    if isinstance(name, ast.Constant) and isinstance(name.value, str):
+        yield _Import(_absolute(name.value, package), None)
+    elif package:
+        yield _Import(package, (_ANY,))
+
+
+def _absolute(name: str, package: str) -> str:
+    level = len(name) - len(name.lstrip("."))
+    if not level:
+        return name
+    parts = package.split(".")
+    return ".".join([*parts[: len(parts) - level + 1], *filter(None, [name[level:]])])
+
+
+# -- finding modules -----------------------------------------------------------------------------
+
+
+def _parents(module: str) -> list[str]:
+    parts = module.split(".")
+    return [".".join(parts[:depth]) for depth in range(1, len(parts))]
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    """Find a module without importing it or a package it is in."""
+    parent, _, _ = module.rpartition(".")
+    if not parent:
+        return _top_level_spec(module)
+    package = _spec(parent)
+    if package is None or package.submodule_search_locations is None:
+        return None
+    return PathFinder.find_spec(module, list(package.submodule_search_locations))
+
+
+def _top_level_spec(module: str) -> ModuleSpec | None:
+    if (spec := PathFinder.find_spec(module)) is not None:
+        return spec
+    try:
+        return importlib.util.find_spec(module)
+    except ValueError:  # without a spec: built at run time, or the script that is run
+        file = getattr(sys.modules[module], "__file__", None)
+        return importlib.util.spec_from_file_location(module, file) if file else None
+
+
+def _modules_of(package: str, spec: ModuleSpec) -> Iterator[_Import]:
+    for folder in map(Path, spec.submodule_search_locations or []):
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            if "tests" not in parts:
+                yield _Import(".".join([package, *(part for part in parts if part != "__init__")]), None)
+
+
+def _installed_version(root: str) -> str | None:
+    """Return the version of an installed package; None for one whose sources may change without it."""
+    spec = _top_level_spec(root)
+    if spec is None:
+        return None
+    place = spec.origin if spec.origin else next(iter(spec.submodule_search_locations or []), "")
+    if not {"site-packages", "dist-packages"} & set(Path(place).parts):
+        return None
+    names = _distributions(root)
+    here = _distributions(__name__.partition(".")[0])
+    if not names or set(here) & set(names) or any(map(_from_sources, names)):
+        return None
+    return "+".join(distribution(name).version for name in names)
+
+
+@cache
+def _distributions(root: str) -> list[str]:
+    """Return the sorted names of the distributions that hold a top-level package or module.
+
+    `importlib.metadata.packages_distributions` says the same of all packages, in ten times the time.
+    """
+    file = re.compile(rf"\n{re.escape(root)}(/|\.py,|\.[^/,]*(so|pyd),)")
+    return sorted(
+        {
+            each.metadata["Name"]
+            for each, declared, files in _installed_files()
+            if (root in declared if declared else f"\n{root}" in files and file.search(files))
+        }
+    )
+
+
+@cache
+def _installed_files() -> list[tuple[Distribution, list[str], str]]:
+    """Return each distribution, the packages that it declares, and the list of its files."""
+    return [
+        (each, (each.read_text("top_level.txt") or "").split(), f"\n{each.read_text('RECORD') or ''}")
+        for each in distributions()
+    ]
+
+
+def _from_sources(name: str) -> bool:
+    """Whether a distribution was built here from a folder or a repository."""
+    origin = distribution(name).read_text("direct_url.json") or ""
+    return '"dir_info"' in origin or '"vcs_info"' in origin

@@ -1,0 +1,361 @@
+import logging
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from orchestrator.cli import main as cli
+from orchestrator.cli.main import EXIT_BAD, EXIT_OK, main
+from orchestrator.store.store import Store
+from tests.integration.processes import plain
+from tests.orchestrator.classifiers import here
+from tests.orchestrator.engine.test_runner import write_solver
+from tests.orchestrator.studies import SMALL
+
+TRIALS = 2 * 2 * 3 * (3 * 6 + 1)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder with a finished small study."""
+    folder = tmp_path_factory.mktemp("finished")
+    assert main(["run", *SMALL, "cluster=serial", *paths(folder)]) == EXIT_OK
+    return folder
+
+
+def paths(folder):
+    return [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
+
+
+@pytest.fixture
+def svmbench(capsys, tmp_path, monkeypatch):
+    """Run a command in an empty folder; return exit code, output in one line, and lines of errors."""
+    monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
+
+    def svmbench(*arguments, folder=tmp_path):
+        where = [] if arguments[0].startswith("-") else paths(folder)
+        code = main([*arguments, *where])
+        output, errors = capsys.readouterr()
+        return code, plain(output), errors.splitlines()
+
+    return svmbench
+
+
+def test_a_plan_counts_what_is_there_and_what_is_not(svmbench, finished):
+    code, text, errors = svmbench("plan", *SMALL, folder=finished)
+    assert (code, errors) == (EXIT_OK, [])
+    assert "0 trainings to run" in text
+    _, text, _ = svmbench("plan", *SMALL, "datasets=[iris,wine,checkers]", folder=finished)
+    assert f"{TRIALS // 2} trainings to run, about" in text
+    _, text, _ = svmbench("plan", *SMALL, "search=pattern", folder=finished)
+    assert "trainings to run at most" in text
+
+
+def test_a_plan_runs_nothing_and_leaves_no_folder(svmbench, tmp_path):
+    code, text, _ = svmbench("plan", *SMALL)
+    assert code == EXIT_OK
+    assert f"{TRIALS} trainings to run" in text
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_run_of_a_finished_study_runs_nothing(svmbench, finished):
+    before = Store(finished / "results" / "small").trials()
+    code, text, _ = svmbench("run", *SMALL, "cluster=serial", folder=finished)
+    assert code == EXIT_OK
+    assert f"0 trials run and {TRIALS} found stored" in text
+    pd.testing.assert_frame_equal(Store(finished / "results" / "small").trials(), before)
+
+
+def test_the_status_comes_from_the_store_alone(svmbench, finished):
+    code, text, _ = svmbench("status", "study=small", folder=finished)
+    assert code == EXIT_OK
+    assert f"{TRIALS} of {TRIALS} trials, 0 failed, complete" in text
+
+
+def test_a_report_is_written_where_it_says(svmbench, finished):
+    code, text, _ = svmbench("report", "study=small", folder=finished)
+    assert code == EXIT_OK
+    index = finished / "results" / "small" / "report" / "index.html"
+    assert str(index) in text
+    assert index.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("verb", ["plan", "status", "run"])
+def test_every_arm_is_shown_by_its_name(verb, svmbench, tmp_path):
+    solver = tmp_path / "mine" / "solver" / "knn.yaml"
+    solver.parent.mkdir(parents=True)
+    solver.write_text("_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {n_neighbors: [3]}\n")
+    mine = ["--config-dir", str(tmp_path / "mine"), "cluster=serial"]
+    study = [*SMALL, *mine, "solvers=[knn]", "sweep.p=[1,2,3,4]", "datasets=[iris]"]
+    if verb == "status":
+        svmbench("run", *study)
+    _, text, errors = svmbench(verb, *(["study=small"] if verb == "status" else study))
+    assert errors == []
+    for p in (1, 2, 3, 4):
+        assert f"knn[p={p}]" in text
+
+
+def test_messages_do_not_control_the_terminal(capsys, tmp_path):
+    folder = tmp_path / "\x1b[2J\x1b]0;title\x07[red]"
+    main(["status", "study=x", f"paths.results='{folder}'"])
+    main(["list", "\x1b[31msolvers"])
+    with pytest.raises(SystemExit):
+        main(["run", "--\x1b[31mno-such-option"])
+    output, errors = capsys.readouterr()
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", output + errors)
+    assert r"\x1b[2J\x1b]0;title\x07[red]" in errors
+    assert r"unknown option --\x1b[31mno-such-option" in errors
+
+
+def test_the_log_does_not_control_the_terminal():
+    record = logging.LogRecord(
+        "orchestrator", logging.INFO, "x.py", 1, "arm %s failed", ("\x1b[2J\x9bm",), None
+    )
+    formatter = cli._PrintableFormatter("%(levelname)s %(name)s: %(message)s")
+    assert formatter.format(record) == r"INFO orchestrator: arm \x1b[2J\x9bm failed"
+
+
+def test_lists_name_what_can_be_chosen(svmbench, tmp_path):
+    (tmp_path / "mine.libsvm.gz").write_bytes(b"")
+    code, text, _ = svmbench("list", f"paths.data={tmp_path}")
+    assert code == EXIT_OK
+    assert {"iris", "mine", "mnsvm", "quickstart", "grid"} <= set(text.split())
+    _, text, _ = svmbench("list", "searches")
+    assert text == "searches grid pattern"
+
+
+def test_bad_input_is_told_in_sentences_and_nothing_runs(svmbench, tmp_path):
+    bad = ["datasets=[iriss,wine]", "solvers=[mnsvm]", "sweep.eta=[2.5]"]
+    code, text, (first, second) = svmbench("run", "study=x", *bad)
+    assert (code, text) == (EXIT_BAD, "")
+    assert first == "svmbench: unknown dataset 'iriss'; did you mean 'iris'? (see: svmbench list datasets)"
+    assert second.startswith("svmbench: solver mnsvm[eta=2.5]: The 'eta' parameter of MNSVC must be")
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("1 1:0.5\n2 1:x\n", "small.libsvm, line 2: expected a number after the colon, found '1:x'"),
+        ("1 1:0.5\n1 1:1\n", "expected two classes or more, found 1 in all 2 rows"),
+        ("1 1:0.5\n1 1:1\n2 1:2\n", "class 2 has 1 members, fewer than the 3 outer folds; lower"),
+    ],
+)
+def test_bad_data_is_told_in_a_sentence_and_nothing_runs(content, sentence, svmbench, tmp_path):
+    (tmp_path / "small.libsvm").write_text(content)
+    code, _, (error,) = svmbench("run", *SMALL, "datasets=[small]", f"paths.data={tmp_path}")
+    assert code == EXIT_BAD
+    assert sentence in error
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_problems_of_all_datasets_are_told_at_once(svmbench, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.libsvm").write_text("1 1:nan\n2 1:1\n")
+    code, _, errors = svmbench("run", *SMALL, "datasets=[a,iris,b,c]", f"paths.data={tmp_path}")
+    assert code == EXIT_BAD
+    assert len(errors) == 1  # the unknown name, before anything is loaded
+    _, _, errors = svmbench("run", *SMALL, "datasets=[a,iris,b]", f"paths.data={tmp_path}")
+    assert ["'a'" in errors[0], "'b'" in errors[1], len(errors)] == [True, True, 2]
+
+
+def test_one_dataset_under_two_names_is_refused(svmbench, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.libsvm").write_text("1 1:1\n2 1:2\n" * 9)
+    code, _, (error,) = svmbench("run", *SMALL, "datasets=[a,b]", f"paths.data={tmp_path}")
+    assert code == EXIT_BAD
+    assert "datasets a and b have the same content; keep one of them" in error
+
+
+def test_results_that_cannot_be_written_are_told_before_anything_runs(svmbench, tmp_path):
+    (tmp_path / "results").write_text("a file in the way")
+    code, _, (error,) = svmbench("run", *SMALL, "cluster=serial")
+    assert code == EXIT_BAD
+    assert "cannot write to the results folder" in error
+    assert "choose a writable one with paths.results=DIR" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["status", "study=nothing"], "no study 'nothing' in "),
+        (["report"], "the study has no name; give it one with study=NAME, or choose an experiment"),
+        (["list", "solver"], "cannot list 'solver'; did you mean 'solvers'?"),
+        (["status", "studdy=x"], "unknown key 'studdy'; did you mean 'study'?"),
+    ],
+)
+def test_the_other_verbs_are_as_clear(arguments, sentence, svmbench):
+    code, _, (error,) = svmbench(*arguments)
+    assert code == EXIT_BAD
+    assert sentence in error
+
+
+@pytest.mark.parametrize("arguments", ["", "rnu study=x", "run --confg-dir=x", "run --config-dir"])
+def test_a_command_line_that_makes_no_sense_is_explained(arguments, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(shlex.split(arguments))
+    assert end.value.code == 2
+    assert "svmbench" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", ["--help", "run --help", "--version"])
+def test_help_and_version_are_at_hand(arguments, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(shlex.split(arguments))
+    assert end.value.code == 0
+    assert "svmbench" in capsys.readouterr().out
+
+
+def test_a_plan_counts_what_a_retry_would_train_again(svmbench, tmp_path):
+    config = write_solver(tmp_path, "failing", here("Failing"), fails_at=1)
+    study = ["datasets=[iris]", "solvers=[failing]", "search.space={C:[1,2,4]}", "cluster=serial"]
+    arguments = ["--config-dir", str(config), "study=x", "protocol.outer=2", "protocol.inner=2", *study]
+    svmbench("run", *arguments)
+    assert "0 trainings to run" in svmbench("plan", *arguments)[1]
+    # Two outer folds × two inner ones of the candidate that failed, and two refits that may change.
+    assert "6 trainings to run" in svmbench("plan", *arguments, "retry=failed")[1]
+
+
+# -- what a command imports ----------------------------------------------------------------------
+
+REPORTING = """
+import sys
+from orchestrator.cli.main import main
+try:
+    code = main(sys.argv[1:])
+except SystemExit as end:
+    code = end.code
+print(*(name for name in sys.modules if "." not in name), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def imported_by(arguments, folder):
+    """The libraries that a command of its own process has imported when it ends."""
+    done = subprocess.run(
+        [sys.executable, "-c", REPORTING, *arguments], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("verb", ["--help", "list", "status", "plan", "run"])
+def test_a_command_imports_no_library_that_it_does_not_need(verb, finished):
+    where = [*paths(finished), "cluster=serial"]
+    arguments = {"--help": [], "list": where, "status": ["study=small", *where]}.get(verb, [*SMALL, *where])
+    found = imported_by([verb, *arguments], finished)
+    never = {"matplotlib", "jinja2", "distributed", "asyncssh", "cryptography"}
+    if verb in ("--help", "list", "status"):
+        never |= {"pandas", "scipy", "sklearn", "numba", "joblib", "psutil"}
+    if verb == "--help":
+        never |= {"numpy", "pyarrow", "hydra", "markdown_it"}
+    assert not found & never
+
+
+# -- damaged and read-only studies ---------------------------------------------------------------
+
+
+@pytest.fixture
+def copy(finished, tmp_path):
+    """A copy of the finished study, to be damaged."""
+    shutil.copytree(finished / "results", tmp_path / "results")
+    shutil.copytree(finished / "cache", tmp_path / "cache")
+    return tmp_path / "results" / "small"
+
+
+def test_a_damaged_study_is_named_by_every_verb_repaired_by_one_and_run_again(svmbench, copy):
+    _, before, _ = svmbench("status", "study=small")
+    (part,) = copy.glob("trials/part-*")
+    content = bytearray(part.read_bytes())
+    content[1000] ^= 1
+    part.write_bytes(content)
+    for verb in (["status", "study=small"], ["report", "study=small"], ["plan", *SMALL], ["run", *SMALL]):
+        code, _, (error,) = svmbench(*verb, "cluster=serial")
+        assert code == EXIT_BAD
+        assert f"{part} is damaged (its bytes do not have the checksum in its name); nothing" in error
+        assert error.endswith("by: svmbench repair study=small")
+    code, text, errors = svmbench("repair", "small")
+    assert (code, errors) == (EXIT_OK, [])
+    assert f"and was moved to {copy}/damaged/{part.name}; its trials will run again" in text
+    assert svmbench("repair", "study=small")[1] == "small: nothing is damaged"
+    assert f"0 of {TRIALS} trials" in svmbench("status", "study=small")[1]
+    assert f"{TRIALS} trainings to run" in svmbench("plan", *SMALL)[1]
+    assert svmbench("run", *SMALL, "cluster=serial")[0] == EXIT_OK
+    assert svmbench("status", "study=small")[1].split() == before.split()
+
+
+def test_a_study_whose_only_record_is_lost_is_named_repaired_and_declared_again(svmbench, copy):
+    for record in copy.glob("provenance/*.json"):
+        record.unlink()
+    code, _, (error,) = svmbench("status", "study=small")
+    assert code == EXIT_BAD
+    assert "is damaged (it is missing, though other files of the study name its run)" in error
+    assert "what the study declares is lost; run its command again" in svmbench("repair", "small")[1]
+    assert svmbench("repair", "small")[1] == "small: nothing is damaged"
+    code, _, (error,) = svmbench("status", "study=small")
+    assert code == EXIT_BAD
+    assert "run its command again" in error
+    assert "0 trainings to run" in svmbench("plan", *SMALL)[1]
+    assert svmbench("run", *SMALL, "cluster=serial")[0] == EXIT_OK
+    assert f"{TRIALS} of {TRIALS} trials, 0 failed, complete" in svmbench("status", "study=small")[1]
+
+
+def test_repair_takes_one_study_at_a_time_and_none_that_is_being_run(svmbench, copy):
+    code, _, (error,) = svmbench("repair", "small", "other")
+    assert code == EXIT_BAD
+    assert error == "svmbench: repair takes one study at a time, found 'small', 'other'"
+    record = next(copy.glob("provenance/*.json"))
+    record.write_text("[]")
+    with Store(copy).lock():
+        code, _, (error,) = svmbench("repair", "small")
+        assert code == EXIT_BAD
+        assert "is being run by process" in error
+    assert record.read_text() == "[]"
+
+
+@pytest.fixture
+def read_only(copy):
+    """The folder of results, on a file system that is read-only."""
+    folder = copy.parent
+    for command in (["mount", "--bind"], ["mount", "-o", "remount,ro,bind"]):
+        if os.geteuid() != 0 or subprocess.run([*command, folder, folder], capture_output=True).returncode:
+            pytest.skip("mounting a folder read-only takes root")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_read_only_study_is_read_and_reported_elsewhere(svmbench, read_only, tmp_path):
+    assert svmbench("status", "study=small")[0] == EXIT_OK
+    assert "0 trainings to run" in svmbench("plan", *SMALL)[1]
+    code, _, (error,) = svmbench("report", "study=small")
+    assert code == EXIT_BAD
+    assert "Read-only file system; make room there, or choose another folder with to=DIR" in error
+    code, text, errors = svmbench("report", "study=small", f"to={tmp_path}/elsewhere")
+    assert (code, errors) == (EXIT_OK, [])
+    assert text.endswith(f"Report: {tmp_path}/elsewhere/index.html")
+    assert (tmp_path / "elsewhere/report.json").exists()
+    for verb in (["run", *SMALL, "cluster=serial"], ["repair", "small"]):
+        code, _, (error,) = svmbench(*verb)
+        assert code == EXIT_BAD
+        assert "Read-only file system; choose a writable one with paths.results=DIR" in error
+
+
+def test_a_report_is_not_written_through_a_link_and_removes_no_tables_of_others(svmbench, copy, tmp_path):
+    mine = tmp_path / "thesis"
+    (mine / "tables").mkdir(parents=True)
+    (mine / "tables/mine.csv").write_text("mine")
+    shutil.rmtree(copy / "report", ignore_errors=True)
+    (copy / "report").symlink_to(mine)
+    code, _, (error,) = svmbench("report", "study=small")
+    assert code == EXIT_BAD
+    assert f"{copy}/report is a link, which no report is written through" in error
+    code, _, (error,) = svmbench("report", "study=small", "to=")
+    assert (code, error) == (EXIT_BAD, "svmbench: to= names no folder; expected to=DIR")
+    assert svmbench("report", "study=small", f"to={mine}")[0] == EXIT_OK
+    assert (mine / "tables/mine.csv").read_text() == "mine"
+    assert (mine / "index.html").exists()

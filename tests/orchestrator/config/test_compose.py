@@ -1,0 +1,411 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from orchestrator.config.compose import known_names, load_settings
+from orchestrator.execution.certificates import make_certificates
+from orchestrator.study.errors import ConfigError
+
+BASE = ("study=x", "datasets=[iris]", "solvers=[libsvm_l1]")
+
+
+def settings_of(*overrides, config_dir=None):
+    return load_settings([*BASE, *overrides], config_dir)
+
+
+def problems_of(*overrides, config_dir=None):
+    with pytest.raises(ConfigError) as refusal:
+        settings_of(*overrides, config_dir=config_dir)
+    return refusal.value.problems
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("datasets=[iriss]", r"unknown dataset 'iriss'; did you mean 'iris'\? \(see: .* list datasets\)"),
+        ("solvers=[libsvm]", r"unknown solver 'libsvm'; did you mean 'libsvm_l1'\? \(see: .*"),
+        ("datasets=[]", r"no datasets; choose some with datasets=\[NAME,…\].*"),
+        ("solvers=null", r"no solvers; choose some with solvers=\[NAME,…\].*"),
+        ("datasets={a:1}", r"datasets must be a list such as datasets=\[a,b\], found {'a': 1}"),
+        ("datasets=3", "unknown dataset '3'.*"),
+        ("dataset=iris", r"unknown key 'dataset'; did you mean 'datasets=\[iris\]'\?"),
+        ("solver=mnsvm", r"unknown key 'solver'; did you mean 'solvers=\[mnsvm\]'\?"),
+        ("protocl.outer=3", "unknown key 'protocl.outer'; did you mean 'protocol.outer'.*"),
+        ("protocol.outr=3", "unknown key 'protocol.outr'; did you mean 'protocol.outer'.*"),
+        ("+protocol.outr=3", "unknown key 'protocol.outr'; did you mean 'protocol.outer'.*"),
+        ("+foo=1", "unknown key 'foo'"),
+        ("search=grdi", r"unknown search 'grdi'; known: grid, pattern; did you mean 'grid'\?"),
+        ("search=null", "unknown search 'None'; known: grid, pattern"),
+        (
+            "cluster=slrm",
+            "unknown cluster 'slrm'; known: address, kubernetes, local, .*; did you mean 'slurm'.",
+        ),
+        ("experiment=quikstart", r"unknown experiment 'quikstart'; known: .*; did you mean 'quickstart'\?"),
+        ("protocol=5x5", r"unknown protocol '5x5'; known: .*"),
+        ("study", "cannot read the override 'study'; expected key=value or key=.*"),
+        ("study=[a", r"cannot read the override 'study=\[a'; expected key=value or key=.*"),
+        ("study=a,b", "study was given several values; write one, such as study=a, or quote the value"),
+        ("~study", "'study' cannot be left out; give it another value"),
+        ("study=null", "the study has no name; give it one with study=NAME.*"),
+        ("study=../elsewhere", r"study='\.\./elsewhere': expected letters, digits.*for it names a folder;.*"),
+        ("study=.hidden", r"study='.hidden': expected letters.*"),
+        ("protocol.outer=1", "protocol.outer must be a whole number of at least 2, found 1"),
+        ("protocol.inner=2.5", "protocol.inner must be a whole number of at least 2, found 2.5"),
+        ("protocol.inner=true", "protocol.inner must be a whole number of at least 2, found True"),
+        ("protocol.seed=-1", "protocol.seed must be a whole number of at least 0, found -1"),
+        ("protocol.profile=fast", "protocol.profile must be one of throughput, timing, found 'fast'"),
+        ("protocol.scaling=non", "protocol.scaling must be one of.* found 'non'; did you mean 'none'.*"),
+        (
+            "protocol.metric=acuracy",
+            "protocol.metric: scikit-learn has no scorer 'acuracy'; did you mean 'accuracy'.*",
+        ),
+        (
+            "protocol.also=[f1,auc]",
+            "protocol.also: scikit-learn has no scorer 'auc'; did you mean 'roc_auc'.*",
+        ),
+        ("protocol.max_seconds=0", "protocol.max_seconds must be a number above 0, or null, found 0"),
+        ("cluster.workers=0", "cluster.workers must be a whole number of at least 1, found 0"),
+        ("cluster.memory=-1", "cluster.memory must be a number above 0, or null, found -1"),
+        (
+            "cluster.kind=locl",
+            "cluster.kind must be one of serial, local, .*, found 'locl'; did you mean 'local'.*",
+        ),
+        ("cluster=address", "cluster=address needs the scheduler's address: cluster.address=tls://HOST:PORT"),
+        ("on_error=stop", "on_error must be one of continue, fail_fast, found 'stop'"),
+        ("retry=all", "retry must be one of none, failed, found 'all'"),
+        ("paths.results=null", "paths.results must name a folder, found None"),
+        ("sweep=3", "sweep holds settings of its own, such as sweep.NAME; found 3"),
+        ("paths=here", "paths holds settings of its own, such as paths.results; found 'here'"),
+        ("sweep.eta=[1,1.3]", "sweep.eta: no chosen solver has a parameter 'eta'"),
+        ("sweep.tol=[]", "sweep.tol is empty; expected at least one value"),
+        ("sweep.C=[1,2]", "sweep.C fixes 'C', which the search varies too; leave it out of one of them"),
+        (
+            "sweep.tol=[1e-3,0.001]",
+            r"solvers libsvm_l1\[tol=0.001\] and .* are the same computation; keep one.*",
+        ),
+        (
+            "search.space.C=4",
+            r"solver libsvm_l1: the search space's 'C' must be a list .*, such as \[4\], found 4",
+        ),
+        (
+            "search.space.C=[]",
+            "solver libsvm_l1: the search space's 'C' is empty; expected at least one value",
+        ),
+        (
+            "search.space.C=[1,1]",
+            "solver libsvm_l1: the search space's 'C' holds 1 twice; list each value once",
+        ),
+        (
+            "search.space.C=[-1]",
+            r"search.space.C for solver libsvm_l1: The 'C' parameter of SVC must be .*Got -1.*",
+        ),
+        (
+            "search.space.C=[1,1.0]",
+            "solver libsvm_l1: the search space's 'C' holds 1.0 twice; list each value once",
+        ),
+        (
+            "search.space.C=[a]",
+            "search.space.C for solver libsvm_l1: The 'C' parameter of SVC must be .*Got 'a'.*",
+        ),
+        (
+            "search.space.gamma=[{a:1}]",
+            "search.space.gamma for solver libsvm_l1: The 'gamma' parameter of SVC must be .*Got {'a': 1}.*",
+        ),
+        (
+            "search.space.nu=[0.1]",
+            "solver libsvm_l1: sklearn.svm.SVC has no parameter 'nu' to search over;.*",
+        ),
+        (
+            "search.space.kernel=[rbf]",
+            "the configuration of solver libsvm_l1 fixes 'kernel', which the search.*",
+        ),
+        ("search.kind=foo", "solver libsvm_l1: unknown search 'foo'; expected one of grid, pattern"),
+        (
+            "solver.libsvm_l1.kernl=rbf",
+            "solver libsvm_l1: sklearn.svm.SVC has no parameter 'kernl'; did you mean 'kernel'.*",
+        ),
+        ("solver.mnsvm.eta=1.3", r"solver.mnsvm is given parameters, but solvers=\[…\] does not name it"),
+        ("dataset.wine.n=1", r"dataset.wine is given parameters, but datasets=\[…\] does not name it"),
+        ("paths.data=${oc.env:NO_SUCH_VARIABLE}", ".*NO_SUCH_VARIABLE.* not found.*"),
+        ("study=${nothing}", "Interpolation key 'nothing' not found.*"),
+    ],
+)
+def test_bad_input_gets_one_sentence(override, sentence):
+    (problem,) = problems_of(override)
+    assert re.fullmatch(sentence, problem), problem
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["cluster=ssh"], "cluster=ssh needs hosts, the scheduler's first: cluster.hosts=.*"),
+        (["cluster=ssh", "cluster.hosts=[head,one]"], "cluster=ssh opens ports.*cluster.tls.folder=DIR"),
+        (["cluster=ssh", "cluster.hosts=[localhost,one]"], "cluster=ssh opens ports.*cluster.tls.folder=DIR"),
+        (
+            ["cluster=kubernetes", "cluster.workers=2", "cluster.tls.folder={certificates}"],
+            "cluster=kubernetes cannot hand out certificates; .*use cluster=address.*",
+        ),
+        (
+            ["cluster=kubernetes", "cluster.workers=2"],
+            "cluster=kubernetes cannot hand out certificates; .*or accept with cluster.tls.insecure=true .*",
+        ),
+        (
+            ["cluster=kubernetes", "cluster.tls.insecure=true"],
+            "cluster=kubernetes needs to know how many: cluster.workers=N or .*",
+        ),
+        (
+            ["cluster=address", "cluster.address=tcp://127.0.0.1:8786"],
+            "expected cluster.address=tls://…, found 'tcp://127.0.0.1:8786': .*can run code as its owner "
+            "and as you; .*cluster.tls.insecure=true",
+        ),
+        (
+            ["cluster=slurm", "cluster.workers=1", "cluster.tls.folder=x", "cluster.tls.insecure=true"],
+            "cluster.tls.insecure=true takes no certificates, and cluster.tls names some; drop one",
+        ),
+        (["cluster.tls.insecure=perhaps"], "cluster.tls.insecure must be true or false, found 'perhaps'"),
+        (["cluster.dashboard=8787"], "cluster.dashboard must be true or false, found 8787"),
+        (["cluster=slurm"], "cluster=slurm needs to know how many: cluster.workers=N or .*"),
+    ],
+)
+def test_a_cluster_that_would_not_start_or_be_open_to_all_is_refused(overrides, sentence, tmp_path):
+    make_certificates(tmp_path)
+    (problem,) = problems_of(*(override.format(certificates=tmp_path) for override in overrides))
+    assert re.fullmatch(sentence, problem), problem
+
+
+def test_a_cluster_over_ssh_takes_certificates_or_stays_on_one_host(tmp_path):
+    make_certificates(tmp_path)
+    encrypted = settings_of("cluster=ssh", "cluster.hosts=[head,one]", f"cluster.tls.folder={tmp_path}")
+    assert encrypted.cluster.tls is not None
+    assert settings_of("cluster=ssh", "cluster.hosts=[localhost,127.0.0.1]").cluster.tls is None
+
+
+def test_an_over_relaxation_that_cannot_converge_is_refused_before_anything_runs():
+    (problem,) = problems_of("solvers=[mnsvm]", "sweep.eta=[1,1.3,2.5]")
+    assert problem.startswith("solver mnsvm[eta=2.5]: The 'eta' parameter of MNSVC must be")
+
+
+def test_all_problems_are_told_at_once_in_the_order_they_are_found():
+    problems = problems_of(
+        "protocl.seed=1",
+        "datasets=[iris,wien]",
+        "solvers=[mnsvm,libsvm,libsvm_l1]",
+        "solver.libsvm_l1.tol=-1",
+        "sweep.eta=[1,2.5]",
+        "protocol.outer=1",
+        "protocol.metric=acuracy",
+        "on_error=stop",
+        "cluster=address",
+    )
+    expected = ["protocl.seed", "wien", "libsvm'", "protocol.outer", "acuracy", "cluster.address", "on_error"]
+    expected += ["mnsvm[eta=2.5]", "solver libsvm_l1: The 'tol' parameter of SVC"]
+    assert len(problems) == len(expected)
+    assert all(part in problem for part, problem in zip(expected, problems, strict=True)), problems
+
+
+def test_what_a_misspelt_experiment_would_have_said_is_not_asked_for():
+    with pytest.raises(ConfigError) as refusal:
+        load_settings(["experiment=quikstart"])
+    assert len(refusal.value.problems) == 1
+
+
+def test_a_misspelt_solver_does_not_make_its_sweep_a_problem():
+    assert len(problems_of("solvers=[mnsvmm,libsvm_l1]", "sweep.eta=[1,1.3]")) == 1
+
+
+# -- what is accepted ----------------------------------------------------------------------------
+
+
+def test_sweep_values_multiply_the_solvers_that_have_the_parameter():
+    arms = settings_of("solvers=[mnsvm,libsvm_l1]", "sweep.eta=[1,1.3]", "sweep.draws=[100,600]").study.arms
+    names = [f"mnsvm[eta={eta},draws={draws}]" for eta in ("1", "1.3") for draws in (100, 600)]
+    assert [arm.name for arm in arms] == [*names, "libsvm_l1"]
+    assert dict(arms[1].params) == {"eta": 1, "draws": 600}
+    assert (arms[1].solver, dict(arms[1].sweep)) == ("mnsvm", {"eta": 1, "draws": 600})
+    assert arms[-1].sweep == {}
+
+
+def test_a_solver_s_own_space_wins(tmp_path):
+    write(
+        tmp_path / "solver/knn.yaml",
+        "_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {n_neighbors: [1, 5]}",
+    )
+    svc, knn = settings_of("solvers=[libsvm_l1,knn]", config_dir=tmp_path).study.arms
+    assert dict(knn.space) == {"n_neighbors": (1, 5)}
+    assert set(svc.space) == {"C", "gamma"}
+
+
+def test_values_that_are_lists_reach_the_estimator_as_they_are(tmp_path):
+    write(
+        tmp_path / "solver/mlp.yaml",
+        "_target_: sklearn.neural_network.MLPClassifier\nspace: {hidden_layer_sizes: [[10], [5, 5]]}",
+    )
+    (arm,) = settings_of("solvers=[mlp]", config_dir=tmp_path).study.arms
+    assert arm.space["hidden_layer_sizes"] == ([10], [5, 5])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "space"),
+    [
+        (["search.space.gamma=[1]", "search.space.C=[2]"], {"C": (2,), "gamma": (1,)}),
+        (["~search.space.gamma", "search.space.C=[2]"], {"C": (2,)}),
+        (["search.space={C:[3]}"], {"C": (3,)}),
+        (["search=pattern", "search.space.gamma=[1]", "search.space.C=[2]"], {"C": (2,), "gamma": (1,)}),
+    ],
+)
+def test_the_space_is_what_was_said(overrides, space):
+    assert dict(settings_of(*overrides).study.arms[0].space) == space
+
+
+def test_parameters_can_be_given_on_the_command_line():
+    study = settings_of("datasets=[checkers]", "dataset.checkers.n=50", "solver.libsvm_l1.tol=0.1").study
+    assert study.datasets[0].params["n"] == 50
+    assert study.arms[0].params["tol"] == 0.1
+
+
+def test_only_throughput_lets_trainings_start_from_one_another():
+    def warm(*overrides):
+        return settings_of("solvers=[mnsvm]", *overrides).study.arms[0].warm_starts
+
+    assert warm()
+    assert not warm("protocol.profile=timing")
+    assert not warm("search.space.C=[1]")
+    assert not warm("solver.mnsvm.warm_start=false")
+    assert not settings_of().study.arms[0].warm_starts  # LIBSVM knows no warm start
+
+
+def test_lists_may_be_single_names_and_names_count_once():
+    study = settings_of("datasets=wine", "solvers=[mnsvm,mnsvm]").study
+    assert [spec.name for spec in study.datasets] == ["wine"]
+    assert [arm.name for arm in study.arms] == ["mnsvm"]
+
+
+def test_a_plus_before_what_hydra_calls_new_is_welcome_and_not_needed():
+    assert settings_of("+experiment=quickstart").study.protocol.profile == "timing"
+    assert settings_of("solvers=[mnsvm]", "+sweep.eta=[1.5]").study.arms[0].name == "mnsvm[eta=1.5]"
+
+
+def test_what_is_said_wins_over_the_experiment():
+    settings = load_settings(["experiment=quickstart", "protocol.outer=3", "study=mine"])
+    assert (settings.study.name, settings.study.protocol.outer) == ("mine", 3)
+    assert settings.study.protocol.profile == "timing"
+
+
+# -- a user's own files --------------------------------------------------------------------------
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write(tmp_path / "solver/linear.yaml", "_target_: sklearn.svm.LinearSVC\nspace: {C: [1, 2]}")
+    write(
+        tmp_path / "dataset/moons.yaml",
+        "_target_: sklearn.datasets.make_moons\nn_samples: 40\nrandom_state: 0",
+    )
+    write(
+        tmp_path / "experiment/mine.yaml",
+        "# @package _global_\nstudy: mine\ndatasets: [moons]\nsolvers: [linear]\nprotocol: {outer: 3}",
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize("by", ["--config-dir", "hydra.searchpath"])
+def test_a_folder_of_a_user_s_own_configurations(folder, by):
+    config_dir = folder if by == "--config-dir" else None
+    overrides = [] if config_dir else [f"hydra.searchpath=[file://{folder}]"]
+    settings = load_settings([*overrides, "experiment=mine"], config_dir)
+    (spec,), (arm,) = settings.study.datasets, settings.study.arms
+    assert (spec.target, dict(spec.params)) == (
+        "sklearn.datasets.make_moons",
+        {"n_samples": 40, "random_state": 0},
+    )
+    assert (arm.target, dict(arm.space)) == ("sklearn.svm.LinearSVC", {"C": (1, 2)})
+    assert settings.study.protocol.outer == 3
+    assert {"linear", "mnsvm"} <= set(known_names("solver", overrides, config_dir))
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path):
+    (problem,) = problems_of(config_dir=tmp_path / "nowhere")
+    assert problem == f"--config-dir: {tmp_path / 'nowhere'} is not a folder"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "override", "sentence"),
+    [
+        (
+            "solver/x",
+            "kernel: rbf",
+            "solvers=[x]",
+            "solver x: its configuration has no _target_ to say what to call",
+        ),
+        (
+            "solver/x",
+            "_target_: sklearn.svm.SCV",
+            "solvers=[x]",
+            "solver x: cannot resolve .*did you mean 'SV.*",
+        ),
+        (
+            "solver/x",
+            "_target_: sklearn.svm",
+            "solvers=[x]",
+            "solver x: 'sklearn.svm' is not a scikit-learn classifier.*",
+        ),
+        ("dataset/x", "n: 3", "datasets=[x]", "dataset x: its configuration has no _target_ to say.*"),
+        (
+            "dataset/x",
+            "_target_: math.pi",
+            "datasets=[x]",
+            r"dataset x: math.pi is not a function that returns \(X, y\)",
+        ),
+        (
+            "protocol/x",
+            "outre: 3",
+            "protocol=x",
+            "unknown key 'protocol.outre' in a configuration file; did you.*outer.*",
+        ),
+        (
+            "experiment/x",
+            "# @package _global_\nsearch: pattern",
+            "experiment=x",
+            "search holds settings .*`defaults`",
+        ),
+        (
+            "experiment/x",
+            "# @package _global_\nprotocoll: {outer: 3}",
+            "experiment=x",
+            "unknown key 'protocoll' in .*",
+        ),
+        ("solver/x", "_target_: [", "solvers=[x]", ".*x.yaml.*"),
+        ("solver/x", "", "solvers=[x]", "solver x: its configuration has no _target_ to say what to call"),
+    ],
+)
+def test_bad_files_get_one_sentence(tmp_path, name, text, override, sentence):
+    write(tmp_path / f"{name}.yaml", text)
+    (problem,) = problems_of(override, config_dir=tmp_path)
+    assert re.fullmatch(sentence, problem), problem
+
+
+def test_a_protocol_file_may_leave_out_what_it_does_not_change(tmp_path):
+    write(tmp_path / "protocol/short.yaml", "outer: 3")
+    protocol = settings_of("protocol=short", config_dir=tmp_path).study.protocol
+    assert (protocol.outer, protocol.inner, protocol.metric) == (3, 5, "accuracy")
+
+
+def test_bare_files_are_datasets(tmp_path):
+    write(tmp_path / "mine.libsvm", "1 1:1\n2 2:1")
+    (spec,) = settings_of(
+        "datasets=[mine]", "dataset.mine.n_features=7", f"paths.data={tmp_path}"
+    ).study.datasets
+    assert spec.target == "orchestrator.datasets.libsvm_file"
+    assert dict(spec.params) == {"name": "mine", "folder": str(tmp_path), "n_features": 7}
+
+
+def test_our_own_configurations_are_where_they_are_expected():
+    assert {"iris", "wine", "checkers"} <= set(known_names("dataset"))
+    assert known_names("search") == ["grid", "pattern"]

@@ -1,0 +1,29 @@
+import os
+import time
+
+from orchestrator.datasets.child_process import ProcessEnded, call_in_child
+
+
+def test_results_come_in_order_and_for_calls_that_end_their_process_how_it_ended():
+    acts = [lambda: 1, lambda: os._exit(7), lambda: time.sleep(3600), lambda: os.abort(), lambda: 2]
+    answers = list(call_in_child(lambda act: act(), acts, seconds=1.0))
+    assert answers == [
+        1,
+        ProcessEnded("ended its process with exit status 7"),
+        ProcessEnded("did not end within 1 s"),
+        ProcessEnded("ended its process by SIGABRT"),
+        2,
+    ]
+
+
+def test_a_result_is_not_awaited_from_a_process_that_has_ended():
+    def leaves_a_process_behind(_):
+        if os.fork() == 0:
+            time.sleep(8)
+            os._exit(0)
+        os._exit(3)
+
+    started = time.monotonic()
+    (found,) = call_in_child(leaves_a_process_behind, [0], 50.0)
+    assert found == ProcessEnded("ended its process with exit status 3")
+    assert time.monotonic() - started < 5

@@ -1,0 +1,30 @@
+"""What a run shows of itself as it goes."""
+
+import io
+
+from rich.console import Console
+
+from orchestrator.cli.display import display
+from orchestrator.engine.progress import Progress
+
+PAIRS = {("iris", "fast"): 2, ("iris", "slow"): 2, ("wine", "slow"): 2}
+
+
+def shown(progress, file):
+    file.truncate(0)
+    progress.show(lambda pair, trials: float(trials))
+    return file.getvalue().splitlines()[-1]
+
+
+def test_an_arm_compiles_from_its_first_batch_to_its_first_trial():
+    file = io.StringIO()
+    progress = Progress(PAIRS, display(Console(file=file, width=200)), compiles={"slow"})
+    assert "compiling" not in shown(progress, file)
+    progress.started(("iris", "fast"))
+    assert "compiling" not in shown(progress, file)
+    progress.stored(("wine", "slow"), "ok")
+    progress.started(("wine", "slow"))
+    assert shown(progress, file).endswith("about 5 s left; compiling slow …")
+    progress.finished(("wine", "slow"), "ok")
+    progress.started(("iris", "slow"))
+    assert shown(progress, file).endswith("about 4 s left")

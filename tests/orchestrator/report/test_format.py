@@ -1,0 +1,97 @@
+import math
+
+import pytest
+
+from orchestrator.report import format as words
+from orchestrator.report.figures import spans_decades, value_labels, wrapped
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0123, "+1.23"),
+        (-0.0123, "−1.23"),
+        (0.00001, "0.00"),
+        (-0.00001, "0.00"),
+        (None, "–"),
+        (math.nan, "–"),
+    ],
+)
+def test_differences_carry_a_sign_unless_they_print_as_zero(value, text):
+    assert words.difference(value, "accuracy") == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.0, "1.000"), (0.0625, "0.0625"), (0.00391, "0.0039"), (0.00001, "< 0.0001"), (math.nan, "–")],
+)
+def test_p_values(value, text):
+    assert words.p_value(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1234.5, "1,234"), (12.345, "12.3"), (0.012345, "0.0123"), (0.0, "0"), (math.nan, "–")],
+)
+def test_times_have_three_significant_digits(value, text):
+    assert words.time(value) == text
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "median", "text"),
+    [
+        ("=", 0.4155, (0.4, 0.4), "0.42"),
+        ("≤", 0.465, (0.2, 0.5), "≤ 0.47"),
+        ("≥", 1234.0, (2.0, 3.0), "≥ 1,234"),
+        ("between", math.nan, (0.5, 0.5), "median 0.50"),
+        ("between", math.nan, (0.0123, math.inf), "median 0.012 to ∞"),
+        ("=", math.nan, (math.nan, math.nan), "–"),
+    ],
+)
+def test_ratios_say_what_stopped_trainings_leave_known(bound, value, median, text):
+    assert words.bounded_ratio(bound, value, *median) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.98, "0.98"), (0.0123, "0.012"), (9e-11, "9.0e-11"), (math.inf, "∞"), (math.nan, "–")],
+)
+def test_gaps(value, text):
+    assert words.gap(value) == text
+
+
+def test_an_error_has_the_decimals_of_its_mean():
+    assert words.time(0.0646, like=0.806) == "0.065"
+    assert words.time(1.5, like=12345.0) == "2"
+
+
+def test_counts():
+    assert [words.count(value) for value in (5, 52.4, 12345.6, math.nan)] == ["5", "52.4", "12,346", "–"]
+
+
+def test_lists_and_plurals():
+    assert words.listed(["a"]) == "a"
+    assert words.listed(["a", "b", "c"]) == "a, b and c"
+    assert (words.plural(1, "dataset"), words.plural(1605, "training")) == ("1 dataset", "1,605 trainings")
+
+
+@pytest.mark.parametrize(
+    "name", ["mnsvm[eta=1.3,draws=600]", "a_rather_long_name_of_a_solver", "x" * 70, "short", "a b"]
+)
+def test_wrapping_a_name_loses_nothing_and_keeps_the_width(name):
+    lines = wrapped(name, 24).split("\n")
+    assert all(len(line) <= 24 for line in lines)
+    assert "".join(lines).replace(" ", "") == name.replace(" ", "")
+
+
+def test_axis_labels_are_powers_only_where_that_helps():
+    assert value_labels([0.5, 1, 2]) == ["0.5", "1", "2"]
+    assert value_labels([2**-10, 1, 1024]) == ["$2^{-10}$", "$2^{0}$", "$2^{10}$"]
+    assert value_labels([0.001, 0.1]) == ["$10^{-3}$", "$10^{-1}$"]
+    assert value_labels([0.001, 0.3]) == ["0.001", "0.3"]
+
+
+def test_logarithmic_axes_are_for_decades():
+    assert spans_decades([0.01, 1.0])
+    assert not spans_decades([0.5, 1.0, math.nan, 0.0])
+    assert not spans_decades([])

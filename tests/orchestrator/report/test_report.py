@@ -1,0 +1,415 @@
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.container import ErrorbarContainer
+
+from orchestrator.analysis.findings import analyse
+from orchestrator.report import figures, markdown_summary, write_report
+from orchestrator.report.verdict import verdict
+from orchestrator.store.results import StudyResults
+from tests.orchestrator.report.frames import QUICKSTART, arm, drop, edit, empty, make_results, many
+
+ORDER = [
+    "protocol",
+    "coverage",
+    "scores",
+    "tests",
+    "time",
+    "effort",
+    "selections",
+    "failures",
+    "sensitivity",
+    "provenance",
+]
+
+
+class Page(HTMLParser):
+    """What a reader finds on the page: its text, its tables, its identifiers, and what it points to."""
+
+    VOID = frozenset({"meta", "link", "br", "wbr", "img", "hr", "input"})
+
+    def __init__(self, path):
+        super().__init__()
+        self.open, self.text, self.ids, self.targets, self.tables = [], "", [], [], {}
+        self.source = path.read_text(encoding="utf-8")
+        self.feed(self.source)
+        assert self.open == [], "every element is closed"
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.ids += [attributes["id"]] if "id" in attributes else []
+        self.targets += [attributes[name] for name in ("src", "href", "xlink:href") if name in attributes]
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.rows = self.tables[attributes["id"].removeprefix("table-")] = []
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" in self.open:
+            return
+        self.text += data
+        if self.open and self.open[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
+
+
+@pytest.fixture
+def quickstart(tmp_path):
+    return make_results(tmp_path, QUICKSTART, profile="timing", also=["balanced_accuracy"])
+
+
+def report(results, folder):
+    index = write_report(results, folder)
+    return Page(index), json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+
+def test_the_page_holds_everything_in_order_and_needs_nothing_else(quickstart, tmp_path):
+    page, _ = report(quickstart, tmp_path / "report")
+    assert [name for name in page.ids if name in ORDER] == ORDER
+    assert all(target.startswith("#") for target in page.targets)
+    assert "@import" not in page.source
+    assert len(set(page.ids)) == len(page.ids)
+    for name in ("scores", "timing", "effort", "choices"):
+        assert f"figure-{name}" in page.ids
+
+
+def test_the_files_beside_the_page(quickstart, tmp_path):
+    folder = tmp_path / "report"
+    write_report(quickstart, folder)
+    tables = {path.stem for path in (folder / "tables").glob("*.csv")}
+    assert tables == {path.stem for path in (folder / "tables").glob("*.tex")}
+    assert {"coverage", "scores", "tests", "timing", "effort", "selections", "sensitivity", "runs"} <= tables
+    assert {path.stem for path in (folder / "figures").glob("*.svg")} == {
+        "scores",
+        "timing",
+        "effort",
+        "choices",
+    }
+    assert not [path for path in folder.rglob("*") if path.name.endswith(".tmp")]
+
+
+def test_two_reports_of_one_study_are_equal_byte_for_byte(quickstart, tmp_path):
+    for folder in ("a", "b"):
+        write_report(quickstart, tmp_path / folder)
+    for path in (tmp_path / "a").rglob("*.*"):
+        assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
+
+
+def test_what_an_earlier_report_left_is_removed_if_it_no_longer_applies(quickstart, tmp_path):
+    folder = tmp_path / "report"
+    write_report(quickstart, folder)
+    own = folder / "tables" / "notes.txt"
+    own.write_text("mine")
+    write_report(make_results(tmp_path, QUICKSTART), folder)
+    assert not (folder / "tables" / "timing.csv").exists()
+    assert not (folder / "figures" / "timing.svg").exists()
+    assert own.exists()
+
+
+def test_printed_numbers_are_those_of_the_json(quickstart, tmp_path):
+    page, twin = report(quickstart, tmp_path / "report")
+    header, *rows = page.tables["scores"]
+    printed = {(row[0], arm): cell for row in rows for arm, cell in zip(header[1:], row[1:], strict=True)}
+    for record in twin["tables"]["scores"]["rows"]:
+        text = f"{100 * record['mean']:.2f} ± {100 * record['corrected_se']:.2f} ({100 * record['se']:.2f})"
+        assert printed[record["dataset"], record["solver"]].startswith(text)
+    (test,) = twin["tables"]["tests"]["rows"]
+    (row,) = page.tables["tests"][1:]
+    assert row[4:7] == [f"{test['p']:.3f}", f"{test['smallest_p']:.3f}", f"{test['p_holm']:.3f}"]
+    assert test["low"] is None
+    assert twin["tables"]["timing"]["rows"][0]["fit_seconds"] == pytest.approx(0.01)
+    assert twin["complete"] is True
+    assert twin["provenance"] == quickstart.provenance
+
+
+def test_csv_keeps_every_digit(quickstart, tmp_path):
+    write_report(quickstart, tmp_path / "report")
+    frame = pd.read_csv(tmp_path / "report" / "tables" / "scores.csv")
+    expected = analyse(quickstart).scores
+    assert frame["mean"].tolist() == expected["mean"].tolist()
+    assert frame["corrected_se"].tolist() == expected["corrected_se"].tolist()
+
+
+def test_latex_tables_are_well_formed(tmp_path):
+    means = {f"under_score & per%cent {i}": {"a_1": 0.9, "b#2": 0.8} for i in range(3)}
+    write_report(make_results(tmp_path, means), tmp_path / "report")
+    for path in (tmp_path / "report" / "tables").glob("*.tex"):
+        text = path.read_text(encoding="utf-8")
+        columns = len(re.search(r"@\{\}([lr]+)@\{\}", text)[1])
+        body = text.split(r"\toprule")[1].split(r"\bottomrule")[0]
+        lines = [line for line in body.splitlines() if line.endswith(r"\\")]
+        assert lines
+        for line in lines:
+            assert len(re.findall(r"(?<!\\)&", line)) == columns - 1
+        assert not re.search(r"(?<!\\)[%#]", text)
+        assert not re.search(r"(?<![\\{:a-z])_", body)
+    assert r"under\_score \& per\%cent 0" in (tmp_path / "report" / "tables" / "scores.tex").read_text()
+
+
+def test_three_datasets_are_told_why_they_cannot_show_a_difference(tmp_path):
+    quickstart = make_results(tmp_path, QUICKSTART)
+    page, twin = report(quickstart, tmp_path / "report")
+    for text in (page.text, twin["answer"], markdown_summary(quickstart)):
+        assert "There is no evidence of a difference" in text
+        assert "2/2³ = 0.25" in text
+        assert "at least 6 datasets" in text
+    assert "equal" not in twin["answer"]
+
+
+def test_a_partial_study_says_so(quickstart, tmp_path):
+    results = drop(quickstart, lambda f: (f.dataset == "wine") & (f.outer > 1))
+    page, twin = report(results, tmp_path / "report")
+    assert "This study is not complete" in page.text
+    assert "mnsvm on wine (2 of 5 outer folds scored)" in page.text
+    assert "Left out, because one of the two arms has not completed every outer fold" in page.text
+    assert "39 not run yet" in page.text
+    assert twin["complete"] is False
+    assert "not complete" in markdown_summary(results)
+
+
+def test_a_single_fold_has_no_standard_error(quickstart, tmp_path):
+    page, twin = report(drop(quickstart, lambda f: f.outer > 0), tmp_path / "report")
+    assert "95.00 ± – (–) (1 of 5 folds)" in page.text
+    assert twin["tables"]["scores"]["rows"][0]["se"] is None
+
+
+def test_an_empty_study_gets_one_clear_sentence(tmp_path):
+    page, twin = report(empty(tmp_path), tmp_path / "report")
+    assert "has no scored outer fold yet" in page.text
+    assert twin["complete"] is False
+    assert "tests" not in page.tables
+    assert "has no scored outer fold yet" in markdown_summary(empty(tmp_path))
+
+
+def test_a_study_of_which_nothing_is_known(tmp_path):
+    full = empty(tmp_path)
+    nothing = StudyResults("bare", tmp_path, full.trials, full.selections, full.outer, [])
+    page, _ = report(nothing, tmp_path / "report")
+    assert "has no scored outer fold yet" in page.text
+
+
+def test_rows_without_provenance_still_give_a_report(quickstart, tmp_path):
+    lost = StudyResults(
+        quickstart.name, tmp_path, quickstart.trials, quickstart.selections, quickstart.outer, []
+    )
+    page, _ = report(lost, tmp_path / "report")
+    assert "not recorded" in page.text
+    assert "96.00 ± 0.53 (0.32)" in page.text
+
+
+def test_one_arm_is_reported_without_a_test(tmp_path):
+    page, _ = report(make_results(tmp_path, {"iris": {"only": 0.9}}), tmp_path / "report")
+    assert "a comparison needs a second arm" in page.text
+    assert "tests" not in page.tables
+
+
+def test_a_study_where_every_refit_failed(quickstart, tmp_path):
+    results = edit(quickstart, lambda f: f.inner == -1, status="error", score=np.nan, message="no luck")
+    page, _ = report(results, tmp_path / "report")
+    assert "has no scored outer fold yet" in page.text
+    assert "no luck" in page.text
+
+
+def test_times_are_withheld_with_the_reason_unless_measured(tmp_path, quickstart):
+    assert "Training, wall clock, ms" in report(quickstart, tmp_path / "a")[0].text
+    page, _ = report(make_results(tmp_path, QUICKSTART), tmp_path / "b")
+    assert "No times are compared" in page.text
+    assert "protocol.profile=timing" in page.text
+
+
+def test_names_and_messages_cannot_break_the_page(tmp_path):
+    hostile = "<script>alert(1)</script>&amp;"
+    results = make_results(tmp_path, {hostile: {"$a_b$": 0.9, "c\\d": 0.8}, "e": {"$a_b$": 0.9, "c\\d": 0.8}})
+    results = edit(results, lambda f: f.outer == 0, status="diverged", message=hostile)
+    page, _ = report(results, tmp_path / "report")
+    assert "<script" not in page.source
+    assert hostile in page.text
+
+
+def test_scaling_on_the_whole_dataset_is_owned_up_to(quickstart, tmp_path):
+    quickstart.provenance[0]["study"]["protocol"]["scaling"] = "dataset"
+    page, _ = report(quickstart, tmp_path / "report")
+    assert "test rows included" in page.text
+
+
+def test_a_sweep_is_shown_against_its_first_setting_and_called_exploratory(tmp_path):
+    etas = (1.0, 1.3)
+    means = {
+        name: {f"m[eta={eta}]": base + eta / 100 for eta in etas} for name, base in (("a", 0.8), ("b", 0.9))
+    }
+    results = make_results(tmp_path, means, arms=[arm(f"m[eta={eta}]", "m", eta=eta) for eta in etas])
+    page, _ = report(results, tmp_path / "report")
+    (row,) = page.tables["sweep"][1:]
+    assert row[:6] == ["m: eta", "1.3", "1.0", "2", "2 / 0 / 0", "+0.30"]
+    assert "Exploratory" in page.text
+    assert "figure-sweep" in page.ids
+
+
+def test_other_metrics_are_not_read_as_per_cent(tmp_path):
+    results = make_results(tmp_path, QUICKSTART)
+    results.provenance[0]["study"]["protocol"]["metric"] = "roc_auc"
+    page, _ = report(results, tmp_path / "report")
+    assert page.tables["scores"][1][1] == "0.9600 ± 0.0053 (0.0032)"
+    assert "mean area under the ROC curve of 0.9727" in page.text
+
+
+def test_many_arms_are_tested_against_the_first_and_ranked(tmp_path):
+    page, twin = report(make_results(tmp_path, many(9, 5)), tmp_path / "report")
+    assert "every arm against the first, solver0" in page.text
+    assert "figure-ranks" in page.ids
+    assert twin["friedman"]["k"] == 5
+    assert "Of the 4 declared pairs" in twin["answer"]
+
+
+def test_the_summary_for_the_terminal_is_aligned_markdown(quickstart):
+    lines = markdown_summary(quickstart).splitlines()
+    tables = [line for line in lines if line.startswith("|")]
+    assert "| iris          |     96.00 ± 0.53 (0.32) | **96.70 ± 0.53 (0.32)** |" in tables
+    blocks = re.split(r"\n\n", markdown_summary(quickstart))
+    for block in blocks:
+        rows = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({len(row) for row in rows}) <= 1
+
+
+SE_WORDS = "corrected for the training rows that folds share"
+
+
+def test_the_corrected_standard_error_stands_first_wherever_one_is_shown(quickstart, tmp_path):
+    # Folds at mean −0.01 … 0.01: descriptive 0.32 points, corrected 0.53; the ratio of 5 folds is 1.68.
+    folder = tmp_path / "report"
+    quickstart = edit(quickstart, lambda f: (f.dataset == "iris") & (f.outer == 0), fit_seconds=0.02)
+    page, _ = report(quickstart, folder)
+    latex = (folder / "tables" / "scores.tex").read_text()
+    for text in (page.text, markdown_summary(quickstart), latex.replace(r"$\pm$", "±")):
+        assert "96.00 ± 0.53 (0.32)" in text
+        assert SE_WORDS in text
+    assert "1.68 times smaller" in page.text
+    assert "with the corrected standard error" in page.text
+    # 20, 10, 10, 10, 10 ms.
+    assert page.tables["timing"][1][2] == "12.0 ± 3.0 (1.8)"
+
+
+def test_the_figures_draw_the_corrected_standard_error(quickstart):
+    findings = analyse(quickstart)
+    left, _ = figures.scores(findings).axes
+    (bars,) = [found for found in left.containers if isinstance(found, ErrorbarContainer)]
+    first, *_ = bars[2][0].get_segments()
+    half = (first[1][0] - first[0][0]) / 2
+    assert half == pytest.approx(100 * findings.scores["corrected_se"].iloc[0])
+
+
+def test_no_conclusion_is_drawn_from_a_single_dataset(tmp_path):
+    results = make_results(tmp_path, {"iris": {"a": 0.90, "b": 0.99}}, spread=0.001)
+    page, twin = report(results, tmp_path / "report")
+    assert page.tables["tests"][1][-1].startswith("cannot be decided: with 1 dataset")
+    assert "no difference could have been significant" in twin["answer"]
+    assert "one dataset alone decides nothing" in page.text
+    assert "†" not in page.text
+
+
+def test_zeros_that_leave_too_few_differences_are_named(tmp_path):
+    means = {f"d{i}": {"a": 0.8 + (i > 3) * (0.01 + i / 1000), "b": 0.8} for i in range(8)}
+    page, twin = report(make_results(tmp_path, means), tmp_path / "report")
+    assert "only 4 of 8 datasets differ; the smallest attainable p is 2^(1−4) = 0.125" in page.text
+    assert (
+        "Only 4 of 8 datasets differ, so the smallest p this test can give is 2/2⁴ = 0.125" in twin["answer"]
+    )
+
+
+def test_p_is_not_printed_where_nothing_was_compared(tmp_path):
+    results = drop(make_results(tmp_path, QUICKSTART), lambda f: (f.solver == "mnsvm") & (f.outer == 0))
+    page, twin = report(results, tmp_path / "report")
+    (row,) = page.tables["tests"][1:]
+    assert row[4:] == ["–", "–", "–", "no dataset in common yet"]
+    assert twin["tables"]["tests"]["rows"][0]["p"] is None
+    assert "1.000" not in markdown_summary(results)
+    assert page.tables["sensitivity"][1][2:] == ["–"] * 4
+
+
+def test_friedman_s_p_is_explained(tmp_path):
+    page, twin = report(make_results(tmp_path, many(5, 4)), tmp_path / "report")
+    assert "exact, over all permutations of the ranks within datasets" in page.text
+    assert twin["friedman"]["n_permutations"] is None
+
+
+def test_stopped_trainings_are_bounds_in_every_table_of_times(quickstart, tmp_path):
+    results = edit(
+        quickstart,
+        lambda f: (f.dataset == "iris") & (f.solver == "libsvm_l1") & (f.inner == -1) & (f.outer > 2),
+        status="timeout",
+        converged=False,
+    )
+    page, _ = report(results, tmp_path / "report")
+    (row,) = [row for row in page.tables["timing"] if "(2 of 5 stopped)" in row[2]]
+    assert row[1] == "libsvm_l1‡"
+    assert all(text.startswith("≥ ") for text in (row[2], row[3], row[5]))
+    assert row[4] == "–"
+    assert page.tables["time_ratios"][1][2] == "≥ 2.00"
+    assert "figure-timing" in page.ids
+
+
+def test_arms_that_are_not_near_their_optimum_are_marked_where_they_are_compared(quickstart, tmp_path):
+    unmarked, _ = report(quickstart, tmp_path / "a")
+    assert "‡" not in unmarked.text
+    mask = lambda f: (f.dataset == "wine") & (f.solver == "mnsvm") & (f.inner == -1)  # noqa: E731
+    loose = edit(quickstart, mask, gap=0.4)
+    loose = edit(loose, lambda f: mask(f) & (f.outer == 2), gap=0.98)
+    loose = replace(loose, outer=loose.outer.assign(stopping="no violator among 590 draws"))
+    page, twin = report(loose, tmp_path / "b")
+    tables = page.tables
+    (effort,) = [row for row in tables["effort"] if row[1] == "mnsvm‡"]
+    assert effort[6:] == ["0.4", "0.98", "0 of 5", "no violator among 590 draws (5×)"]
+    assert "‡" in tables["scores"][2][1]
+    assert "‡" in tables["scores_balanced_accuracy"][2][1]
+    assert not [cell for row in tables["scores"] for cell in row[2:] if "‡" in cell]
+    assert "mnsvm‡" in [row[1] for row in tables["timing"]]
+    assert tables["tests"][1][0] == "mnsvm‡ − libsvm_l1"
+    assert "relative duality gap above 0.01" in page.text
+    for text in (twin["answer"], markdown_summary(loose)):
+        assert "mnsvm on wine (largest claimed gap 0.98)" in text.replace("\\", "")
+
+
+def test_refits_that_did_not_converge_are_marked_without_a_gap(quickstart, tmp_path):
+    mask = lambda f: (f.dataset == "iris") & (f.solver == "libsvm_l1") & (f.inner == -1)  # noqa: E731
+    page, twin = report(edit(quickstart, mask, converged=False, gap=np.nan), tmp_path / "report")
+    assert "libsvm_l1 on iris (5 of 5 refits did not converge)" in twin["answer"]
+    assert "‡" in page.tables["scores"][1][2]
+
+
+def test_a_gap_that_claims_nothing_is_marked(quickstart, tmp_path):
+    mask = lambda f: (f.dataset == "iris") & (f.inner == -1) & (f.solver == "mnsvm") & (f.outer == 0)  # noqa: E731
+    page, _ = report(edit(quickstart, mask, gap=np.inf), tmp_path / "report")
+    assert page.tables["effort"][1][1] == "mnsvm‡"
+    assert page.tables["effort"][1][7] == "∞"
+
+
+def test_stores_without_certificates_are_reported_unmarked(quickstart, tmp_path):
+    columns = ["gap", "converged"]
+    older = replace(
+        quickstart,
+        trials=quickstart.trials.drop(columns=columns),
+        outer=quickstart.outer.drop(columns=columns),
+    )
+    page, _ = report(older, tmp_path / "report")
+    assert "‡" not in page.text
+    assert page.tables["effort"][1][6:] == ["–", "–", "0 of 5", "–"]
+
+
+def test_a_study_without_any_difference_says_so(tmp_path):
+    means = {f"d{i}": {"a": 0.8, "b": 0.8} for i in range(8)}
+    findings = analyse(make_results(tmp_path, means))
+    assert verdict(findings).endswith("None of 8 datasets differs.")
+    assert findings.tests["verdict"].tolist() == ["no evidence of a difference: none of 8 datasets differs"]
+    few = analyse(make_results(tmp_path, {"iris": {"a": 0.8, "b": 0.8}}))
+    assert "With 1 dataset the smallest p this test can give is 2/2¹ = 1" in verdict(few)

@@ -1,0 +1,147 @@
+import mmap
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import rbf_kernel
+
+from orchestrator.engine import prepare as preparation
+from orchestrator.store.schema import RUN_COLUMNS
+from orchestrator.training.gram import SplitGram
+from orchestrator.training.split_data import Split
+from solvers import MNSVC, NewtonSVC
+from tests.orchestrator.studies import run_study
+
+AXES = ["dataset", "solver", "outer", "inner", "param_C", "param_gamma"]
+
+
+@pytest.fixture
+def split():
+    random = np.random.default_rng(0)
+    X, y = random.random((700, 12)), random.integers(0, 3, 700)
+    return Split(X[:500], y[:500], X[500:], y[500:])
+
+
+@pytest.mark.parametrize("gamma", [4.0**-5, 1.0, 16.0])
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
+def test_gram_matrices_are_the_kernel_to_float32(split, gamma, form):
+    gram = SplitGram(Split(form(split.X_train), split.y_train, form(split.X_test), split.y_test)).split(gamma)
+    order = np.argsort(split.y_train, kind="stable")
+    np.testing.assert_array_equal(gram.y_train, split.y_train[order])
+    for found, rows in ((gram.X_train, split.X_train[order]), (gram.X_test, split.X_test)):
+        exact = rbf_kernel(rows, split.X_train[order], gamma=gamma)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, exact, atol=1e-6)
+    assert np.all(np.diag(gram.X_train) == 1.0)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e5, 1e8])
+@pytest.mark.parametrize("gamma", [4.0**-5, 1.0, 16.0])
+def test_the_error_told_is_not_exceeded_far_from_the_origin(split, gamma, offset):
+    X_train, X_test = split.X_train + offset, split.X_test + offset
+    gram = SplitGram(Split(X_train, split.y_train, X_test, split.y_test))
+    shared = gram.split(gamma)
+    rows = X_train[np.argsort(split.y_train, kind="stable")]
+    for found, A in ((shared.X_train, rows), (shared.X_test, X_test)):
+        exact = np.exp(-gamma * cdist(A, rows, "sqeuclidean"))
+        assert np.abs(found - exact).max() <= gram.error(gamma) < 1e-6
+
+
+def test_what_shared_trainings_claim_holds_for_the_kernel_of_the_features():
+    """Checkers at C = 1024: a float32 matrix taken as the kernel certifies 1e-3 where the truth is 1e-2."""
+    random = np.random.default_rng(3)
+    X = random.random((1200, 2))
+    y = np.floor(4 * X).sum(axis=1).astype(int) % 2
+    gram = SplitGram(Split(X, y, X[:10], y[:10]))
+    order, Cs = np.argsort(y, kind="stable"), [16.0, 1024.0]
+    for gamma in (0.25, 1.0, 4.0):
+        shared, error = gram.split(gamma), gram.error(gamma)
+        K = np.exp(-gamma * cdist(X[order], X[order], "sqeuclidean"))
+        signs = np.where(y[order] == 0, 1.0, -1.0)
+        for solver in (NewtonSVC, MNSVC):
+            path = solver(kernel="precomputed", gram_error=error).fit_path(shared.X_train, shared.y_train, Cs)
+            for k, C in enumerate(Cs):
+                alpha = path._solution.weights[k, 0] / path._solution.weights[k, 0].sum()
+                g = signs * ((K + 1.0) @ (signs * alpha)) + alpha / C
+                true = 1.0 - (max(g.min(), 0.0) / (alpha @ g)) ** 2
+                assert true <= path.duality_gap_[k]
+
+
+def test_refits_are_certified_in_float64(tmp_path):
+    study, _ = run_study(tmp_path, "datasets=[iris]", "solvers=[newton]", "search.space.C=[1024]")
+    refits = study.trials[study.trials["inner"] < 0]
+    assert len(refits) > 0
+    assert refits["converged"].all()
+    assert (refits["gap"] <= 1e-3).all()
+    assert (refits["stopping"] == "certified: gap <= 0.001").all()
+
+
+ALL, GRAM = 2 * 4 * 500 * 700, 4 * 500 * 700
+"""Bytes of distances and Gram matrices of `split`, and of the latter alone."""
+
+
+@pytest.mark.parametrize(
+    ("memory", "kept", "in_file"),
+    [(ALL, 2, False), (ALL - 1, 0, False), (GRAM, 0, False), (GRAM - 1, 0, True)],
+)
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
+def test_memory_decides_what_is_kept_and_not_one_bit(
+    split, memory, kept, in_file, form, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path))
+    split = Split(form(split.X_train), split.y_train, form(split.X_test), split.y_test)
+    whole = {gamma: [part.copy() for part in parts(SplitGram(split).split(gamma))] for gamma in (0.25, 2.0)}
+    gram = SplitGram(split, memory)
+    assert len(gram._kept) == kept
+    assert mapped(gram._train) == in_file
+    assert list(tmp_path.iterdir()) == []  # the file has no name
+    for gamma in (0.25, 2.0, 0.25):
+        for part, expected in zip(parts(gram.split(gamma)), whole[gamma], strict=True):
+            np.testing.assert_array_equal(part, expected)
+
+
+def parts(split):
+    return split.X_train, split.y_train, split.X_test, split.y_test
+
+
+def mapped(matrix):
+    base = matrix
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, mmap.mmap)
+
+
+def test_a_worker_s_memory_changes_no_row(tmp_path):
+    overrides = ("datasets=[iris,wine,breast_cancer]", "solvers=[newton,mnsvm,libsvm_l1]")
+    runs = {
+        memory: run_study(tmp_path / str(memory), *overrides, f"cluster.memory={memory}")[0]
+        for memory in ("null", "0.0027", "0.00001")
+    }
+    rows = {
+        memory: run.trials.sort_values("key", ignore_index=True).drop(columns=list(RUN_COLUMNS))
+        for memory, run in runs.items()
+    }
+    inner = runs["null"].trials["inner"] >= 0
+    assert (runs["null"].trials["shared_gram"] == inner).all()
+    assert (runs["null"].trials.loc[inner, "gram_seconds"] > 0).all()
+    for memory in ("0.0027", "0.00001"):
+        pd.testing.assert_frame_equal(rows[memory], rows["null"], check_exact=True)
+
+
+def test_only_the_size_of_a_dataset_decides_whether_kernel_values_are_shared(tmp_path, monkeypatch):
+    """float32 moves decisions by less than 1e-5, a hundredth of what the solvers' tolerance does."""
+    overrides = ("datasets=[iris,wine,breast_cancer]", "solvers=[newton,mnsvm,libsvm_l1]")
+    shared, _ = run_study(tmp_path, *overrides)
+    monkeypatch.setattr(preparation, "MOST_ROWS", 160)
+    both, summary = run_study(tmp_path, *overrides)
+    inner = both.trials["inner"] >= 0
+    assert (both.trials["shared_gram"] == (inner & (both.trials["dataset"] == "iris"))).all()
+    assert summary.trials_stored_before == len(shared.trials[shared.trials["dataset"] == "iris"])
+    exact = both.trials[~both.trials["key"].isin(shared.trials["key"])]
+    scores = [
+        trials[trials["dataset"] != "iris"].set_index(AXES)["n_correct"].sort_index()
+        for trials in (shared.trials, exact)
+    ]
+    assert scores[0].equals(scores[1])
