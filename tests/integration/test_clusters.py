@@ -17,6 +17,7 @@ from distributed import Nanny
 from orchestrator.execution.clusters import base
 from orchestrator.execution.dask.client import cluster_executor
 from orchestrator.execution.worker_pool import Requirements
+from orchestrator.study.errors import ExecutionError, StudyStopped
 from orchestrator.study.settings import Cluster
 from tests.integration.clusters import (
     command,
@@ -126,7 +127,7 @@ def test_a_client_ends_at_once_when_its_scheduler_dies_and_goes_on_later(study):
         wait_for_rows(folder)
         end(scheduler)
         killed = time.monotonic()
-        assert client.wait(timeout=300) == 4
+        assert client.wait(timeout=300) == 4, log.read_text()
         seconds = time.monotonic() - killed
     assert seconds < 10 * slowness()
     assert "run the same command to resume" in " ".join(log.read_text().split())
@@ -138,13 +139,36 @@ def test_a_client_ends_at_once_when_its_scheduler_dies_and_goes_on_later(study):
     assert f"{before} found stored" in " ".join(done.stdout.split())
 
 
+def test_how_a_run_ended_is_told_even_if_its_connection_cannot_be_closed(caplog):
+    def run():
+        with cluster_executor(Cluster(workers=1)) as executor:
+            executor._transport._client.loop.add_callback(time.sleep, 7)  # closing waits 5 s for the loop
+            raise StudyStopped
+
+    with pytest.raises(StudyStopped):
+        run()
+    assert "could not be closed" in caplog.text
+
+
+def test_a_connection_that_was_closed_is_a_lost_scheduler(tmp_path):
+    with cluster_executor(Cluster(workers=1)) as executor:
+        executor._transport._client.close()
+        for attempt in (
+            lambda: executor.submit(order_for(QUICK, tmp_path, C=(1,))),
+            lambda: executor.wait(1),
+        ):
+            with pytest.raises(ExecutionError, match="connection to the Dask scheduler was lost"):
+                attempt()
+        assert executor._transport.workers() is None
+
+
 def test_a_client_without_workers_waits_and_then_says_so(study):
     folder, line, _, worker = study
     line = [*line, "solver.sleepy.seconds=0.3", "cluster.no_workers_timeout=5"]
     with running(line, log := folder / "run.log") as client:
         wait_for_rows(folder)
         end(worker)
-        assert client.wait(timeout=300) == 4
+        assert client.wait(timeout=300) == 4, log.read_text()
     told = " ".join(log.read_text().split())
     assert "no worker is left; waiting up to 5 s for others to come" in told
     assert "there has been no worker for 5 s (cluster.no_workers_timeout)" in told

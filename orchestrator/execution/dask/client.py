@@ -7,14 +7,16 @@ import asyncio
 import concurrent.futures
 import contextlib
 import itertools
+import logging
 import pickle
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import dask
 from distributed import Client, Future, KilledWorker, performance_report
+from distributed.client import ClosedClientError
 
 from orchestrator.execution.cluster_executor import LOST_SCHEDULER, ClusterExecutor
 from orchestrator.execution.clusters.address import Address
@@ -30,6 +32,8 @@ from orchestrator.execution.worker_pool import Requirements
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
 from orchestrator.study.storable import describe_error
+
+log = logging.getLogger(__name__)
 
 KINDS = {"local": Local, "address": Address, "slurm": Slurm, "ssh": Ssh, "kubernetes": Kubernetes}
 
@@ -69,25 +73,28 @@ class DaskTransport:
 
     def workers(self) -> dict[str, tuple[str, int]] | None:
         """Return name and number of threads of each worker by address; None if the scheduler is gone."""
-        identity = self._client.scheduler.identity
         try:
+            identity = self._client.scheduler.identity
             found = self._client.sync(identity, n_workers=-1, callback_timeout=ANSWER_SECONDS)["workers"]
-        except (OSError, TimeoutError):
+        except (OSError, AttributeError, RuntimeError):  # the last two of a client that is just closing
             return None
         return {address: (str(worker["name"]), worker["nthreads"]) for address, worker in found.items()}
 
     def submit(self, address: str, callback: Callback, function: Function, *arguments: Any) -> Future:
-        """Submit a task to one worker."""
-        # A tuple as key keeps all tasks in one group; pure=False never returns a cached result.
-        future = self._client.submit(
-            guarded_call,
-            function,
-            *arguments,
-            key=(self._group, next(self._numbers)),
-            workers=[address],
-            allow_other_workers=False,
-            pure=False,
-        )
+        """Submit a task to one worker; an ExecutionError if the client was closed in the meantime."""
+        try:
+            # A tuple as key keeps all tasks in one group; pure=False never returns a cached result.
+            future = self._client.submit(
+                guarded_call,
+                function,
+                *arguments,
+                key=(self._group, next(self._numbers)),
+                workers=[address],
+                allow_other_workers=False,
+                pure=False,
+            )
+        except ClosedClientError as error:
+            raise ExecutionError(LOST_SCHEDULER) from error
         future.add_done_callback(lambda ended: callback(self._result(ended)))
         return future
 
@@ -158,23 +165,33 @@ def cluster_executor(
     kind = KINDS[cluster.kind](cluster)
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(kind.dask_settings()))
-        stack.callback(kind.close)
+        stack.callback(_end, kind.close)
         client = kind.start()
         try:
             _wait_for_worker(client, kind.first_worker_seconds)
             executor = ClusterExecutor(DaskTransport(client), cluster, requirements)
         except OSError as error:
             raise ExecutionError(LOST_SCHEDULER) from error
-        stack.callback(executor.close)
+        stack.callback(_end, executor.close)
         kind.scale(lambda: executor.demand)
         if report is not None:  # written on leaving, while the client is still there
-            stack.enter_context(performance_report(str(report)))
+            reporting = contextlib.ExitStack()
+            reporting.enter_context(performance_report(str(report)))
+            stack.callback(_end, reporting.close)
         yield executor
 
 
 def local_executor(workers: int, memory_gb: float | None = None) -> contextlib.AbstractContextManager:
     """Start a cluster of single-threaded processes on this host, reachable from this host only."""
     return cluster_executor(Cluster(kind="local", workers=workers, memory=memory_gb))
+
+
+def _end(close: Callable[[], None]) -> None:
+    """Close something; if that fails, how the run itself ended is still what the user is told."""
+    try:
+        close()
+    except Exception as error:
+        log.warning("a connection, a cluster or a report could not be closed: %s", describe_error(error))
 
 
 def _wait_for_worker(client: Client, seconds: float) -> None:
