@@ -8,13 +8,15 @@ from pathlib import Path
 from rich.console import Console
 
 from orchestrator.cli.terminal import say
+from orchestrator.config.cluster import cluster_settings
 from orchestrator.config.compose import compose_settings
-from orchestrator.config.schema import cluster_settings, folders
+from orchestrator.config.schema import folders
 from orchestrator.execution.certificates import make_certificates, own_certificates
 from orchestrator.execution.dask import processes
 from orchestrator.study.errors import ConfigError, ExecutionError
 from orchestrator.study.settings import Cluster
-from orchestrator.study.tls import Tls, host_and_port, is_loopback, own_folder, own_tls, read_tls
+from orchestrator.study.text import shown
+from orchestrator.study.tls import Tls, host_and_port, is_host, is_loopback, own_folder, own_tls, read_tls
 
 
 def run_action(options: argparse.Namespace, console: Console) -> None:
@@ -50,6 +52,8 @@ def run_action(options: argparse.Namespace, console: Console) -> None:
 
 def _certs(options: argparse.Namespace, console: Console) -> None:
     folder: Path = options.folder
+    if unusable := [host for host in options.host if not is_host(host)]:
+        raise ExecutionError(f"expected --host NAME, a host's name or address, found {shown(unusable[0])}")
     for path in make_certificates(folder, options.host):
         say(console, str(path), wrap=False)
     say(

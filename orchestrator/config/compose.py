@@ -246,7 +246,7 @@ def _checked_overrides(
 def _problem_of(override: Override, known: Mapping[str, Any], base: list[str]) -> str:
     key, value = override.key_or_group, override.value()
     if key.startswith("hydra."):
-        return ""
+        return f"{key} has no effect here; of Hydra's own settings, only hydra.searchpath has"
     sections = dict(_walk(known))
     if override.is_sweep_override():
         listed = isinstance(sections.get(key), list) or (_is_open(key) and key not in sections)
@@ -276,7 +276,7 @@ def _problem_of(override: Override, known: Mapping[str, Any], base: list[str]) -
 def _for_hydra(override: Override, text: str) -> list[str]:
     """Spell an override so that a user need not know which keys are new, nor how to replace a section."""
     key, plain = override.key_or_group, text.lstrip("+")
-    if override.is_delete() or key.startswith("hydra."):
+    if override.is_delete():
         return [text]
     if not _is_open(key):
         return [plain]

@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ import platformdirs
 ROLES = ("scheduler", "worker", "client")
 
 _DESCRIPTIONS = {"ca": "authority's certificate", "cert": "certificate", "key": "key"}
+
+
+_HOST_NAME = re.compile(r"(?=.{1,253}$)(\w([\w-]{0,61}\w)?\.)*\w([\w-]{0,61}\w)?\.?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -133,17 +137,26 @@ def tls_context(tls: Tls | None) -> ssl.SSLContext:
 
 
 def host_and_port(address: str) -> tuple[str | None, int | None]:
-    """Split an address such as tls://HOST:PORT; None for what is missing or is no port."""
-    parts = urlsplit(address)
+    """Split an address such as tls://HOST:PORT; None for what is missing, for both if that is no address."""
     try:
+        parts = urlsplit(address)
         return parts.hostname, parts.port
     except ValueError:
-        return parts.hostname, None
+        return None, None
+
+
+def is_host(name: object) -> bool:
+    """Return whether something is a host's address, or could be its name."""
+    return isinstance(name, str) and (bool(_HOST_NAME.fullmatch(name)) or _is_address(name))
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(text))
+    except ValueError:
+        return False
 
 
 def is_loopback(host: str) -> bool:
     """Return whether only this host itself has such a name or address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return ipaddress.ip_address(host).is_loopback if _is_address(host) else host == "localhost"

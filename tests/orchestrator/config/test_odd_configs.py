@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from orchestrator.cli.main import main
 from orchestrator.config.compose import compose_settings, known_names, load_settings
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.study.errors import ConfigError
+from orchestrator.study.tls import is_host
 
 ROOT = Path(__file__).parents[3]
 BASE = ("study=x", "datasets=[iris]", "solvers=[libsvm_l1]")
@@ -142,7 +144,16 @@ def test_odd_overrides_get_sentences(part, full_size):
             "search.space=hello",
             "search.space holds settings of its own, such as search.space.C; found 'hello'",
         ),
-        ("cluster.hosts=3", r"cluster.hosts must be a list such as cluster.hosts=\[a,b\], found 3"),
+        ("cluster.hosts=3", r"cluster.hosts must be a list of names .* cluster.hosts=\[a,b\], found 3"),
+        ("cluster.hosts=[{a:1},b]", r"cluster.hosts must be a list .*, found \[\{'a': 1\}, 'b'\]"),
+        ("cluster.hosts=[a,'b c']", r"cluster.hosts must be a list .*, found \['a', 'b c'\]"),
+        (
+            "cluster.performance_report=hello",
+            "cluster.performance_report must be true or false, .*",
+        ),
+        ("cluster.dashboard=1", "cluster.dashboard must be true or false, found 1"),
+        ("hydra.run.dir=5", "hydra.run.dir has no effect here; .*, only hydra.searchpath has"),
+        ("+hydra.foo=1", "hydra.foo has no effect here; .*"),
         ("cluster.options=3", "cluster.options holds settings of its own, .*; found 3"),
         ("solver.libsvm_l1=3", "solver.libsvm_l1 must hold parameters, .*, found 3"),
         ("paths.cache=[1]", r"paths.cache must name a folder, found \[1\]"),
@@ -155,6 +166,26 @@ def test_odd_overrides_get_sentences(part, full_size):
 def test_odd_values_are_named(override, sentence):
     (problem,) = problems_of([*BASE, override])
     assert re.fullmatch(sentence, problem), problem
+
+
+@pytest.mark.parametrize(
+    "address", ["tls://", "tls://HOST", "tls://:1", "tls://HOST:99999", "HOST:1", "tls://[:1"]
+)
+def test_an_address_needs_host_and_port(address):
+    problems = problems_of([*BASE, "cluster=address", f"cluster.address='{address}'"])
+    assert any("expected cluster.address=tls://HOST:PORT" in problem for problem in problems), problems
+
+
+@pytest.mark.parametrize("host", ["", "a b", "é", "-a", "a..b", "10.0.0.1:80", "x" * 300])
+def test_a_certificate_is_for_a_host_that_can_exist(host, tmp_path, capsys):
+    assert main(["cluster", "certs", str(tmp_path / "certs"), f"--host={host}"]) == 1
+    assert "expected --host NAME, a host's name or address, found" in capsys.readouterr().err
+    assert not (tmp_path / "certs").exists()
+
+
+@pytest.mark.parametrize("host", ["a", "node-1.cluster.example", "10.0.0.1", "::1", "node_1"])
+def test_names_and_addresses_of_hosts_are_taken(host):
+    assert is_host(host)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,61 @@
+"""What the scalar keys of a configuration take."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from orchestrator.study.names import did_you_mean
+from orchestrator.study.settings import LEAST_DEATHS
+from orchestrator.study.text import shown
+
+MOST_FOLDS = 1000
+
+_CHOICES = {
+    "protocol.scaling": ("train", "dataset", "none"),
+    "protocol.profile": ("throughput", "timing"),
+    "cluster.kind": ("serial", "local", "address", "slurm", "ssh", "kubernetes"),
+    "on_error": ("continue", "fail_fast"),
+    "retry": ("none", "failed"),
+}
+_WHOLE = {
+    "protocol.outer": (2, MOST_FOLDS),
+    "protocol.inner": (2, MOST_FOLDS),
+    "protocol.seed": (0, 2**64 - 1),
+    "cluster.workers": (1, 10**6),
+    "cluster.adapt.minimum": (1, 10**6),
+    "cluster.adapt.maximum": (1, 10**6),
+    "cluster.give_up.deaths": (LEAST_DEATHS, 10**6),
+}
+"""The least and the most of whole numbers."""
+_MAY_BE_NULL = {"cluster.workers", "cluster.adapt.minimum", "cluster.adapt.maximum"}
+_POSITIVE = {
+    *("protocol.max_seconds", "data_memory", "cluster.give_up.minutes"),
+    *("cluster.memory", "cluster.worker_ttl", "cluster.no_workers_timeout"),
+}
+"""Numbers above 0, or null."""
+_BOOLEAN = {"cluster.dashboard", "cluster.performance_report"}
+
+
+def wrong_values(node: Mapping[str, Any], names: Sequence[str], prefix: str = "") -> Iterator[str]:
+    """Say of each value that is not what its key takes what that is."""
+    for name in names:
+        key, value = f"{prefix}{name}", node.get(name)
+        if expected := _expected(key, value):
+            near = did_you_mean(str(value), _CHOICES.get(key, ()))
+            yield f"{key} must be {expected}, found {shown(value)}{near}"
+
+
+def _expected(key: str, value: Any) -> str:
+    """Return what a key takes; nothing if its value is that."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if key in _CHOICES:
+        return "" if value in _CHOICES[key] else f"one of {', '.join(_CHOICES[key])}"
+    if key in _BOOLEAN:
+        return "" if isinstance(value, bool) else "true or false"
+    if value is None and key in (_POSITIVE | _MAY_BE_NULL):
+        return ""
+    if key in _POSITIVE:
+        return "" if number and 0 < value < 1e12 else "a number above 0, or null"
+    least, most = _WHOLE[key]
+    if not number or not isinstance(value, int) or value < least:
+        return f"a whole number of at least {least}"
+    return f"a whole number of at most {most}" if value > most else ""
