@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +161,7 @@ def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[st
     problems: list[str] = []
     with _hydra(config_dir, overrides) as base:
         try:
-            known = _composed(base)
+            known = _composed(base) if base else _defaults()
             said = _checked_overrides(overrides, known, base, problems)
             lists = _composed([*base, *said]) if said else known
             problems += _unknown_keys(lists, known)
@@ -194,6 +195,12 @@ def _composed(overrides: list[str]) -> dict[str, Any]:
     if _depth(config) > MOST_DEPTH:
         raise ConfigError([f"the values of the configuration are nested more than {MOST_DEPTH} levels deep"])
     return {str(key): value for key, value in config.items()}  # type: ignore[union-attr]
+
+
+@cache
+def _defaults() -> dict[str, Any]:
+    """Return the configuration of a user who says nothing; only read."""
+    return _composed([])
 
 
 def _depth(node: Any) -> int:
