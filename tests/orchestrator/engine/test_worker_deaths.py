@@ -29,7 +29,7 @@ def test_a_training_is_given_up_within_the_deaths_and_the_minutes_it_is_granted(
     assert troubled.may_be_chance(losses(2, 49.0))
     assert not troubled.may_be_chance(losses(2, 50.0))
     assert not troubled.may_be_chance(losses(3, 1.0))
-    assert troubled.may_be_chance(losses(1, 1e9))  # one death may always be an accident
+    assert troubled.may_be_chance(losses(1, 1e9))  # one death may always be chance
 
 
 def test_sudden_deaths_are_blamed_at_once():
