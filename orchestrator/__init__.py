@@ -1,18 +1,75 @@
 """Distributed nested cross-validation: declares, schedules, stores and reports comparisons of classifiers."""
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["load_study"]
+__all__ = ["load_study", "run_study"]
 
 if TYPE_CHECKING:
-    from orchestrator.engine.load import load_study
+    from orchestrator.store.results import StudyResults
 
 
-def __getattr__(name: str) -> Any:
-    """Import `load_study` when it is asked for, so that the package itself imports at once."""
-    if name == "load_study":
-        from orchestrator.engine.load import load_study
+# Both import what they need when they are called, so that the package itself imports at once.
 
-        return load_study
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def load_study(name: str | Path, results: str | Path = "results") -> "StudyResults":
+    """Read a study's tables.
+
+    Parameters
+    ----------
+    name : str or Path
+        The study's name, or the path of its folder.
+    results : path
+        The folder of studies, `paths.results`, in which a name is looked up.
+
+    Returns
+    -------
+    StudyResults
+        With the frames `trials`, `selections` and `outer`, and the runs' `provenance`.
+
+    Raises
+    ------
+    StoreError
+        When there is no such study, or a newer version of svmbench wrote it.
+    """
+    from orchestrator.engine import load
+
+    return load.load_study(name, results)
+
+
+def run_study(*overrides: str, config_dir: str | Path | None = None) -> "StudyResults":
+    """Run a study to its end, or go on with it, and return its tables; `svmbench run` from Python.
+
+    Parameters
+    ----------
+    *overrides : str
+        In Hydra's grammar, as on the command line: `"experiment=quickstart"`, `"cluster=serial"`.
+    config_dir : path, optional
+        A folder with further configurations, laid out like `conf/`.
+
+    Returns
+    -------
+    StudyResults
+        As of `load_study`.
+
+    Raises
+    ------
+    ConfigError
+        When the configuration cannot be run, with every problem found; nothing was run.
+    StoreError, ExecutionError
+        When the store or the cluster cannot be used at all; nothing was run.
+    StudyStopped, KeyboardInterrupt
+        When the run ended before the study did; the same call resumes it.
+    """
+    from orchestrator.cli.display import display
+    from orchestrator.cli.terminal import terminal
+    from orchestrator.config.compose import load_settings
+    from orchestrator.engine.prepare import prepare_study
+    from orchestrator.engine.session import run_session
+
+    folder = None if config_dir is None else Path(config_dir)
+    command = ["svmbench", "run", *overrides, *([] if folder is None else ["--config-dir", str(folder)])]
+    settings = load_settings(overrides, folder)
+    run_session(settings, prepare_study(settings), display(terminal()), command)
+    return load_study(settings.study.name, settings.paths.results)

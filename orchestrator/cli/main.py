@@ -63,11 +63,9 @@ class Request:
     command: list[str]
 
     def settings(self) -> "Settings":
-        """Compose and check the configuration; a user's folder may hold their Python modules too."""
+        """Compose and check the configuration."""
         from orchestrator.config.compose import load_settings
 
-        if self.config_dir is not None:
-            sys.path.insert(0, str(self.config_dir.resolve()))
         settings = load_settings(self.overrides, self.config_dir)
         _collect_garbage()
         return settings

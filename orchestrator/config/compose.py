@@ -4,6 +4,7 @@ No other module but the command line knows Hydra or omegaconf.
 """
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -112,13 +113,15 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     overrides : sequence of str
         In Hydra's grammar.
     config_dir : Path or None
-        A user's folder of further configurations, laid out like `conf/`.
+        A user's folder of further configurations, laid out like `conf/`, and of Python modules.
 
     Raises
     ------
     ConfigError
         With every problem found.
     """
+    if config_dir is not None and (modules := str(config_dir.resolve())) not in sys.path:
+        sys.path.insert(0, modules)
     config, problems = _compose(overrides, config_dir)
     if any(problem.startswith("unknown experiment") for problem in problems):
         raise ConfigError(problems)  # it would have said what seems to be missing

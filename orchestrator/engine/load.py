@@ -24,25 +24,7 @@ if TYPE_CHECKING:
 
 
 def load_study(name: str | Path, results: str | Path = "results") -> StudyResults:
-    """Read a study's tables.
-
-    Parameters
-    ----------
-    name : str or Path
-        The study's name, or the path of its folder.
-    results : path
-        The folder of studies, `paths.results`, in which a name is looked up.
-
-    Returns
-    -------
-    StudyResults
-        With the frames `trials`, `selections` and `outer`, and the runs' `provenance`.
-
-    Raises
-    ------
-    StoreError
-        When there is no such study, or a newer version of svmbench wrote it.
-    """
+    """Read a study's tables; see `orchestrator.load_study`."""
     return read_results(find_study(name, results))
 
 

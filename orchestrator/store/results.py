@@ -4,6 +4,7 @@ from __future__ import annotations  # so that `status` does not import pandas
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ class PairState:
     refits: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StudyResults:
     """All that is known about a study: what belongs to the declaration in force, and what does not.
 
@@ -72,6 +73,22 @@ class StudyResults:
     provenance: list[dict[str, Any]]
     excluded: pd.DataFrame = field(default_factory=lambda: excluded_trials([]))
     states: Mapping[Pair, PairState] = field(default_factory=dict)
+
+    def mean_scores(self) -> pd.DataFrame:
+        """Return the mean score of the refits: a row for each dataset, a column for each arm."""
+        return self.outer.pivot_table("score", "dataset", "solver", sort=False)
+
+    def __repr__(self) -> str:
+        arms, datasets = (self.trials[name].nunique() for name in ("solver", "dataset"))
+        failed = int(self.trials["score"].isna().sum())
+        return (
+            f"<study {self.name}: {len(self.trials):,} trials of datasets × arms {datasets} × {arms}, "
+            f"{failed:,} failed; {self.folder}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return f"<p>{escape(repr(self)[1:-1])}</p>{self.mean_scores().to_html(float_format='{:.4f}'.format)}"
 
 
 def excluded_trials(rows: Sequence[tuple[str, str, int, str]]) -> pd.DataFrame:
