@@ -45,6 +45,8 @@ overrides are Hydra's; the ones everybody needs:
   experiment=quickstart  study=NAME  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
   search=grid|pattern  search.space.C=[1,4,16]  sweep.eta=[1,1.3,1.6]
   protocol.outer=5  protocol.inner=5  protocol.seed=0  protocol.profile=throughput|timing
+  protocol.metric=accuracy  protocol.also=[f1_macro]  protocol.scaling=train|dataset|none
+  protocol.max_seconds=600
   cluster=serial|local|address|slurm|ssh|kubernetes  cluster.workers=2
   cluster.address=tls://HOST:PORT  cluster.tls.folder=DIR
   paths.results=DIR  paths.data=DIR  on_error=continue|fail_fast  retry=none|failed
