@@ -6,12 +6,14 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.search import make_search
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import PATH_PARAM, Arm
 from orchestrator.study.text import shown
 from orchestrator.study.values import ParamValue, canonical_json, cell, is_number
-from orchestrator.training.estimators import estimator_class, other_kind, refused_value
+from orchestrator.training.class_checks import answers, is_trusted
+from orchestrator.training.estimators import estimator_class, other_kind, refused_value, unusable_class
 from orchestrator.training.source_hash import class_identity
 
 MOST_ARMS = 5000
@@ -62,14 +64,15 @@ def build_arms(
     ]
     if problems:
         return arms, problems
-    for name, config in solvers.items():
-        try:
-            _, accepted = estimator_class(str(config.get("_target_")))
-        except (ValueError, TypeError) as error:
-            problems.append(f"solver {name}: {error}")
+    asked: list[Arm] = []
+    targets = [list(_targets([config, sweep, default_space])) for config in solvers.values()]
+    for (name, config), unusable in zip(solvers.items(), _unusable_classes(targets), strict=True):
+        if unusable:
+            problems.append(f"solver {name}: {unusable}")
             continue
-        if unusable := list(_unusable_config(name, config)):
-            problems += unusable
+        _, accepted = estimator_class(str(config["_target_"]))
+        if found := list(_unusable_config(name, config)):
+            problems += found
             continue
         space = _space(name, config.get("space"), default_space, accepted)
         axes = {param: values for param, values in sweep.items() if param in accepted}
@@ -85,10 +88,39 @@ def build_arms(
             except (ValueError, TypeError) as error:  # of a class that a parameter names
                 problems.append(f"solver {name}: {error}")
                 continue
-            problems += _problems(arm, accepted, search)
             arms.append(arm)
+            if found := list(_problems(arm, accepted, search)):
+                problems += found
+            else:
+                asked.append(arm)
+    problems += _refused_by_classes(asked)
     problems += list(_same_computations(arms))
     return arms, list(dict.fromkeys(problems))
+
+
+def _unusable_classes(targets: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Say of each solver why the classes that it names cannot be used; nothing if they can.
+
+    What a child process has not imported without harm is not imported by this one.
+    """
+    questions = [(_module(paths), paths) for paths in targets]
+    for (module, _), found in zip(questions, answers(unusable_class, questions), strict=True):
+        yield f"importing {module} {found.reason}; correct it" if isinstance(found, ProcessEnded) else found
+
+
+def _targets(node: Any) -> Iterator[str]:
+    """Yield the classes that a configuration names: a solver's own first, then those of its parameters."""
+    if isinstance(node, Mapping):
+        if isinstance(target := node.get("_target_"), str):
+            yield target
+        node = list(node.values())
+    for item in node if isinstance(node, (list, tuple)) else ():
+        yield from _targets(item)
+
+
+def _module(targets: Sequence[str]) -> str:
+    """Return the module of the first class that is not trusted, else of the first."""
+    return next(itertools.filterfalse(is_trusted, targets), targets[0]).rpartition(".")[0]
 
 
 def _unusable_config(solver: str, config: Mapping[Any, Any]) -> Iterator[str]:
@@ -140,7 +172,7 @@ def _arm(
         target=target,
         params=params,
         space=space,
-        identity=" + ".join(dict.fromkeys(map(class_identity, [target, *_nested_targets([params, space])]))),
+        identity=" + ".join(dict.fromkeys(map(class_identity, [target, *_targets([params, space])]))),
         solver=name,
         sweep=sweep,
         warm_starts=profile == "throughput"
@@ -148,16 +180,6 @@ def _arm(
         and params.get("warm_start") is not False
         and _is_path(space.get(PATH_PARAM, ())),
     )
-
-
-def _nested_targets(node: Any) -> Iterator[str]:
-    """Yield the classes that parameters name, such as the steps of a pipeline."""
-    if isinstance(node, Mapping):
-        if isinstance(target := node.get("_target_"), str):
-            yield target
-        node = list(node.values())
-    for item in node if isinstance(node, (list, tuple)) else ():
-        yield from _nested_targets(item)
 
 
 def _label(value: ParamValue) -> str:
@@ -192,9 +214,6 @@ def _problems(arm: Arm, accepted: frozenset[str], search: str) -> Iterator[str]:
         make_search(search, arm.space)
     except ValueError as error:
         yield f"solver {arm.solver}: {error}"
-        return
-    if accepted.issuperset(arm.params) and accepted.issuperset(arm.space):
-        yield from _refused_values(arm)
 
 
 def _unusable_params(arm: Arm) -> Iterator[str]:
@@ -206,6 +225,18 @@ def _unusable_params(arm: Arm) -> Iterator[str]:
                 f"solver {arm.solver}: {param} is {shown(value)}; "
                 "expected null, a boolean, a number, text, or a list or mapping of these"
             )
+
+
+def _refused_by_classes(arms: Sequence[Arm]) -> Iterator[str]:
+    questions = [(arm.target, arm) for arm in arms]
+    for arm, found in zip(arms, answers(lambda arm: list(_refused_values(arm)), questions), strict=True):
+        if isinstance(found, ProcessEnded):
+            yield (
+                f"solver {arm.solver}: {arm.target} {found.reason} when it was constructed "
+                "and its parameters were checked; correct it"
+            )
+        else:
+            yield from found
 
 
 def _refused_values(arm: Arm) -> Iterator[str]:

@@ -4,11 +4,13 @@ A fork takes milliseconds where a new interpreter takes seconds for its imports,
 took is free again when the child ends. Where processes cannot be forked safely the function is called here.
 """
 
+import ctypes
 import faulthandler
 import math
 import os
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +18,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, NoReturn, TypeVar
+
+_KILL_WITH_PARENT = 1
+"""PR_SET_PDEATHSIG of Linux."""
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -38,7 +43,7 @@ class ProcessEnded:
 
 
 def call_in_child(
-    function: Callable[[_T], _R], items: Sequence[_T], seconds: float = math.inf
+    function: Callable[[_T], _R], items: Sequence[_T], seconds: float = math.inf, quiet: bool = False
 ) -> Iterator[_R | ProcessEnded]:
     """Yield what a function returns for each item, called in a child process.
 
@@ -49,18 +54,20 @@ def call_in_child(
     items : sequence
     seconds : float
         How long each call may take.
+    quiet : bool
+        Whether nothing that the calls write to standard output and error is shown.
     """
     if sys.platform != "linux":  # system libraries of macOS do not survive a fork
         yield from map(function, items)
         return
-    done = 0
+    done, parent = 0, os.getpid()
     while done < len(items):
         reader, writer = Pipe(duplex=False)
         flush_streams()  # or both processes would write what is in their buffers
         with warnings.catch_warnings(action="ignore"):  # Python warns of threads, none of which we need
             process = os.fork()
         if process == 0:
-            _send_results(function, items[done:], writer)
+            _send_results(function, items[done:], writer, parent, quiet)
         writer.close()
         try:
             while done < len(items):
@@ -93,15 +100,41 @@ def flush_streams() -> None:
             stream.flush()
 
 
-def _send_results(function: Callable[[_T], Any], items: Sequence[_T], writer: Connection) -> NoReturn:
-    leave = os._exit
+def end_with(parent: int) -> None:
+    """Have this process end when its parent does: by the system, or by a thread that watches the parent."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_KILL_WITH_PARENT, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    if sys.platform != "linux":
+        threading.Thread(target=watch, daemon=True).start()
+
+
+def _send_results(
+    function: Callable[[_T], Any], items: Sequence[_T], writer: Connection, parent: int, quiet: bool
+) -> NoReturn:
+    leave, process = os._exit, os.getpid()
     try:
+        end_with(parent)
         faulthandler.disable()  # the parent says how the process ended
         # The parent gets a terminal's Ctrl-C, too, and ends this process.
         signal.signal(signal.SIGINT, lambda *_: None)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if quiet:
+            sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+            os.dup2(sys.stdout.fileno(), 1)  # for what does not write by them
+            os.dup2(sys.stdout.fileno(), 2)
         for item in items:
-            writer.send(function(item))
+            result = function(item)
+            if os.getpid() != process:
+                break  # a copy of the child, made by os.fork, whose answers would be taken for the child's
+            writer.send(result)
     finally:
         leave(0)
 

@@ -14,7 +14,7 @@ from orchestrator.datasets.loading import load
 from orchestrator.datasets.memory import gigabytes, limited_to, memory_limit
 from orchestrator.datasets.prepared import prepare
 from orchestrator.study.study import DatasetSpec
-from orchestrator.study.text import one_line
+from orchestrator.study.text import error_line
 
 SLACK = 256 * 2**20
 """Bytes beyond the limit for what has nothing to do with the data, such as the stacks of threads."""
@@ -62,8 +62,7 @@ def _folder_or_problem(spec: DatasetSpec, cache: Path) -> Path | str:
     except BaseException as error:  # here KeyboardInterrupt is the loader's too
         if isinstance(error, Exception):  # then it is none of the loader's
             traceback.print_exc()
-        kind = type(error).__name__
-        return f"dataset {spec.name!r}: {spec.target} failed with {kind}: {one_line(error)}"
+        return f"dataset {spec.name!r}: {spec.target} failed with {error_line(error)}"
     finally:
         flush_streams()
 

@@ -13,7 +13,7 @@ from orchestrator.datasets.memory import gigabytes, memory_limit, require_room
 from orchestrator.datasets.sparse import to_csr
 from orchestrator.study.names import ResolveError, resolve
 from orchestrator.study.study import DatasetSpec
-from orchestrator.study.text import one_line, shown
+from orchestrator.study.text import error_line, one_line, shown
 
 _ENDINGS = (Exception, SystemExit, GeneratorExit)
 """What a loader may raise; KeyboardInterrupt is a user's, except in a process of the loader's own."""
@@ -46,8 +46,7 @@ def load(spec: DatasetSpec) -> Dataset:
             raise
         except _ENDINGS as error:  # raised by methods of whatever the loader returned
             raise DatasetError(
-                f"reading what {spec.target} returned failed with {type(error).__name__}: {one_line(error)}; "
-                "return plain arrays"
+                f"reading what {spec.target} returned failed with {error_line(error)}; return plain arrays"
             ) from error
     except DatasetError as error:
         raise DatasetError(f"dataset {spec.name!r}: {error}") from error
@@ -65,9 +64,7 @@ def _call(spec: DatasetSpec) -> tuple[Any, Any]:
     except (DatasetError, MemoryError):
         raise
     except _ENDINGS as error:
-        raise DatasetError(
-            f"{spec.target} failed with {type(error).__name__}: {one_line(error)}; check its arguments"
-        ) from error
+        raise DatasetError(f"{spec.target} failed with {error_line(error)}; check its arguments") from error
     if not isinstance(found, (tuple, list)) or len(found) != 2:
         raise DatasetError(
             f"expected {spec.target} to return (X, y), found a {type(found).__name__}; "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.datasets.dataset import Dataset, DatasetError
 from orchestrator.engine.cost_model import Shape
 from orchestrator.engine.feasibility import infeasible
@@ -18,6 +19,7 @@ from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
 from orchestrator.study.study import Arm, Protocol, Study
 from orchestrator.study.trials import Identity, Pair
+from orchestrator.training.class_checks import answers
 from orchestrator.training.estimators import takes_shared_gram
 from orchestrator.training.gram import MOST_ROWS, memory_for_gram
 from orchestrator.training.split_data import prepare_data
@@ -103,6 +105,7 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     problems += infeasible(study, {name: dataset for name, (_, dataset) in loaded.items()})
     if problems:
         raise ConfigError(problems)
+    shared_gram = _shared_gram(study, {name: dataset for name, (_, dataset) in loaded.items()})
     identities = {
         (name, arm.name): Identity(
             name,
@@ -110,9 +113,9 @@ def prepare_study(settings: Settings) -> PreparedStudy:
             source.split_hash,
             arm,
             study.protocol,
-            shared_gram=_shares_gram(arm, dataset, study.protocol),
+            shared_gram=shared_gram[name, arm.name],
         )
-        for (name, (source, dataset)), arm in itertools.product(loaded.items(), study.arms)
+        for (name, (source, _)), arm in itertools.product(loaded.items(), study.arms)
     }
     return PreparedStudy(
         study,
@@ -122,6 +125,30 @@ def prepare_study(settings: Settings) -> PreparedStudy:
         datasets=[_facts(*loaded[spec.name]) for spec in study.datasets],
         gram_memory=memory_for_gram(settings.cluster.memory),
     )
+
+
+def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bool]:
+    """Return which dataset × arm shares Gram matrices.
+
+    Raises
+    ------
+    ConfigError
+        With the problem of each solver that ends its process, or never answers, when it is asked.
+    """
+    pairs = list(itertools.product(datasets.items(), study.arms))
+    found = answers(
+        lambda pair: _shares_gram(pair[1], pair[0][1], study.protocol),
+        [(arm.target, (dataset, arm)) for dataset, arm in pairs],
+    )
+    problems = [
+        f"solver {arm.solver}: {arm.target} {answer.reason} when it was asked whether it takes shared kernel "
+        "matrices (prefers_gram); correct it"
+        for (_, arm), answer in zip(pairs, found, strict=True)
+        if isinstance(answer, ProcessEnded)
+    ]
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+    return {(name, arm.name): answer is True for ((name, _), arm), answer in zip(pairs, found, strict=True)}
 
 
 def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:

@@ -1,6 +1,6 @@
 """What is installed on a worker, and whether it may run trials of this client's study."""
 
-import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Collection, Mapping
@@ -58,16 +58,15 @@ def _choose_numba_cache(packages: Collection[str]) -> None:
 
 
 def software(packages: Collection[str]) -> dict[str, str]:
-    """Return the versions of Python and libraries, and the identities of packages, sources included."""
-    return versions() | {f"sources of {name}": _identity(name) for name in ("orchestrator", *packages)}
+    """Return the versions of Python and libraries, and the identities of packages, sources included.
 
-
-def _identity(package: str) -> str:
-    try:
-        importlib.import_module(package)
-    except ImportError:
-        return "none"
-    return package_identity(package)
+    Nothing is imported: among the packages are those that a class imports in a method, if ever.
+    """
+    names = ("orchestrator", *packages)
+    return versions() | {
+        f"sources of {name}": package_identity(name) if importlib.util.find_spec(name) else "none"
+        for name in names
+    }
 
 
 def mismatch(facts: Mapping[str, Any], threads: int, required: Mapping[str, str], timing: bool) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-from orchestrator.study.text import one_line, shown
+from orchestrator.study.text import error_line, one_line, shown
 
 
 class ResolveError(ValueError):
@@ -42,7 +42,7 @@ def resolve(path: str) -> Any:
             raise
         except BaseException as error:  # a module may compute its attributes
             raise ResolveError(
-                f"cannot resolve {path!r}: {part!r} failed with {type(error).__name__}: {one_line(error)}"
+                f"cannot resolve {path!r}: {part!r} failed with {error_line(error)}"
             ) from error
     return found
 
@@ -100,7 +100,7 @@ def _import(name: str, path: str) -> ModuleType:
         raise
     except BaseException as error:
         raise ResolveError(
-            f"cannot resolve {path!r}: importing {name!r} failed: {type(error).__name__}: {one_line(error)}"
+            f"cannot resolve {path!r}: importing {name!r} failed: {error_line(error)}"
         ) from error
 
 

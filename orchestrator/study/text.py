@@ -61,16 +61,22 @@ def one_line(value: Any, most: int = 400) -> str:
     try:
         text = str(value)[: 8 * most]
         text = printable(" ".join(text.split()))
-    except Exception:  # a __str__ that fails
+    except BaseException:  # a __str__ that fails, or exits
         text = f"a {type(value).__name__} that has no text"
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def error_line(error: BaseException) -> str:
+    """Return an error's class and, where it has one, its text, on one line."""
+    text = one_line(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def shown(value: Any, most: int = 60) -> str:
     """Return the representation of anything, on one line that is not longer than `most`."""
     try:
         text = repr(value)
-    except Exception:  # a __repr__ that fails
+    except BaseException:  # a __repr__ that fails, or exits
         text = f"a {type(value).__name__} that has no text"
     return one_line(text, most)
 

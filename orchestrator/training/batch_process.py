@@ -6,7 +6,6 @@ A child that ends by itself is reported, as the loss of a worker is.
 """
 
 import contextlib
-import ctypes
 import math
 import os
 import pickle
@@ -20,7 +19,7 @@ from multiprocessing import spawn
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
-from orchestrator.datasets.child_process import ProcessEnded, exit_reason
+from orchestrator.datasets.child_process import ProcessEnded, end_with, exit_reason
 from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.storable import describe_error
 from orchestrator.training.run_batch import batch_result, overtime_row, paths_after, run_batch
@@ -30,9 +29,6 @@ _one_at_a_time = threading.Lock()
 
 _LOOK_SECONDS = 1.0
 """How often the parent looks whether the child still lives, while no message comes."""
-
-_KILL_WITH_PARENT = 1
-"""PR_SET_PDEATHSIG of Linux."""
 
 
 class _Overtime(Exception):
@@ -218,7 +214,7 @@ def serve(descriptor: int, parent: int) -> None:
     from orchestrator.training.worker_warnings import capture_warnings, take_warnings
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is meant for the parent
-    _end_with(parent)
+    end_with(parent)
     pipe = Connection(descriptor)
     with contextlib.suppress(EOFError, OSError):
         spawn.prepare(pipe.recv())
@@ -240,19 +236,3 @@ def portable(error: Exception) -> Exception:
     except Exception:
         return RuntimeError(describe_error(error))
     return error
-
-
-def _end_with(parent: int) -> None:
-    """Have this process end when its parent does: by the system, or by a thread that watches the parent."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_KILL_WITH_PARENT, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    if sys.platform != "linux":
-        threading.Thread(target=watch, daemon=True).start()

@@ -2,8 +2,8 @@
 
 import copy
 import inspect
-from collections.abc import Mapping
-from contextlib import suppress
+import os
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -11,17 +11,13 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import get_scorer
 from sklearn.utils import get_tags
 
-from orchestrator.datasets.child_process import ProcessEnded, call_in_child
 from orchestrator.study.names import resolve
 from orchestrator.study.storable import error_text
 from orchestrator.study.study import Arm, Candidate, Protocol
+from orchestrator.study.text import error_line, one_line
 from orchestrator.study.values import is_number
 from orchestrator.training.interrupts import recorded_interrupts
 
-_TRUSTED = ("sklearn", "solvers")
-"""Packages whose constructors only assign."""
-
-_CONSTRUCTION_SECONDS = 10.0
 _TEXT_LENGTH = 500
 
 
@@ -47,6 +43,23 @@ def estimator_class(target: str) -> tuple[Any, frozenset[str]]:
     return kind, frozenset(named - {"self"})
 
 
+def unusable_class(targets: Sequence[str]) -> str:
+    """Return why a class, or others that its parameters name, cannot be used; empty if they can.
+
+    Parameters
+    ----------
+    targets : sequence of str
+        Dotted paths, the class's first.
+    """
+    try:
+        estimator_class(targets[0])
+        for target in targets[1:]:
+            resolve(target)
+    except (ValueError, TypeError) as error:
+        return one_line(error)
+    return ""
+
+
 def refused_value(target: str, params: Mapping[str, Any]) -> str:
     """Return why an estimator would refuse its parameters, as it says itself; empty if it would not.
 
@@ -56,35 +69,20 @@ def refused_value(target: str, params: Mapping[str, Any]) -> str:
     kind, _ = estimator_class(target)
     validate = getattr(kind, "_validate_params", None)
     declared = hasattr(kind, "_parameter_constraints")
-    if ended := _ends_its_process(target, params):
-        return f"its constructor {ended}"
+    process = os.getpid()
     with recorded_interrupts():
         try:
             estimator = kind(**params)
             if validate is not None and (declared or validate is not BaseEstimator._validate_params):
                 validate(estimator)
-        except BaseException as error:  # of the user's class, given any values
+        except Exception as error:  # of the user's class, given any values
             return error_text(error)[:_TEXT_LENGTH] or type(error).__name__
+        except BaseException as error:
+            return f"{target} raised {error_line(error)}"
+        finally:
+            if os.getpid() != process:
+                os._exit(1)  # a copy made by os.fork, which must not go on with other values
     return ""
-
-
-_tried: dict[str, str] = {}
-
-
-def _ends_its_process(target: str, params: Mapping[str, Any]) -> str:
-    """Say how the first construction of an estimator ends the process, or that it does not end."""
-    kind, _ = estimator_class(target)
-    if kind.__module__.partition(".")[0] in _TRUSTED:
-        return ""
-
-    def make(params: Mapping[str, Any]) -> None:
-        with suppress(BaseException):  # the next one raises it, too
-            kind(**params)
-
-    if target not in _tried:
-        (result,) = call_in_child(make, [params], _CONSTRUCTION_SECONDS)
-        _tried[target] = result.reason if isinstance(result, ProcessEnded) else ""
-    return _tried[target]
 
 
 def other_kind(target: str, params: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ Nothing is imported but the class itself, so that the result does not depend on 
 import ast
 import hashlib
 import importlib.util
+import inspect
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orchestrator.study.names import resolve
+from orchestrator.study.text import shown
 
 _RUN = "<run on import>"
 _ANY = "<any module>"
@@ -32,8 +34,15 @@ def class_identity(target: str) -> str:
     ----------
     target : str
         Dotted path of the class, e.g. `solvers.MNSVC`.
+
+    Raises
+    ------
+    ResolveError, TypeError
+        If the path leads nowhere, or to something else than a class.
     """
     kind = resolve(target)
+    if not inspect.isclass(kind):
+        raise TypeError(f"expected _target_ to name a class, found {target} = {shown(kind)}")
     sources = _sources(kind)
     content = hashlib.sha256()
     for (module, part), source in sorted(sources.pieces.items()):

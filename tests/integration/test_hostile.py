@@ -1,6 +1,7 @@
 """Estimators that do harm, in one study with healthy ones, in one process and on a real cluster."""
 
 import os
+import signal
 from pathlib import Path
 
 import pandas as pd
@@ -8,19 +9,22 @@ import pytest
 
 from orchestrator.config.compose import load_settings
 from orchestrator.engine.load import read_results
+from orchestrator.engine.prepare import prepare_study
 from orchestrator.execution.dask.client import cluster_executor
 from orchestrator.store.schema import RUN_COLUMNS
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Cluster, DeathLimits
-from orchestrator.training import estimators
-from tests.integration.processes import plain, started, store_of
+from orchestrator.training import class_checks
+from tests.integration.processes import plain, started, store_of, wait_until
 from tests.orchestrator.hostile import (
     HANGING,
     HOSTILE,
     KILLERS,
+    MODULES,
     RAISING,
     RANDOM,
     REFUSED,
+    REFUSED_BY_DATASET,
     Centroids,
 )
 from tests.orchestrator.studies import StudyRun
@@ -34,7 +38,7 @@ def config(tmp_path_factory):
     """A user's folder that configures all of them."""
     folder = tmp_path_factory.mktemp("config")
     (folder / "solver").mkdir()
-    for name in (*RAISING, *KILLERS, *HANGING, *REFUSED, "Scorable"):
+    for name in (*RAISING, *KILLERS, *HANGING, *REFUSED, *REFUSED_BY_DATASET, "Scorable"):
         (folder / "solver" / f"{name}.yaml").write_text(f"_target_: {Centroids.__module__}.{name}\n")
     for kind in (Centroids, *HOSTILE):
         text = f"_target_: {kind.__module__}.{kind.__name__}\nspace: {{C: [1, 2]}}\n"
@@ -194,17 +198,75 @@ def test_what_ends_a_serial_run_is_left_by_the_next_ones(config, good, tmp_path,
     assert found[killers[0]]["message"].str.contains("ended its process by SIGSEGV").sum() == 2
 
 
-def test_a_constructor_that_exits_is_refused_in_a_sentence(config, tmp_path, monkeypatch):
-    monkeypatch.setattr(estimators, "_CONSTRUCTION_SECONDS", 2.0)
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(class_checks, "SECONDS", 1.0)
+
+
+def problem_of_each(solvers, problems):
+    """Return the one problem of each solver."""
+    assert len(problems) == len(solvers)
+    found = {}
+    for solver in solvers:
+        (found[solver],) = [text for text in problems if text.startswith(f"solver {solver}: ")]
+        assert len(found[solver]) < 600
+        assert "\n" not in found[solver]
+    return found
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_class_that_exits_or_hangs_when_it_is_asked_is_refused_in_a_sentence(config, tmp_path):
     choice = [*EXITS, f"solvers=[{','.join([*REFUSED, *GOOD])}]", f"paths.cache={tmp_path}"]
     with pytest.raises(ConfigError) as caught:
         load_settings(choice, config)
-    problems = caught.value.problems
-    assert len(problems) == len(REFUSED)
-    for solver in REFUSED:
-        (problem,) = [text for text in problems if text.startswith(f"solver {solver}: ")]
-        assert len(problem) < 600
-        assert "\n" not in problem
+    found = problem_of_each(REFUSED, caught.value.problems)
+    assert ".ExitOfCInTags ended its process with exit status 0 when it was" in found["ExitOfCInTags"]
+    assert ".EndlessInValidate did not end within 1 s when it was" in found["EndlessInValidate"]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_class_that_exits_or_hangs_when_it_is_asked_about_a_dataset_is_refused(config, tmp_path):
+    choice = [*EXITS, f"solvers=[{','.join([*REFUSED_BY_DATASET, 'libsvm_l1'])}]", f"paths.cache={tmp_path}"]
+    choice += ["search.space={C:[1],gamma:[1]}", "datasets=[iris,wine]", "protocol.also=[]"]
+    with pytest.raises(ConfigError) as caught:
+        prepare_study(load_settings(choice, config))
+    found = problem_of_each(REFUSED_BY_DATASET, caught.value.problems)
+    assert all("prefers_gram" in text for text in found.values())
+
+
+def write_modules(folder, modules):
+    """Make a user's folder with modules of one solver each."""
+    (folder / "solver").mkdir()
+    for name, text in modules.items():
+        (folder / f"{name}.py").write_text(f"{text}\nfrom sklearn.svm import SVC as Mine\n")
+        (folder / "solver" / f"{name}.yaml").write_text(f"_target_: {name}.Mine\n")
+    return folder
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_module_that_exits_or_hangs_when_it_is_imported_is_refused_in_a_sentence(tmp_path, monkeypatch):
+    harm = {name: text for name, (text, _) in MODULES.items()}
+    nested = "_target_: sklearn.svm.SVC\nclass_weight: {_target_: exits_at_once.Mine}\n"
+    write_modules(tmp_path, {**harm, "fine": ""})
+    (tmp_path / "solver" / "nested.yaml").write_text(nested)
+    monkeypatch.syspath_prepend(tmp_path)
+    choice = [*EXITS, f"solvers=[{','.join([*harm, 'nested', 'fine', *GOOD[:1]])}]"]
+    with pytest.raises(ConfigError) as caught:
+        load_settings(choice, tmp_path)
+    found = problem_of_each([*harm, "nested"], caught.value.problems)
+    expected = {**{name: said for name, (_, said) in MODULES.items()}, "nested": MODULES["exits_at_once"][1]}
+    assert [name for name in found if expected[name] not in found[name]] == []
+
+
+def test_ctrl_c_while_a_module_hangs_is_the_users(tmp_path):
+    begun = tmp_path / "begun"
+    hangs = f"import time, pathlib; pathlib.Path({str(begun)!r}).touch(); time.sleep(1e6)"
+    folder = str(write_modules(tmp_path, {"hangs": hangs}))
+    with started(tmp_path, "plan", "--config-dir", folder, *EXITS, "solvers=[hangs]") as process:
+        wait_until(begun.exists, "the import began")
+        os.killpg(process.pid, signal.SIGINT)
+        assert "interrupted" in process.communicate(timeout=60)[1]
+        assert process.returncode == 130
 
 
 def names(kinds):

@@ -722,14 +722,39 @@ class Scorable(Centroids):
         return 1
 
 
-def generated(kinds, places, many=MANY):
+class Asked(Scorable):
+    """Has the methods that are asked before anything runs."""
+
+    def __init__(self, C=1.0, kernel="rbf", gamma=1.0):
+        super().__init__(C)
+        self.kernel, self.gamma = kernel, gamma
+
+    def _validate_params(self):
+        self._do("validate", self.many + 1)
+        return self._parameter_constraints
+
+    @property
+    def _parameter_constraints(self):
+        self._do("constraints", self.many + 1)
+        return {}
+
+    def __sklearn_tags__(self):
+        self._do("tags", self.many + 1)
+        return super().__sklearn_tags__()
+
+    def prefers_gram(self, n_samples, n_features):
+        self._do("prefers_gram", self.many + 1)
+        return True
+
+
+def generated(kinds, places, many=MANY, base=Scorable):
     """Make a class for every kind of exit in every place."""
     made = []
     for (kind, act), place in itertools.product(kinds.items(), places):
         name = f"{kind}In{place.title().replace('_', '')}"
         globals()[name] = type(
             name,
-            (Scorable,),
+            (base,),
             {"act": staticmethod(act), "place": place, "many": many, "__module__": __name__},
         )
         made.append(name)
@@ -743,4 +768,19 @@ REFITS = 200
 RAISING = generated(RAISED, PLACES)
 KILLERS = generated(KILLING, ("fit", "predict"), REFITS)
 HANGING = generated(ENDLESS, ("fit", "predict"), REFITS)
-REFUSED = generated({**RAISED, **KILLING, "Endless": ENDLESS["Sleep"]}, ("init",), 0)
+ENDING = {**KILLING, "Exit": lambda: os._exit(0), "Endless": ENDLESS["Sleep"]}
+REFUSED = generated({**RAISED, **ENDING}, ("init",), 0)
+REFUSED += generated(ENDING, ("validate", "constraints", "tags"), 0, Asked)
+REFUSED_BY_DATASET = generated(ENDING, ("prefers_gram",), 0, Asked)
+
+MODULES = {
+    "exits": ("import sys; sys.exit(3)", "importing 'exits' failed: SystemExit: 3"),
+    "exits_at_once": (
+        "import os; os._exit(0)",
+        "importing exits_at_once ended its process with exit status 0",
+    ),
+    "interrupts": ("raise KeyboardInterrupt", "importing interrupts raised KeyboardInterrupt"),
+    "crashes": ("import ctypes; ctypes.string_at(0)", "importing crashes ended its process by SIGSEGV"),
+    "waits": ("import time; time.sleep(1e6)", "importing waits did not end within 1 s"),
+}
+"""Modules that do harm when they are imported, and what is said of them."""

@@ -1,5 +1,8 @@
 import os
+import signal
 import time
+
+import psutil
 
 from orchestrator.datasets.child_process import ProcessEnded, call_in_child
 
@@ -27,3 +30,28 @@ def test_a_result_is_not_awaited_from_a_process_that_has_ended():
     (found,) = call_in_child(leaves_a_process_behind, [0], 50.0)
     assert found == ProcessEnded("ended its process with exit status 3")
     assert time.monotonic() - started < 5
+
+
+def test_a_copy_of_the_child_sends_no_results():
+    def double(number):
+        os.fork()
+        return number
+
+    assert list(call_in_child(double, [1, 2, 3], 50.0)) == [1, 2, 3]
+
+
+def test_a_child_ends_with_its_parent():
+    reader, writer = os.pipe()
+
+    def wait(_):
+        os.write(writer, str(os.getpid()).encode())
+        time.sleep(3600)
+
+    parent = os.fork()
+    if parent == 0:
+        list(call_in_child(wait, [0]))
+        os._exit(0)
+    child = psutil.Process(int(os.read(reader, 20)))
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    child.wait(10)

@@ -43,6 +43,12 @@ def test_a_package_that_is_not_there_is_a_difference():
     assert software(("no_such_package",))["sources of no_such_package"] == "none"
 
 
+def test_asking_for_the_software_imports_nothing(tmp_path, monkeypatch):
+    (tmp_path / "exits_at_import.py").write_text("raise SystemExit(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert software(("exits_at_import",))["sources of exits_at_import"].startswith("exits_at_import ")
+
+
 @pytest.mark.parametrize(
     ("threads", "limits", "told"),
     [

@@ -1,0 +1,76 @@
+"""Questions to classes of users, asked in a child process, and to trusted ones, asked in this one."""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from orchestrator.datasets.child_process import ProcessEnded
+from orchestrator.training import class_checks
+from orchestrator.training.class_checks import answers, is_trusted
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+ACTS = {
+    "mine.exits": lambda: os._exit(0),
+    "mine.crashes": lambda: ctypes.string_at(0),
+    "mine.interrupts": interrupt,
+    "mine.waits": lambda: time.sleep(3600),
+    "mine.fine": os.getpid,
+    "sklearn.fine": os.getpid,
+}
+
+
+def test_what_ends_the_process_is_asked_once_and_others_answer(monkeypatch):
+    monkeypatch.setattr(class_checks, "SECONDS", 1.0)
+    begun = time.monotonic()
+    questions = [(path, path) for path in [*ACTS, *ACTS]]
+    found = answers(lambda path: ACTS[path](), questions)
+    assert found[: len(ACTS)][:4] == [
+        ProcessEnded("ended its process with exit status 0"),
+        ProcessEnded("ended its process by SIGSEGV"),
+        ProcessEnded("raised KeyboardInterrupt"),
+        ProcessEnded("did not end within 1 s"),
+    ]
+    assert found[:4] == found[6:10]
+    assert found[4] != os.getpid()
+    assert found[5] == found[11] == os.getpid()
+    assert time.monotonic() - begun < 2.0  # what waits was awaited once
+
+
+def test_what_users_code_prints_is_not_printed_twice(capfd):
+    def print_all(argument):
+        print("hello")
+        os.write(2, b"hello")
+        sys.stdout.flush()
+
+    answers(print_all, [("mine.prints", 0)])
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("path", "trusted"),
+    [("sklearn.svm.SVC", True), ("solvers.MNSVC", True), ("solvers_of_mine.A", False), ("mine.A", False)],
+)
+def test_what_is_asked_in_this_process(path, trusted):
+    assert is_trusted(path) is trusted
+
+
+def test_a_users_package_called_solvers_is_not_trusted(tmp_path, monkeypatch):
+    (tmp_path / "solvers.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "solvers", raising=False)
+    assert not is_trusted.__wrapped__("solvers.Mine")
+
+
+def test_a_real_interrupt_is_the_users_where_questions_are_asked_in_this_process(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(KeyboardInterrupt):
+        answers(lambda _: os.kill(os.getpid(), signal.SIGINT), [("mine.A", 0)])
+    assert answers(lambda _: interrupt(), [("mine.A", 0)]) == [ProcessEnded("raised KeyboardInterrupt")]
