@@ -5,7 +5,7 @@ the estimator's own classes and modules: names bound to other objects, and lists
 changed in place. `os._exit` raises `SystemExit`, and a copy of the process that a training has forked ends
 with the training. Not restored are changes deeper inside such objects, inside other modules and inside
 compiled libraries, and threads that go on running. Descriptors that a training closes cannot be restored but
-for standard output and error; a batch is given up when they are closed.
+for standard output and error, nor hard limits that it lowers; its process then has no further training.
 """
 
 import builtins
@@ -70,6 +70,7 @@ class ProcessState:
         own = [*classes, *(module for module in modules if module is not None)]
         self._namespaces = [_Namespace(holder) for holder in dict.fromkeys([*_SHARED_MODULES, *own])]
         self._values = [(setting, setting.read()) for setting in _SETTINGS]
+        self._limits_are_lost = False
 
     def run(self, seed: int, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function with the global random states seeded, then undo what it left changed.
@@ -87,7 +88,9 @@ class ProcessState:
             _threads.limit()
 
     def require_usable(self) -> None:
-        """Raise ProcessUnusableError if the descriptors that the batch itself has opened are closed."""
+        """Raise ProcessUnusableError if limits cannot be raised again, or files that were open are closed."""
+        if self._limits_are_lost:
+            raise ProcessUnusableError(f"a training of {self._name} lowered hard limits of its process")
         if not _outputs.has_copies():
             raise ProcessUnusableError(f"a training of {self._name} closed files that others had opened")
 
@@ -96,8 +99,10 @@ class ProcessState:
         for setting, value in self._values:
             if not setting.has(value):
                 changed.append(setting.name)
-                with suppress(BaseException):  # for example a working directory that was removed
+                try:
                     setting.write(value)
+                except BaseException:  # for example a working directory that was removed
+                    self._limits_are_lost |= setting.write is _set_limits
         if changed:
             log.info("a training of %s changed, and had restored: %s", self._name, ", ".join(changed))
 
@@ -314,8 +319,7 @@ _LIMITS = (resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE, r
 
 def _set_limits(value: list[tuple[int, int]]) -> None:
     for number, (soft, hard) in zip(_LIMITS, value, strict=True):
-        with suppress(OSError, ValueError):  # only root raises a hard limit that was lowered
-            resource.setrlimit(number, (soft, hard))
+        resource.setrlimit(number, (soft, hard))  # only root can raise a hard limit
 
 
 class _Outputs:

@@ -19,6 +19,7 @@ import sklearn
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from orchestrator.datasets.child_process import call_in_child
 from orchestrator.training.process_state import ProcessUnusableError, kept_process_state
 from tests.orchestrator.classifiers import close_what_the_batch_opened
 
@@ -221,6 +222,22 @@ def test_a_process_whose_descriptors_were_closed_is_unusable():
         state.run(0, close_what_the_batch_opened)
         with pytest.raises(ProcessUnusableError, match="a training of Counter closed files"):
             state.require_usable()
+
+
+def limits_after_a_training_has_lowered_them(number):
+    with kept_process_state(Counter) as state:
+        state.run(0, resource.setrlimit, number, (64, 64))
+        try:
+            state.require_usable()
+        except ProcessUnusableError as error:
+            return str(error)
+        return resource.getrlimit(number)
+
+
+def test_hard_limits_that_were_lowered_are_raised_or_the_process_is_unusable():
+    number = resource.RLIMIT_NOFILE
+    (found,) = call_in_child(limits_after_a_training_has_lowered_them, [number])
+    assert found in ("a training of Counter lowered hard limits of its process", resource.getrlimit(number))
 
 
 def test_what_is_only_read_is_not_touched():
