@@ -1,8 +1,6 @@
 """`python -m orchestrator …` is the same as `svmbench …`."""
 
-import sys
-
-from orchestrator.cli.main import main
+from orchestrator.cli.main import console_main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    console_main()

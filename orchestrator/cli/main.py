@@ -4,27 +4,32 @@ import argparse
 import gc
 import importlib
 import logging
+import os
 import shlex
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.console import Console
 
 from orchestrator import __version__
-from orchestrator.cli.terminal import flush, terminal
+from orchestrator.cli.terminal import drop_output, flush, terminal
 from orchestrator.study.text import printable, printable_lines
 from orchestrator.training.interrupts import interrupt
 
 if TYPE_CHECKING:
     from orchestrator.study.settings import Settings
+
+_END_SECONDS = 5.0
+"""How long a process may take to end after its last line."""
 
 EXIT_OK = 0
 EXIT_BAD = 1
@@ -107,7 +112,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _main(arguments)
     finally:
         gc.enable()
-        flush()
+        drop_output()
+
+
+def console_main() -> NoReturn:
+    """Run the command line as a process, which ends in time whatever trainings have left in it.
+
+    The interpreter waits for their threads, and calls what they have registered with `atexit`.
+    """
+    code = main()
+
+    def end() -> None:
+        time.sleep(_END_SECONDS)
+        os._exit(code)
+
+    threading.Thread(target=end, daemon=True).start()
+    sys.exit(code)
 
 
 def _main(arguments: list[str]) -> int:
@@ -128,7 +148,9 @@ def _main(arguments: list[str]) -> int:
         module = importlib.import_module(f"orchestrator.cli.{options.verb}")
         verb: Callable[[Request, Console], Sequence[str] | None] = getattr(module, options.verb)
         with _ending_on_sigterm(told_to_end) if options.verb == "run" else nullcontext():
-            return EXIT_NO_SUCCESS if verb(request, terminal()) else EXIT_OK
+            failed = verb(request, terminal())
+        flush()
+        return EXIT_NO_SUCCESS if failed else EXIT_OK
     except ConfigError as error:
         for problem in error.problems:
             _complain(problem)
@@ -184,7 +206,7 @@ def _complain(text: str, before: str = "") -> None:
 
 
 def _print_error(text: str) -> None:
-    with suppress(BrokenPipeError):  # nobody reads it
+    with suppress(OSError, ValueError):  # nobody reads it, or it is closed
         print(text, file=sys.stderr)
 
 

@@ -1,5 +1,6 @@
 """The verb `run`."""
 
+import logging
 import shlex
 from collections.abc import Sequence
 
@@ -9,14 +10,19 @@ from orchestrator.cli.display import display
 from orchestrator.cli.main import Request
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.status import print_failures
-from orchestrator.cli.terminal import say
+from orchestrator.cli.terminal import flush, say
 from orchestrator.engine.load import load_study
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.engine.runner import RunSummary
 from orchestrator.engine.session import run_session
 from orchestrator.report import markdown_summary
+from orchestrator.study.errors import StudyStopped
 from orchestrator.study.failures import arms_without_success, failure_lines
+from orchestrator.study.settings import Settings
+from orchestrator.study.storable import describe_error
 from orchestrator.study.text import format_seconds
+
+log = logging.getLogger(__name__)
 
 
 def run(request: Request, console: Console) -> Sequence[str]:
@@ -24,6 +30,18 @@ def run(request: Request, console: Console) -> Sequence[str]:
     settings = request.settings()
     prepared = prepare_study(settings)
     summary = run_session(settings, prepared, display(console), request.command)
+    try:
+        return _show(settings, summary, console)
+    except Exception as error:
+        if not summary.trials_run:
+            raise
+        log.error("the results cannot be shown", exc_info=True)
+        problem = f"all trainings are stored, but their results cannot be shown: {describe_error(error)}"
+        raise StudyStopped(problem) from error
+
+
+def _show(settings: Settings, summary: RunSummary, console: Console) -> Sequence[str]:
+    """Print what a run has cost and found; return the arms none of whose trials is ok."""
     _print_costs(summary, console, in_process=settings.cluster.kind == "serial")
     name = settings.study.name
     results = load_study(name, settings.paths.results)
@@ -40,6 +58,7 @@ def run(request: Request, console: Console) -> Sequence[str]:
             if arm not in failed:
                 say(console, f"No training of {arm} on {dataset} succeeded.")
     say(console, f"For the report: svmbench report study={shlex.quote(name)}", wrap=False)
+    flush()
     return failed
 
 

@@ -15,7 +15,7 @@ class _Console(Console):
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
-        _drop_output()
+        drop_output()
 
 
 def terminal() -> Console:
@@ -25,23 +25,21 @@ def terminal() -> Console:
 
 def flush() -> None:
     """Write what waits to be written, or drop it when its reader has left."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
             stream.flush()
         except BrokenPipeError:
-            _drop_output()
+            drop_output()
 
 
-def _drop_output() -> None:
-    """Connect an output whose reader has left to nothing, so that Python does not fail on it at its end."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
+def drop_output() -> None:
+    """Connect an output that cannot be written to nothing, so that Python does not fail on it at its end."""
+    with suppress(OSError, ValueError), open(os.devnull, "w") as nothing:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
             try:
                 stream.flush()
-            except BrokenPipeError:
-                os.dup2(nothing, stream.fileno())
-    os.close(nothing)
+            except OSError:
+                os.dup2(nothing.fileno(), stream.fileno())
 
 
 def as_text(text: str, style: str = "") -> Text:

@@ -3,6 +3,7 @@
 import logging
 import shlex
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -24,11 +25,14 @@ from orchestrator.store.store import Store, StoreError
 from orchestrator.study.errors import ExecutionError, StudyStopped
 from orchestrator.study.records import final_trials
 from orchestrator.study.settings import Settings
+from orchestrator.study.storable import describe_error
 from orchestrator.study.study import Study
 from orchestrator.training.environment import git_state, versions
 from orchestrator.training.source_hash import source_packages
 
 log = logging.getLogger(__name__)
+
+_ENDINGS = (StudyStopped, KeyboardInterrupt, ExecutionError, StoreError)
 
 
 def run_session(
@@ -49,7 +53,12 @@ def run_session(
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     report = store.folder / "provenance" / f"{run_id}-dask.html"
     log_path = store.folder / "logs" / f"{run_id}.jsonl"
-    with store.lock(), run_log(log_path), _executor(settings, prepared, store, report) as executor:
+    with (
+        _stopping(log_path) as begun,
+        store.lock(),
+        run_log(log_path),
+        _executor(settings, prepared, store, report) as executor,
+    ):
         facts = executor.facts()
         log.info("run %s on %d workers: %s", run_id, facts["workers"], shlex.join(command))
         if isinstance(executor, NoExecutor):
@@ -70,11 +79,10 @@ def run_session(
                 retry_failed=settings.retry == "failed",
                 limits=settings.cluster.give_up,
             )
+            begun.set()
             try:
                 summary = runner.run()
                 log.info("run %s is complete: %s", run_id, asdict(summary))
-            except (ExecutionError, StoreError, OSError) as error:
-                raise StudyStopped(str(error)) from error
             finally:
                 provenance |= {
                     "finished_at": _now(),
@@ -86,6 +94,27 @@ def run_session(
                 except StoreError as error:  # what was declared is recorded, and how the run ended is known
                     log.warning("the end of the run is not recorded: %s", error)
         return summary
+
+
+@contextmanager
+def _stopping(log_path: Path) -> Iterator[threading.Event]:
+    """Raise StudyStopped in place of what ends a run once the event is set, which is given to the block."""
+    begun = threading.Event()
+    try:
+        yield begun
+    except BaseException as error:
+        if not begun.is_set():
+            raise
+        cause: BaseException | None = error  # what leaving the block has raised hides what had ended it
+        while cause is not None and not isinstance(cause, _ENDINGS):
+            cause = cause.__context__
+        cause = cause or error
+        if isinstance(cause, (StudyStopped, KeyboardInterrupt)):
+            raise cause from cause.__cause__
+        if isinstance(cause, (ExecutionError, StoreError, OSError)):
+            raise StudyStopped(str(cause)) from cause
+        what = f"the run ended with {describe_error(cause)}, by a defect of this program"
+        raise StudyStopped(f"{what}; what had finished is stored, and {log_path} says more") from cause
 
 
 @contextmanager

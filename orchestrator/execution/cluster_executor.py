@@ -7,6 +7,7 @@ and its host to hold the data.
 
 import contextlib
 import logging
+import os
 import pickle
 import queue
 import time
@@ -27,6 +28,7 @@ from orchestrator.study.settings import Cluster
 from orchestrator.study.storable import describe_error
 from orchestrator.training.batch_process import run_in_child
 from orchestrator.training.cores import pin
+from orchestrator.training.process_state import ProcessUnusableError
 from orchestrator.training.run_batch import run_batch
 from orchestrator.training.split_data import DataNotHere
 from orchestrator.training.worker_warnings import capture_warnings, take_warnings
@@ -62,6 +64,8 @@ def run_on_worker(
         return run_batch(batch, worker), take_warnings()
     except DataNotHere:
         return None
+    except ProcessUnusableError:
+        os._exit(1)  # at once: its connections may be broken, and another worker takes its place
 
 
 @dataclass(frozen=True, eq=False)

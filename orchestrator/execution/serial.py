@@ -1,7 +1,8 @@
 """Run batches one after the other in this process: for debugging, tests and fair timings.
 
 Trainings under a time limit run in a child process, since only a process can be stopped at any point. So do
-those of a dataset × arm with which an earlier run's process ended: what ends the child is not run again.
+those of a dataset × arm with which an earlier run's process ended: what ends the child is not run again. A
+thread that a training leaves may end the process during another's, so after two such ends all do.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ from orchestrator.study.trials import Pair
 from orchestrator.training.batch_process import end_child, run_in_child
 from orchestrator.training.environment import host_facts
 from orchestrator.training.interrupts import recorded_interrupts
+from orchestrator.training.process_state import ProcessUnusableError
 from orchestrator.training.run_batch import run_batch
 from orchestrator.training.train import Monitor, Row
 
@@ -29,6 +31,9 @@ log = logging.getLogger(__name__)
 
 _DIGITS = 12
 """Of the number of trainings that are done, at the beginning of a journal."""
+
+_MOST_ENDS = 2
+"""How many runs in a row may end with their processes before all trainings run in child processes."""
 
 
 class Journal(Monitor):
@@ -45,11 +50,15 @@ class Journal(Monitor):
     ----------
     suspects : dict of Pair to str
         The key of the training that an earlier run ended with; empty if that is known to end processes.
+    ends : int
+        How many runs in a row have ended with their processes.
     """
 
     def __init__(self, path: Path):
         self._path = path
-        self.suspects = dict(self._left())
+        left, self.ends = self._left()
+        self.suspects = dict(left)
+        self._ends_then = self.ends + 1
         self._known = [pair for pair, key in self.suspects.items() if not key]
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
         self._file = os.open(path, flags, 0o600)
@@ -68,36 +77,36 @@ class Journal(Monitor):
 
     def idle(self) -> None:
         """Record that no training is under way in this process."""
-        os.ftruncate(self._file, 0)
+        self._write({})
 
     def close(self, known: Collection[Pair]) -> None:
         """Leave a file only that tells the next run whose trainings end their processes."""
         if known:
-            self._known = list(known)
+            self._known, self._ends_then = list(known), 0
             self._write({})
         else:
             self._path.unlink(missing_ok=True)
         os.close(self._file)
 
     def _write(self, facts: dict[str, Any]) -> None:
-        text = json.dumps(facts | {"known": self._known}).encode()
+        text = json.dumps(facts | {"known": self._known, "ends": self._ends_then}).encode()
         os.ftruncate(self._file, 0)
         self._done = 0
         os.pwrite(self._file, b"%0*d" % (_DIGITS, 0) + text, 0)
 
-    def _left(self) -> list[tuple[Pair, str]]:
+    def _left(self) -> tuple[list[tuple[Pair, str]], int]:
         """Read what an earlier run left; nothing of a file that is not a journal."""
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
             content = self._path.read_bytes() if self._path.is_file() else b""
             if not content:
-                return []
+                return [], 0
             done, facts = int(content[:_DIGITS]), json.loads(content[_DIGITS:])
             left = [((str(dataset), str(solver)), "") for dataset, solver in facts["known"]]
             if done < len(facts.get("keys", [])):
                 dataset, solver = facts["pair"]
                 left.append(((str(dataset), str(solver)), str(facts["keys"][done])))
-            return left
-        return []
+            return left, int(facts.get("ends", 0))
+        return [], 0
 
 
 class SerialExecutor:
@@ -116,6 +125,8 @@ class SerialExecutor:
         self._journal = None if journal is None else Journal(journal)
         self._reported: set[tuple[Pair, str]] = set()
         self._isolated: dict[Pair, str] = dict(self._journal.suspects) if self._journal else {}
+        self._isolates_all = self._journal is not None and self._journal.ends >= _MOST_ENDS
+        self._in_child: Pair | None = None
 
     def submit(self, order: WorkOrder) -> None:
         """Keep an order for the next `wait`."""
@@ -129,12 +140,15 @@ class SerialExecutor:
         pair = (order.batch.dataset, order.batch.solver)
         try:
             with recorded_interrupts():
-                if pair in self._isolated or order.protocol.max_seconds is not None:
+                if self._is_isolated(pair) or order.protocol.max_seconds is not None:
                     return [self._run_isolated(order, pair)]
                 return [self._run_here(order)]
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # of a module that cannot be imported, for example
+            self._journal = None  # its file goes on naming the training, which the next run isolates
+            if isinstance(error, ProcessUnusableError):
+                raise ExecutionError(f"{error}; in the next run it has a process of its own") from error
             raise ExecutionError(
                 f"a batch of {order.batch.dataset} could not run: {describe_error(error)}"
             ) from error
@@ -143,14 +157,20 @@ class SerialExecutor:
         if self._journal is None:
             return Outcome(order, run_batch(order))
         self._journal.begin(order)
-        try:
-            return Outcome(order, run_batch(order, monitor=self._journal))
-        finally:
-            self._journal.idle()
+        result = run_batch(order, monitor=self._journal)
+        self._journal.idle()
+        return Outcome(order, result)
+
+    def _is_isolated(self, pair: Pair) -> bool:
+        return self._isolates_all or pair in self._isolated
 
     def _run_isolated(self, order: WorkOrder, pair: Pair) -> Outcome:
-        if pair in self._isolated:
-            self._report_once(pair, "one of its trainings has ended a process; they run in a child process")
+        if self._is_isolated(pair):
+            which = "one of its trainings has" if pair in self._isolated else "earlier runs have"
+            self._report_once(pair, f"{which} ended a process; they run in a child process")
+            if pair != self._in_child:
+                end_child()  # which others may have left a thread in
+            self._in_child = pair
         end, warnings = run_in_child(order)
         for text in warnings:
             self._report_once(pair, text)

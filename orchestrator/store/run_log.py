@@ -80,7 +80,7 @@ def run_log(path: Path) -> Iterator[None]:
         try:
             yield
         except BaseException as error:
-            _PROGRAM.error("the run ended with %s: %s", type(error).__name__, error)
+            _PROGRAM.error("the run ended with %s: %s", type(error).__name__, error, exc_info=True)
             raise
         finally:
             _PROGRAM.setLevel(level)

@@ -22,6 +22,7 @@ from typing import Any
 from orchestrator.datasets.child_process import ProcessEnded, end_with, exit_reason
 from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.storable import describe_error
+from orchestrator.training.process_state import ProcessUnusableError
 from orchestrator.training.run_batch import batch_result, overtime_row, paths_after, run_batch
 from orchestrator.training.train import Monitor, Row
 
@@ -225,8 +226,11 @@ def serve(descriptor: int, parent: int) -> None:
             try:
                 run_batch(order, worker, _Messages(pipe), warm_up)
                 pipe.send(("done", take_warnings()))
+            except ProcessUnusableError:
+                break
             except Exception as error:
                 pipe.send(("raised", portable(error)))
+    os._exit(1)  # without waiting for threads that trainings have left
 
 
 def portable(error: Exception) -> Exception:

@@ -4,20 +4,23 @@ Restored are the settings listed below, the variables of a few modules that ever
 the estimator's own classes and modules: names bound to other objects, and lists, dicts, sets and small arrays
 changed in place. `os._exit` raises `SystemExit`, and a copy of the process that a training has forked ends
 with the training. Not restored are changes deeper inside such objects, inside other modules and inside
-compiled libraries, and threads that go on running.
+compiled libraries, and threads that go on running. Descriptors that a training closes cannot be restored but
+for standard output and error, nor hard limits that it lowers; its process then has no further training.
 """
 
 import builtins
 import contextvars
-import copy
 import decimal
+import fcntl
 import gc
+import io
 import locale
 import logging
 import math
 import operator
 import os
 import random
+import resource
 import signal
 import socket
 import sys
@@ -46,6 +49,10 @@ _LARGEST = 1 << 20
 """Bytes of a container that is worth a copy in each batch."""
 
 
+class ProcessUnusableError(RuntimeError):
+    """A training has done to its process what cannot be undone, and no other is to run in it."""
+
+
 class ProcessState:
     """The state of this process at the start of a batch, to which it returns after every training.
 
@@ -63,6 +70,7 @@ class ProcessState:
         own = [*classes, *(module for module in modules if module is not None)]
         self._namespaces = [_Namespace(holder) for holder in dict.fromkeys([*_SHARED_MODULES, *own])]
         self._values = [(setting, setting.read()) for setting in _SETTINGS]
+        self._limits_are_lost = False
 
     def run(self, seed: int, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function with the global random states seeded, then undo what it left changed.
@@ -79,13 +87,22 @@ class ProcessState:
             self._restore()
             _threads.limit()
 
+    def require_usable(self) -> None:
+        """Raise ProcessUnusableError if limits cannot be raised again, or files that were open are closed."""
+        if self._limits_are_lost:
+            raise ProcessUnusableError(f"a training of {self._name} lowered hard limits of its process")
+        if not _outputs.has_copies():
+            raise ProcessUnusableError(f"a training of {self._name} closed files that others had opened")
+
     def _restore(self) -> None:
         changed = [namespace.name for namespace in self._namespaces if namespace.restore()]
         for setting, value in self._values:
             if not setting.has(value):
                 changed.append(setting.name)
-                with suppress(BaseException):  # for example a working directory that was removed
+                try:
                     setting.write(value)
+                except BaseException:  # for example a working directory that was removed
+                    self._limits_are_lost |= setting.write is _set_limits
         if changed:
             log.info("a training of %s changed, and had restored: %s", self._name, ", ".join(changed))
 
@@ -97,7 +114,7 @@ def kept_process_state(kind: type) -> Iterator[ProcessState]:
     Threads of one worker take turns, for most of what a training may change belongs to the process. Random
     states and numbers of threads are as they were afterwards.
     """
-    with _one_at_a_time, _threads.limited():
+    with _one_at_a_time, _threads.limited(), _outputs.copied():
         numpy_state, state = np.random.get_state(), random.getstate()  # noqa: NPY002
         exit_of_os, os._exit = os._exit, _raising_exit()  # type: ignore[assignment]
         try:
@@ -141,7 +158,7 @@ class _Namespace:
         self._saved = dict(vars(holder))
         self._values = list(self._saved.values())
         self._containers = [
-            (value, copy.copy(value))
+            (value, value.copy())
             for name, value in self._saved.items()
             if type(value) in (list, dict, set, np.ndarray)
             and not name.startswith("__")
@@ -159,7 +176,7 @@ class _Namespace:
         if changed:
             changed = self._rebind(dict(now))
         for container, content in self._containers:
-            if not _same_content(copy.copy(container), content):
+            if not _same_content(container, content):
                 _refill(container, content)
                 changed = True
         return changed
@@ -186,13 +203,14 @@ def _identical(now: Collection[Any], before: Collection[Any]) -> bool:
 
 
 def _same_content(now: Any, before: Any) -> bool:
-    if isinstance(now, np.ndarray):
-        return now.shape == before.shape and now.tobytes() == before.tobytes()
-    if isinstance(now, set):
-        return now == before
-    if isinstance(now, dict):
-        return _identical(now.keys(), before.keys()) and _identical(now.values(), before.values())
-    return _identical(now, before)
+    kind = type(now)
+    if kind is list:
+        return _identical(now, before)
+    if kind is dict:
+        return _identical(now, before) and _identical(now.values(), before.values())
+    if kind is set:
+        return bool(now == before)
+    return now.shape == before.shape and now.tobytes() == before.tobytes()
 
 
 def _refill(container: Any, content: Any) -> None:
@@ -249,11 +267,9 @@ def _set_warning_filters(value: list[Any]) -> None:
     warnings.filters[:] = value  # type: ignore[index]
 
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGHUP, signal.SIGCHLD)
-
-
-# Without a look for the enumeration's member, which takes microseconds.
-_getsignal = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+# Those of `signal` take microseconds to look for members of enumerations.
+_getsignal = sys.modules["_signal"].getsignal
+_SIGNALS = [*map(int, (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGHUP, signal.SIGCHLD))]
 
 
 def _set_signal_handlers(value: list[Any]) -> None:
@@ -298,7 +314,77 @@ def _umask() -> int:
     return mask
 
 
+_LIMITS = (resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE, resource.RLIMIT_AS)
+
+
+def _set_limits(value: list[tuple[int, int]]) -> None:
+    for number, (soft, hard) in zip(_LIMITS, value, strict=True):
+        resource.setrlimit(number, (soft, hard))  # only root can raise a hard limit
+
+
+class _Outputs:
+    """Standard output and error, with copies of their descriptors to restore them from."""
+
+    def __init__(self) -> None:
+        self._copies: dict[int, tuple[int, Any, dict[str, Any]]] = {}
+
+    @contextmanager
+    def copied(self) -> Iterator[None]:
+        """Keep the copies meanwhile."""
+        before, self._copies = self._copies, {}
+        for number, stream in _streams():
+            if (file := _file_at(number)) is not None and type(stream) is io.TextIOWrapper:
+                options = ("encoding", "errors", "line_buffering", "write_through")
+                how = {option: getattr(stream, option) for option in options}
+                self._copies[number] = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3), file, how
+        try:
+            yield
+        finally:
+            for copy, file, _ in self._copies.values():
+                if _file_at(copy) == file:
+                    os.close(copy)
+            self._copies = before
+
+    def has_copies(self) -> bool:
+        """Return whether the copies are still open; as what closes one closes all, the last is looked at."""
+        return all(_file_at(copy) == file for copy, file, _ in [*self._copies.values()][-1:])
+
+    def read(self) -> list[Any]:
+        """Return what the outputs are connected to, and whether they can be written to."""
+        return [(_file_at(number), stream is None or stream.closed) for number, stream in _streams()]
+
+    def restore(self, value: list[Any]) -> None:
+        """Connect them as before, and open those anew that were closed."""
+        for (number, stream), (_, was_closed) in zip(_streams(), value, strict=True):
+            if number in self._copies and not was_closed:
+                copy, file, how = self._copies[number]
+                if _file_at(number) != file:
+                    os.dup2(copy, number)
+                with suppress(ValueError):  # it is detached from its buffer
+                    if not stream.closed:
+                        continue
+                buffer = open(number, "wb", closefd=False)  # noqa: SIM115
+                stream.__init__(buffer, **how)  # in place, for others refer to the stream
+
+
+def _streams() -> tuple[tuple[int, Any], ...]:
+    return (1, sys.__stdout__), (2, sys.__stderr__)
+
+
+def _file_at(descriptor: int) -> tuple[int, int] | None:
+    """Return what identifies an open file, or None for a descriptor that is closed."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+_outputs = _Outputs()
+
 _SETTINGS = [
+    _Setting("resource limits", lambda: [resource.getrlimit(number) for number in _LIMITS], _set_limits),
+    _Setting("standard output and error", _outputs.read, _outputs.restore),
     _Setting("working directory", _working_directory, os.chdir),
     _Setting("environment", _environment, _set_environment),
     _Setting("sys.path", lambda: list(sys.path), lambda value: sys.path.__setitem__(slice(None), value)),

@@ -43,6 +43,8 @@ def run_batch(
     ------
     DatasetError
         When this host cannot get the dataset, or gets another than the client has.
+    ProcessUnusableError
+        When a training has made this process useless for others.
     """
     _ignore_convergence_warnings()
     started = time.perf_counter()
@@ -59,6 +61,7 @@ def run_batch(
                 compiled = _compile(order, path, split)
                 monitor.started(math.inf)
             for row in _run_path(order, path, split, state, monitor):
+                state.require_usable()
                 row["compile_seconds"] = compiled
                 rows.append(row)
                 monitor.finished(row)

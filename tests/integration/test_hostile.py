@@ -198,6 +198,26 @@ def test_what_ends_a_serial_run_is_left_by_the_next_ones(config, good, tmp_path,
     assert found[killers[0]]["message"].str.contains("ended its process by SIGSEGV").sum() == 2
 
 
+def test_what_ends_its_process_later_ends_two_serial_runs_at_most(config, tmp_path, full_size):
+    if not full_size:
+        pytest.skip("three runs and their child processes take long; --full has them")
+    for name in ("ExitsLater", "Naps"):
+        text = f"_target_: {Centroids.__module__}.{name}\n"
+        (config / "solver" / f"{name}.yaml").write_text(text)
+    arguments = ["run", "--config-dir", str(config), "cluster=serial", *EXITS[:-1]]
+    arguments += ["protocol.also=[]", "search.space={C:[1,2,4,8]}", "solvers=[ExitsLater,Naps,Centroids]"]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    codes = []
+    for _ in range(3):
+        with started(tmp_path, *arguments, env=env) as process:
+            process.communicate(timeout=300)
+        codes.append(process.returncode)
+    assert codes == [7, 7, 0]
+    found = by_solver(store_of(tmp_path).trials())
+    for solver in ("Naps", "Centroids"):
+        assert set(found[solver]["status"]) == {"ok"}
+
+
 @pytest.fixture
 def impatient(monkeypatch):
     monkeypatch.setattr(class_checks, "SECONDS", 1.0)

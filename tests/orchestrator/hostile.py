@@ -17,6 +17,7 @@ import random
 import re
 import signal
 import sys
+import threading
 import time
 import warnings
 from contextlib import suppress
@@ -672,6 +673,7 @@ KILLING = {
     "Segfault": lambda: ctypes.string_at(0),
     "Sigkill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "ExitOfC": lambda: ctypes.CDLL(None)._exit(0),
+    "ClosedFiles": lambda: os.closerange(3, 1000),
 }
 """What no process survives."""
 
@@ -681,6 +683,20 @@ ENDLESS = {
     "Compiled": lambda: re.match("(a+)+$", "a" * 60 + "b"),  # never leaves C, nor frees the interpreter
 }
 """What ends only with its process."""
+
+
+class ExitsLater(Centroids):
+    """Ends its process during another's training."""
+
+    def harm(self, X, y):
+        threading.Timer(0.3, ctypes.CDLL(None)._exit, [7]).start()
+
+
+class Naps(Centroids):
+    """Takes as long as it takes others to end its process."""
+
+    def harm(self, X, y):
+        time.sleep(0.1)
 
 
 class Scorable(Centroids):

@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pkgutil import resolve_name
 
 import pandas as pd
 import pytest
@@ -13,7 +14,7 @@ from orchestrator.cli import main as cli
 from orchestrator.cli.main import EXIT_BAD, EXIT_OK, main
 from orchestrator.store.store import Store
 from tests.integration.processes import plain
-from tests.orchestrator.classifiers import here
+from tests.orchestrator.classifiers import Constant, here
 from tests.orchestrator.engine.test_runner import write_solver
 from tests.orchestrator.studies import SMALL
 
@@ -220,6 +221,54 @@ def test_a_plan_counts_what_a_retry_would_train_again(svmbench, tmp_path):
     assert "0 trainings to run" in svmbench("plan", *arguments)[1]
     # Two outer folds × two inner ones of the candidate that failed, and two refits that may change.
     assert "6 trainings to run" in svmbench("plan", *arguments, "retry=failed")[1]
+
+
+class BreaksTheProgram(Constant):
+    """Takes something away that the program needs after its trainings."""
+
+    def __init__(self, C=1.0, what="", attribute=""):
+        self.C, self.what, self.attribute = C, what, attribute
+
+    def fit(self, X, y):
+        if len(X) > 60:  # not when compiling
+            setattr(resolve_name(self.what), self.attribute, None)
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("what", "name"),
+    [("orchestrator.engine.cost_model:CostModel", "update"), ("orchestrator.cli.run", "markdown_summary")],
+)
+def test_a_run_that_has_trained_ends_with_4_and_a_sentence_whatever_ends_it(
+    what, name, svmbench, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(resolve_name(what), name, getattr(resolve_name(what), name))
+    target = f"{BreaksTheProgram.__module__}.BreaksTheProgram"
+    config = write_solver(tmp_path, "breaking", target, what=what, attribute=name)
+    study = ["datasets=[iris]", "solvers=[breaking]", "search.space={C:[1]}", "cluster=serial"]
+    arguments = ["--config-dir", str(config), "study=x", "protocol.outer=2", "protocol.inner=2", *study]
+    code, _, (sentence, advice) = svmbench("run", *arguments)
+    assert code == 4
+    assert "TypeError: 'NoneType' object is not callable" in sentence
+    assert advice.startswith("Go on with: svmbench run ")
+    if name == "update":
+        (log,) = (tmp_path / "results" / "x" / "logs").iterdir()
+        assert str(log) in sentence
+        assert "in _take" in log.read_text()
+
+
+LINGERING = """
+import atexit, threading, time
+from orchestrator.cli import main
+main._END_SECONDS, main.main = 0.2, lambda: 3
+threading.Thread(target=time.sleep, args=(600,)).start()
+atexit.register(time.sleep, 600)
+main.console_main()
+"""
+
+
+def test_a_command_ends_whatever_trainings_have_left_in_its_process():
+    assert subprocess.run([sys.executable, "-c", LINGERING], timeout=60).returncode == 3
 
 
 # -- what a command imports ----------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import time
 from contextlib import suppress
@@ -11,14 +12,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.datasets.child_process import ProcessEnded
+from orchestrator.datasets.child_process import ProcessEnded, call_in_child
+from orchestrator.execution.cluster_executor import run_on_worker
 from orchestrator.execution.serial import Journal, SerialExecutor
 from orchestrator.store.schema import RUN_COLUMNS
+from orchestrator.study.errors import ExecutionError
 from orchestrator.training.batch_process import end_child, run_in_child
 from orchestrator.training.interrupts import recorded_interrupts
 from orchestrator.training.process_state import kept_process_state
 from orchestrator.training.run_batch import paths_after, run_batch
-from tests.orchestrator.classifiers import Constant, order_for
+from tests.orchestrator.classifiers import Constant, here, order_for
 
 SVC = "sklearn.svm.SVC"
 HERE = "tests.orchestrator.training.test_batch_process"
@@ -255,8 +258,48 @@ def test_a_journal_is_small_whatever_it_names(tmp_path):
     assert int(text[:12]) == 1
     assert json.loads(text[12:])["keys"] == list(order.batch.paths[0].keys)
     journal.idle()
-    assert (tmp_path / "journal").read_text() == ""
+    assert json.loads((tmp_path / "journal").read_text()[12:]) == {"known": [], "ends": 1}
     journal.close([])
+
+
+def test_after_two_ends_of_processes_all_trainings_run_in_children(tmp_path):
+    (tmp_path / "lives").write_text("1")
+    params = {"lives": str(tmp_path / "lives")}
+    order = order_for(f"{HERE}.Killer", tmp_path, C=(1, 2), params=params)
+    for ends in range(2):
+        journal = Journal(tmp_path / "journal")
+        assert (journal.ends, journal.suspects) == (ends, {})
+        journal.begin(order)
+        journal.idle()  # a thread that a training has left ends the process here
+        os.close(journal._file)
+    executor = SerialExecutor(tmp_path / "journal")
+    executor.submit(order)
+    (outcome,) = executor.wait(1)
+    assert outcome.lost == "it ended its process by SIGKILL"
+    executor.close()
+    assert Journal(tmp_path / "journal").ends == 0  # this run has ended as it should
+
+
+def test_a_training_that_closes_files_here_ends_the_run_and_is_the_suspect_of_the_next(tmp_path):
+    order = order_for(here("ClosesFiles"), tmp_path, C=(1, 2))
+    executor = SerialExecutor(tmp_path / "journal")
+    executor.submit(order)
+    with pytest.raises(ExecutionError, match=r"^a training of ClosesFiles closed files .*;"):
+        executor.wait(1)
+    executor.close()
+    assert Journal(tmp_path / "journal").suspects == {("iris", "arm"): order.batch.paths[0].keys[0]}
+
+
+def test_a_training_that_closes_the_files_of_its_child_has_ended_it(tmp_path):
+    order = order_for(here("ClosesFiles"), tmp_path, C=(1,), params={"every": True})
+    died, _ = run_in_child(order)
+    assert died.reason == "ended its process with exit status 1"
+
+
+def test_a_worker_whose_files_a_training_has_closed_ends_at_once(tmp_path):
+    order = pickle.dumps(order_for(here("ClosesFiles"), tmp_path, C=(1,)))
+    (end,) = call_in_child(lambda worker: run_on_worker(order, worker, None), ["worker"])
+    assert end.reason == "ended its process with exit status 1"
 
 
 # -- exits here ----------------------------------------------------------------------------------

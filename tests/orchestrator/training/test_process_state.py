@@ -5,6 +5,7 @@ import locale
 import logging
 import os
 import random
+import resource
 import signal
 import socket
 import sys
@@ -18,9 +19,12 @@ import sklearn
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from orchestrator.training.process_state import kept_process_state
+from orchestrator.datasets.child_process import call_in_child
+from orchestrator.training.process_state import ProcessUnusableError, kept_process_state
+from tests.orchestrator.classifiers import close_what_the_batch_opened
 
 OURS, OTHER = logging.getLogger("orchestrator"), logging.getLogger("orchestrator.training.process_state")
+LIMITS = (resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
 TABLE = {"a": 1}
 NAMES = ["a"]
 
@@ -64,6 +68,15 @@ def umask():
     return mask
 
 
+def outputs():
+    """Where standard output and error lead; both can be written to."""
+    files = [os.fstat(stream.fileno()).st_ino for stream in (sys.__stdout__, sys.__stderr__)]
+    for stream in (sys.__stdout__, sys.__stderr__):
+        stream.write("")
+        stream.flush()
+    return files, sys.__stdout__.encoding, sys.__stderr__.errors
+
+
 def counted():
     return Counter.n, set(Counter.seen), Counter.weights.tolist(), hasattr(Counter, "added")
 
@@ -90,6 +103,13 @@ CHANGES = {
     "scikit-learn": (lambda: sklearn.set_config(assume_finite=True), sklearn.get_config),
     "threads": (lambda: threadpool_limits(2), lambda: [pool["num_threads"] for pool in threadpool_info()]),
     "output": (lambda: setattr(sys, "stdout", None), lambda: sys.stdout),
+    "output closed": (lambda: (sys.__stdout__.close(), sys.__stderr__.detach()), lambda: outputs()),
+    "descriptors of output closed": (lambda: os.closerange(0, 3), lambda: outputs()),
+    "output elsewhere": (lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 1), lambda: outputs()),
+    "resource limits": (
+        lambda: [resource.setrlimit(limit, (64, resource.getrlimit(limit)[1])) for limit in LIMITS],
+        lambda: [resource.getrlimit(limit) for limit in LIMITS],
+    ),
     "recursion": (lambda: sys.setrecursionlimit(5000), sys.getrecursionlimit),
     "garbage": (gc.disable, gc.isenabled),
     "tracing": (lambda: sys.setprofile(lambda *_: None), sys.getprofile),
@@ -193,6 +213,31 @@ def test_threads_of_one_process_take_turns():
     for thread in threads:
         thread.join()
     assert most == [1] * 4
+
+
+def test_a_process_whose_descriptors_were_closed_is_unusable():
+    with kept_process_state(Counter) as state:
+        state.run(0, lambda: 1)
+        state.require_usable()
+        state.run(0, close_what_the_batch_opened)
+        with pytest.raises(ProcessUnusableError, match="a training of Counter closed files"):
+            state.require_usable()
+
+
+def limits_after_a_training_has_lowered_them(number):
+    with kept_process_state(Counter) as state:
+        state.run(0, resource.setrlimit, number, (64, 64))
+        try:
+            state.require_usable()
+        except ProcessUnusableError as error:
+            return str(error)
+        return resource.getrlimit(number)
+
+
+def test_hard_limits_that_were_lowered_are_raised_or_the_process_is_unusable():
+    number = resource.RLIMIT_NOFILE
+    (found,) = call_in_child(limits_after_a_training_has_lowered_them, [number])
+    assert found in ("a training of Counter lowered hard limits of its process", resource.getrlimit(number))
 
 
 def test_what_is_only_read_is_not_touched():
