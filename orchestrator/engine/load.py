@@ -4,6 +4,7 @@ from __future__ import annotations  # so that `status` does not import pandas
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +57,8 @@ def find_study(name: str | Path, results: str | Path = "results") -> Store:
     """
     places = (Path(results) / name, Path(name))
     try:
-        folder = next((place for place in places if (place / "trials").is_dir()), None)
-        known = sorted(path.parent.name for path in Path(results).glob("*/trials"))
+        folder = next(filter(_holds_study, places), None)
+        known = sorted(path.name for path in Path(results).glob("*") if _holds_study(path))
     except OSError as error:
         raise StoreError(f"cannot read {Path(results) / name}: {error.strerror}") from None
     if folder is None:
@@ -66,6 +67,15 @@ def find_study(name: str | Path, results: str | Path = "results") -> Store:
             f"no study {str(name)!r} in {Path(results)}; {found}. Run one with: svmbench run study={name} …"
         )
     return Store(folder)
+
+
+def _holds_study(folder: Path) -> bool:
+    """Whether a folder holds a study, be its trials lost or something else in their place."""
+    for name in ("trials", "provenance"):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            (folder / name).lstat()
+            return True
+    return False
 
 
 def declared_runs(store: Store) -> list[dict[str, Any]]:

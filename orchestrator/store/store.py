@@ -21,15 +21,18 @@ import pyarrow.parquet as pq
 
 from orchestrator.store import arrow_tables
 from orchestrator.store.files import (
+    FOLDERS,
     DamageError,
     StoreError,
     has_checksum,
     listed,
+    naming_errors,
     new_part,
     opened_part,
     read_whole,
     remove_temporaries,
     replacing,
+    require_folder,
 )
 from orchestrator.store.provenance import Provenance
 from orchestrator.store.schema import KEY_COLUMNS, NEEDED, OUTER_SCHEMA, SELECTION_SCHEMA, TRIAL_SCHEMA
@@ -96,6 +99,8 @@ class Store:
         StoreError
             Naming who has the study, be it this process, or what keeps the folder from being written to.
         """
+        for name in FOLDERS:
+            require_folder(self.folder, self.folder / name)
         self._make_folders()
         path, holder = self.folder / ".lock", self.folder / ".lock-holder"
         lock = filelock.FileLock(path)
@@ -106,8 +111,9 @@ class Store:
                 f"study {self.folder.name!r} is being run by {_holder(holder)}; wait for it, stop it, or "
                 f"choose another name with study=NAME"
             ) from None
-        except OSError as error:
-            raise DamageError(self.folder, path, f"{error.strerror}") from None
+        except OSError:
+            with naming_errors(self.folder, path):
+                raise
         try:
             with replacing(self.folder, holder) as file:
                 file.write(f"process {os.getpid()} on {platform.node()}\n".encode())
@@ -125,7 +131,7 @@ class Store:
         except OSError as error:
             raise StoreError(
                 f"cannot write to the results folder {self.folder}: {error.strerror}; "
-                f"choose a writable one with paths.results=DIR"
+                f"choose a writable one with paths.results=DIR, and copy a study that has begun there first"
             ) from None
 
     def append(self, batches: Iterable[Records]) -> None:
