@@ -110,7 +110,14 @@ def _derive_again(store: Store) -> list[str]:
         except DamageError as error:
             done.append(_set_aside(store, error.path, error.reason))
             recorded.append([])
-    derive(store, declaration, store.stored(), store.refits()).write(store)
+    stored = store.stored()
+    tables = derive(store, declaration, stored, store.refits())
+    known = stored.keys() | {row["key"] for row in tables.outer.values()}
+    if lost := sum(row["key"] not in known for row in recorded[0]):
+        paths = [store.folder / name for name in ("outer.parquet", "selections.parquet")]
+        reason = f"trials of {lost:,} refits are missing"
+        done += [_set_aside(store, path, reason) for path in paths if lexists(path)]
+    tables.write(store)
     derived = [store.outer_rows(), store.selection_rows()]
     if repr(derived) != repr(recorded):  # as text, nan equals nan
         done.append("derived outer.parquet and selections.parquet again from the trials")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from orchestrator.engine.lost_trials import lost_trials
 from orchestrator.engine.replay import replay_pair
 from orchestrator.store.arrow_tables import selection_frame
 from orchestrator.store.files import StoreError
@@ -102,11 +103,12 @@ def read_results(store: Store) -> StudyResults:
     """
     provenance = declared_runs(store)
     trials = store.trials()
+    lost = lost_trials(store, provenance, Counter(trials["identity"].tolist()))
     declaration = current_declaration(provenance)
     if declaration is None:
         refits = trials[trials["inner"] == REFIT].reset_index(drop=True)
         name, selections = store.folder.name, selection_frame(store.selection_rows())
-        return StudyResults(name, store.folder, trials, selections, refits, provenance)
+        return StudyResults(name, store.folder, trials, selections, refits, provenance, lost=lost)
     states = _pair_states(declaration, trials, store)
     pair_of = {key: pair for pair, state in states.items() for key in state.keys}
     selection_keys = {key: chosen for state in states.values() for key, chosen in state.refits.items()}
@@ -127,6 +129,7 @@ def read_results(store: Store) -> StudyResults:
         provenance=provenance,
         excluded=excluded_trials(declaration.reasons(dict(sorted(groups.items())))),
         states=states,
+        lost=lost,
     )
 
 

@@ -52,6 +52,13 @@ class Overview:
             left.subtract({(dataset, solver, identity): n for dataset, solver, n in summary.counted})
         return declaration.reasons({group: number for group, number in sorted(left.items()) if number})
 
+    def identities(self) -> Counter[str]:
+        """Count all stored trials by identity."""
+        counts: Counter[str] = Counter()
+        for (_, _, identity), number in self.groups.items():
+            counts[identity] += number
+        return counts
+
     def failures(self) -> list[Failure]:
         """Return the first message of each kind of failure of each dataset × arm."""
         return [

@@ -9,6 +9,7 @@ its bytes; a part that has another one is named in an error and never left out i
 import os
 import platform
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -326,6 +327,16 @@ class Store:
     def selection_rows(self) -> list[dict[str, Any]]:
         """Return the rows of `selections.parquet`, if there is one."""
         return self._derived("selections.parquet", SELECTION_SCHEMA).to_pylist()
+
+    def trial_counts(self) -> Counter[str]:
+        """Count the stored trials, one a key, by identity."""
+        return Counter(self._trials([*KEY_COLUMNS, "identity"])["identity"].to_pylist())
+
+    def refit_counts(self) -> Counter[str]:
+        """Count the rows of `outer.parquet` by identity; none if it is damaged, for it is written anew."""
+        with suppress(DamageError):
+            return Counter(self._derived("outer.parquet", OUTER_SCHEMA)["identity"].to_pylist())
+        return Counter()
 
     def trials(self) -> "pd.DataFrame":
         """Return every stored trial, one row a key, in canonical order."""
