@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import filelock
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from orchestrator.store import arrow_tables
 from orchestrator.store.files import (
@@ -193,17 +195,27 @@ class Store:
             if len(parts) == 1 and scan.has_kept(summary):
                 return
         keys = {part: self._read_part(part, KEY_COLUMNS) for part in parts}
-        empty = TRIAL_SCHEMA.empty_table().select(KEY_COLUMNS)
-        kept = arrow_tables.unique_rows(
-            arrow_tables.unify([empty, *keys.values()]), self.provenance_records.order([])
-        )
-        schema = arrow_tables.unified_schema([self._part_schema(part) for part in parts])
-        with new_part(self.folder) as file, arrow_tables.parquet_writer(file, schema) as writer:
+        schemas = [self._part_schema(part) for part in parts]
+        schema, whole = (arrow_tables.unified_schema(found) for found in (schemas, [TRIAL_SCHEMA, *schemas]))
+
+        def read(rows: NDArray[np.int64], schema: pa.Schema) -> Iterator[pa.Table]:
             start = 0
             for part, table in keys.items():
-                rows = kept[(kept >= start) & (kept < start + table.num_rows)] - start
+                found = rows[(rows >= start) & (rows < start + table.num_rows)] - start
                 start += table.num_rows
-                writer.write_table(arrow_tables.as_schema(self._read_part(part).take(rows), schema))
+                yield arrow_tables.as_schema(self._read_part(part).take(found), schema)
+
+        def ranks(rows: NDArray[np.int64]) -> list[NDArray[Any]]:
+            found = [arrow_tables.content_ranks(table) for table in read(rows, whole) if table.num_rows]
+            return [np.concatenate(parts) for parts in zip(*found, strict=True)]
+
+        empty = TRIAL_SCHEMA.empty_table().select(KEY_COLUMNS)
+        kept = arrow_tables.unique_rows(
+            arrow_tables.unify([empty, *keys.values()]), self.provenance_records.order([]), ranks
+        )
+        with new_part(self.folder) as file, arrow_tables.parquet_writer(file, schema) as writer:
+            for table in read(kept, schema):
+                writer.write_table(table)
             if summary is not None:
                 writer.add_key_value_metadata({SUMMARY_KEY: summary.to_json()})
         for part in keys:
@@ -233,7 +245,7 @@ class Store:
             [empty if columns is None else empty.select(columns), *self._retried(read)]
         )
         run_order = self.provenance_records.order(pc.unique(pc.fill_null(table["run_id"], "")).to_pylist())
-        rows = arrow_tables.unique_rows(table.select(KEY_COLUMNS), run_order)
+        rows = arrow_tables.unique_rows(table, run_order)
         return table if len(rows) == table.num_rows else table.take(rows)
 
     def scan(self, use: Callable[[Scan], T]) -> T:

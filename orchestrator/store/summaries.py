@@ -29,7 +29,7 @@ from orchestrator.store.arrow_tables import (
 )
 from orchestrator.store.files import has_checksum
 from orchestrator.store.provenance import Provenance, is_run_id
-from orchestrator.store.schema import KEY_COLUMNS, NEEDED, TRIAL_SCHEMA
+from orchestrator.store.schema import NEEDED, TRIAL_SCHEMA
 
 SUMMARY_KEY = b"svmbench_summary"
 
@@ -245,7 +245,7 @@ class Scan:
         if not self._tables:
             return
         table = self._table()
-        kept = unique_rows(table.select(KEY_COLUMNS), self._run_order)
+        kept = unique_rows(table, self._run_order)
         if len(kept) < table.num_rows:
             table = table.take(arrow_array(kept))
         codes, identities = encoded(pc.fill_null(table["identity"], text_scalar("")))
