@@ -6,6 +6,7 @@ from orchestrator.cli.main import Request
 from orchestrator.cli.terminal import say
 from orchestrator.engine.damage_repair import repair as repair_study
 from orchestrator.engine.load import find_study
+from orchestrator.engine.lost_trials import lost_trials
 from orchestrator.study.errors import ConfigError
 
 
@@ -16,5 +17,7 @@ def repair(request: Request, console: Console) -> None:
         raise ConfigError([f"repair takes one study at a time, found {', '.join(map(repr, names))}"])
     overrides = [text if "=" in text else f"study={text}" for text in request.overrides]
     store = find_study(*request.study(overrides))
-    for sentence in repair_study(store) or ["nothing is damaged"]:
+    done = repair_study(store) or ["nothing is damaged"]
+    lost = lost_trials(store, store.provenance(), store.trial_counts())
+    for sentence in [*done, *lost]:
         say(console, f"{store.folder.name}: {sentence}", wrap=False)

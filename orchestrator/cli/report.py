@@ -22,5 +22,7 @@ def report(request: Request, console: Console) -> None:
     findings = analyse(results)
     console.print(MarkdownText(markdown_summary(results, findings)))
     folder = results.folder / "report" if not places else Path(places[-1]).expanduser().resolve()
+    for sentence in results.lost:
+        say(console, sentence, wrap=False)
     index = write_report(results, folder, findings)
     say(console, f"Report: {index}", wrap=False)

@@ -1,7 +1,8 @@
 """The verb `status`, which imports neither scikit-learn nor scipy: it is to answer at once."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -9,6 +10,7 @@ from rich.table import Table
 from orchestrator.cli.main import Request
 from orchestrator.cli.terminal import as_text, say
 from orchestrator.engine.load import declared_runs, find_study, read_results
+from orchestrator.engine.lost_trials import lost_trials
 from orchestrator.engine.overview import Overview, overview
 from orchestrator.engine.planning import PlanLine, remaining
 from orchestrator.store.store import Store
@@ -28,11 +30,13 @@ def status(request: Request, console: Console) -> None:
         rows = f"{number:,} trials of which no run recorded what they are" if number else "no run has begun"
         say(console, f"{store.folder.name}: {rows}")
         return
-    found, excluded = _overview(store, declaration)
+    found, excluded, lost = _overview(store, declaration, runs)
     lines = remaining(found)
     print_lines(f"Study {store.folder.name}", lines, console)
     workers = max(1, int(runs[-1].get("cluster", {}).get("workers", 1)))
     say(console, _total(found, lines, workers))
+    for sentence in lost:
+        say(console, sentence, wrap=False)
     for dataset, solver, number, why in excluded:
         say(console, f"Not counted: {number:,} trials of {dataset} × {solver} ({why})")
     print_failures(lines_of(found.failures()), console)
@@ -42,15 +46,18 @@ Excluded = list[tuple[str, str, int, str]]
 """The trials that do not count: dataset, solver, number and reason."""
 
 
-def _overview(store: Store, declaration: Declaration) -> tuple[Overview, Excluded]:
+def _overview(
+    store: Store, declaration: Declaration, runs: Sequence[Mapping[str, Any]]
+) -> tuple[Overview, Excluded, list[str]]:
+    """Return how far a study is, what does not count, and what is known of trials that are missing."""
     if all(declared.identity is not None for declared in declaration.pairs.values()):
         found = overview(store, declaration)
-        return found, found.excluded(declaration)
+        return found, found.excluded(declaration), lost_trials(store, runs, found.identities())
     return _overview_of_rows(store)
 
 
-def _overview_of_rows(store: Store) -> tuple[Overview, Excluded]:
-    """Return the overview of a study of which some run recorded too little, from all its rows."""
+def _overview_of_rows(store: Store) -> tuple[Overview, Excluded, list[str]]:
+    """Return the same of a study of which some run recorded too little, from all its rows."""
     results = read_results(store)
     trials = results.trials
     seconds = trials["fit_seconds"].fillna(0.0) + trials["predict_seconds"].fillna(0.0)
@@ -66,7 +73,8 @@ def _overview_of_rows(store: Store) -> tuple[Overview, Excluded]:
             seconds=float(seconds[counts].sum()),
             failures=[(*row, 1) for row in failed.itertuples(index=False, name=None)],
         )
-    return Overview(pairs, Counter()), list(results.excluded.itertuples(index=False, name=None))
+    excluded = list(results.excluded.itertuples(index=False, name=None))
+    return Overview(pairs, Counter()), excluded, results.lost
 
 
 def _total(found: Overview, lines: Sequence[PlanLine], workers: int) -> str:

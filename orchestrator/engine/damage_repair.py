@@ -8,7 +8,14 @@ from os.path import lexists
 from pathlib import Path
 
 from orchestrator.engine.replay import derive
-from orchestrator.store.files import DamageError, StoreError, is_folder, is_plain_file
+from orchestrator.store.files import (
+    FOLDERS,
+    DamageError,
+    StoreError,
+    is_folder,
+    is_plain_file,
+    require_folder,
+)
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import current_declaration
 
@@ -36,12 +43,21 @@ def repair(store: Store) -> list[str]:
 
 def _in_the_way(folder: Path) -> list[Path]:
     """Find what is no file where svmbench writes one, and no folder where it has one."""
-    report = [folder / "report", folder / "report/tables", folder / "report/figures"]
-    may_be_links = [folder / name for name in ("trials", "provenance", "logs")]
-    found = [path for path in may_be_links if lexists(path) and not path.is_dir()]
-    found += [path for path in report if lexists(path) and not is_folder(path)]
+    found = []
+    for name in FOLDERS:
+        try:
+            require_folder(folder, folder / name)
+        except DamageError as error:
+            found.append(error.path)
     files = [folder / name for name in (".lock", ".lock-holder", "outer.parquet", "selections.parquet")]
-    files += [path for place in report if place not in found for path in sorted(place.glob("*"))]
+    report = [folder / "report", folder / "report/tables", folder / "report/figures"]
+    for place in report:
+        if place.parent in found or not lexists(place):
+            continue
+        if is_folder(place):
+            files += sorted(place.glob("*"))
+        else:
+            found.append(place)
     return found + [
         path for path in files if lexists(path) and not is_plain_file(path) and path not in [*report, *found]
     ]
@@ -49,15 +65,22 @@ def _in_the_way(folder: Path) -> list[Path]:
 
 def _set_aside(store: Store, path: Path, reason: str) -> str:
     target = store.folder / "damaged" / path.name
+    if lexists(target.parent) and not is_folder(target.parent):
+        raise StoreError(
+            f"{target.parent} is not a folder, and repair moves what is damaged there; rename or remove it, "
+            "then repair again"
+        )
     number = 1
     try:
         target.parent.mkdir(exist_ok=True)
-        while target.exists() or target.is_symlink():
+        while lexists(target):
             number += 1
             target = target.with_name(f"{path.name}.{number}")
         path.rename(target)
     except OSError as error:
-        raise StoreError(f"cannot move {path} to {target}: {error.strerror}") from None
+        raise StoreError(
+            f"cannot move {path} to {target}: {error.strerror}; make both folders writable, then repair again"
+        ) from None
     return f"{path} is damaged ({reason}) and was moved to {target}"
 
 
@@ -87,7 +110,14 @@ def _derive_again(store: Store) -> list[str]:
         except DamageError as error:
             done.append(_set_aside(store, error.path, error.reason))
             recorded.append([])
-    derive(store, declaration, store.stored(), store.refits()).write(store)
+    stored = store.stored()
+    tables = derive(store, declaration, stored, store.refits())
+    known = stored.keys() | {row["key"] for row in tables.outer.values()}
+    if lost := sum(row["key"] not in known for row in recorded[0]):
+        paths = [store.folder / name for name in ("outer.parquet", "selections.parquet")]
+        reason = f"trials of {lost:,} refits are missing"
+        done += [_set_aside(store, path, reason) for path in paths if lexists(path)]
+    tables.write(store)
     derived = [store.outer_rows(), store.selection_rows()]
     if repr(derived) != repr(recorded):  # as text, nan equals nan
         done.append("derived outer.parquet and selections.parquet again from the trials")

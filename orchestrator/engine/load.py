@@ -4,11 +4,13 @@ from __future__ import annotations  # so that `status` does not import pandas
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from orchestrator.engine.lost_trials import lost_trials
 from orchestrator.engine.replay import replay_pair
 from orchestrator.store.arrow_tables import selection_frame
 from orchestrator.store.files import StoreError
@@ -38,8 +40,8 @@ def find_study(name: str | Path, results: str | Path = "results") -> Store:
     """
     places = (Path(results) / name, Path(name))
     try:
-        folder = next((place for place in places if (place / "trials").is_dir()), None)
-        known = sorted(path.parent.name for path in Path(results).glob("*/trials"))
+        folder = next(filter(_holds_study, places), None)
+        known = sorted(path.name for path in Path(results).glob("*") if _holds_study(path))
     except OSError as error:
         raise StoreError(f"cannot read {Path(results) / name}: {error.strerror}") from None
     if folder is None:
@@ -48,6 +50,15 @@ def find_study(name: str | Path, results: str | Path = "results") -> Store:
             f"no study {str(name)!r} in {Path(results)}; {found}. Run one with: svmbench run study={name} …"
         )
     return Store(folder)
+
+
+def _holds_study(folder: Path) -> bool:
+    """Whether a folder holds a study, be its trials lost or something else in their place."""
+    for name in ("trials", "provenance"):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            (folder / name).lstat()
+            return True
+    return False
 
 
 def declared_runs(store: Store) -> list[dict[str, Any]]:
@@ -74,11 +85,12 @@ def read_results(store: Store) -> StudyResults:
     """
     provenance = declared_runs(store)
     trials = store.trials()
+    lost = lost_trials(store, provenance, Counter(trials["identity"].tolist()))
     declaration = current_declaration(provenance)
     if declaration is None:
         refits = trials[trials["inner"] == REFIT].reset_index(drop=True)
         name, selections = store.folder.name, selection_frame(store.selection_rows())
-        return StudyResults(name, store.folder, trials, selections, refits, provenance)
+        return StudyResults(name, store.folder, trials, selections, refits, provenance, lost=lost)
     states = _pair_states(declaration, trials, store)
     pair_of = {key: pair for pair, state in states.items() for key in state.keys}
     selection_keys = {key: chosen for state in states.values() for key, chosen in state.refits.items()}
@@ -99,6 +111,7 @@ def read_results(store: Store) -> StudyResults:
         provenance=provenance,
         excluded=excluded_trials(declaration.reasons(dict(sorted(groups.items())))),
         states=states,
+        lost=lost,
     )
 
 

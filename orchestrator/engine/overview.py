@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -52,6 +52,13 @@ class Overview:
             left.subtract({(dataset, solver, identity): n for dataset, solver, n in summary.counted})
         return declaration.reasons({group: number for group, number in sorted(left.items()) if number})
 
+    def identities(self) -> Counter[str]:
+        """Count all stored trials by identity."""
+        counts: Counter[str] = Counter()
+        for (_, _, identity), number in self.groups.items():
+            counts[identity] += number
+        return counts
+
     def failures(self) -> list[Failure]:
         """Return the first message of each kind of failure of each dataset × arm."""
         return [
@@ -87,7 +94,8 @@ def summarise(declaration: Declaration, scan: Scan) -> PartSummary:
         identity.digest: (identity, _summary_key(identity, declaration.search))
         for _, identity in _identities(declaration)
     }
-    summaries = scan.summaries(code_digest())
+    identities = {key: identity for identity, key in declared.values()}
+    summaries = scan.summaries(lambda summary: _is_possible(summary, identities))
     known = {key: pair for summary in summaries for key, pair in summary.pairs.items()}
     parts_with = Counter(identity for summary in summaries for identity in summary.identities)
     # Rows are read of identities without a summary, or with rows in more than one part.
@@ -109,6 +117,19 @@ def summarise(declaration: Declaration, scan: Scan) -> PartSummary:
         if identity in declared:
             pairs[declared[identity][1]] = _pair_summary(declared[identity][0], declaration.search, rows)
     return PartSummary(code_digest(), groups, pairs, runs)
+
+
+def _is_possible(summary: PartSummary, identities: Mapping[str, Identity]) -> bool:
+    """Whether this code can have found a summary in rows that are as many by dataset, solver and identity."""
+    for key, pair in summary.pairs.items():
+        if (identity := identities.get(key)) is None:
+            continue
+        most = planned_trials(identity)
+        if not (pair.planned <= most if pair.complete else pair.planned == most):
+            return False
+        if any(n > summary.groups[dataset, solver, identity.digest] for dataset, solver, n in pair.counted):
+            return False
+    return summary.code == code_digest()
 
 
 def _identities(declaration: Declaration) -> Iterator[tuple[Pair, Identity]]:

@@ -275,7 +275,6 @@ class Runner:
             self._progress.finished(search.pair, status)
             if score is None:
                 self._failed(search, candidate, status, str(records.row(index)["message"]))
-        self.summary.trials_run += len(records)
         for key in dict.fromkeys((path.dataset, path.solver, path.outer) for path in paths):
             self._advance(self._open[key])
 
@@ -294,7 +293,9 @@ class Runner:
         cpu = time.thread_time()
         self._store.append(self._buffer)
         self.summary.storing_cpu_seconds += time.thread_time() - cpu
-        log.info("stored %d trials", sum(map(len, self._buffer)))
+        number = sum(map(len, self._buffer))
+        self.summary.trials_run += number
+        log.info("stored %d trials", number)
         self._buffer = []
         self._parts += 1
         if self._parts % COMPACT_EVERY == 0:

@@ -1,8 +1,11 @@
 """A study's report: one HTML page, the same as JSON, and the tables and figures for papers."""
 
 import csv
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from os.path import lexists
 from pathlib import Path
 
 import pandas as pd
@@ -13,24 +16,26 @@ from orchestrator.report.latex import latex
 from orchestrator.report.markdown import markdown_summary
 from orchestrator.report.report_json import report_json
 from orchestrator.report.tables import all_tables
-from orchestrator.store.files import StoreError
+from orchestrator.store.files import StoreError, is_plain_file
 from orchestrator.store.results import StudyResults
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.text import spreadsheet_text
 
 __all__ = ["markdown_summary", "write_report"]
 
+_FILE = re.compile(r"index\.html|report\.json|(tables|figures)/[^/.][^/]*\.(csv|tex|svg)")
+
 
 def write_report(results: StudyResults, folder: Path, findings: Findings | None = None) -> Path:
     """Write `index.html`, `report.json`, `tables/*.csv|tex` and `figures/*.svg`, and return the page's path.
 
-    Each file is whole at any moment, and the page comes last; tables and figures of an earlier report that
-    this one no longer has are removed.
+    Each file is whole at any moment, and the page comes last; tables and figures that `report.json` lists of
+    an earlier report of the study, and that this one no longer has, are removed.
 
     Raises
     ------
     StoreError
-        When the folder cannot be written to, or is a link.
+        When the folder cannot be written to, is a link, or holds files of others under the same names.
     """
     # A run shows a summary in Markdown only, and need not wait for the import of matplotlib and Jinja.
     from orchestrator.report.figures import all_figures
@@ -44,12 +49,18 @@ def write_report(results: StudyResults, folder: Path, findings: Findings | None 
     for name, table in tables.items():
         files[folder / "tables" / f"{name}.csv"] = _csv(table.data)
         files[folder / "tables" / f"{name}.tex"] = latex(table)
-    others = set(files)
-    files[folder / "report.json"] = report_json(findings, tables)
-    index = folder / "index.html"
-    files[index] = html(findings, tables, figures)
+    index, listing = folder / "index.html", folder / "report.json"
+    names = [path.relative_to(folder).as_posix() for path in [*files, listing, index]]
+    # The list comes first, so that the next report knows the files of one that was killed.
+    files = {listing: report_json(findings, tables, names), **files, index: html(findings, tables, figures)}
     _refuse_links(folder)
-    _remove_others(folder, others)
+    earlier = {folder / name for name in _listed(listing, results.name, names)}
+    if folder.absolute() != results.folder / "report":
+        _refuse_to_overwrite(files.keys() - earlier)
+    for path in earlier - files.keys():
+        if path.exists() and is_plain_file(path):
+            with _naming_file(path):
+                path.unlink()
     for path, text in files.items():
         _write(path, text)
     return index
@@ -61,15 +72,23 @@ def _csv(frame: pd.DataFrame) -> str:
     return safe.rename(columns=spreadsheet_text).to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
 
 
-def _remove_others(folder: Path, kept: set[Path]) -> None:
-    """Remove what an earlier report left; a folder without one may hold other tables."""
-    if not (folder / "report.json").is_file():
-        return
-    for pattern in ("tables/*.csv", "tables/*.tex", "figures/*.svg"):
-        for path in folder.glob(pattern):
-            if path not in kept:
-                with _naming_file(path):
-                    path.unlink()
+def _listed(path: Path, study: str, names: list[str]) -> list[str]:
+    """Return the files of an earlier report of a study by its `report.json`; an older one has those names."""
+    try:
+        content = json.loads(path.read_bytes()) if is_plain_file(path) else {}
+        listed = content.get("files", names) if content.get("study") == study else []
+        return [name for name in listed if _FILE.fullmatch(name)]
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return []
+
+
+def _refuse_to_overwrite(paths: Iterable[Path]) -> None:
+    for path in sorted(paths):
+        if lexists(path):
+            raise StoreError(
+                f"{path} is not of an earlier report of this study, and is not overwritten; move it to "
+                "another folder, or choose another one for the report with to=DIR"
+            )
 
 
 def _refuse_links(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """The report as JSON, for programs."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,8 +15,16 @@ from orchestrator.report.verdict import incomplete_note, verdict
 from orchestrator.study.text import json_text
 
 
-def report_json(findings: Findings, tables: Mapping[str, Table]) -> str:
-    """Return every number of the report, unrounded, as JSON; a number that does not exist is null."""
+def report_json(findings: Findings, tables: Mapping[str, Table], files: Sequence[str] = ()) -> str:
+    """Return every number of the report, unrounded, as JSON; a number that does not exist is null.
+
+    Parameters
+    ----------
+    findings : Findings
+    tables : mapping of str to Table
+    files : sequence of str
+        The files of the report, which the next one may overwrite or remove.
+    """
     content = {
         "study": findings.results.name,
         "answer": verdict(findings),
@@ -30,6 +38,7 @@ def report_json(findings: Findings, tables: Mapping[str, Table]) -> str:
         },
         "friedman": None if findings.friedman is None else asdict(findings.friedman),
         "provenance": findings.results.provenance,
+        "files": files,
     }
     return json_text(_plain(content), indent=1) + "\n"
 

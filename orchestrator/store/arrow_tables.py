@@ -4,7 +4,7 @@ Parameters and metrics are columns of their own, which may be numbers in one par
 """
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from orchestrator.store.files import StoreError
+from orchestrator.store.files import StoreError, checksum
 from orchestrator.store.provenance import is_run_id
-from orchestrator.store.schema import SCHEMA_VERSION, SELECTION_SCHEMA, TRIAL_SCHEMA
+from orchestrator.store.schema import SCHEMA_VERSION, SELECTION_SCHEMA, TIE_COLUMNS, TRIAL_SCHEMA
 from orchestrator.study.records import Records, Status
 from orchestrator.study.storable import TEXT_BYTES, storable_text, storable_value
 from orchestrator.study.values import cell, is_number
@@ -210,19 +210,59 @@ def require_version(path: Path, metadata: pq.FileMetaData) -> None:
         )
 
 
-def unique_rows(table: pa.Table, run_order: Mapping[str, int]) -> NDArray[np.int64]:
-    """Return, ascending, the row to keep of each key: one that is `ok`, else that of the newest run."""
+def unique_rows(
+    table: pa.Table,
+    run_order: Mapping[str, int],
+    ranks: Callable[[NDArray[np.int64]], list[NDArray[Any]]] | None = None,
+) -> NDArray[np.int64]:
+    """Return, ascending, the row to keep of each key: one that is `ok`, else that of the newest run.
+
+    Of several such rows their contents decide, so that the order of the parts does not.
+
+    Parameters
+    ----------
+    table : Table
+    run_order : mapping of str to int
+    ranks : callable, optional
+        Returns `content_ranks` of some rows, if the table does not have all their columns.
+    """
     codes, keys = encoded(table["key"])
     if len(keys) == table.num_rows:
         return np.arange(table.num_rows)
     status_codes, statuses = encoded(table["status"])
     scored = np.array(statuses.to_pylist())[status_codes] == Status.OK
     run_codes, runs = encoded(pc.fill_null(table["run_id"], text_scalar("")))
-    places = np.array([run_order.get(run, -1) for run in runs.to_pylist()], dtype=np.int64)
-    worst_first = np.lexsort((places[run_codes], scored))
+    places = np.array([run_order.get(run, -1) for run in runs.to_pylist()], dtype=np.int64)[run_codes]
+    worst_first = np.lexsort((places, scored))
     kept = np.empty(len(keys), dtype=np.int64)
     kept[codes[worst_first]] = worst_first  # of rows with the same key, the last one stays
+    best = kept[codes]
+    tied = np.flatnonzero((scored == scored[best]) & (places == places[best]))
+    tied = tied[np.bincount(codes[tied])[codes[tied]] > 1]
+    if len(tied):
+        found = content_ranks(table.take(arrow_array(tied))) if ranks is None else ranks(tied)
+        worst_first = tied[np.lexsort(found[::-1])]
+        kept[codes[worst_first]] = worst_first
     return np.sort(kept)
+
+
+def content_ranks(table: pa.Table) -> list[NDArray[Any]]:
+    """Return arrays by which rows can be sorted, the first one first, to an order of their contents alone."""
+    names = [group for group in TIE_COLUMNS if {*group} <= {*table.column_names}]
+    return [_row_checksums(table.select(group)) for group in [*names, sorted(table.column_names)]]
+
+
+def _row_checksums(table: pa.Table) -> NDArray[Any]:
+    found = []
+    for start in range(0, table.num_rows, 10_000):  # the texts of all rows may not fit into memory
+        rows = table.slice(start, 10_000)
+        texts = [
+            (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).cast(pa.string())
+            for column in rows.columns
+        ]
+        joined = pc.binary_join_element_wise(*texts, "\0", null_handling="replace", null_replacement="\1")
+        found += [checksum(text.encode()) for text in joined.to_pylist()]
+    return np.array(found)
 
 
 def encoded(column: pa.ChunkedArray) -> tuple[NDArray[Any], pa.Array]:

@@ -23,6 +23,9 @@ _PART = re.compile(r"part-.*-(?P<checksum>[0-9a-f]{16})\.parquet")
 _DAMAGE = {errno.EIO, errno.ELOOP, errno.EISDIR, errno.ENOTDIR, errno.ENXIO, errno.ENODEV}
 _LARGE, _LARGEST = 1 << 26, 1 << 34
 
+FOLDERS = ("trials", "provenance", "logs")
+"""The folders of a study that a run writes to."""
+
 
 class StoreError(RuntimeError):
     """A study's folder cannot be read or written; the message says which and what to do."""
@@ -117,6 +120,26 @@ def _regular_file(study: Path, path: Path) -> Iterator[io.BufferedReader]:
         raise StoreError(f"cannot read {path}: {error.strerror}") from None
 
 
+def require_folder(study: Path, path: Path) -> None:
+    """Refuse what is in the place of a folder of a study; a link would be followed to files of others.
+
+    Raises
+    ------
+    DamageError
+        When it is neither a folder nor a link to one, and repair can set it aside.
+    StoreError
+        When it is a link to a folder, which may hold all that was stored.
+    """
+    if not os.path.lexists(path) or is_folder(path):
+        return
+    if os.path.isdir(path):
+        raise StoreError(
+            f"{path} is a link to a folder, which svmbench does not follow; put the folder itself there, or "
+            "remove the link"
+        )
+    raise DamageError(study, path, "it is not a folder")
+
+
 def listed(study: Path, folder: Path, start: str, end: str) -> list[Path]:
     """Return what is in a folder under names that start and end so, in order.
 
@@ -125,11 +148,10 @@ def listed(study: Path, folder: Path, start: str, end: str) -> list[Path]:
     DamageError, StoreError
         When it is no folder, or cannot be read; one that is not there is empty.
     """
+    require_folder(study, folder)
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
-        if os.path.lexists(folder):
-            raise DamageError(study, folder, "it is a link to nothing") from None
         return []
     except OSError as error:
         if error.errno in _DAMAGE:
@@ -176,7 +198,7 @@ def replacing(study: Path, target: Path) -> Iterator[BinaryIO]:
     StoreError
         When it cannot be written.
     """
-    with _naming_errors(study, target):
+    with naming_errors(study, target):
         with atomic_write(target) as file:
             yield file
         _sync_folder(target.parent)
@@ -187,14 +209,15 @@ def new_part(study: Path) -> Iterator[BinaryIO]:
     """Open a new part, which takes a name with the checksum of its bytes when it is whole."""
     path = study / "trials" / f"part-{datetime.now():%Y%m%d%H%M%S%f}.parquet"
     hashed = _hash()
-    with _naming_errors(study, path):
+    with naming_errors(study, path):
         with atomic_write(path, lambda: f"{path.stem}-{hashed.hexdigest()}.parquet") as file:
             yield _HashedFile(file, hashed)  # type: ignore[misc]
         _sync_folder(path.parent)
 
 
 @contextmanager
-def _naming_errors(study: Path, path: Path) -> Iterator[None]:
+def naming_errors(study: Path, path: Path) -> Iterator[None]:
+    """Name the file of a study that cannot be written."""
     try:
         yield
     except OSError as error:

@@ -33,6 +33,7 @@ _KINDS: dict[str, type] = {
     "hosts": list,
     "cluster": dict,
     "git": dict,
+    "summary": dict,
 }
 
 

@@ -63,6 +63,8 @@ class StudyResults:
         Stored trials that do not count, by dataset and solver: columns dataset, solver, trials, why.
     states : dict of (dataset, arm) to PairState
         How far each dataset × arm is; empty if no run recorded what it declared.
+    lost : list of str
+        What is known of trials that were stored and are missing, a sentence each.
     """
 
     name: str
@@ -73,6 +75,7 @@ class StudyResults:
     provenance: list[dict[str, Any]]
     excluded: pd.DataFrame = field(default_factory=lambda: excluded_trials([]))
     states: Mapping[Pair, PairState] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
 
     def mean_scores(self) -> pd.DataFrame:
         """Return the mean score of the refits: a row for each dataset, a column for each arm."""

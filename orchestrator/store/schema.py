@@ -95,5 +95,14 @@ RUN_COLUMNS = frozenset(
 KEY_COLUMNS = ["key", "status", "run_id"]
 """The columns that tell which of several rows with one key counts."""
 
+TIE_COLUMNS = (
+    ["score", "status"],
+    ["dataset", "fit_seconds", "identity", "message", "predict_seconds", "solver"],
+)
+"""The columns that tell the same of several rows of one run, before all others together do.
+
+What `Store.stored` reads comes first, then what a scan reads, so that they choose as a reader of all columns.
+"""
+
 NEEDED = ["key", "identity", "dataset", "solver", "outer", "inner", "status"]
 """The columns that every part has."""

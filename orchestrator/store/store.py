@@ -9,27 +9,33 @@ its bytes; a part that has another one is named in an error and never left out i
 import os
 import platform
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import filelock
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from orchestrator.store import arrow_tables
 from orchestrator.store.files import (
+    FOLDERS,
     DamageError,
     StoreError,
     has_checksum,
     listed,
+    naming_errors,
     new_part,
     opened_part,
     read_whole,
     remove_temporaries,
     replacing,
+    require_folder,
 )
 from orchestrator.store.provenance import Provenance
 from orchestrator.store.schema import KEY_COLUMNS, NEEDED, OUTER_SCHEMA, SELECTION_SCHEMA, TRIAL_SCHEMA
@@ -96,6 +102,8 @@ class Store:
         StoreError
             Naming who has the study, be it this process, or what keeps the folder from being written to.
         """
+        for name in FOLDERS:
+            require_folder(self.folder, self.folder / name)
         self._make_folders()
         path, holder = self.folder / ".lock", self.folder / ".lock-holder"
         lock = filelock.FileLock(path)
@@ -106,8 +114,9 @@ class Store:
                 f"study {self.folder.name!r} is being run by {_holder(holder)}; wait for it, stop it, or "
                 f"choose another name with study=NAME"
             ) from None
-        except OSError as error:
-            raise DamageError(self.folder, path, f"{error.strerror}") from None
+        except OSError:
+            with naming_errors(self.folder, path):
+                raise
         try:
             with replacing(self.folder, holder) as file:
                 file.write(f"process {os.getpid()} on {platform.node()}\n".encode())
@@ -125,7 +134,7 @@ class Store:
         except OSError as error:
             raise StoreError(
                 f"cannot write to the results folder {self.folder}: {error.strerror}; "
-                f"choose a writable one with paths.results=DIR"
+                f"choose a writable one with paths.results=DIR, and copy a study that has begun there first"
             ) from None
 
     def append(self, batches: Iterable[Records]) -> None:
@@ -186,17 +195,27 @@ class Store:
             if len(parts) == 1 and scan.has_kept(summary):
                 return
         keys = {part: self._read_part(part, KEY_COLUMNS) for part in parts}
-        empty = TRIAL_SCHEMA.empty_table().select(KEY_COLUMNS)
-        kept = arrow_tables.unique_rows(
-            arrow_tables.unify([empty, *keys.values()]), self.provenance_records.order([])
-        )
-        schema = arrow_tables.unified_schema([self._part_schema(part) for part in parts])
-        with new_part(self.folder) as file, arrow_tables.parquet_writer(file, schema) as writer:
+        schemas = [self._part_schema(part) for part in parts]
+        schema, whole = (arrow_tables.unified_schema(found) for found in (schemas, [TRIAL_SCHEMA, *schemas]))
+
+        def read(rows: NDArray[np.int64], schema: pa.Schema) -> Iterator[pa.Table]:
             start = 0
             for part, table in keys.items():
-                rows = kept[(kept >= start) & (kept < start + table.num_rows)] - start
+                found = rows[(rows >= start) & (rows < start + table.num_rows)] - start
                 start += table.num_rows
-                writer.write_table(arrow_tables.as_schema(self._read_part(part).take(rows), schema))
+                yield arrow_tables.as_schema(self._read_part(part).take(found), schema)
+
+        def ranks(rows: NDArray[np.int64]) -> list[NDArray[Any]]:
+            found = [arrow_tables.content_ranks(table) for table in read(rows, whole) if table.num_rows]
+            return [np.concatenate(parts) for parts in zip(*found, strict=True)]
+
+        empty = TRIAL_SCHEMA.empty_table().select(KEY_COLUMNS)
+        kept = arrow_tables.unique_rows(
+            arrow_tables.unify([empty, *keys.values()]), self.provenance_records.order([]), ranks
+        )
+        with new_part(self.folder) as file, arrow_tables.parquet_writer(file, schema) as writer:
+            for table in read(kept, schema):
+                writer.write_table(table)
             if summary is not None:
                 writer.add_key_value_metadata({SUMMARY_KEY: summary.to_json()})
         for part in keys:
@@ -226,7 +245,7 @@ class Store:
             [empty if columns is None else empty.select(columns), *self._retried(read)]
         )
         run_order = self.provenance_records.order(pc.unique(pc.fill_null(table["run_id"], "")).to_pylist())
-        rows = arrow_tables.unique_rows(table.select(KEY_COLUMNS), run_order)
+        rows = arrow_tables.unique_rows(table, run_order)
         return table if len(rows) == table.num_rows else table.take(rows)
 
     def scan(self, use: Callable[[Scan], T]) -> T:
@@ -320,6 +339,16 @@ class Store:
     def selection_rows(self) -> list[dict[str, Any]]:
         """Return the rows of `selections.parquet`, if there is one."""
         return self._derived("selections.parquet", SELECTION_SCHEMA).to_pylist()
+
+    def trial_counts(self) -> Counter[str]:
+        """Count the stored trials, one a key, by identity."""
+        return Counter(self._trials([*KEY_COLUMNS, "identity"])["identity"].to_pylist())
+
+    def refit_counts(self) -> Counter[str]:
+        """Count the rows of `outer.parquet` by identity; none if it is damaged, for it is written anew."""
+        with suppress(DamageError):
+            return Counter(self._derived("outer.parquet", OUTER_SCHEMA)["identity"].to_pylist())
+        return Counter()
 
     def trials(self) -> "pd.DataFrame":
         """Return every stored trial, one row a key, in canonical order."""

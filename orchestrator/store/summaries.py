@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,9 @@ from orchestrator.store.arrow_tables import (
     text_scalar,
     unique_rows,
 )
-from orchestrator.store.provenance import Provenance
-from orchestrator.store.schema import KEY_COLUMNS, NEEDED, TRIAL_SCHEMA
+from orchestrator.store.files import has_checksum
+from orchestrator.store.provenance import Provenance, is_run_id
+from orchestrator.store.schema import NEEDED, TRIAL_SCHEMA
 
 SUMMARY_KEY = b"svmbench_summary"
 
@@ -37,6 +38,10 @@ Group = tuple[str, str, str]
 
 _TEXTS = ("identity", "dataset", "solver", "status", "message", "run_id")
 _COLUMNS = ("key", "score", "fit_seconds", "predict_seconds", *_TEXTS)
+
+
+_MOST_SECONDS = 1e9
+"""Of a training; svmbench writes no more, and sums of what others may write are to stay finite."""
 
 
 @dataclass(frozen=True)
@@ -129,26 +134,45 @@ class PartSummary:
         return json.dumps(content, separators=(",", ":")).encode()
 
     @classmethod
-    def from_json(cls, text: bytes | None) -> "PartSummary | None":
-        """Return what `to_json` wrote; None if that was nothing, or cannot be read."""
+    def from_json(cls, text: bytes | None, n_rows: int) -> "PartSummary | None":
+        """Return what `to_json` wrote of a part with so many rows; None of whatever else was written."""
         try:
             content = json.loads(text or b"null")
-            if content is None:
-                return None
-            groups = Counter({(str(d), str(s), str(i)): int(n) for d, s, i, n in content["groups"]})
+            groups = Counter({row[:3]: row[3] for row in _counted(content["groups"], 3)})
             pairs = {key: _pair_summary(*values) for key, values in content["pairs"].items()}
-            return cls(str(content["code"]), groups, pairs, set(map(str, content["runs"])))
+            summary = cls(content["code"], groups, pairs, {*content["runs"]})
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
+        return summary if groups.total() == n_rows and all(map(is_run_id, summary.runs)) else None
 
 
-def _pair_summary(*values: Any) -> PairSummary:
-    *_, counted, failures = values
-    return replace(
-        PairSummary(*values),
-        counted=[(dataset, solver, number) for dataset, solver, number in counted],
-        failures=[(status, message, number) for status, message, number in failures],
+def _pair_summary(
+    planned: int, stored: int, failed: int, complete: bool, seconds: float, counted: Any, failures: Any
+) -> PairSummary:
+    """Return the summary of these values, or raise ValueError or TypeError if they cannot be one's."""
+    pair = PairSummary(
+        planned, stored, failed, complete, seconds, _counted(counted, 2), _counted(failures, 2)
     )
+    is_possible = (
+        [*map(type, (planned, stored, failed, complete, seconds))] == [int, int, int, bool, float]
+        and 0 <= failed <= stored <= planned
+        and complete == (stored == planned)
+        and 0 <= seconds <= _MOST_SECONDS * stored
+        and stored == sum(number for *_, number in pair.counted)
+        and failed == sum(number for *_, number in pair.failures)
+    )
+    if not is_possible:
+        raise ValueError(f"{pair} cannot be")
+    return pair
+
+
+def _counted(rows: Any, n_texts: int) -> list[tuple[Any, ...]]:
+    """Return rows of some texts and the number of trials that have them, or raise ValueError or TypeError."""
+    for *texts, number in rows:
+        "".join(texts).encode()  # fails unless all are whole texts
+        if len(texts) != n_texts or type(number) is not int or number < 1:
+            raise ValueError(f"{texts}, {number} is no number of trials")
+    return [*map(tuple, rows)]
 
 
 class Scan:
@@ -175,19 +199,20 @@ class Scan:
         self._parts = parts
         self._opened = opened
         self._provenance = provenance
+        self._run_order = provenance.order([])
         self._summaries: dict[Path, PartSummary] = {}
         self._tables: dict[tuple[tuple[str, str], ...], list[pa.Table]] = {}
 
-    def summaries(self, code: str) -> list[PartSummary]:
-        """Return the summaries that some code made, and read the rows of the parts without one."""
+    def summaries(self, is_possible: Callable[[PartSummary], bool]) -> list[PartSummary]:
+        """Return the summaries that can be true of their parts, and read the rows of the other parts."""
         for part in self._parts:
             with self._opened(part) as reader:
-                metadata = reader.metadata.metadata or {}
-                summary = PartSummary.from_json(metadata.get(SUMMARY_KEY))
-                if summary is None or summary.code != code:
-                    self._add(reader)
-                else:
+                text = (reader.metadata.metadata or {}).get(SUMMARY_KEY) if has_checksum(part) else None
+                summary = PartSummary.from_json(text, reader.metadata.num_rows)
+                if summary and summary.runs <= self._run_order.keys() and is_possible(summary):
                     self._summaries[part] = summary
+                else:
+                    self._add(reader)
         return [*self._summaries.values()]
 
     def has_kept(self, summary: PartSummary) -> bool:
@@ -210,7 +235,9 @@ class Scan:
         DamageError
             When the record of a run that left rows is missing.
         """
-        run_order = self._provenance.order(self.runs())
+        runs = self.runs()
+        if not runs <= self._run_order.keys():
+            self._run_order = self._provenance.order(runs)
         for part, summary in self._summaries.items():
             if not wanted.isdisjoint(summary.identities):
                 with self._opened(part) as reader:
@@ -218,7 +245,7 @@ class Scan:
         if not self._tables:
             return
         table = self._table()
-        kept = unique_rows(table.select(KEY_COLUMNS), run_order)
+        kept = unique_rows(table, self._run_order)
         if len(kept) < table.num_rows:
             table = table.take(arrow_array(kept))
         codes, identities = encoded(pc.fill_null(table["identity"], text_scalar("")))
@@ -302,6 +329,7 @@ def _rows(table: pa.Table) -> Rows:
     empty = text_scalar("")
     texts = {name: pc.fill_null(table[name], empty).to_pylist() for name in ("key", *_TEXTS)}
     seconds = floats(table["fit_seconds"], 0.0) + floats(table["predict_seconds"], 0.0)
+    seconds = np.nan_to_num(np.clip(seconds, 0.0, _MOST_SECONDS))
     return Rows(
         keys=texts["key"],
         statuses=texts["status"],

@@ -5,6 +5,7 @@ for LaTeX and Markdown, autoescaping for HTML.
 """
 
 import json
+import math
 import re
 from typing import Any
 
@@ -83,6 +84,8 @@ def shown(value: Any, most: int = 60) -> str:
 
 def format_seconds(seconds: float) -> str:
     """Write a duration as a person would: `12 s`, `3 min 20 s`, `2 h 5 min`."""
+    if not math.isfinite(seconds):
+        return "an unknown time"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -262,6 +262,7 @@ def assert_incomplete(results, whole):
     assert len(whole.trials) - len(rows) > 0
     pd.testing.assert_frame_equal(results.trials, rows, check_exact=True, check_dtype=False)
     assert not all(state.complete for state in results.states.values())
+    assert results.lost
 
 
 def assert_named(error, changed):
@@ -278,16 +279,16 @@ def told(folder, overview_of):
     store = Store(folder)
     try:
         declaration = current_declaration(declared_runs(store))
-        overview, excluded = overview_of(store, declaration)
+        overview, excluded, lost = overview_of(store, declaration)
     except StoreError as error:
         return error
     lines = [replace(line, seconds_left=0.0) for line in remaining(overview)]
-    return lines, sorted(excluded), lines_of(overview.failures())
+    return lines, sorted(excluded), lines_of(overview.failures()), lost
 
 
 def assert_status_agrees(folder, outcome, changed):
     """What status says by summaries and few columns is what all rows say."""
-    quick = told(folder, status._overview)
+    quick = told(folder, lambda *found: status._overview(*found, found[0].provenance()))
     if outcome == "named":
         assert isinstance(quick, StoreError), "status says nothing of damage"
         assert_named(quick, changed)

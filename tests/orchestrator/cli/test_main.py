@@ -331,11 +331,30 @@ def test_a_damaged_study_is_named_by_every_verb_repaired_by_one_and_run_again(sv
     code, text, errors = svmbench("repair", "small")
     assert (code, errors) == (EXIT_OK, [])
     assert f"and was moved to {copy}/damaged/{part.name}; its trials will run again" in text
-    assert svmbench("repair", "study=small")[1] == "small: nothing is damaged"
+    again = svmbench("repair", "study=small")[1]
+    assert again.startswith(f"small: nothing is damaged small: {TRIALS} of {TRIALS} trials are missing")
     assert f"0 of {TRIALS} trials" in svmbench("status", "study=small")[1]
     assert f"{TRIALS} trainings to run" in svmbench("plan", *SMALL)[1]
     assert svmbench("run", *SMALL, "cluster=serial")[0] == EXIT_OK
     assert svmbench("status", "study=small")[1].split() == before.split()
+
+
+def test_trials_that_were_deleted_are_named_until_they_are_stored_again(svmbench, copy):
+    outer = (copy / "outer.parquet").read_bytes()
+    shutil.rmtree(copy / "trials")
+    run_id = Store(copy).provenance()[-1]["run_id"]
+    named = (
+        f"{TRIALS} of {TRIALS} trials are missing from {copy}/trials: run {run_id} had stored them; run its"
+    )
+    for verb in ("status", "report", "repair", "repair"):
+        code, text, errors = svmbench(verb, "study=small")
+        assert (code, errors) == (EXIT_OK, [])
+        assert named in text
+    assert "nothing is damaged" in text
+    assert (copy / "damaged/outer.parquet").read_bytes() == outer
+    assert svmbench("run", *SMALL, "cluster=serial")[0] == EXIT_OK
+    assert svmbench("repair", "small")[1] == "small: nothing is damaged"
+    assert "missing from" not in svmbench("status", "study=small")[1]
 
 
 def test_a_study_whose_only_record_is_lost_is_named_repaired_and_declared_again(svmbench, copy):

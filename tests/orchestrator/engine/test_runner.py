@@ -1,4 +1,5 @@
 import itertools
+import os
 import pickle
 import random
 from collections import Counter
@@ -305,6 +306,27 @@ def test_a_damaged_part_is_named_and_after_a_repair_run_again(tmp_path):
     results, summary = run_study(tmp_path, run_id="third")
     assert summary.trials_run == TRIALS
     pd.testing.assert_frame_equal(comparable(results.trials), comparable(whole))
+
+
+def test_refits_whose_part_was_deleted_are_named_though_no_run_recorded_its_end(tmp_path):
+    study = StudyRun(tmp_path, "solvers=[libsvm_l1]")
+    study.go()
+    assert not read_results(study.store).lost
+    (part,) = study.store.trials_folder.glob("part-*")
+    part.unlink()
+    (sentence,) = read_results(study.store).lost
+    refits = DATASETS * OUTER
+    assert sentence.startswith(
+        f"{refits} refits of outer.parquet are missing from {study.store.trials_folder};"
+    )
+
+
+def test_a_run_counts_no_trials_that_it_could_not_store(tmp_path, monkeypatch):
+    study = StudyRun(tmp_path, "solvers=[libsvm_l1]")
+    monkeypatch.setattr("os.fsync", lambda *arguments: os.stat(tmp_path / "of no disk"))
+    with pytest.raises(StoreError, match="cannot write"):
+        study.go()
+    assert study.runner.summary.trials_run == 0
 
 
 # -- failures ------------------------------------------------------------------------------------

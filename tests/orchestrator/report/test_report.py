@@ -11,6 +11,7 @@ from matplotlib.container import ErrorbarContainer
 from orchestrator.analysis.findings import analyse
 from orchestrator.report import figures, markdown_summary, write_report
 from orchestrator.report.verdict import verdict
+from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
 from tests.orchestrator.report.frames import QUICKSTART, arm, drop, edit, empty, make_results, many
 
@@ -115,6 +116,33 @@ def test_what_an_earlier_report_left_is_removed_if_it_no_longer_applies(quicksta
     assert not (folder / "tables" / "timing.csv").exists()
     assert not (folder / "figures" / "timing.svg").exists()
     assert own.exists()
+
+
+def test_files_of_others_are_neither_removed_nor_overwritten(quickstart, tmp_path, monkeypatch):
+    monkeypatch.setattr("orchestrator.report.figures.all_figures", lambda findings: {})  # they take long
+    theirs = tmp_path / "theirs"
+    for name in ("tables/theirs.csv", "figures/theirs.svg", "elsewhere/a.csv"):
+        (theirs / name).parent.mkdir(parents=True, exist_ok=True)
+        (theirs / name).write_text("theirs")
+    (theirs / "tables/link.csv").symlink_to("../elsewhere/a.csv")
+    write_report(quickstart, theirs)
+    listing = theirs / "report.json"
+    content = json.loads(listing.read_text())
+    hostile = ["../theirs/elsewhere/a.csv", "tables/../elsewhere/a.csv", "elsewhere/a.csv", "/etc/passwd"]
+    content["files"] += [*hostile, "tables/link.csv", "tables", "tables/timing.csv", "tables/gone.csv"]
+    listing.write_text(json.dumps(content))
+    write_report(make_results(tmp_path, QUICKSTART), theirs)
+    assert not (theirs / "tables/timing.csv").exists()
+    for name in ("tables/theirs.csv", "figures/theirs.svg", "elsewhere/a.csv", "tables/link.csv"):
+        assert (theirs / name).read_text() == "theirs"
+    findings = analyse(quickstart)
+    for text in ("{}", "[]", "7", json.dumps(content | {"study": "another"}), "[" * 100_000):
+        listing.write_text(text)
+        scores = (theirs / "tables/scores.csv").read_bytes()
+        with pytest.raises(StoreError, match=r"is not of an earlier report of this study, .* with to=DIR"):
+            write_report(quickstart, theirs, findings)
+        assert listing.read_text() == text
+        assert (theirs / "tables/scores.csv").read_bytes() == scores
 
 
 def test_printed_numbers_are_those_of_the_json(quickstart, tmp_path):

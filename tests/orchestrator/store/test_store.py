@@ -24,7 +24,7 @@ from orchestrator.store.files import DamageError
 from orchestrator.store.schema import SCHEMA_VERSION, TRIAL_SCHEMA
 from orchestrator.store.store import Store, StoreError
 from orchestrator.study.declaration import Declaration
-from orchestrator.study.records import Records
+from orchestrator.study.records import Records, StoredTrial
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -344,6 +344,36 @@ def test_a_repeated_key_counts_once_ok_before_failed_then_the_newest_run_whateve
     check()
     store.compact()
     check()
+
+
+def test_which_of_several_rows_of_one_run_counts_does_not_depend_on_the_order_of_parts(store, tmp_path):
+    recorded_runs(store, "y")
+    same = [trial(key, run_id="y", inner=-1) for key in "abcde"]
+    other = [{"score": 0.6}, {"message": "x"}, {"n_sv": 7}, {"param_C": "4"}, {"started_at": START}]
+    rows = [same, [row | columns for row, columns in zip(same, other, strict=True)]]
+    rows[1].append(trial("f", "error", None, run_id="y"))
+    rows[0].append(trial("f", "timeout", None, run_id="y"))
+    found = []
+    for number, order in enumerate(([0, 1], [1, 0, 0])):
+        ordered = Store(tmp_path / f"order{number}" / "s")
+        shutil.copytree(store.folder, ordered.folder)
+        for place in order:
+            ordered.append([records(*rows[place])])
+        for _ in range(2):
+            frame = ordered.trials()
+            found.append(frame[sorted(frame)])
+            few = frame[["key", "status", "score"]].itertuples(index=False, name=None)
+            known = [(key, StoredTrial(*trial)) for key, *trial in few]
+            assert repr(sorted(ordered.stored().items())) == repr(sorted(known))
+            n_sv = {key: row["n_sv"] for key, row in ordered.refits().items()}
+            assert n_sv == frame[frame.inner == -1].set_index("key")["n_sv"].replace({pd.NA: None}).to_dict()
+            ((_, told),) = ordered.scan(lambda scan: scan.summaries(bool) or [*scan.rows(set())])
+            scanned = zip(told.keys, told.statuses, told.messages, strict=True)
+            few = frame[["key", "status", "message"]].itertuples(index=False, name=None)
+            assert sorted(scanned) == sorted(few)
+            ordered.compact()
+    for frame in found:
+        pd.testing.assert_frame_equal(frame, found[0])
 
 
 def test_runs_are_numbered_in_the_order_in_which_they_are_recorded(store):
