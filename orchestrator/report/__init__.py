@@ -33,11 +33,12 @@ def write_report(results: StudyResults, folder: Path, findings: Findings | None 
         When the folder cannot be written to, or is a link.
     """
     # A run shows a summary in Markdown only, and need not wait for the import of matplotlib and Jinja.
+    from orchestrator.report.captions import captioned
     from orchestrator.report.figures import all_figures
     from orchestrator.report.html import html
 
     findings = findings or analyse(results)
-    tables = all_tables(findings)
+    tables = {name: captioned(table, findings) for name, table in all_tables(findings).items()}
     figures = all_figures(findings)
     folder = Path(folder)
     files = {folder / "figures" / f"{name}.svg": svg for name, svg in figures.items()}

@@ -96,9 +96,6 @@ def datasets(findings: Findings) -> Table:
     return print_table(
         "datasets",
         "Datasets",
-        "Largest and smallest class: their parts of all rows, per cent; a classifier that always "
-        "answers the largest class is right that often. Not zero: part of the feature values that differ "
-        "from zero, per cent. Fingerprint: first digits of the hash of the content.",
         pd.DataFrame(rows),
         {
             "Dataset": lambda row: row["dataset"],
@@ -133,8 +130,6 @@ def arms(findings: Findings) -> Table:
     return print_table(
         "arms",
         "Arms",
-        "The class that was trained, the settings that all its trainings share, and the values the "
-        "inner search chose from.",
         pd.DataFrame(rows),
         {
             "Arm": lambda row: row["solver"] or fmt.MISSING,
@@ -151,9 +146,6 @@ def apart(findings: Findings) -> Table:
     return print_table(
         "apart",
         "Trials of other declarations",
-        "Stored trials that are used nowhere in this report: the newest run that names their dataset "
-        "or solver, or the newest run at all, declared something else. Running a command again with the "
-        "former settings brings them back.",
         findings.results.excluded,
         {
             "Dataset": lambda row: row["dataset"],
@@ -171,7 +163,6 @@ def runs(findings: Findings) -> Table:
     return print_table(
         "runs",
         "Runs",
-        "Every run that added to this study, oldest first; times are in universal time (UTC).",
         pd.DataFrame([_run(run) for run in findings.results.provenance]),
         {
             "Started": lambda row: row["started"] or fmt.MISSING,

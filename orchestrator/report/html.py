@@ -12,7 +12,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
 from orchestrator.report import facts
 from orchestrator.report import format as fmt
-from orchestrator.report.limits import arms_note
+from orchestrator.report.captions import arms_note
 from orchestrator.report.table import Table
 from orchestrator.report.verdict import incomplete_note, verdict
 from orchestrator.study.text import printable
