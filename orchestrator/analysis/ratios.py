@@ -14,7 +14,7 @@ from orchestrator.analysis.design import Design
 from orchestrator.analysis.pairwise import ALPHA, verdict
 from orchestrator.analysis.signed_rank import DECIMALS, hodges_lehmann_of, signed_rank_of
 from orchestrator.analysis.statistics import holm
-from orchestrator.analysis.summaries import rows_by_pair
+from orchestrator.analysis.summaries import finished, rows_by_pair
 from orchestrator.study.records import Status
 
 FASTER, SLOWER = "faster", "slower"
@@ -96,9 +96,8 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
     place = {dataset: i for i, dataset in enumerate(design.datasets)}
     pairs = design.pairs if column in rows else ()
     for (dataset, arm), group in rows_by_pair(rows, pairs, [column], ["status", "outer"]):
-        finished = group.finished()
-        values = finished[column].copy()
-        stopped = finished["status"] == Status.TIMEOUT
+        fits = finished(group)
+        values, stopped = fits[column], fits["status"] == Status.TIMEOUT
         known = ~np.isnan(values)
         if column == "predict_seconds":
             values[stopped] = 0.0  # the model that would have been finished may predict faster
@@ -106,7 +105,7 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
             # One that was killed at the time limit has cost that much at least.
             limit = design.protocol.get("max_seconds") if column == "fit_seconds" else 0
             values[stopped & ~known] = limit or 0
-        if len(set(finished["outer"])) == design.n_outer and len(values) and not np.isnan(values).any():
+        if len(set(fits["outer"])) == design.n_outer and len(values) and not np.isnan(values).any():
             low = float(values.mean())
             if stopped.any() or low > 0:  # of two costs that are zero there is no ratio
                 ends[arm][:, place[dataset]] = low, inf if stopped.any() else low
