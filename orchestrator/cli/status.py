@@ -84,16 +84,10 @@ def _total(found: Overview, lines: Sequence[PlanLine], workers: int) -> str:
 def print_lines(title: str, lines: Sequence[PlanLine], console: Console) -> None:
     """Print how far each dataset × arm is."""
     table = Table(title=as_text(title), title_justify="left")
-    for heading, justify in {
-        "dataset": "left",
-        "solver": "left",
-        "trials": "right",
-        "stored": "right",
-        "failed": "right",
-        "left": "right",
-        "core time": "right",
-    }.items():
-        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for name in ("dataset", "solver"):
+        table.add_column(name, overflow="fold")
+    for quantity in ("trials", "stored", "failed", "left", "core time"):
+        table.add_column(quantity, justify="right", overflow="fold")
     for line in lines:
         counts = (line.planned, line.stored, line.failed, line.left)
         unknown = "unknown" if line.left else "–"

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import pandas as pd
-
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 from orchestrator.analysis.signed_rank import smallest_p
@@ -44,11 +42,8 @@ def tests(findings: Findings) -> Table:
 def _estimate(row: Row, metric: str) -> str:
     if not row["n"]:
         return fmt.MISSING
-    estimate = fmt.difference(row["estimate"], metric)
-    if pd.isna(row["confidence"]):
-        return f"{estimate} (no interval)"
-    low, high = fmt.difference(row["low"], metric), fmt.difference(row["high"], metric)
-    return f"{estimate} [{low}, {high}] at {100 * row['confidence']:.1f} %"
+    estimate, low, high = (fmt.difference(row[name], metric) for name in ("estimate", "low", "high"))
+    return fmt.with_interval(estimate, low, high, row["confidence"])
 
 
 def _pair(findings: Findings) -> Callable[[Row], str]:

@@ -99,12 +99,12 @@ def datasets(findings: Findings) -> Table:
         pd.DataFrame(rows),
         {
             "Dataset": lambda row: row["dataset"],
-            "Rows": lambda row: _number(row["rows"]),
-            "Features": lambda row: _number(row["features"]),
-            "Classes": lambda row: _number(row["classes"]),
-            "Largest class": lambda row: _share(row["largest_class"]),
-            "Smallest class": lambda row: _share(row["smallest_class"]),
-            "Not zero": lambda row: _share(row["density"]),
+            "Rows": lambda row: fmt.count(row["rows"]),
+            "Features": lambda row: fmt.count(row["features"]),
+            "Classes": lambda row: fmt.count(row["classes"]),
+            "Largest class": lambda row: fmt.share(row["largest_class"]),
+            "Smallest class": lambda row: fmt.share(row["smallest_class"]),
+            "Not zero": lambda row: fmt.share(row["density"]),
             "Fingerprint": lambda row: (row["fingerprint"] or fmt.MISSING)[:8],
         },
         rows=rows,
@@ -150,7 +150,7 @@ def apart(findings: Findings) -> Table:
         {
             "Dataset": lambda row: row["dataset"],
             "Arm": lambda row: row["solver"],
-            "Trials": lambda row: _number(row["trials"]),
+            "Trials": lambda row: fmt.count(row["trials"]),
             "Why they do not count": lambda row: row["why"],
         },
         text_columns=2,
@@ -229,11 +229,3 @@ def _duration(seconds: float) -> str:
 
 def _settings(params: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={cell(value)}" for name, value in params.items())
-
-
-def _number(value: float | None) -> str:
-    return fmt.MISSING if value is None else f"{value:,}"
-
-
-def _share(value: float | None) -> str:
-    return fmt.MISSING if value is None else fmt.share(value)

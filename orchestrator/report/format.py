@@ -30,9 +30,9 @@ def score(value: float, metric: str, digits: int = 2) -> str:
     return f"{100 * value:.{digits}f}" if is_percent(metric) else f"{value:.{digits + 2}f}"
 
 
-def difference(value: float | None, metric: str) -> str:
+def difference(value: float, metric: str) -> str:
     """Print a signed difference of scores without its unit."""
-    if value is None or _missing(value):
+    if _missing(value):
         return MISSING
     return _signed(value, score(abs(value), metric))
 
@@ -105,6 +105,12 @@ def bounded_ratio(bound: str, value: float, median_low: float, median_high: floa
     return f"median {ratio(median_low)} to {ratio(median_high)}"
 
 
+def with_interval(estimate: str, low: str, high: str, confidence: float) -> str:
+    """Print an estimate, its interval and the confidence of that, which is nan where there is none."""
+    interval = "(no interval)" if _missing(confidence) else f"[{low}, {high}] at {100 * confidence:.1f} %"
+    return f"{estimate} {interval}"
+
+
 def gap(value: float) -> str:
     """Print a relative duality gap."""
     if math.isinf(value):
@@ -140,8 +146,8 @@ def _signed(value: float, magnitude: str) -> str:
     return sign + magnitude
 
 
-def _missing(value: float) -> bool:
-    return not math.isfinite(value)
+def _missing(value: float | None) -> bool:
+    return value is None or not math.isfinite(value)
 
 
 def flow(text: str) -> str:

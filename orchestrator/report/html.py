@@ -43,7 +43,6 @@ def html(findings: Findings, tables: Mapping[str, Table], figures: Mapping[str, 
         metric=fmt.metric_name(findings.design.metric),
         percent=fmt.is_percent(findings.design.metric),
         all_pairs=len(findings.means.columns) <= ALL_PAIRS_UP_TO,
-        latest=_latest(findings),
     )
 
 
@@ -56,13 +55,6 @@ def inline(svg: str, name: str) -> Markup:
     element = re.sub(r'(<svg[^>]*?) height="[\d.]+pt"', r"\1", element, count=1)
     element = re.sub(r'(<svg[^>]*?) width="[\d.]+pt"', r"\1", element, count=1)
     return Markup(element.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1))
-
-
-def _latest(findings: Findings) -> str:
-    if not findings.results.provenance:
-        return ""
-    run = findings.results.provenance[-1]
-    return str(run.get("finished_at") or run.get("started_at") or "")[:10]
 
 
 @lru_cache(maxsize=1)

@@ -179,10 +179,9 @@ def _typical_ratio(row: Row, cost: str) -> str:
     names = ("bound", "typical", "typical_low", "typical_high", "confidence", "n")
     bound, estimate, low, high, confidence, n = (row[f"{cost}_{name}"] for name in names)
     sign = "" if bound in (EXACT, BETWEEN) or pd.isna(estimate) else f"{bound} "
-    text = f"{sign}{fmt.ratio(estimate)}"
-    if pd.isna(low):
-        return f"{text} (no interval)" if n else fmt.MISSING
-    return f"{text} [{fmt.ratio(low)}, {fmt.ratio(high)}] at {100 * confidence:.1f} %"
+    if not n:
+        return fmt.MISSING
+    return fmt.with_interval(f"{sign}{fmt.ratio(estimate)}", fmt.ratio(low), fmt.ratio(high), confidence)
 
 
 def selections(findings: Findings) -> Table:
