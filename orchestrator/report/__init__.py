@@ -11,7 +11,6 @@ from pandas.api.types import is_numeric_dtype
 from orchestrator.analysis.findings import Findings, analyse
 from orchestrator.report.latex import latex
 from orchestrator.report.markdown import markdown_summary
-from orchestrator.report.report_json import report_json
 from orchestrator.report.tables import all_tables
 from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
@@ -33,9 +32,10 @@ def write_report(results: StudyResults, folder: Path, findings: Findings | None 
         When the folder cannot be written to, or is a link.
     """
     # A run shows a summary in Markdown only, and need not wait for the import of matplotlib and Jinja.
-    from orchestrator.report.captions import captioned
     from orchestrator.report.figures import all_figures
     from orchestrator.report.html import html
+    from orchestrator.report.report_json import report_json
+    from orchestrator.report.words import captioned
 
     findings = findings or analyse(results)
     tables = {name: captioned(table, findings) for name, table in all_tables(findings).items()}

@@ -1,4 +1,4 @@
-"""What was compared, how, and on which machines: the protocol box and the provenance."""
+"""What was compared, and on which machines: datasets, arms and runs."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,67 +11,6 @@ from orchestrator.report import format as fmt
 from orchestrator.report.table import Table, print_table
 from orchestrator.study.text import format_seconds
 from orchestrator.study.values import cell
-
-_SCALING = {
-    "train": "each feature to [0, 1], fitted on the training rows of the trial at hand",
-    "dataset": "each feature to [0, 1], fitted on the whole dataset as in the papers, test rows included; "
-    "scores may therefore be slightly too high",
-    "none": "features are used as they are",
-}
-_PROFILES = {
-    "timing": "timing: every training alone on a core, cold, sharing nothing with another, so that seconds "
-    "can be compared",
-    "throughput": "throughput: trainings share kernel matrices and warm starts, so their seconds cannot be "
-    "compared",
-}
-
-
-def protocol(findings: Findings) -> dict[str, str]:
-    """Return the protocol as terms and their explanations."""
-    design = findings.design
-    p = design.protocol
-    if not p:
-        return {"Protocol": "not recorded: the study's provenance is missing"}
-    metric = fmt.metric_name(design.metric)
-    also = [fmt.metric_name(name) for name in p.get("also", ())]
-    terms = {
-        "Compared": f"{fmt.plural(len(design.arms), 'arm')} on "
-        f"{fmt.plural(len(design.datasets), 'dataset')}; an arm is a solver with its fixed settings",
-        "Evaluation": f"nested cross-validation: {p.get('outer')} outer folds give the scores, "
-        f"{p.get('inner')} inner folds choose the hyper-parameters; stratified, shuffled with seed "
-        f"{p.get('seed')}; every arm sees the same folds",
-        "Search": _search(findings),
-        "Selected by": f"mean inner {metric}; ties go to the smaller value of the first hyper-parameter, or "
-        "to the one listed first where its values are not all numbers",
-        "Scored by": metric + (f"; recorded beside it: {fmt.listed(also)}" if also else ""),
-        "Scaling": _SCALING.get(p.get("scaling", ""), str(p.get("scaling"))),
-        "Profile": _PROFILES.get(p.get("profile", ""), str(p.get("profile"))),
-        "Time limit": f"{p['max_seconds']:g} s per training" if p.get("max_seconds") else "none",
-        "Trainings": _trainings(findings),
-    }
-    share = findings.results.provenance[-1].get("worker_share")
-    if share is not None:
-        terms["Worker time"] = f"{100 * share:.0f} % inside fit and predict, latest run"
-    return terms
-
-
-def _search(findings: Findings) -> str:
-    design = findings.design
-    sizes = {design.grid_size(arm) for arm in design.arms}
-    if None in sizes:
-        return f"{design.search}, the same for every arm"
-    if len(sizes) == 1:
-        return f"grid of {fmt.plural(sizes.pop() or 0, 'candidate')} for every arm"
-    each = [f"{arm} {design.grid_size(arm)}" for arm in design.arms]
-    return f"grid; candidates: {fmt.listed(each)}"
-
-
-def _trainings(findings: Findings) -> str:
-    frame = findings.coverage
-    scored = f"{int(frame['scored'].sum()):,} with a score"
-    if frame["planned"].isna().any():
-        return scored
-    return f"{int(frame['planned'].sum()):,} planned, {scored}"
 
 
 def datasets(findings: Findings) -> Table:

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.report.facts import protocol
 from orchestrator.report.table import Table
 from orchestrator.report.verdict import incomplete_note, verdict
+from orchestrator.report.words import protocol
 from orchestrator.study.text import json_text
 
 

@@ -1,0 +1,78 @@
+"""What a report says in words about tables and protocol; see `templates/captions.txt` and `protocol.txt`."""
+
+from dataclasses import replace
+from functools import lru_cache
+from math import isfinite
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from orchestrator.analysis.design import Design
+from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, ALPHA
+from orchestrator.analysis.summaries import GAP_LEVEL
+from orchestrator.report import format as fmt
+from orchestrator.report.limits import MOST_ARMS
+from orchestrator.report.table import Table
+
+_TERMS = (
+    "Compared",
+    "Evaluation",
+    "Search",
+    "Selected by",
+    "Scored by",
+    "Scaling",
+    "Profile",
+    "Time limit",
+    "Trainings",
+    "Worker time",
+)
+"""Of the protocol, in their order; one without a text is left out."""
+
+
+def captioned(table: Table, findings: Findings) -> Table:
+    """Return a table with its caption, which precedes what it says already of the rows that are shown."""
+    # A table of another metric's scores is called `scores_<metric>`.
+    macro = getattr(_macros("captions.txt"), "scores" if table.name.startswith("scores") else table.name)
+    return replace(table, caption=macro(findings, table.data) + table.caption)
+
+
+def arms_note(findings: Findings) -> str:
+    """Say which arms are shown, where not all are."""
+    return _macros("captions.txt").left_out(findings)
+
+
+def protocol(findings: Findings) -> dict[str, str]:
+    """Return the protocol as terms and their explanations."""
+    if not findings.design.protocol:
+        return {"Protocol": "not recorded: the study's provenance is missing"}
+    macros = [getattr(_macros("protocol.txt"), term.lower().replace(" ", "_")) for term in _TERMS]
+    texts = [macro(findings, findings.design.protocol) for macro in macros]
+    return {term: text for term, text in zip(_TERMS, texts, strict=True) if text}
+
+
+def _search_in_words(design: Design) -> str:
+    sizes = {arm: design.grid_size(arm) for arm in design.arms}
+    if None in sizes.values():
+        return f"{design.search}, the same for every arm"
+    if len(set(sizes.values())) == 1:
+        return f"grid of {fmt.plural(next(iter(sizes.values())) or 0, 'candidate')} for every arm"
+    return f"grid; candidates: {fmt.listed([f'{arm} {size}' for arm, size in sizes.items()])}"
+
+
+@lru_cache
+def _macros(name: str) -> Any:
+    """Return a template's macros as attributes."""
+    environment = Environment(undefined=StrictUndefined)
+    environment.filters["metric_name"] = fmt.metric_name
+    environment.globals |= {
+        "ALL_PAIRS_UP_TO": ALL_PAIRS_UP_TO,
+        "ALPHA": ALPHA,
+        "GAP_LEVEL": GAP_LEVEL,
+        "MOST_ARMS": MOST_ARMS,
+        "fmt": fmt,
+        "isfinite": isfinite,
+        "search_in_words": _search_in_words,
+    }
+    source, *_ = PackageLoader("orchestrator.report").get_source(environment, name)
+    return environment.from_string(fmt.flow(source)).module
