@@ -68,20 +68,13 @@ def rows_by_pair(
     measures, others : sequence of str
         Columns to give as floats, and as they are; those that the frame lacks are nan.
     """
-    (dataset_codes, datasets), (solver_codes, solvers) = map(
-        pd.factorize, (frame["dataset"], frame["solver"])
-    )
-    names = [(dataset, solver) for dataset in datasets for solver in solvers]
-    codes = dataset_codes * len(solvers) + solver_codes
-    order = np.argsort(codes, kind="stable")
+    places = frame.groupby(["dataset", "solver"], sort=False).indices
     frame = frame.reindex(columns=[*measures, *others])
-    columns = {name: numbers(frame[name])[order] for name in measures}
-    columns |= {name: frame[name].to_numpy(dtype=object)[order] for name in others}
-    columns["place"] = order
-    ends = np.cumsum(np.bincount(codes, minlength=len(names))).tolist()
-    places = dict(zip(names, map(slice, [0, *ends[:-1]], ends), strict=True))
+    columns = {name: numbers(frame[name]) for name in measures}
+    columns |= {name: frame[name].to_numpy(dtype=object) for name in others}
+    columns["place"] = np.arange(len(frame))
     for pair in pairs:
-        place = places.get(pair, slice(0, 0))
+        place = places.get(pair, [])
         yield pair, {name: values[place] for name, values in columns.items()}
 
 

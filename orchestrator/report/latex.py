@@ -7,14 +7,8 @@ from orchestrator.report.table import Cell, Table
 from orchestrator.study.text import printable
 
 _ESCAPES = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
     "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",

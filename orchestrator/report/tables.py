@@ -288,11 +288,7 @@ def all_tables(findings: Findings) -> dict[str, Table]:
 
 
 def _matrix(
-    findings: Findings,
-    name: str,
-    title: str,
-    frame: pd.DataFrame,
-    cell: Callable[[Row], Cell],
+    findings: Findings, name: str, title: str, frame: pd.DataFrame, cell: Callable[[Row], Cell]
 ) -> Table:
     """Lay a long frame out as datasets (rows) × arms (columns)."""
     cells = {(row["dataset"], row["solver"]): cell(row) for row in records(shown(findings, frame))}
