@@ -78,14 +78,14 @@ def rows_by_pair(
         yield pair, {name: values[place] for name, values in columns.items()}
 
 
+Summary = Callable[[Pair, Rows], dict[str, Any]]
+"""What is to be said of the rows of a dataset × arm; empty if that is nothing."""
+
+
 def _by_pair(
-    frame: pd.DataFrame,
-    design: Design,
-    summary: Callable[[Pair, Rows], dict[str, Any]],
-    measures: Sequence[str],
-    others: Sequence[str] = (),
+    frame: pd.DataFrame, design: Design, summary: Summary, measures: Sequence[str], others: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Return a row for each dataset × arm, with what is to be said of its rows; none if that is nothing."""
+    """Return a row for each dataset × arm of which there is something to be said."""
     found = [
         (pair, summary(pair, rows)) for pair, rows in rows_by_pair(frame, design.pairs, measures, others)
     ]
@@ -135,7 +135,11 @@ def scores(results: StudyResults, design: Design, metric: str | None = None) -> 
         }
 
     frame = _by_pair(results.outer, design, summary, [column, "n_train", "n_test"])
-    return _mark_best(frame) if len(frame) else frame
+    if frame.empty:
+        return frame
+    means = frame["mean"].where(frame["complete"]).round(DECIMALS)
+    of_dataset = means.groupby(frame["dataset"])
+    return frame.assign(best=(means == of_dataset.transform("max")) & (of_dataset.transform("count") > 1))
 
 
 def standard_error(scores: np.ndarray) -> float:
@@ -165,15 +169,6 @@ def corrected_standard_error(scores: np.ndarray, test_share: float) -> float:
 def _test_share(rows: Rows, n_outer: int) -> float:
     train, test = _mean(rows["n_train"]), _mean(rows["n_test"])
     return test / train if train > 0 and test > 0 else 1 / max(1, n_outer - 1)
-
-
-def _mark_best(frame: pd.DataFrame) -> pd.DataFrame:
-    frame = frame.assign(best=False)
-    for _, rows in frame[frame["complete"]].groupby("dataset", sort=False):
-        if len(rows) > 1:
-            means = rows["mean"].round(DECIMALS)
-            frame.loc[rows.index, "best"] = means == means.max()
-    return frame
 
 
 def effort(results: StudyResults, design: Design) -> pd.DataFrame:
@@ -277,9 +272,7 @@ def selections(results: StudyResults, design: Design) -> pd.DataFrame:
         edges = {
             name: _edges(as_numbers.get(f"param_{name}"), places, values) for name, values in space.items()
         }
-        at_edge = np.zeros(len(places), dtype=bool)
-        for low, high in edges.values():
-            at_edge |= low | high
+        at_edge = np.any([ends for both in edges.values() for ends in both], axis=0)
         return {
             "n_folds": len(places),
             "chosen": _chosen(rows, params),

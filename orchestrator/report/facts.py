@@ -142,19 +142,6 @@ def _commit(git: Mapping[str, Any]) -> str:
     return f", commit {git['commit'][:10]}{' with local changes' if git.get('dirty') else ''}" if git else ""
 
 
-def software(findings: Findings) -> str:
-    """Return the versions of the latest run, and a warning if earlier runs had others."""
-    found = [run.get("versions") or {} for run in findings.results.provenance]
-    if not found:
-        return "Versions were not recorded."
-    text = "Software of the latest run: " + ", ".join(
-        f"{name} {number}" for name, number in found[-1].items()
-    )
-    if any(versions != found[-1] for versions in found):
-        text += "; earlier runs used other versions, see report.json"
-    return text + "."
-
-
 def _time(text: str | None) -> datetime | None:
     if not text:
         return None

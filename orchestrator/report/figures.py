@@ -316,9 +316,7 @@ def colours(arms: Sequence[str]) -> dict[str, str]:
 def to_svg(figure: Figure) -> str:
     """Return the figure as an SVG document, the same for the same figure."""
     buffer = io.StringIO()
-    figure.savefig(
-        buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-    )
+    figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     return re.sub(r"[ \t]+\n", "\n", buffer.getvalue())
 
 

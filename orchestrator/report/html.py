@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
-from orchestrator.report import facts
 from orchestrator.report import format as fmt
 from orchestrator.report.table import Table
 from orchestrator.report.verdict import incomplete_note, verdict
@@ -35,12 +34,10 @@ def html(findings: Findings, tables: Mapping[str, Table], figures: Mapping[str, 
         verdict=verdict(findings),
         incomplete=incomplete_note(findings),
         protocol=protocol(findings),
-        software=facts.software(findings),
         tables=tables,
         left_out=arms_note(findings),
         figures={name: inline(svg, name) for name, svg in figures.items()},
-        metric=fmt.metric_name(findings.design.metric),
-        percent=fmt.is_percent(findings.design.metric),
+        fmt=fmt,
         all_pairs=len(findings.means.columns) <= ALL_PAIRS_UP_TO,
     )
 

@@ -317,9 +317,8 @@ def _by_dataset(
 ) -> Table:
     """Print a row for each dataset × arm that is shown, and name the dataset once for all its arms."""
     marked = marked_cells(findings) if name != "selections" else ()
-    rows = records(shown(findings, frame))
-    for row, before in zip(rows, [None, *(row["dataset"] for row in rows)], strict=False):
-        row["heading"] = "" if row["dataset"] == before else row["dataset"]
+    datasets = shown(findings, frame)["dataset"]
+    rows = records(shown(findings, frame).assign(heading=datasets.mask(datasets == datasets.shift(), "")))
 
     def arm(row: Row) -> str:
         return row["solver"] + (fmt.MARK if (row["dataset"], row["solver"]) in marked else "")

@@ -3,9 +3,8 @@
 from dataclasses import replace
 from functools import lru_cache
 from math import isfinite
-from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings
@@ -15,40 +14,29 @@ from orchestrator.report import format as fmt
 from orchestrator.report.limits import MOST_ARMS
 from orchestrator.report.table import Table
 
-_TERMS = (
-    "Compared",
-    "Evaluation",
-    "Search",
-    "Selected by",
-    "Scored by",
-    "Scaling",
-    "Profile",
-    "Time limit",
-    "Trainings",
-    "Worker time",
-)
-"""Of the protocol, in their order; one without a text is left out."""
-
 
 def captioned(table: Table, findings: Findings) -> Table:
     """Return a table with its caption, which precedes what it says already of the rows that are shown."""
     # A table of another metric's scores is called `scores_<metric>`.
-    macro = getattr(_macros("captions.txt"), "scores" if table.name.startswith("scores") else table.name)
+    macro = getattr(
+        _template("captions.txt").module, "scores" if table.name.startswith("scores") else table.name
+    )
     return replace(table, caption=macro(findings, table.data) + table.caption)
 
 
 def arms_note(findings: Findings) -> str:
     """Say which arms are shown, where not all are."""
-    return _macros("captions.txt").left_out(findings)
+    return _template("captions.txt").module.left_out(findings)  # type: ignore[attr-defined]
 
 
 def protocol(findings: Findings) -> dict[str, str]:
     """Return the protocol as terms and their explanations."""
     if not findings.design.protocol:
         return {"Protocol": "not recorded: the study's provenance is missing"}
-    macros = [getattr(_macros("protocol.txt"), term.lower().replace(" ", "_")) for term in _TERMS]
-    texts = [macro(findings, findings.design.protocol) for macro in macros]
-    return {term: text for term, text in zip(_TERMS, texts, strict=True) if text}
+    template = _template("protocol.txt")
+    context = template.new_context({"findings": findings, "p": findings.design.protocol})
+    texts = {name.replace("_", " "): "".join(block(context)) for name, block in template.blocks.items()}
+    return {term: text for term, text in texts.items() if text}
 
 
 def _search_in_words(design: Design) -> str:
@@ -61,8 +49,7 @@ def _search_in_words(design: Design) -> str:
 
 
 @lru_cache
-def _macros(name: str) -> Any:
-    """Return a template's macros as attributes."""
+def _template(name: str) -> Template:
     environment = Environment(undefined=StrictUndefined)
     environment.filters["metric_name"] = fmt.metric_name
     environment.globals |= {
@@ -75,4 +62,4 @@ def _macros(name: str) -> Any:
         "search_in_words": _search_in_words,
     }
     source, *_ = PackageLoader("orchestrator.report").get_source(environment, name)
-    return environment.from_string(fmt.flow(source)).module
+    return environment.from_string(fmt.flow(source))
