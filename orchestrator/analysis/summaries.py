@@ -348,9 +348,8 @@ def failures(results: StudyResults, design: Design) -> pd.DataFrame:
     rows = results.trials[results.trials["status"] != Status.OK]
     if rows.empty:
         return pd.DataFrame()
-    rows = rows.reset_index(drop=True)
-    message = rows["message"].fillna("").astype(str)
-    kind = message.str.split("\n").str[0].str.replace(NUMBERS, "#", regex=True)
+    rows = rows.assign(message=rows["message"].fillna("").astype(str))
+    kind = rows["message"].str.split("\n").str[0].str.replace(NUMBERS, "#", regex=True)
     table = []
     for (status, _), group in rows.groupby([rows["status"], kind], sort=False):
         first = group.iloc[0]
@@ -363,7 +362,7 @@ def failures(results: StudyResults, design: Design) -> pd.DataFrame:
                 "solvers": ", ".join(_listed(group["solver"], design.arms)),
                 "datasets": ", ".join(_listed(group["dataset"], design.datasets)),
                 "first": f"{first['solver']} on {first['dataset']}, outer fold {first['outer']}, {fold}",
-                "message": message[group.index[0]].strip() or "(no message)",
+                "message": first["message"].strip() or "(no message)",
             }
         )
     return pd.DataFrame(table).sort_values("count", ascending=False, kind="stable", ignore_index=True)

@@ -6,7 +6,6 @@ from math import isfinite
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, ALPHA
 from orchestrator.analysis.summaries import GAP_LEVEL
@@ -39,19 +38,11 @@ def protocol(findings: Findings) -> dict[str, str]:
     return {term: text for term, text in texts.items() if text}
 
 
-def _search_in_words(design: Design) -> str:
-    sizes = {arm: design.grid_size(arm) for arm in design.arms}
-    if None in sizes.values():
-        return f"{design.search}, the same for every arm"
-    if len(set(sizes.values())) == 1:
-        return f"grid of {fmt.plural(next(iter(sizes.values())) or 0, 'candidate')} for every arm"
-    return f"grid; candidates: {fmt.listed([f'{arm} {size}' for arm, size in sizes.items()])}"
-
-
 @lru_cache
 def _template(name: str) -> Template:
     environment = Environment(undefined=StrictUndefined)
     environment.filters["metric_name"] = fmt.metric_name
+    environment.filters["grid_size"] = lambda arm, design: design.grid_size(arm)
     environment.globals |= {
         "ALL_PAIRS_UP_TO": ALL_PAIRS_UP_TO,
         "ALPHA": ALPHA,
@@ -59,7 +50,6 @@ def _template(name: str) -> Template:
         "MOST_ARMS": MOST_ARMS,
         "fmt": fmt,
         "isfinite": isfinite,
-        "search_in_words": _search_in_words,
     }
     source, *_ = PackageLoader("orchestrator.report").get_source(environment, name)
     return environment.from_string(fmt.flow(source))
