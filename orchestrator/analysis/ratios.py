@@ -178,8 +178,7 @@ def compare_costs(
         for column, bounds in known.items():
             ratios = divide(bounds[arm], bounds[reference])
             row |= {f"{column}_{name}": value for name, value in vars(summarise(ratios)).items()}
-            excluded = compress(design.datasets, np.isnan(ratios[0]))
-            row[f"{column}_excluded"] = ", ".join(excluded)
+            row[f"{column}_excluded"] = ", ".join(compress(design.datasets, np.isnan(ratios[0])))
         table.append(row)
     return pd.DataFrame(table)
 

@@ -323,14 +323,13 @@ def choice_counts(results: StudyResults, design: Design) -> pd.DataFrame:
     exactly two numeric hyper-parameters of several values each appear.
     """
     table = []
-    nothing = results.selections.iloc[:0]
-    by_arm = dict(iter(results.selections.groupby("solver", sort=False))) if len(results.selections) else {}
+    by_arm = dict(iter(results.selections.groupby("solver", sort=False)))
     for arm, facts in design.arms.items():
         space = {name: values for name, values in facts.get("space", {}).items() if len(values) > 1}
         columns = [f"param_{name}" for name in space]
-        rows = by_arm.get(arm, nothing)
+        rows = by_arm.get(arm)
         numeric = all(map(stored_as_numbers, space.values()))
-        if len(space) != 2 or not numeric or rows.empty or not set(columns) <= set(rows):
+        if len(space) != 2 or not numeric or rows is None or not set(columns) <= set(rows):
             continue
         points = rows[columns].dropna().apply(pd.to_numeric).to_numpy(dtype=float)
         x_name, y_name = space

@@ -92,8 +92,7 @@ def print_lines(title: str, lines: Sequence[PlanLine], console: Console) -> None
         counts = (line.planned, line.stored, line.failed, line.left)
         unknown = "unknown" if line.left else "–"
         time = format_seconds(line.seconds_left) if line.seconds_left else unknown
-        names = (as_text(line.dataset), as_text(line.solver))
-        table.add_row(*names, *(f"{count:,}" for count in counts), time)
+        table.add_row(as_text(line.dataset), as_text(line.solver), *(f"{n:,}" for n in counts), time)
     console.print(table)
 
 

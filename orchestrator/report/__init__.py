@@ -66,11 +66,10 @@ def _remove_others(folder: Path, kept: set[Path]) -> None:
     """Remove what an earlier report left; a folder without one may hold other tables."""
     if not (folder / "report.json").is_file():
         return
-    for pattern in ("tables/*.csv", "tables/*.tex", "figures/*.svg"):
-        for path in folder.glob(pattern):
-            if path not in kept:
-                with _naming_file(path):
-                    path.unlink()
+    ours = {path for kind in ("tables/*.csv", "tables/*.tex", "figures/*.svg") for path in folder.glob(kind)}
+    for path in ours - kept:
+        with _naming_file(path):
+            path.unlink()
 
 
 def _refuse_links(folder: Path) -> None:

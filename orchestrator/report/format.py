@@ -75,8 +75,7 @@ def time(value: float, like: float | None = None) -> str:
     """Print a duration with three significant digits, or as many decimals as another's, without its unit."""
     if _missing(value):
         return MISSING
-    if like is None:
-        like = value
+    like = value if like is None else like
     if value <= 0:
         return "0"
     if like <= 0 or like >= 1000:

@@ -144,8 +144,6 @@ def _too_few(findings: Findings) -> list[str]:
 
 def _times(findings: Findings) -> list[str]:
     """Say which arms are faster or slower than the first, where that is shown."""
-    if findings.time_ratios.empty:
-        return []
     return [
         f"Training {row['solver']} is {row['verdict']} than {row['reference']} "
         f"({fmt.plural(row['fit_seconds_n'], 'dataset')}, adjusted {fmt.p_equals(row['p_holm'])})."
