@@ -36,7 +36,7 @@ from orchestrator.engine.overview import compact
 from orchestrator.engine.prepare import PreparedStudy, prepare_study
 from orchestrator.engine.session import run_session
 from orchestrator.execution.serial import SerialExecutor
-from orchestrator.search.fold_search import open_search
+from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
 from orchestrator.study.records import Records
 from orchestrator.study.settings import Cluster, Paths, Settings
@@ -223,7 +223,7 @@ def made_rows(prepared: PreparedStudy, most: int) -> Iterator[Records]:
             "versions": "{}",
         }
         for outer in range(identity.protocol.outer):
-            fold = open_search(identity, search, outer)
+            fold = FoldSearch(identity, search, outer)
             while paths := fold.ask():
                 made = []
                 for path in paths:

@@ -76,10 +76,8 @@ def analyse(results: StudyResults) -> Findings:
     results = in_declared_order(results, design)
     scores = summaries.scores(results, design)
     means = pairwise.dataset_means(scores)
-    effort = summaries.effort(results, design)
-    timing = summaries.timing(results, design)
     time_ratios = _time_ratios(results, design)
-    tests = pairwise.pairwise(means, ratios.tested_p(time_ratios, "fit_seconds"))
+    tests = pairwise.pairwise(means, ratios.tested_p(time_ratios, "fit_seconds") if len(time_ratios) else ())
     if len(time_ratios):
         accuracy_p = tests["p"].fillna(1.0) if len(tests) else ()
         time_ratios = ratios.decide(time_ratios, "fit_seconds", [*accuracy_p])
@@ -96,8 +94,8 @@ def analyse(results: StudyResults) -> Findings:
         tests=tests,
         ranks=pairwise.mean_ranks(means),
         friedman=pairwise.omnibus(means),
-        effort=effort,
-        timing=timing,
+        effort=summaries.effort(results, design),
+        timing=summaries.timing(results, design),
         time_ratios=time_ratios,
         selections=summaries.selections(results, design),
         choices=summaries.choice_counts(results, design),

@@ -163,17 +163,11 @@ def cliques(order: list[str], tests: pd.DataFrame) -> list[tuple[int, int]]:
     list of (int, int)
         First and last position of each run, at least two arms long.
     """
-    position = {name: i for i, name in enumerate(order)}
-    k = len(order)
-    different = np.zeros((k, k), dtype=bool)
-    for first, second, verdict in zip(tests["first"], tests["second"], tests["verdict"], strict=True):
-        i, j = position[first], position[second]
-        different[i, j] = different[j, i] = verdict in (HIGHER, LOWER)
-    runs: list[tuple[int, int]] = []
-    for start in range(k):
-        end = start
-        while end + 1 < k and not different[start : end + 1, end + 1].any():
-            end += 1
-        if end > start and (not runs or end > runs[-1][1]):
-            runs.append((start, end))
-    return runs
+    found = tests[tests["verdict"].isin([HIGHER, LOWER])]
+    different = set(map(frozenset, zip(found["first"], found["second"], strict=True)))
+    alike = {
+        (first, last)
+        for first, last in combinations(range(len(order)), 2)
+        if different.isdisjoint(map(frozenset, combinations(order[first : last + 1], 2)))
+    }
+    return sorted((i, j) for i, j in alike if not {(i - 1, j), (i, j + 1)} & alike)

@@ -1,10 +1,9 @@
 """Ratios of what two arms cost, by dataset and over datasets; a training that was stopped gives a bound."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from math import inf, nan, sqrt
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,9 +11,9 @@ from scipy.special import stdtrit
 
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.pairwise import ALPHA, verdict
-from orchestrator.analysis.signed_rank import DECIMALS, hodges_lehmann_of, signed_rank_of
+from orchestrator.analysis.signed_rank import hodges_lehmann, signed_rank
 from orchestrator.analysis.statistics import holm
-from orchestrator.analysis.summaries import rows_by_pair
+from orchestrator.analysis.summaries import finished, rows_by_pair
 from orchestrator.study.records import Status
 
 FASTER, SLOWER = "faster", "slower"
@@ -96,9 +95,8 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
     place = {dataset: i for i, dataset in enumerate(design.datasets)}
     pairs = design.pairs if column in rows else ()
     for (dataset, arm), group in rows_by_pair(rows, pairs, [column], ["status", "outer"]):
-        finished = group.finished()
-        values = finished[column].copy()
-        stopped = finished["status"] == Status.TIMEOUT
+        fits = finished(group)
+        values, stopped = fits[column], fits["status"] == Status.TIMEOUT
         known = ~np.isnan(values)
         if column == "predict_seconds":
             values[stopped] = 0.0  # the model that would have been finished may predict faster
@@ -106,7 +104,7 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
             # One that was killed at the time limit has cost that much at least.
             limit = design.protocol.get("max_seconds") if column == "fit_seconds" else 0
             values[stopped & ~known] = limit or 0
-        if len(set(finished["outer"])) == design.n_outer and len(values) and not np.isnan(values).any():
+        if len(set(fits["outer"])) == design.n_outer and len(values) and not np.isnan(values).any():
             low = float(values.mean())
             if stopped.any() or low > 0:  # of two costs that are zero there is no ratio
                 ends[arm][:, place[dataset]] = low, inf if stopped.any() else low
@@ -125,8 +123,8 @@ def summarise(ratios: np.ndarray) -> RatioSummary:
     with np.errstate(divide="ignore"):
         ends = lower, upper = np.log(ratios[:, ~np.isnan(ratios[0])])
     n, bound = len(lower), _bound(lower, upper)
-    shifts = [hodges_lehmann_of(np.round(end, DECIMALS), 1 - ALPHA) for end in ends]
-    tests = [signed_rank_of(np.round(end, DECIMALS)) for end in ends]
+    shifts = [hodges_lehmann(pd.Series(end), 1 - ALPHA) for end in ends]
+    tests = [signed_rank(pd.Series(end)) for end in ends]
     signs = {int(np.sign(test.w_plus - test.w_minus)) for test in tests}
     means, medians, reach = [nan, nan], [nan, nan], nan
     if n:
@@ -180,18 +178,19 @@ def compare_costs(
         for column, bounds in known.items():
             ratios = divide(bounds[arm], bounds[reference])
             row |= {f"{column}_{name}": value for name, value in vars(summarise(ratios)).items()}
-            excluded = compress(design.datasets, np.isnan(ratios[0]))
-            row[f"{column}_excluded"] = ", ".join(excluded)
+            row[f"{column}_excluded"] = ", ".join(compress(design.datasets, np.isnan(ratios[0])))
         table.append(row)
     return pd.DataFrame(table)
 
 
 def tested_p(comparison: pd.DataFrame, column: str) -> list[float]:
     """Return every arm's p that holds whatever the stopped trainings would have cost; 1 if none does."""
-    return [
-        1.0 if not row[f"{column}_n"] or _is_open(row, column) else max(_ends(row, column))
-        for row in comparison.to_dict("records")
-    ]
+    two_ways = (comparison[f"{column}_n_censored"] > 0) & (comparison[f"{column}_sign"] == 0)
+    return _p_of_ends(comparison, column).max(axis=1).mask(two_ways).fillna(1.0).tolist()
+
+
+def _p_of_ends(comparison: pd.DataFrame, column: str) -> pd.DataFrame:
+    return comparison[[f"{column}_p_lower", f"{column}_p_upper"]]
 
 
 def decide(comparison: pd.DataFrame, column: str, also_tested: Sequence[float]) -> pd.DataFrame:
@@ -205,11 +204,10 @@ def decide(comparison: pd.DataFrame, column: str, also_tested: Sequence[float]) 
     also_tested : sequence of float
         The p-values of other tests that belong to the family.
     """
-    rows = comparison.to_dict("records")
     p = tested_p(comparison, column)
     adjusted = holm(np.array([*p, *also_tested]))[: len(p)]
     # What the smaller p of the two ends would have said.
-    smaller = [min(_ends(row, column)) if row[f"{column}_n"] else 1.0 for row in rows]
+    smaller = _p_of_ends(comparison, column).min(axis=1).fillna(1.0)
     at_best = holm(np.array([*smaller, *also_tested]))[: len(p)]
     size = len(p) + len(also_tested)
     verdicts = [
@@ -217,18 +215,8 @@ def decide(comparison: pd.DataFrame, column: str, also_tested: Sequence[float]) 
         if row[f"{column}_n_censored"] and best <= ALPHA < each
         # The first of them belongs to ratios above 1.
         else verdict(each, row[f"{column}_sign"], row[f"{column}_n"], row[f"{column}_n_zero"], size, DECIDED)
-        for row, each, best in zip(rows, adjusted, at_best, strict=True)
+        for row, each, best in zip(comparison.to_dict("records"), adjusted, at_best, strict=True)
     ]
     known = comparison[f"{column}_n"] > 0
-    return comparison.assign(p=p, p_holm=adjusted, family=size, verdict=verdicts).assign(
-        p=lambda f: f["p"].where(known), p_holm=lambda f: f["p_holm"].where(known)
-    )
-
-
-def _ends(row: Mapping[Hashable, Any], column: str) -> tuple[float, float]:
-    return row[f"{column}_p_lower"], row[f"{column}_p_upper"]
-
-
-def _is_open(row: Mapping[Hashable, Any], column: str) -> bool:
-    """Whether the two ends point in different directions."""
-    return bool(row[f"{column}_n_censored"]) and row[f"{column}_sign"] == 0
+    tests = pd.DataFrame({"p": p, "p_holm": adjusted}).where(known, axis=0)
+    return comparison.assign(**tests, family=size, verdict=verdicts)

@@ -81,11 +81,7 @@ def signed_rank(differences: pd.Series) -> SignedRank:
     ValueError
         If a difference is missing.
     """
-    return signed_rank_of(_rounded(differences))
-
-
-def signed_rank_of(values: np.ndarray) -> SignedRank:
-    """Do what `signed_rank` does for rounded differences that are known to be one for each dataset."""
+    values = _rounded(differences)
     nonzero = values[values != 0]
     plus, minus, p = _rank_sums(nonzero)
     return SignedRank(
@@ -140,11 +136,7 @@ def hodges_lehmann(differences: pd.Series, confidence: float = 0.95) -> Shift:
     FoldsAreNotIndependent, ValueError
         As in `signed_rank`.
     """
-    return hodges_lehmann_of(_rounded(differences), confidence)
-
-
-def hodges_lehmann_of(values: np.ndarray, confidence: float) -> Shift:
-    """Do what `hodges_lehmann` does for rounded differences that are known to be one for each dataset."""
+    values = _rounded(differences)
     n = len(values)
     if n == 0:
         return Shift(float("nan"), None, None, None)

@@ -21,7 +21,6 @@ _LARGEST_STEP = 2_000_000
 
 def holm(p_values: np.ndarray) -> np.ndarray:
     """Return Holm's step-down adjusted p-values of one family, clipped at 1 and monotone (Holm 1979)."""
-    p_values = np.asarray(p_values, dtype=float)
     order = np.argsort(p_values, kind="stable")
     factors = np.arange(len(p_values), 0, -1)
     adjusted = np.empty_like(p_values)

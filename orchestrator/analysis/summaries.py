@@ -5,8 +5,8 @@ dataset × arm in declared order.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from math import sqrt
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -29,41 +29,25 @@ optimum, ten times the tolerance (10⁻³) to which such machines are commonly t
 STATUSES = tuple(map(str, Status))
 
 
-class PairRows:
-    """The rows of one dataset × arm: columns by name, numbers as floats (nan where there is none)."""
+Rows = dict[str, np.ndarray]
+"""The rows of one dataset × arm: columns by name, numbers as floats (nan where there is none)."""
 
-    def __init__(self, columns: dict[str, np.ndarray], rows: slice | np.ndarray):
-        self._columns = columns
-        self._rows = rows
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._columns
+def finished(rows: Rows) -> Rows:
+    """Return the rows of trainings that gave a model."""
+    mask = np.array([status in FINISHED for status in rows["status"]], dtype=bool)
+    return {name: values[mask] for name, values in rows.items()}
 
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self._columns[name][self._rows]
 
-    def __len__(self) -> int:
-        return len(next(iter(self._columns.values()))[self._rows])
+def _finite(values: np.ndarray) -> np.ndarray:
+    """Return the numbers that are there."""
+    return values[np.isfinite(values)]
 
-    def where(self, mask: np.ndarray) -> "PairRows":
-        """Return those rows for which a mask is true."""
-        return PairRows(
-            {name: values[self._rows][mask] for name, values in self._columns.items()}, slice(None)
-        )
 
-    def finished(self) -> "PairRows":
-        """Return the rows of trainings that gave a model."""
-        return self.where(np.array([status in FINISHED for status in self["status"]], dtype=bool))
-
-    def finite(self, name: str) -> np.ndarray:
-        """Return the numbers of a column that are there, none if there is no such column."""
-        values = self[name] if name in self else np.array([])
-        return values[np.isfinite(values)]
-
-    def mean(self, name: str) -> float:
-        """Return the mean of the numbers that are there, nan if none is."""
-        values = self.finite(name)
-        return float(values.mean()) if len(values) else float("nan")
+def _mean(values: np.ndarray) -> float:
+    """Return the mean of the numbers that are there, nan if none is."""
+    values = _finite(values)
+    return float(values.mean()) if len(values) else nan
 
 
 def numbers(column: pd.Series) -> np.ndarray:
@@ -72,8 +56,8 @@ def numbers(column: pd.Series) -> np.ndarray:
 
 
 def rows_by_pair(
-    frame: pd.DataFrame, pairs: Iterable[Pair], measures: Iterable[str], others: Iterable[str] = ()
-) -> Iterator[tuple[Pair, PairRows]]:
+    frame: pd.DataFrame, pairs: Iterable[Pair], measures: Sequence[str], others: Sequence[str] = ()
+) -> Iterator[tuple[Pair, Rows]]:
     """Yield each pair with its rows, which may be none, in the order of the frame.
 
     Parameters
@@ -81,22 +65,33 @@ def rows_by_pair(
     frame : DataFrame
         With the columns dataset and solver.
     pairs : iterable of (dataset, arm)
-    measures, others : iterable of str
-        Columns to give as floats, and as they are; those that the frame lacks are left out.
+    measures, others : sequence of str
+        Columns to give as floats, and as they are; those that the frame lacks are nan.
     """
-    (dataset_codes, datasets), (solver_codes, solvers) = map(
-        pd.factorize, (frame["dataset"], frame["solver"])
-    )
-    names = [(dataset, solver) for dataset in datasets for solver in solvers]
-    codes = dataset_codes * len(solvers) + solver_codes
-    order = np.argsort(codes, kind="stable")
-    columns = {name: numbers(frame[name])[order] for name in measures if name in frame}
-    columns |= {name: frame[name].to_numpy(dtype=object)[order] for name in others if name in frame}
-    columns["place"] = order
-    ends = np.cumsum(np.bincount(codes, minlength=len(names))).tolist()
-    rows = dict(zip(names, map(slice, [0, *ends[:-1]], ends), strict=True))
+    places = frame.groupby(["dataset", "solver"], sort=False).indices
+    frame = frame.reindex(columns=[*measures, *others])
+    columns = {name: numbers(frame[name]) for name in measures}
+    columns |= {name: frame[name].to_numpy(dtype=object) for name in others}
+    columns["place"] = np.arange(len(frame))
     for pair in pairs:
-        yield pair, PairRows(columns, rows.get(pair, slice(0, 0)))
+        place = places.get(pair, [])
+        yield pair, {name: values[place] for name, values in columns.items()}
+
+
+Summary = Callable[[Pair, Rows], dict[str, Any]]
+"""What is to be said of the rows of a dataset × arm; empty if that is nothing."""
+
+
+def _by_pair(
+    frame: pd.DataFrame, design: Design, summary: Summary, measures: Sequence[str], others: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Return a row for each dataset × arm of which there is something to be said."""
+    found = [
+        (pair, summary(pair, rows)) for pair, rows in rows_by_pair(frame, design.pairs, measures, others)
+    ]
+    return pd.DataFrame(
+        [{"dataset": dataset, "solver": arm} | values for (dataset, arm), values in found if values]
+    )
 
 
 def coverage(results: StudyResults, design: Design) -> pd.DataFrame:
@@ -105,24 +100,19 @@ def coverage(results: StudyResults, design: Design) -> pd.DataFrame:
     Columns: dataset, solver, planned (missing when the search decides as it goes), stored, one column per
     status, scored (trials with a score, whatever their status), refits (outer folds with a score).
     """
-    outer = {
-        (dataset, arm): rows for (dataset, arm), rows in rows_by_pair(results.outer, design.pairs, ["score"])
-    }
-    table = []
-    for (dataset, arm), rows in rows_by_pair(results.trials, design.pairs, ["score"], ["status"]):
-        status = rows["status"]
-        table.append(
-            {
-                "dataset": dataset,
-                "solver": arm,
-                "planned": design.planned(arm),
-                "stored": len(rows),
-                **{name: int((status == name).sum()) for name in STATUSES},
-                "scored": len(rows.finite("score")),
-                "refits": len(outer[dataset, arm].finite("score")),
-            }
-        )
-    return pd.DataFrame(table).astype({"planned": "Int64"}) if table else pd.DataFrame(table)
+    refits = dict(rows_by_pair(results.outer, design.pairs, ["score"]))
+
+    def summary(pair: Pair, rows: Rows) -> dict[str, Any]:
+        return {
+            "planned": design.planned(pair[1]),
+            "stored": len(rows["status"]),
+            **{name: int((rows["status"] == name).sum()) for name in STATUSES},
+            "scored": len(_finite(rows["score"])),
+            "refits": len(_finite(refits[pair]["score"])),
+        }
+
+    frame = _by_pair(results.trials, design, summary, ["score"], ["status"])
+    return frame.astype({"planned": "Int64"}) if len(frame) else frame
 
 
 def scores(results: StudyResults, design: Design, metric: str | None = None) -> pd.DataFrame:
@@ -132,29 +122,30 @@ def scores(results: StudyResults, design: Design, metric: str | None = None) -> 
     (Nadeau–Bengio), best (highest mean among complete arms).
     """
     column = "score" if metric is None else f"score_{metric}"
-    table = []
-    for (dataset, arm), rows in rows_by_pair(results.outer, design.pairs, [column, "n_train", "n_test"]):
-        values = rows.finite(column)
-        table.append(
-            {
-                "dataset": dataset,
-                "solver": arm,
-                "metric": metric or design.metric,
-                "n_folds": len(values),
-                "complete": 0 < len(values) == design.n_outer,
-                "mean": float(values.mean()) if len(values) else float("nan"),
-                "se": standard_error(values),
-                "corrected_se": corrected_standard_error(values, _test_share(rows, design.n_outer)),
-            }
-        )
-    frame = pd.DataFrame(table)
-    return _mark_best(frame) if table else frame
+
+    def summary(pair: Pair, rows: Rows) -> dict[str, Any]:
+        values = _finite(rows[column])
+        return {
+            "metric": metric or design.metric,
+            "n_folds": len(values),
+            "complete": 0 < len(values) == design.n_outer,
+            "mean": _mean(values),
+            "se": standard_error(values),
+            "corrected_se": corrected_standard_error(values, _test_share(rows, design.n_outer)),
+        }
+
+    frame = _by_pair(results.outer, design, summary, [column, "n_train", "n_test"])
+    if frame.empty:
+        return frame
+    means = frame["mean"].where(frame["complete"]).round(DECIMALS)
+    of_dataset = means.groupby(frame["dataset"])
+    return frame.assign(best=(means == of_dataset.transform("max")) & (of_dataset.transform("count") > 1))
 
 
 def standard_error(scores: np.ndarray) -> float:
     """Return σ/√n with the population σ, as in Strack (2013), eq. 7.4: descriptive, NaN below two scores."""
     if len(scores) < 2:
-        return float("nan")
+        return nan
     return float(np.std(scores)) / sqrt(len(scores))
 
 
@@ -171,22 +162,13 @@ def corrected_standard_error(scores: np.ndarray, test_share: float) -> float:
         n_test / n_train of a fold, 0.25 for five folds.
     """
     if len(scores) < 2:
-        return float("nan")
+        return nan
     return float(np.std(scores, ddof=1)) * sqrt(1 / len(scores) + test_share)
 
 
-def _test_share(rows: PairRows, n_outer: int) -> float:
-    train, test = rows.mean("n_train"), rows.mean("n_test")
+def _test_share(rows: Rows, n_outer: int) -> float:
+    train, test = _mean(rows["n_train"]), _mean(rows["n_test"])
     return test / train if train > 0 and test > 0 else 1 / max(1, n_outer - 1)
-
-
-def _mark_best(frame: pd.DataFrame) -> pd.DataFrame:
-    frame = frame.assign(best=False)
-    for _, rows in frame[frame["complete"]].groupby("dataset", sort=False):
-        if len(rows) > 1:
-            means = rows["mean"].round(DECIMALS)
-            frame.loc[rows.index, "best"] = means == means.max()
-    return frame
 
 
 def effort(results: StudyResults, design: Design) -> pd.DataFrame:
@@ -198,38 +180,34 @@ def effort(results: StudyResults, design: Design) -> pd.DataFrame:
     stopping (text, most frequent first), marked (whether a gap is above the level or a refit did not
     converge). NaN where a solver does not publish the number.
     """
-    table = []
     work = ("n_iter", "n_kernel_evals", "n_sv", "sv_share")
-    others = ("status", "converged", "stopping")
-    for (dataset, arm), rows in rows_by_pair(results.outer, design.pairs, [*work, "gap"], others):
-        finished = rows.finished()
-        # An infinite gap claims nothing, and is kept.
-        gaps = finished["gap"][~np.isnan(finished["gap"])] if "gap" in finished else np.array([])
-        converged = (
-            [value for value in finished["converged"] if not pd.isna(value)] if "converged" in rows else []
-        )
-        above, not_converged = int((gaps > GAP_LEVEL).sum()), sum(not value for value in converged)
-        table.append(
-            {
-                "dataset": dataset,
-                "solver": arm,
-                "n_fits": len(finished),
-                "n_stopped": int((finished["status"] == Status.TIMEOUT).sum()),
-                **{name: finished.mean(name) for name in work},
-                "gap_median": float(np.median(gaps)) if len(gaps) else float("nan"),
-                "gap_max": float(gaps.max()) if len(gaps) else float("nan"),
-                "n_gap_above": above,
-                "not_converged": not_converged,
-                "stopping": _stopping(finished),
-                "marked": bool(above or not_converged),
-            }
-        )
-    return pd.DataFrame(table)
+
+    def summary(pair: Pair, rows: Rows) -> dict[str, Any]:
+        fits = finished(rows)
+        gaps = fits["gap"][~np.isnan(fits["gap"])]  # an infinite gap claims nothing, and is kept
+        above = int((gaps > GAP_LEVEL).sum())
+        not_converged = sum(not (pd.isna(converged) or converged) for converged in fits["converged"])
+        return {
+            "n_fits": len(fits["status"]),
+            "n_stopped": _n_stopped(fits),
+            **{name: _mean(fits[name]) for name in work},
+            "gap_median": float(np.median(gaps)) if len(gaps) else nan,
+            "gap_max": max(gaps, default=nan),
+            "n_gap_above": above,
+            "not_converged": not_converged,
+            "stopping": _stopping(fits["stopping"]),
+            "marked": bool(above or not_converged),
+        }
+
+    return _by_pair(results.outer, design, summary, [*work, "gap"], ["status", "converged", "stopping"])
 
 
-def _stopping(rows: PairRows) -> str:
-    texts = (str(text) for text in rows["stopping"] if not pd.isna(text)) if "stopping" in rows else ()
-    counts = Counter(text for text in texts if text).most_common()
+def _n_stopped(rows: Rows) -> int:
+    return int((rows["status"] == Status.TIMEOUT).sum())
+
+
+def _stopping(texts: np.ndarray) -> str:
+    counts = Counter(str(text) for text in texts if not pd.isna(text) and str(text)).most_common()
     kinds = [f"{text} ({count}×)" for text, count in counts[:_STOPPING_SHOWN]]
     others = sum(count for _, count in counts[_STOPPING_SHOWN:])
     return "; ".join([*kinds, f"others ({others}×)"] if others else kinds)
@@ -243,38 +221,31 @@ def timing(results: StudyResults, design: Design) -> pd.DataFrame:
     fit_se, fit_corrected_se, fit_cpu_seconds, predict_seconds, study_seconds (all stored trainings and
     predictions of the dataset × arm together), n_trainings, n_trainings_stopped.
     """
-    trials, outer = timing_rows(results.trials), timing_rows(results.outer)
     laps = ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "n_train", "n_test")
-    everything = dict(rows_by_pair(trials, design.pairs, laps[:3], ["status"]))
-    table = []
-    for (dataset, arm), rows in rows_by_pair(outer, design.pairs, laps, ["status"]):
-        finished = rows.finished()
-        seconds = finished.finite("fit_seconds")
+    everything = dict(rows_by_pair(timing_rows(results.trials), design.pairs, laps[:3], ["status"]))
+
+    def summary(pair: Pair, rows: Rows) -> dict[str, Any]:
+        fits, whole = finished(rows), everything[pair]
+        seconds, n_stopped = _finite(fits["fit_seconds"]), _n_stopped(fits)
         if not len(seconds):
-            continue
-        whole = everything[dataset, arm]
-        n_stopped = int((finished["status"] == Status.TIMEOUT).sum())
+            return {}
         errors = seconds if n_stopped == 0 else np.array([])
-        table.append(
-            {
-                "dataset": dataset,
-                "solver": arm,
-                "n_fits": len(seconds),
-                "n_stopped": n_stopped,
-                "complete": len(seconds) == design.n_outer,
-                "fit_seconds": float(seconds.mean()),
-                "fit_se": standard_error(errors),
-                "fit_corrected_se": corrected_standard_error(errors, _test_share(rows, design.n_outer)),
-                "fit_cpu_seconds": finished.mean("fit_cpu_seconds"),
-                "predict_seconds": finished.mean("predict_seconds") if n_stopped == 0 else float("nan"),
-                "study_seconds": float(
-                    whole.finite("fit_seconds").sum() + whole.finite("predict_seconds").sum()
-                ),
-                "n_trainings": len(whole.finite("fit_seconds")),
-                "n_trainings_stopped": int((whole["status"] == Status.TIMEOUT).sum()),
-            }
-        )
-    return pd.DataFrame(table)
+        fitting, predicting = _finite(whole["fit_seconds"]), _finite(whole["predict_seconds"])
+        return {
+            "n_fits": len(seconds),
+            "n_stopped": n_stopped,
+            "complete": len(seconds) == design.n_outer,
+            "fit_seconds": float(seconds.mean()),
+            "fit_se": standard_error(errors),
+            "fit_corrected_se": corrected_standard_error(errors, _test_share(rows, design.n_outer)),
+            "fit_cpu_seconds": _mean(fits["fit_cpu_seconds"]),
+            "predict_seconds": _mean(fits["predict_seconds"]) if n_stopped == 0 else nan,
+            "study_seconds": float(fitting.sum() + predicting.sum()),
+            "n_trainings": len(fitting),
+            "n_trainings_stopped": _n_stopped(whole),
+        }
+
+    return _by_pair(timing_rows(results.outer), design, summary, laps, ["status"])
 
 
 def timing_rows(frame: pd.DataFrame) -> pd.DataFrame:
@@ -289,37 +260,32 @@ def selections(results: StudyResults, design: Design) -> pd.DataFrame:
     lies on the border of the space), `low_<param>` and `high_<param>` (on which border), inner_score, n_tied
     (mean number of candidates sharing the best score), n_candidates, n_failed (sums over outer folds).
     """
-    table = []
     params = [name for name in map(str, results.selections.columns) if name.startswith("param_")]
     counts = ("inner_score", "n_tied", "n_candidates", "n_failed")
     as_numbers = {name: numbers(results.selections[name]) for name in params}
-    for (dataset, arm), rows in rows_by_pair(results.selections, design.pairs, counts, params):
-        if not len(rows):
-            continue
-        space = design.arms[arm].get("space", {})
+
+    def summary(pair: Pair, rows: Rows) -> dict[str, Any]:
         places = rows["place"]
+        if not len(places):
+            return {}
+        space = design.arms[pair[1]].get("space", {})
         edges = {
             name: _edges(as_numbers.get(f"param_{name}"), places, values) for name, values in space.items()
         }
-        at_edge = np.zeros(len(rows), dtype=bool)
-        for low, high in edges.values():
-            at_edge |= low | high
-        table.append(
-            {
-                "dataset": dataset,
-                "solver": arm,
-                "n_folds": len(rows),
-                "chosen": _chosen(rows, params),
-                "at_edge": int(at_edge.sum()),
-                **{f"low_{name}": int(low.sum()) for name, (low, _) in edges.items()},
-                **{f"high_{name}": int(high.sum()) for name, (_, high) in edges.items()},
-                "inner_score": rows.mean("inner_score"),
-                "n_tied": rows.mean("n_tied"),
-                "n_candidates": int(rows.finite("n_candidates").sum()),
-                "n_failed": int(rows.finite("n_failed").sum()),
-            }
-        )
-    return pd.DataFrame(table)
+        at_edge = np.any([ends for both in edges.values() for ends in both], axis=0)
+        return {
+            "n_folds": len(places),
+            "chosen": _chosen(rows, params),
+            "at_edge": int(at_edge.sum()),
+            **{f"low_{name}": int(low.sum()) for name, (low, _) in edges.items()},
+            **{f"high_{name}": int(high.sum()) for name, (_, high) in edges.items()},
+            "inner_score": _mean(rows["inner_score"]),
+            "n_tied": _mean(rows["n_tied"]),
+            "n_candidates": int(_finite(rows["n_candidates"]).sum()),
+            "n_failed": int(_finite(rows["n_failed"]).sum()),
+        }
+
+    return _by_pair(results.selections, design, summary, counts, params)
 
 
 def _edges(
@@ -334,12 +300,12 @@ def _edges(
     return chosen == min(limits), chosen == max(limits)
 
 
-def _chosen(rows: PairRows, params: Sequence[str]) -> str:
-    points = [
-        tuple((name.removeprefix("param_"), value) for name, value in zip(params, row, strict=True))
-        for row in zip(*(rows[name] for name in params), strict=True)
-    ]
-    counts = Counter(tuple((name, value) for name, value in point if pd.notna(value)) for point in points)
+def _chosen(rows: Rows, params: Sequence[str]) -> str:
+    names = [name.removeprefix("param_") for name in params]
+    counts = Counter(
+        tuple((name, value) for name, value in zip(names, point, strict=True) if pd.notna(value))
+        for point in zip(*(rows[name] for name in params), strict=True)
+    )
     texts = {point: ", ".join(f"{name}={_short(value)}" for name, value in point) for point in counts}
     if len(set(texts.values())) < len(texts):  # values that differ in a late digit
         texts = {point: ", ".join(f"{name}={value}" for name, value in point) for point in counts}
@@ -357,14 +323,13 @@ def choice_counts(results: StudyResults, design: Design) -> pd.DataFrame:
     exactly two numeric hyper-parameters of several values each appear.
     """
     table = []
-    nothing = results.selections.iloc[:0]
-    by_arm = dict(iter(results.selections.groupby("solver", sort=False))) if len(results.selections) else {}
+    by_arm = dict(iter(results.selections.groupby("solver", sort=False)))
     for arm, facts in design.arms.items():
         space = {name: values for name, values in facts.get("space", {}).items() if len(values) > 1}
         columns = [f"param_{name}" for name in space]
-        rows = by_arm.get(arm, nothing)
+        rows = by_arm.get(arm)
         numeric = all(map(stored_as_numbers, space.values()))
-        if len(space) != 2 or not numeric or rows.empty or not set(columns) <= set(rows):
+        if len(space) != 2 or not numeric or rows is None or not set(columns) <= set(rows):
             continue
         points = rows[columns].dropna().apply(pd.to_numeric).to_numpy(dtype=float)
         x_name, y_name = space
@@ -382,9 +347,8 @@ def failures(results: StudyResults, design: Design) -> pd.DataFrame:
     rows = results.trials[results.trials["status"] != Status.OK]
     if rows.empty:
         return pd.DataFrame()
-    rows = rows.reset_index(drop=True)
-    message = rows["message"].fillna("").astype(str)
-    kind = message.str.split("\n").str[0].str.replace(NUMBERS, "#", regex=True)
+    rows = rows.assign(message=rows["message"].fillna("").astype(str))
+    kind = rows["message"].str.split("\n").str[0].str.replace(NUMBERS, "#", regex=True)
     table = []
     for (status, _), group in rows.groupby([rows["status"], kind], sort=False):
         first = group.iloc[0]
@@ -397,7 +361,7 @@ def failures(results: StudyResults, design: Design) -> pd.DataFrame:
                 "solvers": ", ".join(_listed(group["solver"], design.arms)),
                 "datasets": ", ".join(_listed(group["dataset"], design.datasets)),
                 "first": f"{first['solver']} on {first['dataset']}, outer fold {first['outer']}, {fold}",
-                "message": message[group.index[0]].strip() or "(no message)",
+                "message": first["message"].strip() or "(no message)",
             }
         )
     return pd.DataFrame(table).sort_values("count", ascending=False, kind="stable", ignore_index=True)

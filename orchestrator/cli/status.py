@@ -92,22 +92,15 @@ def _total(found: Overview, lines: Sequence[PlanLine], workers: int) -> str:
 def print_lines(title: str, lines: Sequence[PlanLine], console: Console) -> None:
     """Print how far each dataset × arm is."""
     table = Table(title=as_text(title), title_justify="left")
-    for heading, justify in {
-        "dataset": "left",
-        "solver": "left",
-        "trials": "right",
-        "stored": "right",
-        "failed": "right",
-        "left": "right",
-        "core time": "right",
-    }.items():
-        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for name in ("dataset", "solver"):
+        table.add_column(name, overflow="fold")
+    for quantity in ("trials", "stored", "failed", "left", "core time"):
+        table.add_column(quantity, justify="right", overflow="fold")
     for line in lines:
         counts = (line.planned, line.stored, line.failed, line.left)
         unknown = "unknown" if line.left else "–"
         time = format_seconds(line.seconds_left) if line.seconds_left else unknown
-        names = (as_text(line.dataset), as_text(line.solver))
-        table.add_row(*names, *(f"{count:,}" for count in counts), time)
+        table.add_row(as_text(line.dataset), as_text(line.solver), *(f"{n:,}" for n in counts), time)
     console.print(table)
 
 

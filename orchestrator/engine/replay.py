@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.search.fold_search import FoldSearch, open_search, planned_trials
+from orchestrator.search.fold_search import FoldSearch, planned_trials
 from orchestrator.store.results import PairState
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import Declaration
@@ -66,7 +66,7 @@ def replay_pair(identity: Identity, search: str, stored: Mapping[str, StoredTria
     """
     state = PairState(planned_trials(identity))
     for outer in range(identity.protocol.outer):
-        fold = open_search(identity, search, outer)
+        fold = FoldSearch(identity, search, outer)
         for replayed in replay(fold, stored):
             keys = [replayed.path.keys[index] for index in replayed.stored]
             state.keys += keys

@@ -14,7 +14,7 @@ from orchestrator.engine.progress import Progress
 from orchestrator.engine.queue import BATCHES_LEFT, TARGET_SECONDS, WorkQueue
 from orchestrator.engine.replay import Replayed, derive, replay
 from orchestrator.execution.base import Executor, Outcome
-from orchestrator.search.fold_search import FoldSearch, open_search
+from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
 from orchestrator.study.batch import WorkOrder
 from orchestrator.study.declaration import current_declaration
@@ -185,7 +185,7 @@ class Runner:
         enough = BATCHES_LEFT * slots * TARGET_SECONDS
         while self._unopened and self._queue.seconds() < enough:
             pair, outer = self._unopened.popleft()
-            search = self._open[*pair, outer] = open_search(
+            search = self._open[*pair, outer] = FoldSearch(
                 self._prepared.identities[pair], self._prepared.study.search, outer
             )
             self._advance(search)

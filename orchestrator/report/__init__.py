@@ -14,7 +14,6 @@ from pandas.api.types import is_numeric_dtype
 from orchestrator.analysis.findings import Findings, analyse
 from orchestrator.report.latex import latex
 from orchestrator.report.markdown import markdown_summary
-from orchestrator.report.report_json import report_json
 from orchestrator.report.tables import all_tables
 from orchestrator.store.files import StoreError, is_plain_file
 from orchestrator.store.results import StudyResults
@@ -38,11 +37,13 @@ def write_report(results: StudyResults, folder: Path, findings: Findings | None 
         When the folder cannot be written to, is a link, or holds files of others under the same names.
     """
     # A run shows a summary in Markdown only, and need not wait for the import of matplotlib and Jinja.
+    from orchestrator.report.captions import captioned
     from orchestrator.report.figures import all_figures
     from orchestrator.report.html import html
+    from orchestrator.report.report_json import report_json
 
     findings = findings or analyse(results)
-    tables = all_tables(findings)
+    tables = {name: captioned(table, findings) for name, table in all_tables(findings).items()}
     figures = all_figures(findings)
     folder = Path(folder)
     files = {folder / "figures" / f"{name}.svg": svg for name, svg in figures.items()}

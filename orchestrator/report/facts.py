@@ -1,4 +1,4 @@
-"""What was compared, how, and on which machines: the protocol box and the provenance."""
+"""What was compared, and on which machines: datasets, arms and runs."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,67 +11,6 @@ from orchestrator.report import format as fmt
 from orchestrator.report.table import Table, print_table
 from orchestrator.study.text import format_seconds
 from orchestrator.study.values import cell
-
-_SCALING = {
-    "train": "each feature to [0, 1], fitted on the training rows of the trial at hand",
-    "dataset": "each feature to [0, 1], fitted on the whole dataset as in the papers, test rows included; "
-    "scores may therefore be slightly too high",
-    "none": "features are used as they are",
-}
-_PROFILES = {
-    "timing": "timing: every training alone on a core, cold, sharing nothing with another, so that seconds "
-    "can be compared",
-    "throughput": "throughput: trainings share kernel matrices and warm starts, so their seconds cannot be "
-    "compared",
-}
-
-
-def protocol(findings: Findings) -> dict[str, str]:
-    """Return the protocol as terms and their explanations."""
-    design = findings.design
-    p = design.protocol
-    if not p:
-        return {"Protocol": "not recorded: the study's provenance is missing"}
-    metric = fmt.metric_name(design.metric)
-    also = [fmt.metric_name(name) for name in p.get("also", ())]
-    terms = {
-        "Compared": f"{fmt.plural(len(design.arms), 'arm')} on "
-        f"{fmt.plural(len(design.datasets), 'dataset')}; an arm is a solver with its fixed settings",
-        "Evaluation": f"nested cross-validation: {p.get('outer')} outer folds give the scores, "
-        f"{p.get('inner')} inner folds choose the hyper-parameters; stratified, shuffled with seed "
-        f"{p.get('seed')}; every arm sees the same folds",
-        "Search": _search(findings),
-        "Selected by": f"mean inner {metric}; ties go to the smaller value of the first hyper-parameter, or "
-        "to the one listed first where its values are not all numbers",
-        "Scored by": metric + (f"; recorded beside it: {fmt.listed(also)}" if also else ""),
-        "Scaling": _SCALING.get(p.get("scaling", ""), str(p.get("scaling"))),
-        "Profile": _PROFILES.get(p.get("profile", ""), str(p.get("profile"))),
-        "Time limit": f"{p['max_seconds']:g} s per training" if p.get("max_seconds") else "none",
-        "Trainings": _trainings(findings),
-    }
-    share = findings.results.provenance[-1].get("worker_share")
-    if share is not None:
-        terms["Worker time"] = f"{100 * share:.0f} % inside fit and predict, latest run"
-    return terms
-
-
-def _search(findings: Findings) -> str:
-    design = findings.design
-    sizes = {design.grid_size(arm) for arm in design.arms}
-    if None in sizes:
-        return f"{design.search}, the same for every arm"
-    if len(sizes) == 1:
-        return f"grid of {fmt.plural(sizes.pop() or 0, 'candidate')} for every arm"
-    each = [f"{arm} {design.grid_size(arm)}" for arm in design.arms]
-    return f"grid; candidates: {fmt.listed(each)}"
-
-
-def _trainings(findings: Findings) -> str:
-    frame = findings.coverage
-    scored = f"{int(frame['scored'].sum()):,} with a score"
-    if frame["planned"].isna().any():
-        return scored
-    return f"{int(frame['planned'].sum()):,} planned, {scored}"
 
 
 def datasets(findings: Findings) -> Table:
@@ -96,18 +35,15 @@ def datasets(findings: Findings) -> Table:
     return print_table(
         "datasets",
         "Datasets",
-        "Largest and smallest class: their parts of all rows, per cent; a classifier that always "
-        "answers the largest class is right that often. Not zero: part of the feature values that differ "
-        "from zero, per cent. Fingerprint: first digits of the hash of the content.",
         pd.DataFrame(rows),
         {
             "Dataset": lambda row: row["dataset"],
-            "Rows": lambda row: _number(row["rows"]),
-            "Features": lambda row: _number(row["features"]),
-            "Classes": lambda row: _number(row["classes"]),
-            "Largest class": lambda row: _share(row["largest_class"]),
-            "Smallest class": lambda row: _share(row["smallest_class"]),
-            "Not zero": lambda row: _share(row["density"]),
+            "Rows": lambda row: fmt.count(row["rows"]),
+            "Features": lambda row: fmt.count(row["features"]),
+            "Classes": lambda row: fmt.count(row["classes"]),
+            "Largest class": lambda row: fmt.share(row["largest_class"]),
+            "Smallest class": lambda row: fmt.share(row["smallest_class"]),
+            "Not zero": lambda row: fmt.share(row["density"]),
             "Fingerprint": lambda row: (row["fingerprint"] or fmt.MISSING)[:8],
         },
         rows=rows,
@@ -133,8 +69,6 @@ def arms(findings: Findings) -> Table:
     return print_table(
         "arms",
         "Arms",
-        "The class that was trained, the settings that all its trainings share, and the values the "
-        "inner search chose from.",
         pd.DataFrame(rows),
         {
             "Arm": lambda row: row["solver"] or fmt.MISSING,
@@ -151,14 +85,11 @@ def apart(findings: Findings) -> Table:
     return print_table(
         "apart",
         "Trials of other declarations",
-        "Stored trials that are used nowhere in this report: the newest run that names their dataset "
-        "or solver, or the newest run at all, declared something else. Running a command again with the "
-        "former settings brings them back.",
         findings.results.excluded,
         {
             "Dataset": lambda row: row["dataset"],
             "Arm": lambda row: row["solver"],
-            "Trials": lambda row: _number(row["trials"]),
+            "Trials": lambda row: fmt.count(row["trials"]),
             "Why they do not count": lambda row: row["why"],
         },
         text_columns=2,
@@ -171,7 +102,6 @@ def runs(findings: Findings) -> Table:
     return print_table(
         "runs",
         "Runs",
-        "Every run that added to this study, oldest first; times are in universal time (UTC).",
         pd.DataFrame([_run(run) for run in findings.results.provenance]),
         {
             "Started": lambda row: row["started"] or fmt.MISSING,
@@ -212,19 +142,6 @@ def _commit(git: Mapping[str, Any]) -> str:
     return f", commit {git['commit'][:10]}{' with local changes' if git.get('dirty') else ''}" if git else ""
 
 
-def software(findings: Findings) -> str:
-    """Return the versions of the latest run, and a warning if earlier runs had others."""
-    found = [run.get("versions") or {} for run in findings.results.provenance]
-    if not found:
-        return "Versions were not recorded."
-    text = "Software of the latest run: " + ", ".join(
-        f"{name} {number}" for name, number in found[-1].items()
-    )
-    if any(versions != found[-1] for versions in found):
-        text += "; earlier runs used other versions, see report.json"
-    return text + "."
-
-
 def _time(text: str | None) -> datetime | None:
     if not text:
         return None
@@ -238,11 +155,3 @@ def _duration(seconds: float) -> str:
 
 def _settings(params: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={cell(value)}" for name, value in params.items())
-
-
-def _number(value: float | None) -> str:
-    return fmt.MISSING if value is None else f"{value:,}"
-
-
-def _share(value: float | None) -> str:
-    return fmt.MISSING if value is None else fmt.share(value)

@@ -3,8 +3,7 @@
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
@@ -103,27 +102,25 @@ def _chart(findings: Findings, frame: pd.DataFrame, panels: Sequence[Panel]) -> 
     colour = colours(list(findings.design.arms))
     labels, rows, y = [], [], 0.0
     for dataset, group in frame.groupby("dataset", sort=False):
-        labels.append((y, wrapped(str(dataset), 30), True))
+        labels.append((y, wrapped(str(dataset), 30), "bold"))
         y += 0.25 + 0.75 * labels[-1][1].count("\n") + 0.75
         for row in records(group):
             text = wrapped(row["solver"], 30)
             extra = 0.75 * text.count("\n")
-            labels.append((y + extra / 2, text, False))
+            labels.append((y + extra / 2, text, "normal"))
             rows.append((y + extra / 2, row))
             y += 1 + extra
         y += 0.35
-    figure = new_figure(0.55 + ROW * y)
+    figure = Figure(figsize=(WIDTH, 0.55 + ROW * y))
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for ax, panel in zip(axes, panels, strict=True):
         ax.yaxis.set_visible(ax is axes[0])
         _panel(ax, panel, rows, colour)
     axes[0].set_ylim(y - 0.6, -0.7)
     axes[0].set_yticks([])
-    beside: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "center"}
-    for at, text, heading in labels:  # ticks would do the same in five times as many objects
-        weight = "bold" if heading else "normal"
-        place = {"xy": (0, at), "xycoords": ("axes fraction", "data"), "xytext": (-3.5, 0)}
-        axes[0].annotate(literal(text), fontweight=weight, **place, **beside)
+    for at, text, weight in labels:  # ticks would do the same in five times as many objects
+        note = axes[0].annotate(literal(text), (0, at), (-3.5, 0), ("axes fraction", "data"), "offset points")
+        note.set(ha="right", va="center", fontweight=weight)
     return figure
 
 
@@ -174,9 +171,8 @@ def mean_ranks(findings: Findings) -> Figure:
     frame = findings.ranks
     order = list(frame["solver"])
     colour = colours(list(findings.design.arms))
-    all_pairs = len(order) <= ALL_PAIRS_UP_TO
-    runs = cliques(order, findings.tests) if all_pairs else []
-    figure = new_figure(0.6 + 0.26 * len(order))
+    runs = cliques(order, findings.tests) if len(order) <= ALL_PAIRS_UP_TO else []
+    figure = Figure(figsize=(WIDTH, 0.6 + 0.26 * len(order)))
     ax = figure.subplots()
     plain_axis(ax)
     y = np.arange(len(order))
@@ -184,13 +180,8 @@ def mean_ranks(findings: Findings) -> Figure:
     ax.hlines(y, 1, lowest, color=RULE, linewidth=0.8, zorder=1)
     ax.scatter(frame["mean_rank"], y, s=36, color=[colour[name] for name in order], zorder=3)
     for rank, at in zip(frame["mean_rank"], y, strict=True):
-        above: dict[str, Any] = {
-            "xytext": (0, 5),
-            "textcoords": "offset points",
-            "ha": "center",
-            "va": "bottom",
-        }
-        ax.annotate(f"{rank:.2f}", (rank, at), fontsize=7, **above)
+        above = ax.annotate(f"{rank:.2f}", (rank, at), (0, 5), textcoords="offset points")
+        above.set(fontsize=7, ha="center", va="bottom")
     for i, (first, last) in enumerate(runs):
         x = lowest + 0.18 + 0.12 * i
         ax.plot([x, x], [first - 0.18, last + 0.18], color=INK, linewidth=2.4, solid_capstyle="round")
@@ -206,10 +197,9 @@ def choices(findings: Findings) -> Figure:
     """How often each grid point won, one map for every arm."""
     frame = findings.choices
     arms = list(frame["solver"].unique())
-    n_columns = min(4, len(arms))
-    n_rows = -(-len(arms) // n_columns)
+    n_rows = -(-len(arms) // 4)
     shape = max(frame.groupby("solver")["y"].nunique()) / max(frame.groupby("solver")["x"].nunique())
-    figure = new_figure((0.75 + 1.7 * min(1.5, shape)) * n_rows)
+    figure = Figure(figsize=(WIDTH, (0.75 + 1.7 * min(1.5, shape)) * n_rows))
     grid = figure.subplots(n_rows, 4, squeeze=False)
     for ax in grid.flat[len(arms) :]:
         ax.set_visible(False)
@@ -221,10 +211,8 @@ def choices(findings: Findings) -> Figure:
 def _choice_map(ax: Axes, counts: pd.DataFrame, space: dict[str, Any], arm: str) -> None:
     x_name, y_name = counts["x_name"].iloc[0], counts["y_name"].iloc[0]
     xs, ys = (sorted(float(value) for value in space[name]) for name in (x_name, y_name))
-    matrix = np.zeros((len(ys), len(xs)))
-    for row in records(counts):
-        if row["x"] in xs and row["y"] in ys:
-            matrix[ys.index(row["y"]), xs.index(row["x"])] = row["count"]
+    wide = counts.pivot(index="y", columns="x", values="count").reindex(index=ys, columns=xs)
+    matrix = wide.fillna(0).to_numpy()
     # Rectangles rather than an image: a figure stays sharp, and the page holds no picture data.
     for (i, j), value in np.ndenumerate(matrix):
         if value:
@@ -239,8 +227,7 @@ def _choice_map(ax: Axes, counts: pd.DataFrame, space: dict[str, Any], arm: str)
         step = -(-len(values) // 6)
         set_ticks(np.arange(0, len(values), step) + 0.5, value_labels(values)[::step])
     ax.tick_params(length=0, labelsize=7)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(True)
+    ax.spines[["top", "right"]].set_visible(True)
     ax.set_title(literal(wrapped(arm, 26)))
     ax.set_xlabel(literal(wrapped(x_name, 26)))
     ax.set_ylabel(literal(wrapped(y_name, 26)))
@@ -259,7 +246,7 @@ def sweep(findings: Findings) -> Figure:
     }
     shown = {name: label for name, label in quantities.items() if frame[name].notna().any()}
     groups = list(frame.groupby(["sweep", "axis"], sort=False))
-    figure = new_figure(2.5 * len(groups))
+    figure = Figure(figsize=(WIDTH, 2.5 * len(groups)))
     grid = figure.subplots(len(groups), len(shown), squeeze=False)
     for axes, ((title, axis), rows) in zip(grid, groups, strict=True):
         for ax, (name, label) in zip(axes, shown.items(), strict=True):
@@ -310,7 +297,8 @@ def all_figures(findings: Findings) -> dict[str, str]:
     findings = for_figures(findings)
     for name, wanted, draw in build:
         if wanted:
-            with style(name):
+            # The name seeds the identifiers in an SVG, so that it comes out the same.
+            with mpl.rc_context({"svg.hashsalt": name}, _STYLE_SHEET):
                 figures[name] = to_svg(draw(findings))
     return figures
 
@@ -319,30 +307,16 @@ def _any(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
     return len(frame) > 0 and bool(frame[list(columns)].notna().any(axis=None))
 
 
-@contextmanager
-def style(name: str) -> Iterator[None]:
-    """Draw in the style of reports; `name` seeds the identifiers in an SVG, so that it comes out the same."""
-    with mpl.rc_context({"svg.hashsalt": name}, _STYLE_SHEET):
-        yield
-
-
 def colours(arms: Sequence[str]) -> dict[str, str]:
     """Give every arm its colour; figures name arms in words too, so a repeated colour does no harm."""
     palette = cycle(mpl.rcParams["axes.prop_cycle"].by_key()["color"])
     return dict(zip(arms, palette, strict=False))
 
 
-def new_figure(height: float) -> Figure:
-    """Return an empty figure of the common width that makes room for its labels."""
-    return Figure(figsize=(WIDTH, height))
-
-
 def to_svg(figure: Figure) -> str:
     """Return the figure as an SVG document, the same for the same figure."""
     buffer = io.StringIO()
-    figure.savefig(
-        buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-    )
+    figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     return re.sub(r"[ \t]+\n", "\n", buffer.getvalue())
 
 
@@ -350,8 +324,7 @@ def plain_axis(ax: Axes) -> None:
     """Leave an axis only its vertical grid lines and the numbers below them."""
     ax.grid(axis="x")
     ax.tick_params(length=0)
-    for side in ("left", "right", "top"):
-        ax.spines[side].set_visible(False)
+    ax.spines[["left", "right", "top"]].set_visible(False)
 
 
 def literal(text: str) -> str:

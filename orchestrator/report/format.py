@@ -30,9 +30,9 @@ def score(value: float, metric: str, digits: int = 2) -> str:
     return f"{100 * value:.{digits}f}" if is_percent(metric) else f"{value:.{digits + 2}f}"
 
 
-def difference(value: float | None, metric: str) -> str:
+def difference(value: float, metric: str) -> str:
     """Print a signed difference of scores without its unit."""
-    if value is None or _missing(value):
+    if _missing(value):
         return MISSING
     return _signed(value, score(abs(value), metric))
 
@@ -75,8 +75,7 @@ def time(value: float, like: float | None = None) -> str:
     """Print a duration with three significant digits, or as many decimals as another's, without its unit."""
     if _missing(value):
         return MISSING
-    if like is None:
-        like = value
+    like = value if like is None else like
     if value <= 0:
         return "0"
     if like <= 0 or like >= 1000:
@@ -103,6 +102,12 @@ def bounded_ratio(bound: str, value: float, median_low: float, median_high: floa
     if median_low == median_high:
         return f"median {ratio(median_low)}"
     return f"median {ratio(median_low)} to {ratio(median_high)}"
+
+
+def with_interval(estimate: str, low: str, high: str, confidence: float) -> str:
+    """Print an estimate, its interval and the confidence of that, which is nan where there is none."""
+    interval = "(no interval)" if _missing(confidence) else f"[{low}, {high}] at {100 * confidence:.1f} %"
+    return f"{estimate} {interval}"
 
 
 def gap(value: float) -> str:
@@ -140,8 +145,8 @@ def _signed(value: float, magnitude: str) -> str:
     return sign + magnitude
 
 
-def _missing(value: float) -> bool:
-    return not math.isfinite(value)
+def _missing(value: float | None) -> bool:
+    return value is None or not math.isfinite(value)
 
 
 def flow(text: str) -> str:

@@ -10,9 +10,8 @@ from markupsafe import Markup
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
-from orchestrator.report import facts
 from orchestrator.report import format as fmt
-from orchestrator.report.limits import arms_note
+from orchestrator.report.captions import arms_note, protocol
 from orchestrator.report.table import Table
 from orchestrator.report.verdict import incomplete_note, verdict
 from orchestrator.study.text import printable
@@ -32,18 +31,14 @@ def html(findings: Findings, tables: Mapping[str, Table], figures: Mapping[str, 
     """
     return _template().render(
         findings=findings,
-        design=findings.design,
         verdict=verdict(findings),
         incomplete=incomplete_note(findings),
-        protocol=facts.protocol(findings),
-        software=facts.software(findings),
+        protocol=protocol(findings),
         tables=tables,
         left_out=arms_note(findings),
         figures={name: inline(svg, name) for name, svg in figures.items()},
-        metric=fmt.metric_name(findings.design.metric),
-        percent=fmt.is_percent(findings.design.metric),
+        fmt=fmt,
         all_pairs=len(findings.means.columns) <= ALL_PAIRS_UP_TO,
-        latest=_latest(findings),
     )
 
 
@@ -53,16 +48,8 @@ def inline(svg: str, name: str) -> Markup:
     element = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', element)
     element = re.sub(r'(href="|url\()#', rf"\1#{name}-", element)
     # Size comes from the page; the view box keeps the proportions.
-    element = re.sub(r'(<svg[^>]*?) height="[\d.]+pt"', r"\1", element, count=1)
-    element = re.sub(r'(<svg[^>]*?) width="[\d.]+pt"', r"\1", element, count=1)
+    element = re.sub(r' (height|width)="[\d.]+pt"', "", element, count=2)
     return Markup(element.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1))
-
-
-def _latest(findings: Findings) -> str:
-    if not findings.results.provenance:
-        return ""
-    run = findings.results.provenance[-1]
-    return str(run.get("finished_at") or run.get("started_at") or "")[:10]
 
 
 @lru_cache(maxsize=1)
@@ -75,12 +62,7 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "breakable": breakable,
-        "is_long": is_long,
-        "is_prose": lambda text: " " in text,
-        "is_tall": is_tall,
-    }
+    environment.filters |= {"breakable": breakable, "is_long": is_long, "is_tall": is_tall}
     return environment.get_template("report.html")
 
 

@@ -7,14 +7,8 @@ from orchestrator.report.table import Cell, Table
 from orchestrator.study.text import printable
 
 _ESCAPES = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
     "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
@@ -46,6 +40,8 @@ _ESCAPES = {
     "γ": r"$\gamma$",
 }
 
+_TRANSLATION = str.maketrans({**_ESCAPES})
+
 
 def latex(table: Table) -> str:
     r"""Return a table as a `tabular` in a `table`, with its caption and the label `tab:<name>`.
@@ -75,13 +71,9 @@ def escape(text: str) -> str:
     line = re.sub(r"[ \t\n]+", " ", printable(text, keep="\n\t")).strip()
     # Two of these in a row would become one dash or quotation mark.
     pieces = re.split(r"(?<=([-,']))(?=\1)", line)
-    escaped = "{}".join("".join(map(_escaped, piece)) for piece in pieces[::2])
+    escaped = "{}".join(piece.translate(_TRANSLATION) for piece in pieces[::2])
     # A bracket or an asterisk would be read as an argument of the end of the row before it.
     return "{}" + escaped if escaped.startswith(("[", "*")) else escaped
-
-
-def _escaped(character: str) -> str:
-    return _ESCAPES.get(character, character)
 
 
 def _cell(cell: Cell) -> str:

@@ -27,17 +27,6 @@ def shown(findings: Findings, frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["solver"].isin(shown_arms(findings))]
 
 
-def arms_note(findings: Findings) -> str:
-    """Say which arms are shown, where not all are."""
-    number = len(findings.design.arms)
-    if number <= MOST_ARMS:
-        return ""
-    return (
-        f" Shown of {number} arms: the first and the {MOST_ARMS - 1} with the best mean ranks; the CSV files "
-        "hold all."
-    )
-
-
 def for_figures(findings: Findings) -> Findings:
     """Return the findings about the arms and datasets that figures show."""
     datasets = list(findings.design.datasets)[: max(1, MOST_ROWS // len(shown_arms(findings) or [""]))]

@@ -35,16 +35,14 @@ def _table(table: Table) -> str:
     rows = [[_cell(row[i].text, row[i].strong) for i in keep] for row in table.rows]
     widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(keep))]
     text = [table.is_text(i) for i in keep]
-    rule = [
-        "-" * width if left else "-" * (width - 1) + ":" for width, left in zip(widths, text, strict=True)
-    ]
 
-    def line(cells: list[str]) -> str:
+    def line(cells: list[str], fill: str = " ") -> str:
         sides = zip(cells, widths, text, strict=True)
-        padded = (cell.ljust(width) if left else cell.rjust(width) for cell, width, left in sides)
+        padded = (cell.ljust(width, fill) if left else cell.rjust(width, fill) for cell, width, left in sides)
         return f"| {' | '.join(padded)} |"
 
-    lines = [f"## {escape(table.title)}", "", line(header), line(rule), *map(line, rows)]
+    rule = line(["" if left else ":" for left in text], "-")
+    lines = [f"## {escape(table.title)}", "", line(header), rule, *map(line, rows)]
     if note := _NOTES.get(table.name):
         lines += ["", escape(note)]
     return "\n".join(lines)

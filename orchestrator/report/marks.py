@@ -3,8 +3,7 @@
 from collections.abc import Collection
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.summaries import GAP_LEVEL
-from orchestrator.report.format import MARK, flow
+from orchestrator.report.format import MARK
 
 
 def marked_cells(findings: Findings) -> frozenset[tuple[str, str]]:
@@ -21,13 +20,3 @@ def marked_arms(findings: Findings) -> frozenset[str]:
 def marked_name(arm: str, marked: Collection[str]) -> str:
     """Return an arm's name, followed by the mark where it carries it."""
     return arm + MARK if arm in marked else arm
-
-
-def with_mark_note(caption: str, findings: Findings) -> str:
-    """Explain the mark in a caption where some arm carries it."""
-    note = flow(f"""
-        {MARK}: a refit claims a relative duality gap above {GAP_LEVEL:g}, or did not converge. The objective
-        may then be more than one per cent off its optimum (machines are commonly trained to a tenth of
-        that), and scores and times are those of the model at which the training stopped.
-    """)
-    return f"{caption} {note}" if len(findings.marked) else caption

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.report.facts import protocol
+from orchestrator.report.captions import protocol
 from orchestrator.report.table import Table
 from orchestrator.report.verdict import incomplete_note, verdict
 from orchestrator.study.text import json_text
@@ -50,10 +50,6 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or value is pd.NA or value is pd.NaT:
+    if value is pd.NA or value is pd.NaT or (isinstance(value, float) and not math.isfinite(value)):
         return None
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, bool | int | str):
-        return value
-    return str(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

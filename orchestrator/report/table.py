@@ -70,7 +70,6 @@ Columns = Mapping[str, Callable[[Row], Cell | str]]
 def print_table(
     name: str,
     title: str,
-    caption: str,
     data: pd.DataFrame,
     columns: Columns,
     *,
@@ -80,15 +79,12 @@ def print_table(
 ) -> Table:
     """Print rows, by default those of `data`, and say in the caption if they are too many to be shown."""
     rows = records(data) if rows is None else rows
-    if len(rows) > MOST_ROWS:
-        caption += (
-            f" Shown: the first {MOST_ROWS} of {len(rows):,} rows; tables/{name}.csv holds all numbers."
-        )
+    cut = f" Shown: the first {MOST_ROWS} of {len(rows):,} rows; tables/{name}.csv holds all numbers."
     cells = [[printed(row) for printed in columns.values()] for row in rows[:MOST_ROWS]]
     return Table(
         name=name,
         title=title,
-        caption=caption,
+        caption=cut if len(rows) > MOST_ROWS else "",
         header=list(columns),
         rows=[[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in cells],
         data=data,

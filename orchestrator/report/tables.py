@@ -1,7 +1,6 @@
 """The printed tables of a report, each with a caption that explains every number in it."""
 
 from collections.abc import Callable
-from math import isfinite
 from typing import Any
 
 import pandas as pd
@@ -12,8 +11,8 @@ from orchestrator.analysis.summaries import STATUSES
 from orchestrator.report import facts
 from orchestrator.report import format as fmt
 from orchestrator.report.comparison import details, ranks, sensitivity, tests
-from orchestrator.report.limits import arms_note, shown, shown_arms
-from orchestrator.report.marks import marked_arms, marked_cells, marked_name, with_mark_note
+from orchestrator.report.limits import shown, shown_arms
+from orchestrator.report.marks import marked_arms, marked_cells, marked_name
 from orchestrator.report.table import Cell, Row, Table, print_table, records
 
 _STATUS_TEXT = {
@@ -39,16 +38,7 @@ def coverage(findings: Findings) -> Table:
             return Cell(f"{text} ({', '.join(bad)})", tone="bad" if row["scored"] < row["stored"] else "warn")
         return Cell(text, tone="good" if planned is not None else "")
 
-    formula = (
-        "Planned for each dataset and arm: outer folds × (inner folds × grid points + 1 refit) trainings."
-        if known
-        else "The search decides as it goes, so the number of trainings is not known beforehand."
-    )
-    caption = fmt.flow(f"""
-        Trainings that gave a score. {formula} A training that reached its time limit but still gave a model
-        has a score and counts.
-    """)
-    return _matrix(findings, "coverage", "What was run", caption, findings.coverage, cell)
+    return _matrix(findings, "coverage", "What was run", findings.coverage, cell)
 
 
 def scores(findings: Findings, metric: str | None = None) -> Table:
@@ -68,21 +58,11 @@ def scores(findings: Findings, metric: str | None = None) -> Table:
             return Cell(f"{text} ({row['n_folds']} of {n_outer} folds)", tone="warn")
         return Cell(text, strong=row["best"])
 
-    known = frame[(frame["se"] > 0) & frame["complete"]]
-    factor = (known["corrected_se"] / known["se"]).median()
-    times = f", {factor:.2f} times smaller" if isfinite(factor) else ""
-    caption = fmt.flow(f"""
-        Mean over {n_outer} outer test folds ± standard error, corrected for the training rows that folds
-        share (Nadeau and Bengio, 2003): s·√(1/n + test rows/training rows). In parentheses the descriptive
-        σ/√n that papers print (σ with divisor n){times}. Neither is variation over datasets, and overlap of
-        two of them is no test. Bold: the highest mean of the row; one dataset alone decides nothing.
-    """)
     title = f"{fmt.metric_name(name).capitalize()} on the outer folds"
     return _matrix(
         findings,
         "scores" if metric is None else f"scores_{metric}",
         f"{title}, per cent" if fmt.is_percent(name) else title,
-        with_mark_note(caption, findings),
         frame,
         cell,
     )
@@ -90,16 +70,6 @@ def scores(findings: Findings, metric: str | None = None) -> Table:
 
 def effort(findings: Findings) -> Table:
     """Size and work of the refits, and how near the optimum they ended."""
-    caption = fmt.flow(f"""
-        Means over the refits, one for each outer fold, with the chosen hyper-parameters. Support-vector
-        share: support vectors as a part of the training rows, averaged over the two-class machines of a
-        model where there are several. Iterations and kernel evaluations are exact counts, the same on any
-        machine, but an iteration of one solver may cost more than one of another. Gap: the relative duality
-        gap that a refit claims, a bound of how far its objective is from the optimum. Not converged: refits
-        that stopped before their tolerance was met, of those that gave a model. Stopped by: which promise
-        was kept, and by how many refits. ≥: some refits ran out of time, so counts are lower bounds.
-        {fmt.MISSING} marks a number that the solver does not publish.
-    """)
 
     def not_converged(row: Row) -> Cell:
         number = row["not_converged"]
@@ -109,7 +79,6 @@ def effort(findings: Findings) -> Table:
         findings,
         "effort",
         "Size of the models and work to train them",
-        with_mark_note(caption, findings),
         findings.effort,
         {
             "Support-vector share, %": lambda row: fmt.share(row["sv_share"]),
@@ -136,14 +105,6 @@ def timing(findings: Findings) -> Table:
     """Training and prediction time of the refits, from the profile `timing` alone."""
     frame, n_outer = findings.timing, findings.design.n_outer
     unit, scale = time_unit(frame)
-    caption = fmt.flow("""
-        Means over the refits, each trained alone on one core, cold, sharing nothing (profile “timing”);
-        compilation is not included. ±: the standard error corrected for the training rows that folds share
-        (Nadeau and Bengio, 2003), and in parentheses the descriptive σ/√n. ≥: a training that ran out of
-        time counts with the time at which it was stopped, so the mean is a lower bound without an error, and
-        the prediction time of the finished model is unknown. Whole search: all trainings and predictions of
-        the nested cross-validation added up, as if run one after another.
-    """)
 
     def training(row: Row) -> Cell:
         mean = scale * row["fit_seconds"]
@@ -160,7 +121,6 @@ def timing(findings: Findings) -> Table:
         findings,
         "timing",
         "Training and prediction time",
-        with_mark_note(caption, findings),
         frame,
         {
             f"Training, wall clock, {unit}": training,
@@ -186,27 +146,9 @@ def time_ratios(findings: Findings) -> Table:
     """Time ratios to the first arm, and what may be said of them."""
     frame, marked = findings.time_ratios, marked_arms(findings)
     reference = next(iter(findings.design.arms))
-    caption = fmt.flow(f"""
-        The arm's time divided by that of {{reference}}, means over the same outer folds; below 1 is faster.
-        Geometric mean over datasets, with a 95 % interval by Student's t on the logarithms; typical ratio:
-        the Hodges–Lehmann estimate on the logarithms, with a distribution-free interval. A training that
-        ran out of time took longer than it had: its dataset's ratio has one end only, everything is
-        evaluated with all ratios at their lower and at their upper ends, and ≤ or ≥ marks a bound; where
-        bounds go both ways only a median, or its two ends, can be told. p: exact two-sided Wilcoxon
-        signed-rank test of the logarithms, the larger of the two ends. Adjusted p: by Holm's method for the
-        {int(frame["family"].iloc[0])} tests of the family, those of scores among them. Prediction times
-        are described and not tested.
-    """)
-    excluded = frame[frame["fit_seconds_excluded"] != ""]
-    left_out = "; ".join(f"{row['solver']}: {row['fit_seconds_excluded']}" for row in records(excluded))
-    # Names come last, for they are to stay as they are.
-    caption = caption.format(reference=reference)
-    if left_out:
-        caption += f" Left out, because one of the two arms has not finished every outer fold: {left_out}."
     return print_table(
         "time_ratios",
         f"Time relative to {marked_name(reference, marked)}",
-        with_mark_note(caption, findings),
         frame,
         {
             "Arm": lambda row: marked_name(row["solver"], marked),
@@ -237,25 +179,15 @@ def _typical_ratio(row: Row, cost: str) -> str:
     names = ("bound", "typical", "typical_low", "typical_high", "confidence", "n")
     bound, estimate, low, high, confidence, n = (row[f"{cost}_{name}"] for name in names)
     sign = "" if bound in (EXACT, BETWEEN) or pd.isna(estimate) else f"{bound} "
-    text = f"{sign}{fmt.ratio(estimate)}"
-    if pd.isna(low):
-        return f"{text} (no interval)" if n else fmt.MISSING
-    return f"{text} [{fmt.ratio(low)}, {fmt.ratio(high)}] at {100 * confidence:.1f} %"
+    if not n:
+        return fmt.MISSING
+    return fmt.with_interval(f"{sign}{fmt.ratio(estimate)}", fmt.ratio(low), fmt.ratio(high), confidence)
 
 
 def selections(findings: Findings) -> Table:
     """Candidates the inner search chose, and how often they lie on the border."""
     metric = findings.design.metric
     inner = f"Inner {fmt.metric_name(metric)}{', %' if fmt.is_percent(metric) else ''}"
-    caption = fmt.flow(f"""
-        For each outer fold the inner search picks the candidate with the highest mean inner
-        {fmt.metric_name(metric)}; ties go to the smaller value of the first hyper-parameter (the one listed
-        first where its values are not all numbers), then of the next.
-        On the border: outer folds whose winner lies at an end of a searched range; if they are many, a
-        wider range may do better. Tied: mean number of candidates that share the highest score, the winner
-        included. Without a score: candidates that failed, over all outer folds. Chosen: the winners, and
-        how many outer folds picked each.
-    """)
 
     def border(row: Row) -> Cell:
         text = f"{row['at_edge']} of {row['n_folds']}"
@@ -269,7 +201,6 @@ def selections(findings: Findings) -> Table:
         findings,
         "selections",
         "Chosen hyper-parameters",
-        caption,
         findings.selections,
         {
             inner: lambda row: fmt.score(row["inner_score"], metric),
@@ -287,10 +218,6 @@ def failures(findings: Findings) -> Table:
     return print_table(
         "failures",
         "Failures",
-        fmt.flow("""
-        One row for each kind; messages that differ only in numbers are one kind. With a score: trials that
-        gave a usable model all the same, and count.
-        """),
         findings.failures,
         {
             "Kind": lambda row: _STATUS_TEXT.get(row["status"]) or row["status"],
@@ -309,13 +236,6 @@ def sweep(findings: Findings) -> Table:
     """One row for every swept setting, against its reference."""
     frame, metric = findings.sweep_summary, findings.design.metric
     marked = marked_arms(findings)
-    caption = fmt.flow(f"""
-        Paired differences{fmt.in_unit(metric)}, on the same folds, draws and seeds, over the datasets that
-        both settings completed. Ratios: geometric means of setting / reference over the datasets where both
-        have finished every outer fold, below 1 is less work; ≤ and ≥: bounds, because some trainings ran out
-        of time.
-        Exploratory: a setting picked here because it looks best needs fresh data to be tested.
-    """)
 
     def extremes(row: Row) -> str:
         ends = (row["lowest_difference"], row["highest_difference"])
@@ -337,7 +257,6 @@ def sweep(findings: Findings) -> Table:
     return print_table(
         "sweep",
         "Sweeps: each setting against the first one",
-        with_mark_note(caption, findings),
         frame,
         columns,
         rows=[row for row in records(frame) if row["setting"] != row["reference"]],
@@ -369,12 +288,7 @@ def all_tables(findings: Findings) -> dict[str, Table]:
 
 
 def _matrix(
-    findings: Findings,
-    name: str,
-    title: str,
-    caption: str,
-    frame: pd.DataFrame,
-    cell: Callable[[Row], Cell],
+    findings: Findings, name: str, title: str, frame: pd.DataFrame, cell: Callable[[Row], Cell]
 ) -> Table:
     """Lay a long frame out as datasets (rows) × arms (columns)."""
     cells = {(row["dataset"], row["solver"]): cell(row) for row in records(shown(findings, frame))}
@@ -387,7 +301,6 @@ def _matrix(
     return print_table(
         name,
         title,
-        caption + arms_note(findings),
         frame,
         {"Dataset": lambda row: row["dataset"]} | {arm: of(arm) for arm in arms},
         rows=[{"dataset": dataset} for dataset in findings.design.datasets],
@@ -398,16 +311,14 @@ def _by_dataset(
     findings: Findings,
     name: str,
     title: str,
-    caption: str,
     frame: pd.DataFrame,
     columns: dict[str, Callable[[Row], Any]],
     last_is_text: bool = False,
 ) -> Table:
     """Print a row for each dataset × arm that is shown, and name the dataset once for all its arms."""
     marked = marked_cells(findings) if name != "selections" else ()
-    rows = records(shown(findings, frame))
-    for row, before in zip(rows, [None, *(row["dataset"] for row in rows)], strict=False):
-        row["heading"] = "" if row["dataset"] == before else row["dataset"]
+    datasets = shown(findings, frame)["dataset"]
+    rows = records(shown(findings, frame).assign(heading=datasets.mask(datasets == datasets.shift(), "")))
 
     def arm(row: Row) -> str:
         return row["solver"] + (fmt.MARK if (row["dataset"], row["solver"]) in marked else "")
@@ -415,7 +326,6 @@ def _by_dataset(
     return print_table(
         name,
         title,
-        caption + arms_note(findings),
         frame,
         {"Dataset": lambda row: row["heading"], "Arm": arm} | columns,
         rows=rows,

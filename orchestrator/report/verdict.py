@@ -77,11 +77,10 @@ def _p(test: dict[str, Any]) -> str:
 
 
 def _finding(test: dict[str, Any]) -> str:
-    if test["verdict"] == HIGHER:
-        return f"{test['first']} scores higher, and the difference is significant at {ALPHA:g}"
-    if test["verdict"] == LOWER:
-        return f"{test['second']} scores higher, and the difference is significant at {ALPHA:g}"
-    return "There is no evidence of a difference"
+    if test["verdict"] not in (HIGHER, LOWER):
+        return "There is no evidence of a difference"
+    higher = test["first"] if test["verdict"] == HIGHER else test["second"]
+    return f"{higher} scores higher, and the difference is significant at {ALPHA:g}"
 
 
 def _many_pairs(findings: Findings) -> list[str]:
@@ -145,8 +144,6 @@ def _too_few(findings: Findings) -> list[str]:
 
 def _times(findings: Findings) -> list[str]:
     """Say which arms are faster or slower than the first, where that is shown."""
-    if findings.time_ratios.empty:
-        return []
     return [
         f"Training {row['solver']} is {row['verdict']} than {row['reference']} "
         f"({fmt.plural(row['fit_seconds_n'], 'dataset')}, adjusted {fmt.p_equals(row['p_holm'])})."

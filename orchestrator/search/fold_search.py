@@ -6,26 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from orchestrator.search import Search, Space, make_search
+from orchestrator.search import Space, make_search
 from orchestrator.study.study import Candidate
 from orchestrator.study.trials import REFIT, Identity, Path
 from orchestrator.study.values import digest
-
-
-def open_search(identity: Identity, search: str, outer: int) -> "FoldSearch":
-    """Return the fresh search of one dataset × arm × outer fold.
-
-    Parameters
-    ----------
-    identity : Identity
-        Of the dataset × arm.
-    search : str
-        Kind of the search.
-    outer : int
-        The outer fold.
-    """
-    machine = make_search(search, identity.arm.space)
-    return FoldSearch(identity, outer, machine, _selection_key(identity.digest, search, machine.space))
 
 
 @lru_cache(maxsize=1024)
@@ -47,19 +31,22 @@ class FoldSearch:
     ----------
     identity : Identity
         Of the dataset × arm.
+    search : str
+        Kind of the search.
     outer : int
         The outer fold.
-    search : Search
-        A fresh ask/tell machine.
+
+    Attributes
+    ----------
     selection_key : str
         Hash of the identity, the kind of search and its space, which goes with the selection and its refit.
     """
 
-    def __init__(self, identity: Identity, outer: int, search: Search, selection_key: str):
+    def __init__(self, identity: Identity, search: str, outer: int):
         self.identity = identity
         self.outer = outer
-        self.selection_key = selection_key
-        self._search = search
+        self._search = make_search(search, identity.arm.space)
+        self.selection_key = _selection_key(identity.digest, search, self._search.space)
         self._n_inner = identity.protocol.inner
         self._scores: dict[Candidate, list[float | None]] = {}
         self._refit_asked = False

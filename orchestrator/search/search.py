@@ -27,6 +27,11 @@ class Search:
     space : Space
     plan : Plan
         Decides what to evaluate next.
+
+    Attributes
+    ----------
+    done : bool
+        Whether every candidate the search wants is told.
     """
 
     def __init__(self, space: Space, plan: Plan):
@@ -35,7 +40,7 @@ class Search:
         self._asked: dict[Candidate, Point] = {}
         self._unasked: list[Point] = []
         self._awaited: set[Point] = set()
-        self._done = False
+        self.done = False
         self._steps = plan(space, MappingProxyType(self._scores))
         self._advance()
 
@@ -69,11 +74,6 @@ class Search:
             self._advance()
 
     @property
-    def done(self) -> bool:
-        """Whether every candidate the search wants is told."""
-        return self._done
-
-    @property
     def selection(self) -> Selection:
         """The winner.
 
@@ -82,7 +82,7 @@ class Search:
         RuntimeError
             If scores are still missing.
         """
-        if not self._done:
+        if not self.done:
             raise RuntimeError("the search is not done; tell it the scores of all candidates it asked for")
         return select(self.space, self._scores)
 
@@ -92,4 +92,4 @@ class Search:
             self._awaited = set(self._unasked)
             if self._awaited:
                 return
-        self._done = True
+        self.done = True

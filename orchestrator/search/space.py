@@ -53,11 +53,8 @@ class Space:
         """Return the parameter values at a point."""
         known = self._candidates.get(point)
         if known is None:
-            values = {
-                name: values[position]
-                for (name, values), position in zip(self.axes.items(), point, strict=True)
-            }
-            known = self._candidates[point] = Candidate.of(values)
+            values = (axis[position] for axis, position in zip(self.axes.values(), point, strict=True))
+            known = self._candidates[point] = Candidate.of(dict(zip(self.axes, values, strict=True)))
         return known
 
     def categorical_axes(self) -> list[str]:

@@ -1,0 +1,55 @@
+"""The texts of a report on its tables and its protocol; see `templates/captions.txt` and `protocol.txt`."""
+
+from dataclasses import replace
+from functools import lru_cache
+from math import isfinite
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, ALPHA
+from orchestrator.analysis.summaries import GAP_LEVEL
+from orchestrator.report import format as fmt
+from orchestrator.report.limits import MOST_ARMS
+from orchestrator.report.table import Table
+
+
+def captioned(table: Table, findings: Findings) -> Table:
+    """Return a table with its caption, which precedes what it says already of the rows that are shown."""
+    # A table of another metric's scores is called `scores_<metric>`.
+    macro = getattr(
+        _template("captions.txt").module, "scores" if table.name.startswith("scores") else table.name
+    )
+    return replace(table, caption=macro(findings, table.data) + table.caption)
+
+
+def arms_note(findings: Findings) -> str:
+    """Say which arms are shown, where not all are."""
+    return _template("captions.txt").module.left_out(findings)  # type: ignore[attr-defined]
+
+
+def protocol(findings: Findings) -> dict[str, str]:
+    """Return the protocol as terms and their explanations."""
+    if not findings.design.protocol:
+        return {"Protocol": "not recorded: the study's provenance is missing"}
+    template = _template("protocol.txt")
+    context = template.new_context({"findings": findings, "p": findings.design.protocol})
+    texts = {name.replace("_", " "): "".join(block(context)) for name, block in template.blocks.items()}
+    return {term: text for term, text in texts.items() if text}
+
+
+@lru_cache
+def _template(name: str) -> Template:
+    environment = Environment(undefined=StrictUndefined)
+    environment.filters["metric_name"] = fmt.metric_name
+    environment.filters["grid_size"] = lambda arm, design: design.grid_size(arm)
+    environment.globals |= {
+        "ALL_PAIRS_UP_TO": ALL_PAIRS_UP_TO,
+        "ALPHA": ALPHA,
+        "GAP_LEVEL": GAP_LEVEL,
+        "MOST_ARMS": MOST_ARMS,
+        "fmt": fmt,
+        "isfinite": isfinite,
+    }
+    source, *_ = PackageLoader("orchestrator.report").get_source(environment, name)
+    return environment.from_string(fmt.flow(source))
