@@ -1,7 +1,5 @@
 """BLAS on one thread: many small products in a loop lose more to waking threads than they gain."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
 from typing import Any
@@ -15,28 +13,28 @@ def _libraries() -> ThreadpoolController:
 
 
 class _Limit:
-    """The limit of a process, which all calls share that overlap in time.
+    """The limit of a process, which all contexts share that overlap in time.
 
-    The number of threads belongs to the process: the first call that enters notes it and sets it to one, and
-    the last that leaves restores it, in whichever order they leave.
+    The number of threads belongs to the process: the first context that is entered notes it and sets it to
+    one, and the last that is left restores it, in whichever order they are left.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._calls = 0
+        self._contexts = 0
         self._limiter: Any = None
 
-    def enter(self) -> None:
+    def __enter__(self) -> None:
         with self._lock:
-            if self._calls == 0:
+            if self._contexts == 0:
                 _let_this_thread_set_limits()
                 self._limiter = _libraries().limit(limits=1)
-            self._calls += 1
+            self._contexts += 1
 
-    def leave(self) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._lock:
-            self._calls -= 1
-            if self._calls == 0:
+            self._contexts -= 1
+            if self._contexts == 0:
                 _let_this_thread_set_limits()
                 self._limiter.restore_original_limits()
                 self._limiter = None
@@ -56,14 +54,9 @@ def _let_this_thread_set_limits() -> None:
 _limit = _Limit()
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> _Limit:
     """Context in which the BLAS of this process uses one thread; entering it takes some 15 µs.
 
     Contexts may be nested, and threads may overlap in them.
     """
-    _limit.enter()
-    try:
-        yield
-    finally:
-        _limit.leave()
+    return _limit

@@ -42,6 +42,12 @@ def error_of_sums(value_error, largest, roundings, n_steps):
 
 
 @njit
+def drift_of(n_steps, largest):
+    """Bound what rounding moves g by in some steps, where `largest` bounds the size of the values h_ij."""
+    return n_steps * ROUNDINGS_PER_STEP * UNIT_ROUNDOFF * largest
+
+
+@njit
 def certified_gap(square_norm, lowest, error):
     """Return the largest gap of a point whose ‖c‖² and lowest g are off by at most `error`."""
     if not square_norm + error > 0.0:

@@ -78,6 +78,50 @@ def argmin(g):
     return best & bits
 
 
+@njit
+def shift_and_argmin(g, h_v, h_u, beta):
+    """``g += beta (h_v - h_u)``; return the index of the new smallest entry."""
+    bits = index_bits(g.size)
+    best = LARGEST
+    for i in range(g.size):
+        x = g[i] + beta * (np.float64(h_v[i]) - np.float64(h_u[i]))
+        g[i] = x
+        best = min(best, ordered_key(x, np.int64(i), ~bits))
+    return best & bits
+
+
+@njit
+def shift_and_argmin_of_support(g, alpha, h_v, h_u, beta):
+    """``g += beta (h_v - h_u)``; return the support vector with the smallest g: the next to be tuned."""
+    bits = index_bits(g.size)
+    lowest = LARGEST
+    for i in range(g.size):
+        x = g[i] + beta * (np.float64(h_v[i]) - np.float64(h_u[i]))
+        g[i] = x
+        key = ordered_key(x, np.int64(i), ~bits)
+        lowest = min(lowest, key if alpha[i] > 0.0 else LARGEST)
+    return min(lowest & bits, np.int64(g.size - 1))  # weights that are NaN leave none to find
+
+
+@njit
+def lowest_and_highest(F, can_grow, can_shrink):
+    """Index of the smallest F of the weights that can grow, and of the largest of those that can shrink.
+
+    An index is -1 where no weight can.
+    """
+    bits = index_bits(F.size)
+    best = LARGEST
+    worst = LARGEST
+    for i in range(F.size):
+        key = ordered_key(F[i], np.int64(i), ~bits)
+        best = min(best, key if can_grow[i] else LARGEST)
+        key = ordered_key(-F[i], np.int64(i), ~bits)
+        worst = min(worst, key if can_shrink[i] else LARGEST)
+    lowest = best & bits if best < LARGEST else np.int64(-1)
+    highest = worst & bits if worst < LARGEST else np.int64(-1)
+    return lowest, highest
+
+
 @inlined
 def gain_of(rule, exponent, ahead, square_distance, weight):
     """Return what a step from u to v is worth by a rule, for ``ahead = g_u - g_v >= 0`` and u's weight.

@@ -19,20 +19,22 @@ import warnings
 from collections.abc import Callable
 from copy import copy
 from numbers import Integral, Real
-from typing import ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, Options, StrOptions, validate_parameter_constraints
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvers.common.limits import Budget
 from solvers.common.memory import require_memory
 from solvers.common.seeds import machine_seeds, random_seed
 from solvers.common.status import REASONS, heaviest, stopping_of
-from solvers.estimators.platt import PlattMixin, folds_of
+from solvers.estimators.parameters import Positive, Switch
+from solvers.estimators.platt import class_probabilities, fit_sigmoids, folds_of
 from solvers.kernels.functions import (
     GRAM,
     KINDS,
@@ -79,7 +81,15 @@ class Machines(NamedTuple):
     members: list[np.ndarray]  # rows of X of each
 
 
-class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
+def _gives_probabilities(model):
+    if not model.probability:
+        raise AttributeError(
+            f"predict_proba needs {type(model).__name__}(probability=True); set it before fit"
+        )
+    return True
+
+
+class KernelSVC(ClassifierMixin, BaseEstimator):
     """Base of the support vector classifiers.
 
     Parameters
@@ -133,6 +143,9 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         that is.
     stopping_ : str
         ``"certified: ..."``, or what ended the machine that is farthest from its tolerance, and its gap.
+    sigmoids_ : ndarray of shape (n_machines, 2), or (n_classes, 2) for all at once
+        A and B of every machine, whose decision is positive for its first class; for its own class for all at
+        once. Only with `probability`.
     fit_status_ : int
         0 exactly when `converged_`; else why: 1 `max_iter`, 2 `max_seconds`, 3 the kernel is not positive
         definite, 4 its steps made no more progress, or rounding is too large to certify `tol`, 5 its draws
@@ -153,29 +166,18 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
     is the bias.
     """
 
-    C: float = 1.0
-    kernel: str | Callable = "rbf"
-    gamma: str | float = "scale"
-    degree: float = 3
-    coef0: float = 1.0
-    gram_error: float = 0.0
-    cache_size: float = 200
-    max_iter: int = -1
-    max_seconds: float | None = None
-    probability: bool = False
-
-    _parameter_constraints: ClassVar[dict] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "kernel": [StrOptions(set(KINDS)), callable],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
-        "degree": [Interval(Real, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "gram_error": [Interval(Real, 0, None, closed="left")],
-        "cache_size": [Interval(Real, 0, None, closed="right")],
-        "max_iter": [Options(Integral, {-1}), Interval(Integral, 1, None, closed="left")],
-        "max_seconds": [Interval(Real, 0, None, closed="right"), None],
-        "probability": ["boolean"],
-    }
+    C: Positive = 1.0
+    kernel: Annotated[str | Callable, StrOptions(set(KINDS)), callable] = "rbf"
+    gamma: Annotated[
+        str | float, StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")
+    ] = "scale"
+    degree: Annotated[float, Interval(Real, 0, None, closed="left")] = 3
+    coef0: Annotated[float, Interval(Real, None, None, closed="neither")] = 1.0
+    gram_error: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
+    cache_size: Annotated[float, Interval(Real, 0, None, closed="right")] = 200
+    max_iter: Annotated[int, Options(Integral, {-1}), Interval(Integral, 1, None, closed="left")] = -1
+    max_seconds: Annotated[float | None, Interval(Real, 0, None, closed="right"), None] = None
+    probability: Switch = False
 
     # What is no parameter of every solver.
     bias, multiclass, warm_start = "theoretic", "pairwise", False
@@ -221,7 +223,9 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         self._publish(X, samples, machines)
         if self.warm_start:
             self._last = (rows, class_start, machines.solutions)
-        of_calibration = self._fit_probability(X, y, samples, folds, seed, budget) if folds else []
+        of_calibration = []
+        if folds:
+            self.sigmoids_, of_calibration = fit_sigmoids(self, X, y, samples, folds, seed, budget)
         if not self.converged_:
             self._warn(self.fit_status_)
         elif any(of_calibration):
@@ -283,19 +287,40 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
             Two classes: positive for `classes_[1]`. Pairwise: votes, with ties broken by the summed evidence.
             All at once: y_t · (W x + b) of each class.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=self._accepted_types(), order="C", reset=False)
+        X = self._check_samples(X, "classes_")
         n_classes = self.classes_.size
-        scores = np.empty((X.shape[0], n_classes) if n_classes > 2 else X.shape[0])
-        for block in self._blocks(X.shape[0], self._width_of_copy(X)):
-            decisions = self._decisions(X[block])
-            if n_classes == 2:
-                scores[block] = decisions[:, 0]
-            elif self.dual_coef_.shape[0] == n_classes:  # all at once
-                scores[block] = decisions
-            else:
-                scores[block] = votes(decisions, n_classes)
-        return scores
+        is_voted = n_classes > 2 and self.dual_coef_.shape[0] < n_classes
+        blocks = self._decision_blocks(X)
+        scores = np.concatenate([votes(block, n_classes) if is_voted else block for block in blocks])
+        return scores[:, 0] if n_classes == 2 else scores
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X):
+        """Estimate the probability of every class.
+
+        Parameters
+        ----------
+        X : {array-like, CSR} of shape (n_samples, n_features), or (n_samples, n_train) if precomputed
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        X = self._check_samples(X, "sigmoids_")
+        return np.concatenate([class_probabilities(self, block) for block in self._decision_blocks(X)])
+
+    def _check_samples(self, X, attribute):
+        """Validate samples to predict; `fit` has set the attribute."""
+        check_is_fitted(self, attribute)
+        accepted = self._accepted_types()
+        return validate_data(self, X, accept_sparse="csr", dtype=accepted, order="C", reset=False)
+
+    def _decision_blocks(self, X):
+        """Evaluate every machine on blocks of samples, one after the other; all at once: every class."""
+        # Of sparse samples `Kernel.place` makes a copy for a dense machine.
+        is_copied = sparse.issparse(X) and not sparse.issparse(self.support_vectors_)
+        for block in self._blocks(X.shape[0], X.shape[1] if is_copied else 0):
+            yield self._decisions(X[block])
 
     def _blocks(self, n, width=0):
         """Cut n samples into blocks whose kernel values, decisions and couplings stay within `cache_size`.
@@ -305,10 +330,6 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         room = min(BLOCK_VALUES, self.cache_size * 1e6 / 16)
         step = max(1, int(room // max(1, width + self.support_.size + 8 * (self.classes_.size - 2) ** 2)))
         return [slice(start, min(start + step, n)) for start in range(0, n, step)]
-
-    def _width_of_copy(self, X):
-        """Return the width of the copy that `Kernel.place` makes of sparse samples for a dense machine."""
-        return X.shape[1] if sparse.issparse(X) and not sparse.issparse(self.support_vectors_) else 0
 
     def _decisions(self, X):
         """Evaluate every machine on a block of samples; all at once: every class."""
@@ -499,11 +520,10 @@ class KernelSVC(PlattMixin, ClassifierMixin, BaseEstimator):
         self.n_iter_ = sum(s.n_iter for s in solutions)
         self.n_kernel_evals_ = sum(s.n_kernel_evals for s in solutions)
         self.objective_ = float(sum(s.objective for s in solutions))
-        self.gap_ = self.duality_gap_ = float(np.max([s.gap for s in solutions]))
+        gaps, certified = np.array([s.gap for s in solutions]), np.array([s.converged for s in solutions])
+        self.gap_ = self.duality_gap_ = float(gaps.max())
         self.fit_status_ = heaviest([s.fit_status for s in solutions])
-        certified = np.array([s.converged for s in solutions])
         self.converged_ = bool(certified.all())
-        gaps = np.array([s.gap for s in solutions])
         self.stopping_ = stopping_of(certified, gaps, lambda k: solutions[k].stopping)
 
     def _warn(self, status, of_calibration=False):

@@ -1,17 +1,21 @@
 """What the estimators share that move a point of the hull."""
 
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from solvers.common.selection import PAIRS
 from solvers.estimators.base import KernelSVC
+from solvers.estimators.parameters import Count, Multiclass, Switch
 from solvers.hull.descent import Rules, descend
 from solvers.hull.machine import HullSolver
 from solvers.hull.steps import TO_ORIGIN
 from solvers.hull.stopping import RULES
+
+# Whole numbers of any size: scikit-learn's "random_state" would refuse those of more than 32 bits.
+RandomState = Annotated[object, Interval(Integral, 0, None, closed="left"), np.random.RandomState, None]
 
 
 class GeometricSVC(KernelSVC):
@@ -43,29 +47,15 @@ class GeometricSVC(KernelSVC):
         Source of the draws.
     """
 
-    tol: str | float = "auto"
-    draws: int = 600
-    subset: int = 1
-    sampling: str = "fair"
-    exhaustive: bool = True
-    bias: str = "theoretic"
-    multiclass: str = "pairwise"
-    warm_start: bool = False
-    random_state: object = None
-
-    _parameter_constraints: ClassVar[dict] = {
-        **KernelSVC._parameter_constraints,
-        "tol": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
-        "draws": [Interval(Integral, 1, None, closed="left")],
-        "subset": [Interval(Integral, 1, None, closed="left")],
-        "sampling": [StrOptions({"fair", "simple"})],
-        "exhaustive": ["boolean"],
-        "bias": [StrOptions({"theoretic", "average", "none"})],
-        "multiclass": [StrOptions({"pairwise", "all_at_once"})],
-        "warm_start": ["boolean"],
-        # Whole numbers of any size: "random_state" would refuse those of more than 32 bits.
-        "random_state": [Interval(Integral, 0, None, closed="left"), np.random.RandomState, None],
-    }
+    tol: Annotated[str | float, StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")] = "auto"
+    draws: Count = 600
+    subset: Count = 1
+    sampling: Annotated[str, StrOptions({"fair", "simple"})] = "fair"
+    exhaustive: Switch = True
+    bias: Annotated[str, StrOptions({"theoretic", "average", "none"})] = "theoretic"
+    multiclass: Multiclass = "pairwise"
+    warm_start: Switch = False
+    random_state: RandomState = None
 
     # What is no parameter of every solver.
     pair, pair_exponent, eta, stopping = "mdm", 0.0, 1.0, "meb"

@@ -1,7 +1,7 @@
 """Minimal Norm SVM (Strack 2013, chapter 4): the point of the hull that is closest to the origin."""
 
 from numbers import Real
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from solvers.common.seeds import random_seed
 from solvers.common.selection import PAIRS, TINY
 from solvers.estimators.geometric import GeometricSVC
-from solvers.estimators.parameters import with_parameters
+from solvers.estimators.parameters import OverRelaxation, with_parameters
 from solvers.hull.state import TRACK_ALL
 from solvers.hull.stopping import RULES, rule_text
 from solvers.kernels.functions import NOT_FINITE, kernel_diagonal
@@ -63,18 +63,10 @@ class MNSVC(PathMixin, GeometricSVC):
     'certified: gap <= 1 - (1 - tol)^4'
     """
 
-    pair: str = "imdm"
-    pair_exponent: float = 0.5
-    eta: float = 1.0
-    stopping: str = "mn"
-
-    _parameter_constraints: ClassVar[dict] = {
-        **GeometricSVC._parameter_constraints,
-        "pair": [StrOptions(set(PAIRS))],
-        "pair_exponent": [Interval(Real, 0, 1, closed="both")],
-        "eta": [Interval(Real, 1, 2, closed="left")],
-        "stopping": [StrOptions({"mn", "adjmn", "meb"})],
-    }
+    pair: Annotated[str, StrOptions(set(PAIRS))] = "imdm"
+    pair_exponent: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.5
+    eta: OverRelaxation = 1.0
+    stopping: Annotated[str, StrOptions({"mn", "adjmn", "meb"})] = "mn"
 
     def _check_diagonal(self, X, kernel, rows, C):
         if self.stopping == "mn":
@@ -93,7 +85,8 @@ class MNSVC(PathMixin, GeometricSVC):
         return MinimalNormSolver(self._rules(), self.tol, seed, memory, self._solve)
 
     def _check_path(self, solution):
-        if not np.isfinite(solution.square_norms[solution.Cs >= TINY]).all():  # below, 1/C is infinite
+        usual = solution.problem.Cs >= TINY  # below, 1/C is infinite
+        if not np.isfinite(solution.outcomes.square_norms[usual]).all():
             raise ValueError(NOT_FINITE)
 
     def _stops_by_draws(self, n_samples):

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from functools import reduce
 from numbers import Real
 from operator import or_
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from solvers.common.status import CONVERGED, ENDED, left_over
 from solvers.estimators.base import KernelSVC
-from solvers.estimators.parameters import with_parameters
+from solvers.estimators.parameters import Multiclass, Switch, with_parameters
 from solvers.gram.newton_machine import FEATURE_ROWS, solve_machine
-from solvers.gram.outcomes import method_names
+from solvers.gram.outcomes import method_names, new_outcomes
 from solvers.hull.bias import class_biases
 from solvers.path.mixin import PathMixin
 from solvers.path.newton import NewtonSolver
@@ -92,21 +92,12 @@ class NewtonSVC(PathMixin, KernelSVC):
     'certified: gap <= 0.001'
     """
 
-    tol: float = 1e-3
-    bias: str = "theoretic"
-    multiclass: str = "pairwise"
-    compact: bool = False
+    tol: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 1e-3
+    bias: Annotated[str, StrOptions({"theoretic", "none"})] = "theoretic"
+    multiclass: Multiclass = "pairwise"
+    compact: Switch = False
     cache_size: float = 1000
-    warm_start: bool = False
-
-    _parameter_constraints: ClassVar[dict] = {
-        **KernelSVC._parameter_constraints,
-        "tol": [Interval(Real, 0, 1, closed="neither")],
-        "bias": [StrOptions({"theoretic", "none"})],
-        "multiclass": [StrOptions({"pairwise", "all_at_once"})],
-        "compact": ["boolean"],
-        "warm_start": ["boolean"],
-    }
+    warm_start: Switch = False
 
     def _publish(self, X, samples, machines):
         super()._publish(X, samples, machines)
@@ -114,16 +105,10 @@ class NewtonSVC(PathMixin, KernelSVC):
 
     def _solve(self, problem):
         start = None if problem.start is None else problem.start.weights
-        solved = solve_machine(
-            problem,
-            float(self.C),
-            np.array([float(self.C)]),
-            tol=float(self.tol),
-            max_iter=problem.max_iter,
-            memory=1e6 * self.cache_size,
-            start=start,
-        )
-        weights = solved.weights[0]
+        C, limits, memory = np.array([float(self.C)]), np.array([problem.max_iter]), 1e6 * self.cache_size
+        outcomes = new_outcomes(1, 1, 0)
+        solved = solve_machine(problem, C[0], C, float(self.tol), limits, memory, outcomes, start)
+        outcome, weights = solved.outcome, solved.weights[0]
         if self.compact and len(solved.coefficients):
             support = np.sort(solved.pivots)
             alpha = solved.coefficients[0][np.argsort(solved.pivots)]
@@ -138,14 +123,14 @@ class NewtonSVC(PathMixin, KernelSVC):
             support=support,
             alpha=alpha,
             bias=biases[:1] if n_classes == 2 else biases,
-            objective=float(solved.square_norms[0]),
-            gap=float(solved.gaps[0]),
-            n_iter=int(solved.iterations[0]),
-            n_kernel_evals=solved.evaluations,
-            status=int(solved.statuses[0]),
-            converged=bool(solved.statuses[0] == CONVERGED),
-            stopping=self._machine_text(solved.statuses[0], None, solved.gaps[0]),
-            methods=int(solved.methods[0]),
+            objective=float(outcome.square_norms[0]),
+            gap=float(outcome.gaps[0]),
+            n_iter=int(outcome.iterations[0]),
+            n_kernel_evals=int(outcome.evaluations[0]),
+            status=int(outcome.statuses[0]),
+            converged=bool(outcome.statuses[0] == CONVERGED),
+            stopping=self._machine_text(outcome.statuses[0], None, outcome.gaps[0]),
+            methods=int(outcome.methods[0]),
             weights=weights,
         )
 

@@ -3,9 +3,19 @@
 import inspect
 import re
 from dataclasses import field, make_dataclass
-from typing import dataclass_transform
+from numbers import Integral, Real
+from typing import Annotated, dataclass_transform, get_args, get_origin
+
+from sklearn.utils._param_validation import Interval, StrOptions
 
 MERGED = ("Parameters", "Attributes")
+
+# Kinds of parameters, with what scikit-learn's validation is to accept.
+Switch = Annotated[bool, "boolean"]
+Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
+Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
+Multiclass = Annotated[str, StrOptions({"pairwise", "all_at_once"})]
+OverRelaxation = Annotated[float, Interval(Real, 1, 2, closed="left")]
 
 
 @dataclass_transform(kw_only_default=True)
@@ -13,14 +23,16 @@ def with_parameters(cls):
     """Give an estimator its `__init__`, and a docstring that describes all parameters and attributes.
 
     The parameters are the annotated attributes of the class and its bases that have a value, their default;
-    all but `C` are keyword-only. The class is no dataclass itself: libraries know those by their fields alone
-    (Dask would give two estimators with the same parameters the same name), and would not see what was
-    fitted.
+    all but `C` are keyword-only. What an `Annotated` type says beside the type is what scikit-learn's
+    validation accepts. The class is no dataclass itself: libraries know those by their fields alone (Dask
+    would give two estimators with the same parameters the same name), and would not see what was fitted.
     """
-    parameters = {}
+    parameters, cls._parameter_constraints = {}, {}
     for base in reversed(cls.__mro__):
         for name, kind in inspect.get_annotations(base).items():
             if name in vars(base) and not name.startswith("_"):
+                if get_origin(kind) is Annotated:
+                    kind, *cls._parameter_constraints[name] = get_args(kind)
                 parameters[name] = (kind, vars(base)[name])
     fields = [
         (name, kind, field(default=default, kw_only=name != "C"))

@@ -4,13 +4,9 @@ Platt (1999) with the numerically safe Newton method of Lin, Lin & Weng (2007); 
 are coupled by the second method of Wu, Lin & Weng (2004), as in LIBSVM.
 """
 
-from typing import Any
-
 import numpy as np
 from scipy.special import expit
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvers.common.seeds import machine_seeds
 from solvers.multiclass import pairs_of
@@ -100,112 +96,70 @@ def couple_pairs(probabilities, n_classes):
     return coupled / coupled.sum(axis=1, keepdims=True)
 
 
-def _gives_probabilities(estimator):
-    if not estimator.probability:
-        raise AttributeError(
-            f"predict_proba needs {type(estimator).__name__}(probability=True); set it before fit"
-        )
-    return True
+def class_probabilities(model, decisions):
+    """Turn the decisions of a fitted `KernelSVC` on a block of samples into class probabilities."""
+    n_classes = model.classes_.size
+    z = for_first_class(model, decisions) * model.sigmoids_[:, 0] + model.sigmoids_[:, 1]
+    probabilities = expit(-z)
+    if n_classes == 2:
+        return np.column_stack((probabilities[:, 0], 1.0 - probabilities[:, 0]))
+    if model.multiclass == "pairwise":
+        return couple_pairs(probabilities, n_classes)
+    return probabilities / probabilities.sum(axis=1, keepdims=True)
 
 
-class PlattMixin:
-    """Give a `KernelSVC` the parameter `probability`: `fit` then ends with `_fit_probability`.
+def fit_sigmoids(model, X, y, samples, folds, seed, budget):
+    """Fit the sigmoids of a `KernelSVC` to decisions of machines trained without the sample at hand.
 
-    Attributes
-    ----------
-    sigmoids_ : ndarray of shape (n_machines, 2), or (n_classes, 2) for all at once
-        A and B of every machine, whose decision is positive for its first class; for its own class for all at
-        once.
+    Returns
+    -------
+    sigmoids : ndarray of shape (n_machines, 2), or (n_classes, 2) for all at once
+    statuses : list of int
+        Of the machines of all folds.
     """
+    codes = np.searchsorted(model.classes_, y)
+    decisions, statuses = _held_out_decisions(model, X, codes, samples, folds, seed, budget)
+    known = np.zeros(y.size, dtype=bool)
+    known[samples.rows] = True
+    n_classes = model.classes_.size
+    if n_classes > 2 and model.multiclass == "all_at_once":
+        sigmoids = [fit_sigmoid(decisions[known, t], codes[known] == t) for t in range(n_classes)]
+    else:
+        sigmoids = []
+        for i, j in pairs_of(n_classes):
+            first, second = known & (codes == i), known & (codes == j)
+            d = np.concatenate((decisions[first, j - 1], decisions[second, i]))
+            sigmoids.append(fit_sigmoid(d, np.arange(d.size) < np.count_nonzero(first)))
+    return np.array(sigmoids), statuses
 
-    classes_: np.ndarray
-    _accepted_types: Any
-    multiclass: str
-    _blocks: Any
-    _groups: Any
-    _train_without: Any
-    _width_of_copy: Any
 
-    @available_if(_gives_probabilities)
-    def predict_proba(self, X):
-        """Estimate the probability of every class.
+def _held_out_decisions(model, X, codes, samples, folds, seed, budget):
+    """Return for every sample the decisions that concern its class, by machines that do not know it.
 
-        Parameters
-        ----------
-        X : {array-like, CSR} of shape (n_samples, n_features), or (n_samples, n_train) if precomputed
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self, "sigmoids_")
-        X = validate_data(self, X, accept_sparse="csr", dtype=self._accepted_types(), order="C", reset=False)
-        probabilities = np.empty((X.shape[0], self.classes_.size))
-        for block in self._blocks(X.shape[0], self._width_of_copy(X)):
-            z = machine_decisions(self, X[block]) * self.sigmoids_[:, 0] + self.sigmoids_[:, 1]
-            probabilities[block] = self._coupled(expit(-z))
-        return probabilities
-
-    def _coupled(self, probabilities):
-        """Turn what the sigmoids of the machines say into class probabilities."""
-        n_classes = self.classes_.size
-        if n_classes == 2:
-            return np.column_stack((probabilities[:, 0], 1.0 - probabilities[:, 0]))
-        if self.multiclass == "pairwise":
-            return couple_pairs(probabilities, n_classes)
-        return probabilities / probabilities.sum(axis=1, keepdims=True)
-
-    def _fit_probability(self, X, y, samples, folds, seed, budget):
-        """Fit the sigmoids to the decisions of machines trained without the sample at hand.
-
-        Returns
-        -------
-        statuses : list of int
-            Of the machines of all folds.
-        """
-        codes = np.searchsorted(self.classes_, y)
-        decisions, statuses = self._held_out_decisions(X, codes, samples, folds, seed, budget)
-        known = np.zeros(y.size, dtype=bool)
-        known[samples.rows] = True
-        n_classes = self.classes_.size
-        if n_classes > 2 and self.multiclass == "all_at_once":
-            sigmoids = [fit_sigmoid(decisions[known, t], codes[known] == t) for t in range(n_classes)]
-        else:
-            sigmoids = []
-            for i, j in pairs_of(n_classes):
-                first, second = known & (codes == i), known & (codes == j)
-                d = np.concatenate((decisions[first, j - 1], decisions[second, i]))
-                sigmoids.append(fit_sigmoid(d, np.arange(d.size) < np.count_nonzero(first)))
-        self.sigmoids_ = np.array(sigmoids)
-        return statuses
-
-    def _held_out_decisions(self, X, codes, samples, folds, seed, budget):
-        """Return for every sample the decisions that concern its class, by machines that do not know it.
-
-        Returns
-        -------
-        decisions : ndarray of shape (n, n_classes - 1), or (n, n_classes) for all at once
-            A sample of class t has the decision against class s in column s if s < t, else in column s - 1.
-        statuses : list of int
-        """
-        n_classes = self.classes_.size
-        at_once = n_classes > 2 and self.multiclass == "all_at_once"
-        decisions = np.zeros((codes.size, n_classes if at_once else n_classes - 1))
-        n_machines = len(self._groups())
-        statuses = []
-        for k, test in enumerate(folds):
-            held_out = np.zeros(codes.size, dtype=bool)
-            held_out[test] = True
-            seeds = machine_seeds(seed, n_machines, k)
-            model, of_fold = self._train_without(X, samples, held_out, seeds, budget)
-            statuses += of_fold
-            for block in model._blocks(test.size, X.shape[1]):
-                part = test[block]
-                values = machine_decisions(model, X[part])
-                if not at_once:
-                    values = decisions_of_own_class(values, codes[part], n_classes)
-                decisions[part] = values
-        return decisions, statuses
+    Returns
+    -------
+    decisions : ndarray of shape (n, n_classes - 1), or (n, n_classes) for all at once
+        A sample of class t has the decision against class s in column s if s < t, else in column s - 1.
+    statuses : list of int
+    """
+    n_classes = model.classes_.size
+    at_once = n_classes > 2 and model.multiclass == "all_at_once"
+    decisions = np.zeros((codes.size, n_classes if at_once else n_classes - 1))
+    n_machines = len(model._groups())
+    statuses = []
+    for k, test in enumerate(folds):
+        held_out = np.zeros(codes.size, dtype=bool)
+        held_out[test] = True
+        seeds = machine_seeds(seed, n_machines, k)
+        trained, of_fold = model._train_without(X, samples, held_out, seeds, budget)
+        statuses += of_fold
+        for block in trained._blocks(test.size, X.shape[1]):
+            part = test[block]
+            values = machine_decisions(trained, X[part])
+            if not at_once:
+                values = decisions_of_own_class(values, codes[part], n_classes)
+            decisions[part] = values
+    return decisions, statuses
 
 
 def folds_of(y, rows):
@@ -253,15 +207,16 @@ def decisions_of_own_class(decisions, codes, n_classes):
     return np.take_along_axis(decisions, machine[codes], axis=1)
 
 
-def machine_decisions(estimator, X):
+def machine_decisions(model, X):
     """Evaluate every machine of a fitted `KernelSVC`.
 
     Returns
     -------
     ndarray of shape (m, n_pairs), positive for the first class of a pair, or (m, n_classes) for all at once
     """
-    n_machines = estimator.intercept_.size
-    decisions = np.empty((X.shape[0], n_machines))
-    for block in estimator._blocks(X.shape[0], estimator._width_of_copy(X)):
-        decisions[block] = estimator._decisions(X[block])
-    return -decisions if estimator.classes_.size == 2 else decisions
+    return for_first_class(model, np.concatenate(list(model._decision_blocks(X))))
+
+
+def for_first_class(model, decisions):
+    """Return decisions that are positive for the first class of a pair: of two classes only, they are not."""
+    return -decisions if model.classes_.size == 2 else decisions

@@ -1,16 +1,16 @@
 """SMO for the L1 and the L2 support vector machine with a bias constraint: LIBSVM's problems."""
 
-from numbers import Real
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from solvers.common.status import TIMEOUT
 from solvers.estimators.base import KernelSVC
-from solvers.estimators.parameters import with_parameters
+from solvers.estimators.parameters import Positive, Switch, with_parameters
+from solvers.kernels.machine import OutOfTime
 from solvers.smo.machine import SmoState, certify
-from solvers.smo.rows import OutOfTime, rows_of
+from solvers.smo.rows import rows_of
 
 
 @with_parameters
@@ -67,16 +67,9 @@ class SMOSVC(KernelSVC):
     array([0, 1, 2])
     """
 
-    loss: str = "l1"
-    tol: float = 1e-3
-    shrinking: bool = True
-
-    _parameter_constraints: ClassVar[dict] = {
-        **KernelSVC._parameter_constraints,
-        "loss": [StrOptions({"l1", "l2"})],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "shrinking": ["boolean"],
-    }
+    loss: Annotated[str, StrOptions({"l1", "l2"})] = "l1"
+    tol: Positive = 1e-3
+    shrinking: Switch = True
 
     def _solve(self, problem):
         state = SmoState(problem, self.loss)

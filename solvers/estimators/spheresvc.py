@@ -1,12 +1,7 @@
 """Sphere SVM (Strack 2013, chapter 3): the centre of the smallest ball, moved by pairs of samples."""
 
-from numbers import Real
-from typing import ClassVar
-
-from sklearn.utils._param_validation import Interval
-
 from solvers.estimators.geometric import GeometricSVC
-from solvers.estimators.parameters import with_parameters
+from solvers.estimators.parameters import OverRelaxation, with_parameters
 from solvers.hull.steps import TO_BALL
 
 
@@ -47,11 +42,7 @@ class SphereSVC(GeometricSVC):
 
     draws: int = 590
     subset: int = 59
-    eta: float = 1.0
+    eta: OverRelaxation = 1.0
 
-    _parameter_constraints: ClassVar[dict] = {
-        **GeometricSVC._parameter_constraints,
-        "eta": [Interval(Real, 1, 2, closed="left")],
-    }
     step = TO_BALL
     normalises = True

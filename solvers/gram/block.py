@@ -79,11 +79,8 @@ def change_C(old, new, alpha, g, square_norm):
 
 @njit
 def largest_diagonal(H, inverse_C):
-    """Largest entry of the diagonal of ``H + diag(inverse_C)``."""
-    largest = 0.0
-    for i in range(inverse_C.size):
-        largest = max(largest, H[i, i] + inverse_C[i])
-    return largest
+    """Largest entry of the diagonal of ``H + diag(inverse_C)``, or 0 if all are negative."""
+    return max(0.0, np.max(np.diag(H) + inverse_C))
 
 
 @njit

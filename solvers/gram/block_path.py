@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from solvers.common.certificate import (
-    ROUNDINGS_PER_STEP,
     TERMS_IN_BLOCK,
-    UNIT_ROUNDOFF,
     certified_gap,
+    drift_of,
     error_of_sums,
     violation_aimed_at,
 )
@@ -127,9 +126,7 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
         Of the work done, see `step_cost`.
     """
     m = g.size
-    diagonal = np.empty(m)
-    for i in range(m):
-        diagonal[i] = H[i, i] + inverse_C[i]
+    diagonal = np.diag(H) + inverse_C
     largest = largest_diagonal(H, inverse_C)
     error = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, 0)
     steps, rounds = 0, 0
@@ -138,22 +135,16 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
     while steps + rounds < max_iter and cost < max_cost and square_norm > 0.0:
         before = square_norm
         epsilon = violation_aimed_at(tol, error, square_norm)
+        allowed = min(STEPS_PER_CHUNK, max_iter - steps - rounds)
         square_norm, taken, at_rest = pair_steps(
-            H,
-            diagonal,
-            inverse_C,
-            alpha,
-            g,
-            square_norm,
-            epsilon,
-            min(STEPS_PER_CHUNK, max_iter - steps - rounds),
+            H, diagonal, inverse_C, alpha, g, square_norm, epsilon, allowed
         )
         steps += taken
         stale += taken
         cost += taken * step_cost(m)
         share = NO_PROGRESS if newtons_left == 0 else ROUNDING
         if at_rest or before - square_norm <= share * (square_norm - np.min(g)):
-            if stale * ROUNDINGS_PER_STEP * UNIT_ROUNDOFF * largest > DRIFT * epsilon * square_norm:
+            if drift_of(stale, largest) > DRIFT * epsilon * square_norm:
                 square_norm = refresh(H, inverse_C, alpha, g)
                 stale = 0
             if newtons_left == 0 or np.min(g) >= (1.0 - epsilon) * square_norm:
@@ -192,19 +183,10 @@ def solve_shrunk(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, m
             break
         part = np.empty((rows.size, rows.size), H.dtype)
         gather(H, rows, part)
-        part_alpha = alpha[rows]
-        part_g = g[rows]
+        part_inverse_C, part_alpha, part_g = inverse_C[rows], alpha[rows], g[rows]
+        left, budget, aim = max_iter - steps - rounds, max_cost - cost, 0.9 * tol
         square_norm, _, _, taken, used, spent = solve_block(
-            part,
-            inverse_C[rows],
-            part_alpha,
-            part_g,
-            square_norm,
-            stale,
-            0.9 * tol,
-            value_error,
-            max_iter - steps - rounds,
-            max_cost - cost,
+            part, part_inverse_C, part_alpha, part_g, square_norm, stale, aim, value_error, left, budget
         )
         alpha[rows] = part_alpha
         square_norm = refresh(H, inverse_C, alpha, g)
@@ -215,17 +197,9 @@ def solve_shrunk(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, m
         gap = gap_of(alpha, g, square_norm, largest_diagonal(H, inverse_C), value_error, 0)
         if gap <= tol or steps + rounds >= max_iter or cost >= max_cost:
             return square_norm, stale, gap, steps, rounds, cost
+    left, budget = max_iter - steps - rounds, max_cost - cost
     square_norm, stale, gap, taken, used, spent = solve_block(
-        H,
-        inverse_C,
-        alpha,
-        g,
-        square_norm,
-        stale,
-        tol,
-        value_error,
-        max_iter - steps - rounds,
-        max_cost - cost,
+        H, inverse_C, alpha, g, square_norm, stale, tol, value_error, left, budget
     )
     return square_norm, stale, gap, steps + taken, rounds + used, cost + spent
 
@@ -303,12 +277,8 @@ def block_path(H, inverse_weight, Cs, tol, value_error, limits, max_cost, alpha,
     """
     m = alpha.size
     g = np.empty(m)
-    gaps, iterations, methods = (
-        outcomes.gaps[machine],
-        outcomes.iterations[machine],
-        outcomes.methods[machine],
-    )
-    costs = outcomes.costs[machine]
+    gaps, iterations = outcomes.gaps[machine], outcomes.iterations[machine]
+    methods, costs = outcomes.methods[machine], outcomes.costs[machine]
     inverse_C = inverse_weight / Cs[0]
     lowrank = not np.any(alpha) and m >= LOWRANK_ROWS and 0.2 * m * m <= max_cost  # of the first √m pivots
     space = lowrank_space(H if lowrank else H[:1, :1])
@@ -353,9 +323,7 @@ def block_path(H, inverse_weight, Cs, tol, value_error, limits, max_cost, alpha,
         outcomes.statuses[machine, k] = status
         outcomes.converged[machine, k] = gaps[k] <= tol
         outcomes.square_norms[machine, k] = square_norm
-        scale = 1.0 / square_norm if square_norm > 0.0 else 1.0
-        for i in range(m):
-            weights[k, i] = alpha[i] * scale
+        weights[k] = alpha * (1.0 / square_norm if square_norm > 0.0 else 1.0)
 
 
 class NewtonRules(NamedTuple):

@@ -65,9 +65,7 @@ def extend_from_block(H, Z, rank, pivots, residual, target, max_rank):
         The largest residual.
     """
     column = np.empty(residual.size)
-    largest = 0.0
-    for i in range(residual.size):
-        largest = max(largest, H[i, i])
+    largest = max(0.0, np.float64(np.max(np.diag(H))))
     smallest = max(target, NOISE_ROUNDINGS * np.finfo(H.dtype).eps * largest)
     while rank < max_rank:
         pivot = np.argmax(residual)

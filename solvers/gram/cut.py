@@ -13,13 +13,14 @@ def groups_of(n_classes, at_once):
 
 
 def require_block_memory(class_start, groups, itemsize):
-    """Refuse a training set whose largest machine needs a block that would not fit into memory."""
+    """Return the values of the largest machine's block; refuse one that would not fit into memory."""
     largest = int(np.diff(class_start)[groups].sum(axis=1).max())
     require_memory(
         float(itemsize) * largest**2,
         f"the block of a machine of {largest:,} samples, cut from a Gram matrix,",
         "use features in place of a precomputed kernel, or fewer samples",
     )
+    return largest**2
 
 
 @njit

@@ -6,47 +6,18 @@ stops and says how far it came.
 """
 
 import time
-from dataclasses import dataclass
 
 import numpy as np
 
+from solvers.common.status import CONVERGED
 from solvers.gram.cholesky import NOISE_ROUNDINGS, append_pivot
 from solvers.gram.lowrank_space import LOWRANK_ROUNDS, TARGET_SHARE, promising
-from solvers.gram.newton_lowrank import newton_rounds_lowrank
+from solvers.gram.newton_lowrank import FeatureSpace, newton_rounds_lowrank
+from solvers.gram.outcomes import LOW_RANK
 
 # A residual that did not certify is brought down to this share of what was aimed at.
 RETRY_SHARE = 0.2
 RETRIES = 8
-
-
-@dataclass
-class FeaturePath:
-    """Solutions for the first Cs of a path.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_solved, m)
-        ``α / ||c||²``.
-    square_norms, gaps, rounds : ndarrays of shape (n_solved,)
-    ranks : ndarray of shape (n_solved,)
-    pivots : ndarray of shape (r,)
-    coefficients : ndarray of shape (n_solved, r)
-        On the pivots: ``f(x) = Σ_p coefficients_p h(x, x_p)``.
-    last : ndarray of shape (m,)
-        Weights of the last point that was reached, certified or not; zeros if there is none.
-    rounds_in_vain : int
-        Rounds that went into a solution that could not be certified.
-    """
-
-    weights: np.ndarray
-    square_norms: np.ndarray
-    gaps: np.ndarray
-    rounds: np.ndarray
-    ranks: np.ndarray
-    pivots: np.ndarray
-    coefficients: np.ndarray
-    last: np.ndarray
-    rounds_in_vain: int
 
 
 class PivotedFactor:
@@ -103,37 +74,30 @@ class PivotedFactor:
         return left <= target or promising(half_left, left, target)
 
 
-def feature_path(column, diagonal, inverse_weight, Cs, tol, value_error, max_rank, max_iter, deadline):
-    """Train one machine for ascending C in feature space.
+def feature_path(training, max_rank):
+    """Train one machine for ascending C in feature space, as far as its solutions can be certified.
 
     Parameters
     ----------
-    column : callable
-        ``column(p)`` returns ``H[:, p]``, ``H_ij = (y_i·y_j)(k(x_i, x_j) + bias)``, as float64.
-    diagonal : ndarray of shape (m,)
-        Diagonal of ``H``.
-    inverse_weight : ndarray of shape (m,)
-        ``1 / sample_weight``.
-    Cs : ndarray of shape (n_C,)
-    tol : float
-    value_error : float
-        Bound on the error of the columns.
+    training : solvers.gram.training.Training
+        Receives the solutions.
     max_rank : int
-    max_iter : int
-        Rounds for each C.
-    deadline : float
-        `time.monotonic()` at which to stop.
 
     Returns
     -------
-    FeaturePath
-        With as many solutions as could be certified.
+    solved : int
+        For how many C.
+    start : ndarray of shape (m,) or None
+        Weights for the others to start from.
     """
+    machine, inverse_weight, Cs, tol = training.machine, training.inverse_weight, training.Cs, training.tol
+    deadline, max_iter, value_error = training.problem.deadline, training.limits.min(), machine.kernel.error
+    diagonal = machine.diagonal()
     m, largest = diagonal.size, diagonal.max()
-    factor = PivotedFactor(column, diagonal, max_rank, deadline)
+    factor = PivotedFactor(machine.column, diagonal, max_rank, deadline)
     f, alpha, g = np.zeros(m), np.zeros(m), np.empty(m)
     w, scatter, counted = np.zeros(0), np.zeros((0, 0)), np.zeros(m, dtype=bool)
-    solved, total_rounds = [], 0
+    solved, models, total_rounds, start = 0, [], 0, None
     lowest_square_norm = 1.0 / (Cs[0] * (1.0 / inverse_weight).sum())
     for k, C in enumerate(Cs):
         gap = np.inf
@@ -150,26 +114,14 @@ def feature_path(column, diagonal, inverse_weight, Cs, tol, value_error, max_ran
                 w = np.concatenate((w, np.zeros(grown)))
                 scatter = np.zeros((factor.rank, factor.rank))
                 counted[:] = False
+            space = FeatureSpace(factor.Z, factor.residual, f, w, scatter, counted)
             allowed = min(LOWRANK_ROUNDS, max_iter - total_rounds)
             # With a deadline one round at a time, else as many as it takes: the same rounds.
             step = allowed if deadline == np.inf else min(1, allowed)
             finished = False
             while not finished:
                 rounds, square_norm, gap, finished = newton_rounds_lowrank(
-                    factor.Z,
-                    factor.residual,
-                    inverse_weight,
-                    C,
-                    f,
-                    w,
-                    scatter,
-                    counted,
-                    alpha,
-                    g,
-                    tol,
-                    value_error,
-                    largest,
-                    step,
+                    space, inverse_weight, C, alpha, g, tol, value_error, largest, step
                 )
                 total_rounds += rounds
                 allowed -= rounds
@@ -181,28 +133,25 @@ def feature_path(column, diagonal, inverse_weight, Cs, tol, value_error, max_ran
             target = min(RETRY_SHARE * target, TARGET_SHARE * tol * square_norm)
         if gap > tol:
             break
-        weights = alpha / square_norm
-        solved.append((weights, square_norm, gap, total_rounds, factor.rank, factor.Z @ weights))
+        start = alpha / square_norm
+        training.record(k, start, square_norm, gap, total_rounds, LOW_RANK, CONVERGED)
+        models.append(factor.Z @ start)
+        solved += 1
         if k + 1 < len(Cs):
             # ||c||² cannot fall faster than 1/C.
             lowest_square_norm = square_norm * C / Cs[k + 1]
-    in_vain = total_rounds if len(solved) < Cs.size else 0
-    return _collect(solved, factor, m, alpha, in_vain)
+    training.pivots, training.coefficients = factor.pivots, _on_pivots(factor, models)
+    if solved < Cs.size:
+        training.outcome.iterations[solved] = total_rounds  # in vain
+        if (training.seconds_left() < 0.0 or total_rounds >= max_iter) and alpha.any():
+            start = alpha
+    return solved, start
 
 
-def _collect(solved, factor, m, last, rounds_in_vain):
+def _on_pivots(factor, models):
+    """Return the coefficients on the pivots that give weights in the feature space, of any smaller rank."""
     upper = factor.Z[:, factor.pivots]
-    coefficients = np.zeros((len(solved), factor.rank))
-    for k, (*_, rank, w) in enumerate(solved):
-        coefficients[k, :rank] = np.linalg.solve(upper[:rank, :rank], w)
-    return FeaturePath(
-        weights=np.array([s[0] for s in solved]).reshape(-1, m),
-        square_norms=np.array([s[1] for s in solved]),
-        gaps=np.array([s[2] for s in solved]),
-        rounds=np.array([s[3] for s in solved], dtype=np.int64),
-        ranks=np.array([s[4] for s in solved], dtype=np.int64),
-        pivots=np.array(factor.pivots, dtype=np.int64),
-        coefficients=coefficients,
-        last=last,
-        rounds_in_vain=rounds_in_vain,
-    )
+    coefficients = np.zeros((len(models), factor.rank))
+    for k, w in enumerate(models):
+        coefficients[k, : w.size] = np.linalg.solve(upper[: w.size, : w.size], w)
+    return coefficients

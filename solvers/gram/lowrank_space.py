@@ -1,12 +1,12 @@
 """The low-rank feature space of one dense block: grown as C asks for it, with the last Newton point in it."""
 
-from collections import namedtuple
+from typing import NamedTuple
 
 import numpy as np
 
 from solvers.common.compile import njit
 from solvers.gram.cholesky import extend_from_block
-from solvers.gram.newton_lowrank import newton_rounds_lowrank
+from solvers.gram.newton_lowrank import FeatureSpace, newton_rounds_lowrank
 
 LOWRANK_ROUNDS = 60
 # The residual that certifies a gap `tol` is about this share of it times ||c||².
@@ -14,20 +14,19 @@ TARGET_SHARE = 0.1
 # Up to √m pivots are always worth their price; up to this many times √m if they promise a certificate.
 RANK_LIMIT = 3
 
-LowRankSpace = namedtuple(
-    "LowRankSpace",
-    [
-        "Z",  # (r_max, m)
-        "pivots",  # (r_max,)
-        "residual",  # (m,) diagonal of H - ZᵀZ
-        "f",  # (m,) margins Zᵀw
-        "w",  # (r_max,)
-        "scatter",  # (r_max²,) see newton_lowrank.update_scatter
-        "counted",  # (m,)
-        "rank",  # (1,)
-        "left",  # (2,) largest residual at about √m / 2 pivots, and now
-    ],
-)
+
+class LowRankSpace(NamedTuple):
+    """Memory for a `FeatureSpace` of up to r_max dimensions, of which `rank` are in use."""
+
+    Z: np.ndarray  # (r_max, m)
+    residual: np.ndarray
+    f: np.ndarray
+    w: np.ndarray  # (r_max,)
+    scatter: np.ndarray  # (r_max²,)
+    counted: np.ndarray
+    pivots: np.ndarray  # (r_max,)
+    rank: np.ndarray  # (1,)
+    left: np.ndarray  # (2,) largest residual at about √m / 2 pivots, and now
 
 
 @njit
@@ -47,17 +46,15 @@ def lowrank_space(H):
     """Space of rank 0 for a block."""
     m = H.shape[0]
     r_max = RANK_LIMIT * np.int64(np.sqrt(m))
-    residual = np.empty(m)
-    for i in range(m):
-        residual[i] = H[i, i]
+    residual = np.diag(H).astype(np.float64)
     return LowRankSpace(
         np.empty((r_max, m)),
-        np.empty(r_max, np.int64),
         residual,
         np.zeros(m),
         np.zeros(r_max),
         np.empty(r_max * r_max),
         np.zeros(m, np.bool_),
+        np.empty(r_max, np.int64),
         np.zeros(1, np.int64),
         np.full(2, np.max(residual)),
     )
@@ -113,21 +110,10 @@ def lowrank_point(space, H, inverse_weight, C, least_square_norm, tol, max_round
     allowed = min(LOWRANK_ROUNDS, max_rounds)
     if allowed * lowrank_cost(rank, m) > max_cost:
         allowed = np.int64(max(0.0, max_cost) / lowrank_cost(rank, m))
+    scatter = space.scatter[: rank * rank].reshape((rank, rank))
+    used = FeatureSpace(space.Z[:rank], space.residual, space.f, space.w[:rank], scatter, space.counted)
     rounds, square_norm, gap, _ = newton_rounds_lowrank(
-        space.Z[:rank],
-        space.residual,
-        inverse_weight,
-        C,
-        space.f,
-        space.w[:rank],
-        space.scatter[: rank * rank].reshape((rank, rank)),
-        space.counted,
-        alpha,
-        g,
-        tol,
-        0.0,
-        0.0,
-        allowed,
+        used, inverse_weight, C, alpha, g, tol, 0.0, 0.0, allowed
     )
     cost = 0.2 * m * appended * (2 * rank - appended) + rounds * lowrank_cost(rank, m)
     return rounds, square_norm, gap, cost

@@ -11,17 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvers.common.certificate import (
-    AFFORDABLE,
-    AIM,
-    ROUNDINGS_PER_STEP,
-    TERMS_IN_BLOCK,
-    UNIT_ROUNDOFF,
-    certified_gap,
-    error_of_sums,
-)
+from solvers.common.certificate import AFFORDABLE, AIM, TERMS_IN_BLOCK, certified_gap, drift_of, error_of_sums
 from solvers.common.compile import implement, njit
-from solvers.common.selection import LARGEST, TINY, best_partner, index_bits, ordered_key
+from solvers.common.selection import TINY, best_partner, shift_and_argmin_of_support
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED
 from solvers.gram.block import change_C, gather, refresh, rows_near_margin, step_cost
 from solvers.gram.machines import solve_path
@@ -40,22 +32,7 @@ SHRINKINGS = 4
 
 
 @njit
-def shift(g, alpha, h_v, h_u, beta):
-    """``g += beta (h_v - h_u)``; return the support vector with the smallest g: the next to be tuned."""
-    bits = index_bits(g.size)
-    lowest = LARGEST
-    for i in range(g.size):
-        x = g[i] + beta * (np.float64(h_v[i]) - np.float64(h_u[i]))
-        g[i] = x
-        key = ordered_key(x, np.int64(i), ~bits)
-        lowest = min(lowest, key if alpha[i] > 0.0 else LARGEST)
-    return min(lowest & bits, np.int64(g.size - 1))  # weights that are NaN leave none to find
-
-
-@njit
-def descend_block(
-    H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter, state
-):
+def descend_block(H, diagonal, added, class_start, alpha, g, square_norm, epsilon, rules, max_iter, state):
     """Algorithms 4 and 5 from a hull point, as in `solvers.hull.descent.descend`.
 
     Parameters
@@ -63,8 +40,9 @@ def descend_block(
     H : array (m, m), float32 or float64, C-contiguous
         ``(y_i·y_j)(k(x_i, x_j) + bias)``.
     diagonal : array (m,)
-        Diagonal of ``H`` plus ``inverse_C``.
-    inverse_C : float
+        Diagonal of ``H`` plus 1/C.
+    added : float
+        1/C.
     class_start : int64 array (classes + 1,)
         Where each class starts among the m samples.
     alpha, g : arrays (m,), float64, changed in place
@@ -83,7 +61,7 @@ def descend_block(
     status : int
         Of those of `solvers.common.status`.
     """
-    lowest = shift(g, alpha, H[0], H[0], 0.0)
+    lowest = shift_and_argmin_of_support(g, alpha, H[0], H[0], 0.0)
     current = max(epsilon, FIRST_EPSILON)
     steps, looked_at, last = 0, 0, np.inf
     while steps < max_iter:
@@ -117,19 +95,15 @@ def descend_block(
             square_norm += beta * (beta * square_distance - 2.0 * ahead)
             alpha[v] += beta
             alpha[u] = alpha[u] - beta if beta < alpha[u] else 0.0
-            g[v] += beta * inverse_C
-            g[u] -= beta * inverse_C
-            lowest = shift(g, alpha, H[v], H[u], beta)
+            g[v] += beta * added
+            g[u] -= beta * added
+            lowest = shift_and_argmin_of_support(g, alpha, H[v], H[u], beta)
             steps += 1
             v = lowest
             if g[v] >= threshold:
                 break
-        if steps == before:
-            return (
-                square_norm,
-                steps,
-                STALLED,
-            )  # no sample lies behind a violator: rounding ended the progress
+        if steps == before:  # no sample lies behind a violator: rounding ended the progress
+            return square_norm, steps, STALLED
     return square_norm, steps, LIMIT
 
 
@@ -141,12 +115,12 @@ def descend_shrunk(
 
     Parameters and result are those of `descend_block`, but for ``inverse_C``, an array (m,).
     """
-    m = g.size
+    m, added = g.size, inverse_C[0]
     steps = 0
     for _ in range(SHRINKINGS):
         left = min(max_iter - steps, STEPS_BEFORE_SHRINKING * m)
         square_norm, taken, status = descend_block(
-            H, diagonal, inverse_C[0], class_start, alpha, g, square_norm, epsilon, rules, left, state
+            H, diagonal, added, class_start, alpha, g, square_norm, epsilon, rules, left, state
         )
         steps += taken
         if status != LIMIT or steps >= max_iter:
@@ -157,25 +131,15 @@ def descend_shrunk(
             break
         part = np.empty((rows.size, rows.size), H.dtype)
         gather(H, rows, part)
-        part_alpha, part_g = alpha[rows], g[rows]
+        part_alpha, part_g, left = alpha[rows], g[rows], max_iter - steps
         square_norm, taken, status = descend_block(
-            part,
-            diagonal[rows],
-            inverse_C[0],
-            starts,
-            part_alpha,
-            part_g,
-            square_norm,
-            epsilon,
-            rules,
-            max_iter - steps,
-            state,
+            part, diagonal[rows], added, starts, part_alpha, part_g, square_norm, epsilon, rules, left, state
         )
         steps += taken
         alpha[rows] = part_alpha
         square_norm = refresh(H, inverse_C, alpha, g)
     square_norm, taken, status = descend_block(
-        H, diagonal, inverse_C[0], class_start, alpha, g, square_norm, epsilon, rules, max_iter - steps, state
+        H, diagonal, added, class_start, alpha, g, square_norm, epsilon, rules, max_iter - steps, state
     )
     return square_norm, steps + taken, status
 
@@ -231,16 +195,13 @@ def minimal_norm_path(path_rules, machine, H, class_start, bias, Cs, limits, wei
     m = H.shape[0]
     alpha, g = np.zeros(m), np.empty(m)
     alpha[random_below(state, m)] = 1.0
-    own = np.empty(m)
-    for i in range(m):
-        own[i] = H[i, i]
     inverse_C = np.full(m, 1.0 / Cs[0])
     square_norm = refresh(H, inverse_C, alpha, g)
     since_refresh = 0
     for k in range(Cs.size):
         previous, inverse_C = inverse_C, np.full(m, 1.0 / Cs[k])
         square_norm = change_C(previous, inverse_C, alpha, g, square_norm)
-        diagonal = own + inverse_C
+        diagonal = np.diag(H) + inverse_C
         largest = np.max(diagonal)
         value_share = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, 0)
         steps[k] = 0
@@ -255,7 +216,7 @@ def minimal_norm_path(path_rules, machine, H, class_start, bias, Cs, limits, wei
             )
             steps[k] += taken
             since_refresh += taken
-            drift = since_refresh * ROUNDINGS_PER_STEP * UNIT_ROUNDOFF * largest
+            drift = drift_of(since_refresh, largest)
             lost_more = value_share / square_norm - lost
             if drift <= DRIFT * epsilon * square_norm and (not affordable or lost_more <= DRIFT * epsilon):
                 break

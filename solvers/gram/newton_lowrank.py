@@ -5,6 +5,8 @@ f_i)² · C_i``, ``f = Zᵀw`` (Mangasarian 2002; Keerthi & DeCoste 2005). A New
 for s active rows instead of ``s³/3``, and less when few rows changed since the last round.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from solvers.common.certificate import TERMS_IN_PRODUCT, UNIT_ROUNDOFF, certified_gap, error_of_sums
@@ -20,12 +22,21 @@ INNER_SHARE = 0.1
 NOISE_OF_VALUES, NOISE_OF_RANK = 4.0, 1.0
 
 
-@njit
-def update_scatter(Z, inverse_weight, scatter, counted, f):
-    """Bring ``scatter = Σ z_i z_iᵀ / inverse_weight_i`` over ``{f < 1}`` up to date.
+class FeatureSpace(NamedTuple):
+    """A low-rank feature space with the last Newton point in it."""
 
-    ``counted`` says which rows the scatter holds now.
-    """
+    Z: np.ndarray  # (r, m), C-contiguous
+    residual: np.ndarray  # (m,) diagonal of H - ZᵀZ
+    f: np.ndarray  # (m,) margins Zᵀw
+    w: np.ndarray  # (r,)
+    scatter: np.ndarray  # (r, r), see `update_scatter`
+    counted: np.ndarray  # (m,) bool: the rows that the scatter holds
+
+
+@njit
+def update_scatter(space, inverse_weight):
+    """Bring ``scatter = Σ z_i z_iᵀ / inverse_weight_i`` over ``{f < 1}`` up to date."""
+    Z, f, scatter, counted = space.Z, space.f, space.scatter, space.counted
     rank = Z.shape[0]
     changed = np.flatnonzero((f < 1.0) != counted)
     n_active = np.sum(f < 1.0)
@@ -33,23 +44,16 @@ def update_scatter(Z, inverse_weight, scatter, counted, f):
     rows = np.flatnonzero(f < 1.0) if rebuild else changed
     if rebuild:
         scatter[:] = 0.0
+    weight = np.where(f[rows] < 1.0, 1.0, -1.0) / inverse_weight[rows]
     part = np.empty((rank, rows.size))
-    signed = np.empty((rank, rows.size))
-    weight = np.empty(rows.size)
-    for k in range(rows.size):
-        i = rows[k]
-        weight[k] = (1.0 if f[i] < 1.0 else -1.0) / inverse_weight[i]
     for a in range(rank):
-        z = Z[a]
-        for k in range(rows.size):
-            part[a, k] = z[rows[k]]
-            signed[a, k] = weight[k] * z[rows[k]]
-    scatter += np.dot(signed, part.T)
+        part[a] = Z[a][rows]
+    scatter += np.dot(weight * part, part.T)
     counted[:] = f < 1.0
 
 
 @njit
-def dual_certificate(Z, residual, inverse_C, f, value_error, largest, alpha, g):
+def dual_certificate(space, inverse_C, value_error, largest, alpha, g):
     """Fill the hull point of margins ``f`` and its low-rank ``g``; return (square_norm, inner gap, gap).
 
     ``value_error`` bounds the error of the columns that ``Z`` was made of, ``largest`` the diagonal of ``H``.
@@ -57,6 +61,7 @@ def dual_certificate(Z, residual, inverse_C, f, value_error, largest, alpha, g):
     leaves out, ``E``, enters by Cauchy-Schwarz, ``|(Eα)_i| <= sqrt(E_ii) q`` and ``0 <= αᵀEα <= q²`` with ``q
     = Σ sqrt(E_jj) α_j``. ``E_ii`` is known to some roundings for each rank.
     """
+    Z, residual, f = space.Z, space.residual, space.f
     total, n_terms = 0.0, 0
     largest += np.max(inverse_C)
     for i in range(f.size):
@@ -84,23 +89,16 @@ def dual_certificate(Z, residual, inverse_C, f, value_error, largest, alpha, g):
 
 
 @njit
-def newton_rounds_lowrank(
-    Z, residual, inverse_weight, C, f, w, scatter, counted, alpha, g, tol, value_error, largest, max_rounds
-):
+def newton_rounds_lowrank(space, inverse_weight, C, alpha, g, tol, value_error, largest, max_rounds):
     """Newton rounds from ``w`` until the gap, or at least that of the low-rank problem, is small enough.
 
     Parameters
     ----------
-    Z : array (r, m), float64, C-contiguous
-    residual : array (m,)
-        Diagonal of ``H - ZᵀZ``.
+    space : FeatureSpace
+        The Newton point in it and its scatter are changed in place.
     inverse_weight : array (m,)
         ``1 / sample_weight``; inverse_C is this over C.
     C : float
-    f, w : arrays (m,), (r,)
-        Margins and weights, changed in place.
-    scatter, counted : arrays (r, r), (m,) of bool
-        Kept between calls, see `update_scatter`.
     alpha, g : arrays (m,)
         The hull point and its products, filled.
     tol : float
@@ -118,10 +116,11 @@ def newton_rounds_lowrank(
     finished : bool
         Whether more rounds would not help.
     """
+    Z, f, w, scatter, counted = space.Z, space.f, space.w, space.scatter, space.counted
     inverse_C = inverse_weight / C
     square_norm, gap = 0.0, 1.0
     for round_ in range(1, max_rounds + 1):
-        update_scatter(Z, inverse_weight, scatter, counted, f)
+        update_scatter(space, inverse_weight)
         system = C * scatter
         for a in range(w.size):
             system[a, a] += 1.0
@@ -132,15 +131,11 @@ def newton_rounds_lowrank(
         t = 1.0
         if changed:
             t = line_search(f, f_new, inverse_C, np.dot(w, w), np.dot(w, w_new), np.dot(w_new, w_new))
-        for a in range(w.size):
-            w[a] += t * (w_new[a] - w[a])
-        for i in range(f.size):
-            f[i] += t * (f_new[i] - f[i])
+        w += t * (w_new - w)
+        f += t * (f_new - f)
         if CHANGES_NEAR_THE_END * changed <= np.sum(counted):
-            square_norm, inner, gap = dual_certificate(
-                Z, residual, inverse_C, f, value_error, largest, alpha, g
-            )
+            square_norm, inner, gap = dual_certificate(space, inverse_C, value_error, largest, alpha, g)
             if changed == 0 or gap <= tol or inner <= INNER_SHARE * tol:
                 return round_, square_norm, gap, True
-    square_norm, inner, gap = dual_certificate(Z, residual, inverse_C, f, value_error, largest, alpha, g)
+    square_norm, inner, gap = dual_certificate(space, inverse_C, value_error, largest, alpha, g)
     return max_rounds, square_norm, gap, gap <= tol

@@ -23,6 +23,10 @@ class Outcomes(NamedTuple):
     costs: np.ndarray  # of the work, in any unit
     biases: np.ndarray  # (n_machines, n_C, classes of a machine): y_t·b of each, where the solver finds them
 
+    def of_machine(self, k):
+        """Return views of the arrays' k-th rows."""
+        return Outcomes(*(values[k] for values in self))
+
 
 def new_outcomes(n_machines, n_C, n_members, order="C"):
     """Allocate them, in C or Fortran order."""

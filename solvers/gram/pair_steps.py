@@ -5,29 +5,8 @@ The block ``H`` is ``(y_i·y_j)(k(x_i, x_j) + bias)``; ``inverse_C = 1 / C_i`` i
 loop is written so that LLVM vectorises it (`solvers.common.selection`).
 """
 
-import numpy as np
-
 from solvers.common.compile import njit
-from solvers.common.selection import (
-    LARGEST,
-    SMALLEST_SQUARE_DISTANCE,
-    argmin,
-    index_bits,
-    ordered_key,
-    second_order_partner,
-)
-
-
-@njit
-def shift_and_argmin(g, h_v, h_u, beta):
-    """``g += beta (h_v - h_u)``; return the index of the new smallest entry."""
-    bits = index_bits(g.size)
-    best = LARGEST
-    for i in range(g.size):
-        x = g[i] + beta * (np.float64(h_v[i]) - np.float64(h_u[i]))
-        g[i] = x
-        best = min(best, ordered_key(x, np.int64(i), ~bits))
-    return best & bits
+from solvers.common.selection import SMALLEST_SQUARE_DISTANCE, argmin, second_order_partner, shift_and_argmin
 
 
 @njit

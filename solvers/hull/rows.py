@@ -4,14 +4,7 @@ import numpy as np
 
 from solvers.common.compile import inlined, njit
 from solvers.hull.state import CLOCK, CSR, DENSE, EVALUATIONS, SLOTS, TRACKED, VALUES, WORK
-from solvers.kernels.functions import (
-    IMQ,
-    RBF,
-    finish_kernel,
-    products,
-    sparse_square_distance,
-    square_distances,
-)
+from solvers.kernels.functions import IMQ, RBF, finish_kernel, sparse_square_distance, sum_terms
 
 
 @njit
@@ -20,20 +13,19 @@ def fill_row(hull, i, lo, hi, row):
 
     The term δ/C is left out: a caller that knows i to be tracked adds it.
     """
-    r, out = hull.rows[i], row[lo:hi]
+    r, out, is_radial = hull.rows[i], row[lo:hi], hull.kind == RBF or hull.kind == IMQ
     if hull.storage == VALUES:
         for q in range(hi - lo):
             out[q] = hull.X[r, hull.rows[hull.sample[lo + q]]]
     elif hull.storage == CSR:
-        is_radial = hull.kind == RBF or hull.kind == IMQ
         sparse_products(hull, r, lo, is_radial, out)
     else:
         for f in range(hull.point.size):
             hull.point[f] = hull.X[r, f]
-        if hull.kind == RBF or hull.kind == IMQ:
-            square_distances(hull.features, lo, hull.point, out)
+        if is_radial:
+            sum_terms(hull.features, lo, hull.point, True, out)
         else:
-            products(hull.features, lo, hull.point, out)
+            sum_terms(hull.features, lo, hull.point, False, out)
     finish_kernel(hull.kind, hull.gamma, hull.coef0, hull.degree, out)
     if hull.scale.size > 0:
         for q in range(hi - lo):

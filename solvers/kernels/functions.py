@@ -22,7 +22,7 @@ from scipy.spatial.distance import cdist
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from solvers.common.certificate import UNIT_ROUNDOFF
-from solvers.common.compile import njit
+from solvers.common.compile import inlined, njit
 from solvers.common.selection import float_of_bits
 
 LINEAR, POLY, RBF, SIGMOID, IMQ, GRAM = range(6)
@@ -270,9 +270,18 @@ def kernel_diagonal(X, kernel):
     return square
 
 
-@njit
-def products(features, lo, point, out):
-    """Write point·z to `out` for the columns z of `features` (d, capacity) from `lo` on."""
+@inlined
+def _term(a, z, of_distance):
+    return (z - a) * (z - a) if of_distance else a * z
+
+
+@inlined
+def sum_terms(features, lo, point, of_distance, out):
+    """Write point·z, or ‖point − z‖² by differences, to `out` for columns z of `features` from `lo` on.
+
+    `features` has shape (d, capacity); `of_distance` is a constant of the caller: loops without a branch.
+    Equal samples are at distance 0 exactly.
+    """
     out[:] = 0.0
     d, n = features.shape[0], out.size
     for f in range(0, d - 3, 4):
@@ -280,30 +289,12 @@ def products(features, lo, point, out):
         A, B = features[f][lo : lo + n], features[f + 1][lo : lo + n]
         C, E = features[f + 2][lo : lo + n], features[f + 3][lo : lo + n]
         for q in range(n):
-            out[q] += (a * A[q] + b * B[q]) + (c * C[q] + e * E[q])
+            first = _term(a, A[q], of_distance) + _term(b, B[q], of_distance)
+            out[q] += first + (_term(c, C[q], of_distance) + _term(e, E[q], of_distance))
     for f in range(d - d % 4, d):
         a, A = point[f], features[f][lo : lo + n]
         for q in range(n):
-            out[q] += a * A[q]
-
-
-@njit
-def square_distances(features, lo, point, out):
-    """Write ‖point − z‖² likewise; by differences, so that equal samples are at distance 0 exactly."""
-    out[:] = 0.0
-    d, n = features.shape[0], out.size
-    for f in range(0, d - 3, 4):
-        a, b, c, e = point[f], point[f + 1], point[f + 2], point[f + 3]
-        A, B = features[f][lo : lo + n], features[f + 1][lo : lo + n]
-        C, E = features[f + 2][lo : lo + n], features[f + 3][lo : lo + n]
-        for q in range(n):
-            p, r, s, t = A[q] - a, B[q] - b, C[q] - c, E[q] - e
-            out[q] += (p * p + r * r) + (s * s + t * t)
-    for f in range(d - d % 4, d):
-        a, A = point[f], features[f][lo : lo + n]
-        for q in range(n):
-            p = A[q] - a
-            out[q] += p * p
+            out[q] += _term(a, A[q], of_distance)
 
 
 @njit

@@ -5,32 +5,20 @@ one by one: from a Gram matrix of their own, or however else their solver does i
 """
 
 import time
-from contextlib import AbstractContextManager
-from typing import Any, Literal, NamedTuple, Protocol
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from solvers.common.certificate import block_dtype, error_in_block
-from solvers.common.limits import NO_LIMIT, share_of
+from solvers.common.limits import share_of
 from solvers.common.seeds import machine_seeds
 from solvers.gram.cut import groups_of, require_block_memory, store_block
 from solvers.gram.machines import solve_machines
 from solvers.gram.outcomes import Outcomes, new_outcomes
 from solvers.hull.state import writeable
-from solvers.path.result import PathSolution
+from solvers.path.result import PathProblem, PathSolution
 from solvers.problem import Problem
-
-
-class PathProblem(NamedTuple):
-    """What the machines of a path have in common."""
-
-    Cs: np.ndarray  # (n_C,), ascending, so that each solution is a good start for the next
-    classes: np.ndarray  # (n_classes,)
-    rows: np.ndarray  # (n,) row numbers sorted by class; a Gram matrix in that order is read twice as fast
-    class_start: np.ndarray  # (n_classes + 1,)
-    at_once: bool  # one machine for all classes, with labels on a simplex, instead of one for every pair
-    bias: float  # added to the kernel: 1, or 0
-    max_iter: int = NO_LIMIT  # of all machines together, for each C
 
 
 class BlockSolver(Protocol):
@@ -47,14 +35,15 @@ class BlockSolver(Protocol):
     """
 
     seed: int
-    has_methods: bool
-    order: Literal["C", "F"]
+    has_methods: bool = False
+    order: Literal["C", "F"] = "C"
 
     def rules(self, K, problem: PathProblem, groups, seeds, value_error: float) -> Any:
         """Return the named tuple for which `solvers.gram.machines.solve_path` is implemented."""
 
     def threads(self) -> AbstractContextManager:
-        """Return the context in which numba solves the blocks."""
+        """Return the context in which numba solves the blocks; by default one that changes nothing."""
+        return nullcontext()
 
     def train(self, problem: Problem, path: PathProblem, limits, seed, outcome: Outcomes) -> tuple:
         """Train a machine from features, for every C; fill its one row of `outcome`.
@@ -138,24 +127,15 @@ def path_by_machines(X, kernel, problem, solver):
 
 def solve_gram(K, kernel_error, problem, groups, left, seeds, solver, weights, outcomes):
     """Call `solve_machines`; `left`, `weights` and `outcomes` are changed in place."""
+    Cs, rows, class_start, bias = problem.Cs, problem.rows, problem.class_start, problem.bias
     opposite, dtype = -1.0 / (groups.shape[1] - 1), np.dtype(block_dtype(K, kernel_error))
-    sizes = np.diff(problem.class_start)
-    require_block_memory(problem.class_start, groups, dtype.itemsize)
-    value_error = error_in_block(K, kernel_error, opposite, problem.bias, dtype)
+    blocks = np.empty(require_block_memory(class_start, groups, dtype.itemsize), dtype)
+    value_error = error_in_block(K, kernel_error, opposite, bias, dtype)
+    rules = solver.rules(K, problem, groups, seeds, value_error)
+    K = writeable(np.ascontiguousarray(K))
     with solver.threads():
         solve_machines(
-            solver.rules(K, problem, groups, seeds, value_error),
-            writeable(np.ascontiguousarray(K)),
-            problem.rows,
-            problem.class_start,
-            groups,
-            opposite,
-            problem.bias,
-            problem.Cs,
-            left,
-            np.empty(sizes[groups].sum(axis=1).max() ** 2, dtype),
-            weights,
-            outcomes,
+            rules, K, rows, class_start, groups, opposite, bias, Cs, left, blocks, weights, outcomes
         )
 
 
@@ -170,21 +150,11 @@ def _allocate(problem, order="C"):
 def _solution(problem, weights, used, outcomes, solver, started):
     work = 1.0 + outcomes.costs.sum(axis=0)  # a start that is optimal already costs nothing
     return PathSolution(
-        Cs=problem.Cs,
-        classes=problem.classes,
-        rows=problem.rows,
-        class_start=problem.class_start,
+        problem=problem,
         weights=weights,
         intercepts=solver.intercepts(weights, outcomes, problem),
-        at_once=problem.at_once,
-        square_norms=outcomes.square_norms.T,
-        gaps=outcomes.gaps.T,
-        converged=outcomes.converged.T,
-        iterations=outcomes.iterations.T,
-        outcomes=outcomes.statuses.T,
-        methods=outcomes.methods.T if solver.has_methods else None,
-        supports=outcomes.supports.T,
+        outcomes=Outcomes(*(values.T for values in outcomes)),
+        has_methods=solver.has_methods,
         n_support=np.count_nonzero(used, axis=1),
-        evaluations=outcomes.evaluations.sum(axis=0),
         seconds=(time.perf_counter() - started) * work / work.sum(),
     )

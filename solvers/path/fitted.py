@@ -49,21 +49,22 @@ class FittedPath:
     """
 
     def __init__(self, estimator, solution, fit_status, stopping, kernel, X):
-        sizes = np.diff(solution.class_start)[groups_of(solution.classes.size, solution.at_once)].sum(axis=1)
-        self.Cs_ = solution.Cs
-        self.classes_ = solution.classes
-        self.n_iter_ = solution.iterations.sum(axis=1)
-        self.n_kernel_evals_ = solution.evaluations
+        problem, outcomes = solution.problem, solution.outcomes
+        sizes = np.diff(problem.class_start)[groups_of(problem.classes.size, problem.at_once)].sum(axis=1)
+        self.Cs_ = problem.Cs
+        self.classes_ = problem.classes
+        self.n_iter_ = outcomes.iterations.sum(axis=1)
+        self.n_kernel_evals_ = outcomes.evaluations.sum(axis=1)
         self.n_support_ = solution.n_support
-        self.sv_share_ = (solution.supports / sizes).mean(axis=1)
-        self.objective_ = solution.square_norms.sum(axis=1)
-        self.duality_gap_ = solution.gaps.max(axis=1)
-        self.converged_ = solution.converged.all(axis=1)
+        self.sv_share_ = (outcomes.supports / sizes).mean(axis=1)
+        self.objective_ = outcomes.square_norms.sum(axis=1)
+        self.duality_gap_ = outcomes.gaps.max(axis=1)
+        self.converged_ = outcomes.converged.all(axis=1)
         self.fit_status_ = fit_status
         self.stopping_ = stopping
         self.fit_seconds_ = solution.seconds
-        if solution.methods is not None:
-            self.method_ = [method_names(bits) for bits in np.bitwise_or.reduce(solution.methods, axis=1)]
+        if solution.has_methods:
+            self.method_ = [method_names(bits) for bits in np.bitwise_or.reduce(outcomes.methods, axis=1)]
         self._kernel, self._name, self._width = kernel, type(estimator).__name__, X.shape[1]
         self._room = min(BLOCK_VALUES, 1e6 * estimator.cache_size / 24)
         self._callable = estimator.kernel if callable(estimator.kernel) else None

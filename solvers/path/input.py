@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from solvers.kernels.functions import require_finite
-from solvers.multiclass import sort_by_class
 
 
 def detached(estimator):
@@ -37,20 +36,6 @@ def check_path_input(estimator, X, y):
         )
     require_finite(X)
     return X, y
-
-
-def sort_trusted_labels(y):
-    """`solvers.multiclass.sort_by_class`, trusting labels whose type says that they are classes.
-
-    Its look at their values takes longer than a small training.
-    """
-    if y.dtype.kind not in "biuUS":
-        return sort_by_class(y)
-    classes, codes = np.unique(y, return_inverse=True)
-    if classes.size < 2:
-        return sort_by_class(y)
-    rows = np.argsort(codes, kind="stable").astype(np.int32)
-    return classes, rows, np.concatenate(([0], np.cumsum(np.bincount(codes))))
 
 
 def check_ascending(Cs):

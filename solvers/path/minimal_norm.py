@@ -1,9 +1,7 @@
 """The machines of a path of `MNSVC`."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -11,11 +9,11 @@ from solvers.gram.minimal_norm import MinimalNormRules
 from solvers.hull.descent import Rules
 from solvers.hull.stopping import default_tolerance
 from solvers.kernels.functions import kernel_block
-from solvers.path.driver import solve_gram
+from solvers.path.driver import BlockSolver, solve_gram
 
 
 @dataclass
-class MinimalNormSolver:
+class MinimalNormSolver(BlockSolver):
     """A `solvers.path.driver.BlockSolver` by the pair steps of Algorithm 4.
 
     A machine without a Gram matrix gets one of its own or, where that would be too large, a training for each
@@ -27,8 +25,6 @@ class MinimalNormSolver:
     seed: int
     memory: float = np.inf  # bytes that the Gram matrix of a machine may take
     solve: Callable | None = None  # trains a larger `Problem` for one C
-    has_methods: bool = False
-    order: Literal["C", "F"] = "C"
 
     def rules(self, K, problem, groups, seeds, value_error):
         """Return what numba needs."""
@@ -38,10 +34,6 @@ class MinimalNormSolver:
             square_radius = K[first, first].astype(np.float64)[:, None] + problem.bias + 1.0 / problem.Cs
             epsilons[:] = default_tolerance(self.parameters.stopping, square_radius, problem.Cs)
         return MinimalNormRules(self.parameters, epsilons, seeds, value_error)
-
-    def threads(self):
-        """Return a context that changes nothing: the steps are loops."""
-        return nullcontext()
 
     def intercepts(self, weights, outcomes, problem):
         """Return those that were found with the weights."""

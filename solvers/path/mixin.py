@@ -8,9 +8,11 @@ import numpy as np
 from solvers.common.limits import NO_LIMIT
 from solvers.common.status import BY_WEIGHT, CONVERGED, NOT_DRAWN, STALLED, stopping_of
 from solvers.kernels.functions import GRAM, kernel_block
-from solvers.path.driver import PathProblem, path_by_machines, path_from_gram
+from solvers.multiclass import sort_by_class
+from solvers.path.driver import path_by_machines, path_from_gram
 from solvers.path.fitted import FittedPath
-from solvers.path.input import check_ascending, check_path_input, detached, sort_trusted_labels
+from solvers.path.input import check_ascending, check_path_input, detached
+from solvers.path.result import PathProblem
 
 
 class PathMixin:
@@ -55,7 +57,7 @@ class PathMixin:
         model._check_parameters()
         Cs = check_ascending(Cs)
         X, y = check_path_input(model, X, y)
-        classes, rows, class_start = sort_trusted_labels(y)
+        classes, rows, class_start = sort_by_class(y)
         model._require_cache(rows.size)
         kernel, source = model._resolve_kernel(X)
         model._check_diagonal(source, kernel, rows, np.ones(1))
@@ -78,8 +80,8 @@ class PathMixin:
         model._check_path(solution)
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
         by_draws = model._stops_by_draws(rows.size)
-        status = fit_statuses(solution.outcomes, solution.converged, by_draws)
-        stopping = [model._path_text(solution, j, by_draws) for j in range(Cs.size)]
+        status = fit_statuses(solution.outcomes.statuses, solution.outcomes.converged, by_draws)
+        stopping = [model._path_text(solution.outcomes, j, by_draws) for j in range(Cs.size)]
         return FittedPath(self, solution, status, stopping, kernel, X if kernel.kind == GRAM else source)
 
     def prefers_gram(self, n_samples, n_features):
@@ -93,9 +95,9 @@ class PathMixin:
     def _check_path(self, solution):
         """Refuse a path that is not finite."""
 
-    def _path_text(self, solution, j, by_draws):
+    def _path_text(self, outcomes, j, by_draws):
         """Return `stopping_` for the path's j-th C."""
-        gaps, converged, status = solution.gaps[j], solution.converged[j], solution.outcomes[j]
+        gaps, converged, status = outcomes.gaps[j], outcomes.converged[j], outcomes.statuses[j]
         return stopping_of(
             converged, gaps, lambda k: self._machine_text(status[k], converged[k], gaps[k], by_draws)
         )

@@ -1,18 +1,18 @@
 """The machines of a path of `NewtonSVC`."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from solvers.common.blas import one_blas_thread
 from solvers.gram.block_path import NewtonRules
 from solvers.gram.newton_machine import solve_machine
+from solvers.path.driver import BlockSolver
 from solvers.path.result import intercepts
 
 
 @dataclass
-class NewtonSolver:
+class NewtonSolver(BlockSolver):
     """A `solvers.path.driver.BlockSolver` by the exact methods of `solvers.gram.block_path`.
 
     A machine without a Gram matrix is trained by whichever method suits it (`solvers.gram.newton_machine`).
@@ -21,8 +21,8 @@ class NewtonSolver:
     tol: float
     memory: float = np.inf  # bytes that the Gram matrix of a machine may take
     seed: int = 0
-    has_methods: bool = True
-    order: Literal["C", "F"] = "F"
+    has_methods = True
+    order = "F"
 
     def rules(self, K, problem, groups, seeds, value_error):
         """Return what numba needs."""
@@ -38,11 +38,7 @@ class NewtonSolver:
 
     def train(self, problem, path, limits, seed, outcome):
         """Train a machine for every C; solved in feature space, the model has its pivots only."""
-        solved = solve_machine(problem, 1.0, path.Cs, self.tol, max_iter=limits, memory=self.memory)
-        outcome.square_norms[0], outcome.gaps[0] = solved.square_norms, solved.gaps
-        outcome.iterations[0], outcome.methods[0] = solved.iterations, solved.methods
-        outcome.statuses[0], outcome.evaluations[0] = solved.statuses, solved.evaluations
-        outcome.converged[0] = solved.gaps <= self.tol
+        solved = solve_machine(problem, 1.0, path.Cs, self.tol, limits, self.memory, outcome)
         outcome.supports[0] = np.count_nonzero(solved.weights, axis=1)
         model = solved.weights
         if len(solved.coefficients):

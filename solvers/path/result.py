@@ -5,14 +5,29 @@ The predictions of a whole path are one matrix product for each class.
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from solvers.common.compile import njit
+from solvers.common.limits import NO_LIMIT
 from solvers.gram.cut import is_sorted
+from solvers.gram.outcomes import Outcomes
 from solvers.multiclass import pairs_of
 
 BLOCK_VALUES = 1 << 18  # kernel values that are widened to float64 at a time
+
+
+class PathProblem(NamedTuple):
+    """What the machines of a path have in common."""
+
+    Cs: np.ndarray  # (n_C,), ascending, so that each solution is a good start for the next
+    classes: np.ndarray  # (n_classes,)
+    rows: np.ndarray  # (n,) row numbers sorted by class; a Gram matrix in that order is read twice as fast
+    class_start: np.ndarray  # (n_classes + 1,)
+    at_once: bool  # one machine for all classes, with labels on a simplex, instead of one for every pair
+    bias: float  # added to the kernel: 1, or 0
+    max_iter: int = NO_LIMIT  # of all machines together, for each C
 
 
 @dataclass
@@ -21,55 +36,29 @@ class PathSolution:
 
     Attributes
     ----------
-    Cs : ndarray of shape (n_C,)
-    classes : ndarray of shape (n_classes,)
-    rows : ndarray of shape (n,)
-        Training rows sorted by class.
-    class_start : ndarray of shape (n_classes + 1,)
+    problem : PathProblem
     weights : ndarray of shape (n_C, n_classes - 1, n), or (n_C, 1, n) for all at once
         Weights ≥ 0, in the layout of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight against
         class s in row s if s < t, else in row s - 1.
     intercepts : ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
         Positive for the first class of a pair.
-    at_once : bool
-        Whether one machine separates all classes.
-    square_norms, gaps : ndarrays of shape (n_C, n_machines)
-        ``||c||²`` and its certified relative error.
-    converged : bool ndarray of shape (n_C, n_machines)
-        Whether the tolerance is certified to hold.
-    iterations : int ndarray of shape (n_C, n_machines)
-        Pair steps and Newton rounds.
-    outcomes : int ndarray of shape (n_C, n_machines)
-        How each training ended: one of `solvers.common.status`.
-    supports : int ndarray of shape (n_C, n_machines)
-        Support vectors of each machine.
+    outcomes : Outcomes
+        Transposed: arrays of shape (n_C, n_machines).
+    has_methods : bool
+        Whether `outcomes.methods` says anything.
     n_support : int ndarray of shape (n_C,)
         Support vectors of any machine.
-    evaluations : int ndarray of shape (n_C,)
-        Kernel values that training needed.
     seconds : ndarray of shape (n_C,)
         Wall time, shared out by counted work.
-    methods : int ndarray of shape (n_C, n_machines), or None
-        Bits of `solvers.gram.outcomes.METHOD_NAMES`; None where the solver has one method.
     """
 
-    Cs: np.ndarray
-    classes: np.ndarray
-    rows: np.ndarray
-    class_start: np.ndarray
+    problem: PathProblem
     weights: np.ndarray
     intercepts: np.ndarray
-    at_once: bool
-    square_norms: np.ndarray
-    gaps: np.ndarray
-    converged: np.ndarray
-    iterations: np.ndarray
-    outcomes: np.ndarray
-    supports: np.ndarray
+    outcomes: Outcomes
+    has_methods: bool
     n_support: np.ndarray
-    evaluations: np.ndarray
     seconds: np.ndarray
-    methods: np.ndarray | None
 
     def predict_path(self, K):
         """Predict labels for every C.
@@ -84,34 +73,28 @@ class PathSolution:
         labels : ndarray of shape (n_C, n_test)
         """
         n_C, depth, n = self.weights.shape
-        coefficients = [
-            self.weights[:, :, a:b].reshape(n_C * depth, b - a) for a, b in pairwise(self.class_start)
-        ]
+        rows, class_start = self.problem.rows, self.problem.class_start
+        coefficients = [self.weights[:, :, a:b].reshape(n_C * depth, b - a) for a, b in pairwise(class_start)]
         stacked = np.empty((len(coefficients), K.shape[0], n_C * depth))
         # Sums in float64: weights grow with 1/||c||², and so would the rounding of float32 sums.
         step = max(1, BLOCK_VALUES // max(1, n))
         for first in range(0, K.shape[0], step):
             block = slice(first, first + step)
-            values = (K[block] if is_sorted(self.rows) else K[block][:, self.rows]).astype(
-                np.float64, copy=False
-            )
-            for t, (a, b) in enumerate(pairwise(self.class_start)):
+            values = (K[block] if is_sorted(rows) else K[block][:, rows]).astype(np.float64, copy=False)
+            for t, (a, b) in enumerate(pairwise(class_start)):
                 np.dot(values[:, a:b], coefficients[t].T, out=stacked[t, block])
         stacked = stacked.reshape(len(coefficients), K.shape[0], n_C, depth)
-        elect = elect_all_at_once if self.at_once else elect_pairwise
-        return self.classes[elect(stacked, self.intercepts)]
+        elect = elect_all_at_once if self.problem.at_once else elect_pairwise
+        return self.problem.classes[elect(stacked, self.intercepts)]
 
     def on_used_rows(self):
         """Leave out the rows that no machine uses; return the rest, and its row numbers."""
         kept = self.weights.any(axis=(0, 1))
-        sizes = np.add.reduceat(kept, self.class_start[:-1], dtype=np.int64)
-        solution = replace(
-            self,
-            rows=np.arange(sizes.sum(), dtype=np.int32),
-            class_start=np.concatenate(([0], np.cumsum(sizes))),
-            weights=np.ascontiguousarray(self.weights[:, :, kept]),
-        )
-        return solution, self.rows[kept]
+        sizes = np.add.reduceat(kept, self.problem.class_start[:-1], dtype=np.int64)
+        rows, class_start = np.arange(sizes.sum(), dtype=np.int32), np.concatenate(([0], np.cumsum(sizes)))
+        problem = self.problem._replace(rows=rows, class_start=class_start)
+        solution = replace(self, problem=problem, weights=np.ascontiguousarray(self.weights[:, :, kept]))
+        return solution, self.problem.rows[kept]
 
 
 @njit
@@ -120,7 +103,7 @@ def elect_pairwise(parts, intercepts):
 
     Parameters
     ----------
-    parts : array (n_classes, n_test, n_C, n_classes - 1)
+    parts : float64 array (n_classes, n_test, n_C, n_classes - 1)
         What the training samples of each class contribute to each machine.
     intercepts : array (n_C, n_pairs)
 
@@ -139,11 +122,7 @@ def elect_pairwise(parts, intercepts):
             machine = 0
             for i in range(n_classes):
                 for j in range(i + 1, n_classes):
-                    d = (
-                        np.float64(parts[i, x, k, j - 1])
-                        - np.float64(parts[j, x, k, i])
-                        + intercepts[k, machine]
-                    )
+                    d = parts[i, x, k, j - 1] - parts[j, x, k, i] + intercepts[k, machine]
                     machine += 1
                     votes[i if d > 0.0 or (d == 0.0 and n_classes == 2) else j] += 1.0
                     evidence[i] += d
@@ -157,24 +136,11 @@ def elect_pairwise(parts, intercepts):
     return winners
 
 
-@njit
 def elect_all_at_once(parts, intercepts):
     """Class t with the largest score y_t · (W x + b); parameters and result as in `elect_pairwise`."""
-    n_classes, n_test, n_C, _ = parts.shape
-    winners = np.empty((n_C, n_test), np.int64)
-    for x in range(n_test):
-        for k in range(n_C):
-            total = 0.0
-            for t in range(n_classes):
-                total += parts[t, x, k, 0]
-            best, best_score = 0, -np.inf
-            for t in range(n_classes):
-                own = parts[t, x, k, 0]
-                score = own - (total - own) / (n_classes - 1) + intercepts[k, t]
-                if score > best_score:
-                    best, best_score = t, score
-            winners[k, x] = best
-    return winners
+    own = parts[..., 0]
+    scores = own - (sum(own) - own) / (len(own) - 1) + intercepts.T[:, None, :]
+    return scores.argmax(axis=0).T
 
 
 def intercepts(weights, class_start, bias, at_once):

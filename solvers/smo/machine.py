@@ -23,8 +23,8 @@ from solvers.common.status import (
     TIMEOUT,
     left_over,
 )
+from solvers.kernels.machine import MachineKernel, OutOfTime
 from solvers.problem import Solution
-from solvers.smo.rows import MachineKernel, OutOfTime
 from solvers.smo.steps import smo_steps
 
 STEPS_BEFORE_SHRINKING = 1000
@@ -111,12 +111,7 @@ class SmoState:
 
     def unshrink(self):
         """Make all samples active and bring the gradient of the others up to date."""
-        others = np.setdiff1d(np.arange(self.beta.size), self.active)
-        support = np.flatnonzero(self.beta)
-        product = self.store.product(others, support, self.beta[support])
-        self.F[others] = product + self.inverse_C[others] * self.beta[others] - self.y[others]
-        self.active = np.arange(self.beta.size)
-        self.store.activate(self.active)
+        self._refresh(np.setdiff1d(np.arange(self.beta.size), self.active))
 
     def recompute(self):
         """Compute the gradient of all samples afresh: rounding has moved it a little at every step.
@@ -125,14 +120,17 @@ class SmoState:
         ------
         OutOfTime
         """
-        everyone = np.arange(self.beta.size)
-        support = np.flatnonzero(self.beta)
-        product = self.store.product(everyone, support, self.beta[support])
-        self.F = product + self.inverse_C * self.beta - self.y
+        self._refresh(np.arange(self.beta.size))
         self.objective = 0.5 * float(self.beta @ self.F - np.abs(self.beta).sum())
-        if self.active.size < everyone.size:
-            self.active = everyone
-            self.store.activate(everyone)
+
+    def _refresh(self, samples):
+        """Compute the gradient of some samples from the weights; make all active."""
+        support = np.flatnonzero(self.beta)
+        product = self.store.product(samples, support, self.beta[support])
+        self.F[samples] = product + self.inverse_C[samples] * self.beta[samples] - self.y[samples]
+        if self.active.size < self.beta.size:
+            self.active = np.arange(self.beta.size)
+            self.store.activate(self.active)
 
     def error(self):
         """Bound the error of a gradient that has just been computed."""

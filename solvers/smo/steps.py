@@ -4,44 +4,14 @@ In the signed weights ``β_i = y_i α_i`` the dual of a support vector machine i
 diag(inverse_C))β - yᵀβ`` over ``low <= β <= high``, ``Σ β = 0``. The L1 loss has a box and ``inverse_C = 0``;
 the L2 loss has half-lines and ``inverse_C = 1 / C``. With the gradient ``F`` the solution is optimal to
 ``tol`` when ``max F over {β > low} - min F over {β < high} <= tol``: LIBSVM's rule.
-
-The loops carry an index in the lowest bits of an integer that sorts like the value, as many bits as the
-number of samples needs (see `solvers.common.selection`).
 """
 
-import numpy as np
-
 from solvers.common.compile import njit
-from solvers.common.selection import (
-    LARGEST,
-    SMALLEST_SQUARE_DISTANCE,
-    index_bits,
-    ordered_key,
-    second_order_partner,
-)
+from solvers.common.selection import SMALLEST_SQUARE_DISTANCE, lowest_and_highest, second_order_partner
 from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED, ROW_MISSING, STALLED
 
 # A gradient of this size says that an indefinite kernel has left the L2 problem without a minimum.
 LARGEST_GRADIENT = 1e100
-
-
-@njit
-def lowest_and_highest(F, can_grow, can_shrink):
-    """Index of the smallest F of the weights that can grow, and of the largest of those that can shrink.
-
-    An index is -1 where no weight can.
-    """
-    bits = index_bits(F.size)
-    best = LARGEST
-    worst = LARGEST
-    for i in range(F.size):
-        key = ordered_key(F[i], np.int64(i), ~bits)
-        best = min(best, key if can_grow[i] else LARGEST)
-        key = ordered_key(-F[i], np.int64(i), ~bits)
-        worst = min(worst, key if can_shrink[i] else LARGEST)
-    lowest = best & bits if best < LARGEST else np.int64(-1)
-    highest = worst & bits if worst < LARGEST else np.int64(-1)
-    return lowest, highest
 
 
 @njit

@@ -111,8 +111,8 @@ def machines_of_model(model, y):
 def machines_of_path(solution, k, y):
     """Yield members and weights of every pair machine of a path at its k-th C."""
     of_row = np.zeros((solution.weights.shape[1], len(y)))
-    of_row[:, solution.rows] = solution.weights[k]
-    for i, j in combinations(range(len(solution.classes)), 2):
+    of_row[:, solution.problem.rows] = solution.weights[k]
+    for i, j in combinations(range(len(solution.problem.classes)), 2):
         members = np.isin(y, (i, j))
         weights = np.where(y == i, of_row[j - 1], of_row[i])[members]
         yield members, np.where(y[members] == j, LONG(1), LONG(-1)), weights.astype(LONG), None

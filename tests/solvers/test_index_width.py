@@ -4,10 +4,17 @@ import numpy as np
 import pytest
 
 from solvers import MNSVC, SMOSVC
-from solvers.common.selection import GMDM, IMDM, MDM, argmin, best_partner, second_order_partner
-from solvers.gram.minimal_norm import shift
-from solvers.gram.pair_steps import shift_and_argmin
-from solvers.smo.steps import lowest_and_highest
+from solvers.common.selection import (
+    GMDM,
+    IMDM,
+    MDM,
+    argmin,
+    best_partner,
+    lowest_and_highest,
+    second_order_partner,
+    shift_and_argmin,
+    shift_and_argmin_of_support,
+)
 
 N = (1 << 20) + 1000
 FAR = (1 << 20) + 321
@@ -29,7 +36,7 @@ def test_the_lowest_is_found(values):
     assert argmin(values) == n - 3
     assert lowest_and_highest(values, everyone, everyone) == (n - 3, n - 1)
     assert shift_and_argmin(values.copy(), none, none, 1.0) == n - 3
-    assert shift(values.copy(), np.ones(n), none, none, 1.0) == n - 3
+    assert shift_and_argmin_of_support(values.copy(), np.ones(n), none, none, 1.0) == n - 3
 
 
 def test_the_partner_is_found(values):

@@ -10,8 +10,9 @@ from sklearn.preprocessing import minmax_scale
 from solvers import MNSVC, NewtonSVC
 from solvers.hull.bias import class_biases
 from solvers.multiclass import sort_by_class
-from solvers.path.driver import PathProblem, path_from_gram
+from solvers.path.driver import path_from_gram
 from solvers.path.minimal_norm import MinimalNormSolver
+from solvers.path.result import PathProblem
 from tests.solvers.hull_reference import exact_square_norm, hull_kernel
 
 CS = 4.0 ** np.arange(-2, 6)
@@ -52,23 +53,23 @@ def test_minimal_norm_is_reached_within_epsilon(two_classes, solver, bias):
     K = rbf_kernel(X, gamma=0.5)
     model = solver.__class__(**solver.get_params()).set_params(bias=bias)
     path = solve_gram(model, K, y)
-    codes = y[path.rows]
+    codes = y[path.problem.rows]
     for k, C in enumerate(CS):
-        H = hull_kernel(K[np.ix_(path.rows, path.rows)], codes, C, bias != "none")
+        H = hull_kernel(K[np.ix_(path.problem.rows, path.problem.rows)], codes, C, bias != "none")
         weights = path.weights[k, 0]
         alpha = weights / weights.sum()
         g = H @ alpha
         square_norm = alpha @ g
-        assert path.square_norms[k, 0] == pytest.approx(square_norm, rel=1e-8)
-        assert path.gaps[k, 0] == pytest.approx(max(0.0, 1 - (g.min() / square_norm) ** 2), abs=1e-7)
+        assert path.outcomes.square_norms[k, 0] == pytest.approx(square_norm, rel=1e-8)
+        assert path.outcomes.gaps[k, 0] == pytest.approx(max(0.0, 1 - (g.min() / square_norm) ** 2), abs=1e-7)
         assert weights.sum() == pytest.approx(1 / square_norm, rel=1e-8)
         assert g.min() >= (1 - 1e-3) ** 2 * square_norm * (1 - 1e-9)
         exact = exact_square_norm(H)
-        assert exact * (1 - 1e-9) <= square_norm <= exact / (1 - path.gaps[k, 0]) * (1 + 1e-9)
+        assert exact * (1 - 1e-9) <= square_norm <= exact / (1 - path.outcomes.gaps[k, 0]) * (1 + 1e-9)
         s = alpha > 0
         expected = class_biases(bias, codes[s], alpha[s], g[s], square_norm, 2)[0] / square_norm
         assert path.intercepts[k, 0] == pytest.approx(expected, rel=1e-6, abs=1e-9)
-    assert (path.outcomes == 0).all()
+    assert (path.outcomes.statuses == 0).all()
 
 
 @pytest.mark.parametrize("stopping", ["adjmn", "meb"])
@@ -77,9 +78,9 @@ def test_other_stopping_rules_hold_for_every_sample(two_classes, stopping):
     K = rbf_kernel(X, gamma=0.5)
     path = solve_gram(MNSVC(stopping=stopping), K, y)
     for k, C in enumerate(CS):
-        H = hull_kernel(K[np.ix_(path.rows, path.rows)], y[path.rows], C)
-        g = H @ (path.weights[k, 0] * path.square_norms[k, 0])
-        square_norm, square_radius = path.square_norms[k, 0], H[0, 0]
+        H = hull_kernel(K[np.ix_(path.problem.rows, path.problem.rows)], y[path.problem.rows], C)
+        g = H @ (path.weights[k, 0] * path.outcomes.square_norms[k, 0])
+        square_norm, square_radius = path.outcomes.square_norms[k, 0], H[0, 0]
         if stopping == "adjmn":
             assert g.min() >= square_norm - 1e-3 * np.sqrt(square_norm * square_radius) * (1 + 1e-9)
         else:  # (7.3)
@@ -98,12 +99,19 @@ def test_all_at_once_path_is_certified(iris, bias):
         weights = path.weights[k, 0]
         g = H @ weights / weights.sum()
         exact = exact_square_norm(H)
-        assert exact * (1 - 1e-9) <= path.square_norms[k, 0] <= exact / (1 - path.gaps[k, 0]) * (1 + 1e-9)
+        assert (
+            exact * (1 - 1e-9)
+            <= path.outcomes.square_norms[k, 0]
+            <= exact / (1 - path.outcomes.gaps[k, 0]) * (1 + 1e-9)
+        )
         s = weights > 0
         alpha = weights[s] / weights.sum()
-        expected = class_biases(bias, y[s], alpha, g[s], path.square_norms[k, 0], 3) / path.square_norms[k, 0]
+        expected = (
+            class_biases(bias, y[s], alpha, g[s], path.outcomes.square_norms[k, 0], 3)
+            / path.outcomes.square_norms[k, 0]
+        )
         np.testing.assert_allclose(path.intercepts[k], expected, rtol=1e-6, atol=1e-9)
-    assert path.gaps.max() <= GAP
+    assert path.outcomes.gaps.max() <= GAP
 
 
 @pytest.mark.parametrize("multiclass", ["pairwise", "all_at_once"])

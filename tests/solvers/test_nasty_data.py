@@ -10,8 +10,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.exceptions import ConvergenceWarning
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
-from solvers.common.selection import PAIRS, best_partner, lowest_support
-from solvers.gram.minimal_norm import shift
+from solvers.common.selection import PAIRS, best_partner, lowest_support, shift_and_argmin_of_support
 from solvers.kernels.functions import require_finite
 
 SOLVERS = [MNSVC, SphereSVC, BallSVC, CoreSVC]
@@ -148,7 +147,7 @@ def test_kernel_values_that_are_not_finite_are_refused(solver, params, scale):
 def test_no_sample_is_picked_where_weights_are_nan(pair, exponent):
     """An index beyond the end would be read, and written, without a check."""
     nan = np.full(5, np.nan)
-    assert 0 <= shift(nan.copy(), nan, nan, nan, 0.0) < 5
+    assert 0 <= shift_and_argmin_of_support(nan.copy(), nan, nan, nan, 0.0) < 5
     assert -1 <= best_partner(PAIRS[pair], exponent, nan, nan, nan, nan, 0) < 5
     assert lowest_support(nan, np.zeros(5, np.uint32), 0, np.empty(5)) == 0
 

@@ -23,8 +23,7 @@ from solvers.kernels.functions import (
     finish_kernel,
     kernel_block,
     kernel_diagonal,
-    products,
-    square_distances,
+    sum_terms,
 )
 from solvers.multiclass import pairwise_decisions, votes
 
@@ -48,9 +47,8 @@ def test_kernel_values(kind):
         kernel_block(sparse.csr_matrix(SAMPLES), sparse.csr_matrix(OTHERS), kernel), expected, rtol=1e-12
     )
     assert_allclose(kernel_diagonal(SAMPLES, kernel), np.diag(REFERENCE[kind](SAMPLES, SAMPLES)), rtol=1e-7)
-    evaluate = square_distances if kind in (RBF, IMQ) else products
     row = np.empty(25)
-    evaluate(np.ascontiguousarray(SAMPLES.T), 5, OTHERS[3], row)
+    sum_terms(np.ascontiguousarray(SAMPLES.T), 5, OTHERS[3], kind in (RBF, IMQ), row)
     finish_kernel(kind, 0.3, 1.0, 3.0, row)
     assert_allclose(row, expected[5:, 3], rtol=1e-12)
 
@@ -68,7 +66,7 @@ def test_exponential_is_right_to_the_last_place():
 def test_equal_samples_are_at_no_distance():
     features = np.full((7, 3), 1e8)
     out = np.empty(3)
-    square_distances(features, 0, np.full(7, 1e8), out)
+    sum_terms(features, 0, np.full(7, 1e8), True, out)
     assert_array_equal(out, 0.0)
 
 

@@ -1,0 +1,109 @@
+"""What it takes to train one machine for an ascending path of C by exact methods: its kernel, its limits."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvers.gram.cut import cut_block, require_block_memory
+from solvers.gram.outcomes import Outcomes
+from solvers.kernels.machine import MachineKernel
+from solvers.problem import Problem
+
+# Share of the time that is left which the next portion of work may take by its cost in nanoseconds: a core
+# may be slower than the one the costs were measured on.
+SHARE_OF_TIME = 0.25
+LEAST_TIME = 1e-3
+BLOCK_VALUES = 1 << 22
+
+
+class Machine(MachineKernel):
+    """The kernel of one machine with labels and bias, ``H_ij = (y_i·y_j)(k(x_i, x_j) + bias)``.
+
+    Parameters
+    ----------
+    problem : solvers.problem.Problem
+    """
+
+    def __init__(self, problem):
+        super().__init__(problem)
+        self.bias = problem.bias
+        self.class_start = problem.class_start
+        self.n_classes = self.class_start.size - 1
+        self.label = np.repeat(np.arange(self.n_classes), np.diff(self.class_start))
+        self.opposite = -1.0 / (self.n_classes - 1)
+
+    def diagonal(self):
+        """Diagonal of ``H``."""
+        return super().diagonal() + self.bias
+
+    def whole(self, deadline):
+        """Evaluate the whole of ``H`` in float64, or None if the deadline passes before."""
+        if not self.is_gram:
+            return self.symmetric_part(np.arange(self.size), deadline)
+        m = self.size
+        self.evaluations += m * m
+        group = np.arange(self.n_classes)
+        require_block_memory(self.class_start, group[None, :], 8)
+        H = np.empty((m, m))
+        cut_block(self._X, self._rows, False, self.class_start, group, self.opposite, self.bias, H)
+        return H
+
+    def symmetric_part(self, some, deadline):
+        """``H[some, some]`` in float64, or None if the deadline passes before."""
+        H = np.empty((some.size, some.size))
+        step = max(1, BLOCK_VALUES // some.size)
+        for start in range(0, some.size, step):
+            if time.monotonic() > deadline:
+                return None
+            H[start : start + step] = self.part(some[start : start + step], some)
+        return H
+
+    def part(self, some, others):
+        """``H[some, others]`` in float64."""
+        values = self.block(self.points(some), self.points(others))
+        values += self.bias
+        values *= np.where(self.label[some][:, None] == self.label[others], 1.0, self.opposite)
+        return values
+
+    def column(self, p):
+        """``H[:, p]``."""
+        return self.part(np.arange(p, p + 1), np.arange(self.size))[0]
+
+
+@dataclass
+class Training:
+    """What it takes to train a machine, and what has come of it."""
+
+    problem: Problem
+    machine: Machine
+    inverse_weight: np.ndarray  # (m,)
+    Cs: np.ndarray
+    tol: float
+    limits: np.ndarray  # (n_C,) int64: pair steps and Newton rounds for each C
+    memory: float  # bytes that a Gram block may take
+    outcome: Outcomes  # arrays of shape (n_C,)
+    weights: np.ndarray  # (n_C, m): α / ||c||² >= 0
+    pivots: Sequence[int] = ()  # the r samples that span the feature space
+    coefficients: np.ndarray | tuple = ()  # (n_compact, r): on them, the machines that were solved there
+
+    def seconds_left(self):
+        """Time until the deadline; infinite without one."""
+        return self.problem.deadline - time.monotonic()
+
+    def affordable(self):
+        """Cost of the next portion of work, see `solvers.gram.block.step_cost`."""
+        return 1e9 * SHARE_OF_TIME * max(self.seconds_left(), LEAST_TIME)
+
+    def iterations_left(self):
+        """Return how many iterations are left for each C."""
+        return np.maximum(0, self.limits - self.outcome.iterations)
+
+    def record(self, k, weights, square_norm, gap, iterations, methods, status):
+        """Note the solution for a C, or for a slice of them; iterations and methods add up."""
+        outcome = self.outcome
+        self.weights[k], outcome.square_norms[k], outcome.gaps[k] = weights, square_norm, gap
+        outcome.iterations[k] += iterations
+        outcome.methods[k] |= methods
+        outcome.statuses[k] = status
