@@ -647,7 +647,7 @@ def raising(error, *arguments):
     return act
 
 
-def swallow_and_loop():
+def ignore_and_loop():
     while True:
         with suppress(BaseException):
             time.sleep(0.01)
@@ -679,7 +679,7 @@ KILLING = {
 
 ENDLESS = {
     "Sleep": lambda: time.sleep(1e6),
-    "Swallow": swallow_and_loop,
+    "IgnoreAndLoop": ignore_and_loop,
     "Compiled": lambda: re.match("(a+)+$", "a" * 60 + "b"),  # never leaves C, nor frees the interpreter
 }
 """What ends only with its process."""
