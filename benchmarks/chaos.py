@@ -38,14 +38,14 @@ OVERRIDES = [
 HARMFUL = ("Leaving", "Interrupting", "Killing")
 ROOT = Path(__file__).parents[1]
 WORKERS = 3
-DIARIES = "CHAOS_DIARIES"
+LOGS = "CHAOS_LOGS"
 """The environment variable that tells workers where to write down what they finish."""
 
 PORT = 18786
 ADDRESS = f"tcp://127.0.0.1:{PORT}"
 
 
-class Theatre:
+class ClusterUnderTest:
     """The processes of a cluster and its client, each replaced when it has ended."""
 
     def __init__(self, folder: Path):
@@ -88,7 +88,7 @@ class Theatre:
                 env={
                     **environment(),
                     **{f"{library}_NUM_THREADS": "1" for library in LIBRARIES},
-                    DIARIES: str(self.folder),
+                    LOGS: str(self.folder),
                 },
             )
 
@@ -131,12 +131,12 @@ class Theatre:
 
 def dask_setup(worker: Any) -> None:
     """Have a worker write down each batch it has finished; Dask calls this where the file is preloaded."""
-    run_batch, diary = cluster.run_batch, Path(os.environ[DIARIES]) / f"diary-{os.getpid()}.jsonl"
+    run_batch, finished = cluster.run_batch, Path(os.environ[LOGS]) / f"finished-{os.getpid()}.jsonl"
 
     def witnessed(order: Any, name: str) -> Any:
         result = run_batch(order, name)
         keys = [key for path in order.batch.paths for key in path.keys]
-        with diary.open("a") as lines:
+        with finished.open("a") as lines:
             lines.write(json.dumps([time.time(), order.run_id, keys]) + "\n")
         return result
 
@@ -188,18 +188,18 @@ def main() -> None:
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as root:
         write_config(Path(root) / "config")
-        calm, stormy = Path(root) / "calm", Path(root) / "stormy"
-        for folder in (calm, stormy):
+        undisturbed, disturbed = Path(root) / "undisturbed", Path(root) / "disturbed"
+        for folder in (undisturbed, disturbed):
             folder.mkdir()
         started = time.perf_counter()
-        run_undisturbed(calm)
+        run_undisturbed(undisturbed)
         print(f"undisturbed, serial: {time.perf_counter() - started:.0f} s", flush=True)
-        theatre = Theatre(stormy)
-        faults, recomputed = disturb(theatre, options.faults, chance)
-        rows = stored_rows(stormy)
-        differing = compare(stored_rows(calm), rows)
-        lost = lost_batches(theatre, rows)
-        tell(faults, theatre.clients, recomputed, lost)
+        target = ClusterUnderTest(disturbed)
+        faults, recomputed = disturb(target, options.faults, chance)
+        rows = stored_rows(disturbed)
+        differing = compare(stored_rows(undisturbed), rows)
+        lost = lost_batches(target, rows)
+        tell(faults, target.clients, recomputed, lost)
         print(f"rows: {len(rows):,}, by status {dict(rows['status'].value_counts())}")
         print(f"columns that differ from the undisturbed run: {differing or 'none'}")
         sys.exit(bool(recomputed or differing or sum(faults.values()) < options.faults))
@@ -216,46 +216,50 @@ def tell(faults: Counter, clients: int, recomputed: int, lost: pd.DataFrame) -> 
     print(f"the oldest of them had come back {lost['age'].max():.2f} s before")
 
 
-def disturb(theatre: Theatre, n_faults: int, chance: random.Random) -> tuple[Counter, int]:
+def disturb(target: ClusterUnderTest, n_faults: int, chance: random.Random) -> tuple[Counter, int]:
     """Run the study under so many faults and to its end; count faults, and trials computed twice."""
     faults: Counter = Counter()
     seen: dict[str, str] = {}
     recomputed = 0
     try:
-        while not theatre.tend():
+        while not target.tend():
             time.sleep(chance.uniform(0.5, 3.0))  # a client takes seconds to start
             if sum(faults.values()) < n_faults:
-                faults[theatre.strike(chance)] += 1
-            rows = stored_rows(theatre.folder)
+                faults[target.strike(chance)] += 1
+            rows = stored_rows(target.folder)
             for key, finished in rows.get("finished_at", pd.Series(dtype=object)).astype(str).items():
                 recomputed += seen.setdefault(key, finished) != finished
                 seen[key] = finished
     finally:
-        theatre.close()
+        target.close()
     return faults, recomputed
 
 
-def lost_batches(theatre: Theatre, rows: pd.DataFrame) -> pd.DataFrame:
+def lost_batches(target: ClusterUnderTest, rows: pd.DataFrame) -> pd.DataFrame:
     """Return what workers finished for clients that were killed before they had stored it.
 
     Columns are the run, the number of trials, and the seconds from the batch's end to the client's.
     """
     lost = []
-    for diary in theatre.folder.glob("diary-*.jsonl"):
-        for finished_at, run, keys in map(json.loads, diary.read_text().splitlines()):
-            if run in theatre.killed and (rows.loc[keys, "run_id"] != run).any():
-                lost.append((run, len(keys), theatre.killed[run] - finished_at))
+    for finished in target.folder.glob("finished-*.jsonl"):
+        for finished_at, run, keys in map(json.loads, finished.read_text().splitlines()):
+            if run in target.killed and (rows.loc[keys, "run_id"] != run).any():
+                lost.append((run, len(keys), target.killed[run] - finished_at))
     return pd.DataFrame(lost, columns=["run", "trials", "age"])
 
 
-def compare(calm: pd.DataFrame, stormy: pd.DataFrame) -> list[str]:
+def compare(undisturbed: pd.DataFrame, disturbed: pd.DataFrame) -> list[str]:
     """Return the columns in which the two runs' tables differ, times and whereabouts aside."""
-    if set(calm.index) != set(stormy.index):
-        return [f"keys: {len(set(calm.index) ^ set(stormy.index))}"]
-    stormy = stormy.loc[calm.index].copy()
-    for rows in (calm, stormy):  # how many workers a training took until it was given up is chance
+    if set(undisturbed.index) != set(disturbed.index):
+        return [f"keys: {len(set(undisturbed.index) ^ set(disturbed.index))}"]
+    disturbed = disturbed.loc[undisturbed.index].copy()
+    for rows in (undisturbed, disturbed):  # how many workers a training took until it was given up is chance
         rows.loc[rows["status"] == "worker_lost", "message"] = ""
-    return [name for name in calm.columns if name not in RUN_COLUMNS and not calm[name].equals(stormy[name])]
+    return [
+        name
+        for name in undisturbed.columns
+        if name not in RUN_COLUMNS and not undisturbed[name].equals(disturbed[name])
+    ]
 
 
 if __name__ == "__main__":

@@ -21,6 +21,14 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("NUMBA_CACHE_DIR", str(numba_cache(("solvers",))))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--full"):
+        return
+    long = [item for item in items if item.get_closest_marker("full")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in long]
+
+
 @pytest.fixture(scope="session")
 def full_size(request: pytest.FixtureRequest) -> bool:
     """Whether long checks run in full size."""

@@ -207,12 +207,10 @@ def test_a_cluster_grows_with_the_work(tmp_path, monkeypatch):
         assert executor.facts()["workers"] == 2
 
 
-@pytest.mark.parametrize("away", [1.0, 20.0])
-def test_a_local_worker_is_replaced_however_long_its_start_takes(away, monkeypatch, full_size):
+@pytest.mark.parametrize("away", [1.0, pytest.param(20.0, marks=pytest.mark.full)])
+def test_a_local_worker_is_replaced_however_long_its_start_takes(away, monkeypatch):
     """Dask's own patience with a lost worker is 15 seconds."""
     assert parse_timedelta(dask.config.get("distributed.deploy.lost-worker-timeout")) == 15
-    if away > 15 and not full_size:
-        pytest.skip("takes half a minute")
     start = Nanny.instantiate
 
     async def start_late(nanny):

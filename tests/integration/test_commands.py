@@ -46,7 +46,7 @@ def test_a_run_ends_with_a_table_its_costs_and_the_way_to_the_report(serial):
     assert len(load_study("small", folder / "results").trials) == SMALL_TRIALS
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_any_number_of_workers_gives_the_rows_of_one_process(serial, workers, tmp_path):
     run = svmbench(tmp_path, "run", *SMALL, f"cluster.workers={workers}")
     assert run.returncode == 0, run.stderr
@@ -171,14 +171,16 @@ class Compiled(ClassifierMixin, BaseEstimator):
 """
 
 
-@pytest.mark.parametrize("cluster", [["cluster=serial"], ["cluster.workers=1"]], ids=["serial", "local"])
+@pytest.mark.parametrize(
+    "cluster", ["cluster=serial", pytest.param("cluster.workers=1", marks=pytest.mark.full)]
+)
 def test_a_plan_counts_compilation_until_it_is_done(cluster, tmp_path, monkeypatch):
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     config_dir = write_config_dir(tmp_path / "mine")
     (config_dir / "compiled_module.py").write_text(COMPILED)
     solver = "_target_: compiled_module.Compiled\nspace: {C: [1]}\n"
     (config_dir / "solver" / "compiled.yaml").write_text(solver)
-    mine = ["--config-dir", str(config_dir), "datasets=[iris]", "solvers=[compiled]", *cluster]
+    mine = ["--config-dir", str(config_dir), "datasets=[iris]", "solvers=[compiled]", cluster]
     monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path / "cache"))
     planned = svmbench(tmp_path, "plan", "study=first", *mine)
     assert "30 trainings to run" in plain(planned.stdout)

@@ -150,9 +150,9 @@ def test_whatever_is_raised_wherever_is_a_failed_training(on, config, good, tmp_
     require_failures(found, RAISING, "error", 4, of=4)  # no refit where nothing can be selected
 
 
-@pytest.mark.parametrize("on", ["serial", "cluster"])
+@pytest.mark.parametrize("on", ["serial", pytest.param("cluster", marks=pytest.mark.full)])
 def test_what_never_ends_is_stopped_at_the_time_limit(on, config, good, tmp_path, full_size):
-    solvers = HANGING if full_size else ["SleepInFit"] if on == "cluster" else ["CompiledInPredict"]
+    solvers = HANGING if full_size else ["CompiledInPredict"]
     limit = "protocol.max_seconds=2"  # a healthy training takes milliseconds
     if on == "serial":
         found = exits(tmp_path, config, solvers, limit)
@@ -198,9 +198,8 @@ def test_what_ends_a_serial_run_is_left_by_the_next_ones(config, good, tmp_path,
     assert found[killers[0]]["message"].str.contains("ended its process by SIGSEGV").sum() == 2
 
 
-def test_what_ends_its_process_later_ends_two_serial_runs_at_most(config, tmp_path, full_size):
-    if not full_size:
-        pytest.skip("three runs and their child processes take long; --full has them")
+@pytest.mark.full
+def test_what_ends_its_process_later_ends_two_serial_runs_at_most(config, tmp_path):
     for name in ("ExitsLater", "Naps"):
         text = f"_target_: {Centroids.__module__}.{name}\n"
         (config / "solver" / f"{name}.yaml").write_text(text)

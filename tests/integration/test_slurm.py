@@ -98,9 +98,8 @@ def test_a_study_of_jobs_is_that_of_one_process_over_encrypted_links_and_leaves_
     assert not site.certificates()
 
 
-def test_a_killed_client_s_jobs_end_by_themselves_and_the_study_goes_on_later(site, full_size):
-    if not full_size:
-        pytest.skip("takes 45 s: with --full")
+@pytest.mark.full
+def test_a_killed_client_s_jobs_end_by_themselves_and_the_study_goes_on_later(site):
     line = site.command("killed", "cluster=slurm", "cluster.workers=2", "solver.sleepy.seconds=0.2")
     with running(line, site.folder / "killed.log", **site.environment) as client:
         site.wait_for_rows("killed")
@@ -118,10 +117,9 @@ def test_a_killed_client_s_jobs_end_by_themselves_and_the_study_goes_on_later(si
     site.wait_for_silence()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("many", ["cluster.workers=2", "cluster.adapt.maximum=2"])
-def test_a_cancelled_job_costs_no_training_and_another_follows_it(site, many, full_size):
-    if not full_size:
-        pytest.skip("a minute for each of two ways to have two jobs: with --full")
+def test_a_cancelled_job_costs_no_training_and_another_follows_it(site, many):
     study = f"cancelled-{many.split('.')[1].split('=')[0]}"
     line = site.command(study, "cluster=slurm", many, "solver.sleepy.seconds=0.3")
     with running(line, log := site.folder / f"{study}.log", **site.environment) as client:
