@@ -160,7 +160,7 @@ def test_a_study_that_was_stopped_before_its_first_row_is_not_complete(mine, tmp
     assert "complete" not in text
 
 
-@pytest.mark.parametrize("cluster", ["cluster=serial", "cluster=local"])
+@pytest.mark.parametrize("cluster", [pytest.param("cluster=serial", marks=pytest.mark.full), "cluster=local"])
 def test_a_finished_study_starts_no_worker(cluster, mine, tmp_path):
     choice = ["run", *mine, "datasets=[stripes]", "solvers=[sleepy]", "search.space={C: [1, 2]}"]
     assert svmbench(tmp_path, *choice).returncode == 0

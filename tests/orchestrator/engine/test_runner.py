@@ -206,8 +206,15 @@ WIDE = {
 }
 
 
-@pytest.mark.parametrize("search", ["grid", "pattern"])
-@pytest.mark.parametrize("profile", ["timing", "throughput"])
+@pytest.mark.parametrize(
+    ("search", "profile"),
+    [
+        ("grid", "throughput"),
+        ("pattern", "timing"),
+        pytest.param("grid", "timing", marks=pytest.mark.full),
+        pytest.param("pattern", "throughput", marks=pytest.mark.full),
+    ],
+)
 def test_rows_do_not_depend_on_the_order_of_completions(search, profile, tmp_path):
     overrides = ["datasets=[iris]", f"search={search}", f"protocol.profile={profile}", *WIDE[search]]
     frames = []
@@ -233,7 +240,7 @@ def test_a_finished_study_has_nothing_to_run(tmp_path):
     pd.testing.assert_frame_equal(second.selections, first.selections)
 
 
-@pytest.mark.parametrize("profile", ["timing", "throughput"])
+@pytest.mark.parametrize("profile", [pytest.param("timing", marks=pytest.mark.full), "throughput"])
 def test_an_interrupted_study_ends_like_an_undisturbed_one(profile, tmp_path):
     overrides = [f"protocol.profile={profile}"]
     interrupted_at = []
