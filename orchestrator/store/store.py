@@ -301,7 +301,11 @@ class Store:
             except StoreError:
                 raise
             except Exception as error:  # whatever pyarrow raises for bytes without a checksum
-                raise DamageError(self.folder, path, " ".join(str(error).split())[:200]) from None
+                reason = " ".join(str(error).split())[:200]
+                if isinstance(error, MemoryError) or type(error) is pa.lib.ArrowException:
+                    # Of this process: no memory or thread is left; bytes are invalid or not implemented.
+                    raise StoreError(f"cannot read {path}: {reason}") from None
+                raise DamageError(self.folder, path, reason) from None
 
     def damaged_parts(self) -> list[DamageError]:
         """Read every part, and return what is wrong with those that are damaged."""
