@@ -79,9 +79,19 @@ def test_a_library_stays_in_its_room(library):
 
 
 def room_of(module):
-    """The room of a dotted name in `orchestrator`; None for what stands above all rooms."""
+    """The room of a dotted name; `orchestrator` itself is above all rooms. None for other packages."""
     parts = module.split(".")
-    return parts[1] if parts[0] == "orchestrator" and len(parts) > 1 and parts[1] in BELOW else None
+    if parts[0] != "orchestrator" or module == "orchestrator.__version__":
+        return None
+    return parts[1] if len(parts) > 1 and parts[1] in BELOW else "the package"
+
+
+def modules_by_name(path):
+    """Dotted names of ours in the strings of a module, by which it could import them."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and re.fullmatch(r"(orchestrator|solvers)(\.\w+)+", text):
+            yield text
 
 
 def upward_imports(path):
@@ -89,7 +99,9 @@ def upward_imports(path):
     room = path.relative_to(ROOT).parts[1]
     if room not in BELOW:
         return []
-    rooms = {name: room_of(name) for name in imported_modules(path)}
+    named = [*imported_modules(path), *modules_by_name(path)]
+    # `from orchestrator import __version__` names the package, too.
+    rooms = {name: room_of(name) for name in named if name != "orchestrator"}
     return [name for name, other in rooms.items() if other not in (None, room, *BELOW[room])]
 
 
@@ -108,6 +120,10 @@ def test_an_arrow_that_points_up_is_found(tmp_path, monkeypatch):
     wrong.parent.mkdir(parents=True)
     wrong.write_text("def f():\n    from orchestrator.engine import run\n    return run\n")
     assert upward_imports(wrong) == ["orchestrator.engine", "orchestrator.engine.run"]
+    wrong.write_text("from orchestrator import __version__, load_study\n")
+    assert upward_imports(wrong) == ["orchestrator.load_study"]
+    wrong.write_text("import importlib\nload = importlib.import_module('orchestrator.engine.load')\n")
+    assert upward_imports(wrong) == ["orchestrator.engine.load"]
 
 
 def test_no_room_reaches_itself_through_others():

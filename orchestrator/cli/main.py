@@ -132,7 +132,7 @@ def console_main() -> NoReturn:
 
 def _main(arguments: list[str]) -> int:
     options = _parse(arguments)
-    _speak_plainly(options.verbose)
+    _configure_messages(options.verbose)
     # Imported here, so that --help and --version answer at once.
     from orchestrator.store.files import StoreError
     from orchestrator.study.errors import ConfigError, ExecutionError, StudyStopped
@@ -153,16 +153,17 @@ def _main(arguments: list[str]) -> int:
         return EXIT_NO_SUCCESS if failed else EXIT_OK
     except ConfigError as error:
         for problem in error.problems:
-            _complain(problem)
+            _print_problem(problem)
     except (ExecutionError, StoreError, OSError) as error:
-        _complain(str(error))
+        _print_problem(str(error))
     except StudyStopped as error:
-        _complain(str(error))
+        _print_problem(str(error))
         _say_how_to_go_on(request.command)
         return EXIT_STOPPED
     except KeyboardInterrupt:
         ended = told_to_end.is_set()
-        _complain(f"{'stopped by SIGTERM' if ended else 'interrupted'}; what had finished is stored.", "\n")
+        how = "stopped by SIGTERM" if ended else "interrupted"
+        _print_problem(f"{how}; what had finished is stored.", "\n")
         if options.verb == "run":
             _say_how_to_go_on(request.command)
         return EXIT_STOPPED if ended else EXIT_INTERRUPTED
@@ -191,17 +192,17 @@ def _say_how_to_go_on(command: Sequence[str]) -> None:
     _print_error(f"Go on with: {printable(shlex.join(command))}")
 
 
-def _speak_plainly(verbose: bool) -> None:
+def _configure_messages(verbose: bool) -> None:
     """Show warnings as one line, and the log of this program and of Dask only when asked for."""
     level = logging.INFO if verbose else logging.CRITICAL
     handler = logging.StreamHandler()
     handler.setLevel(level)  # libraries set the levels of their own loggers, and a handler has the last word
     handler.setFormatter(_PrintableFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler])
-    warnings.showwarning = lambda message, *_, **__: _complain(str(message))
+    warnings.showwarning = lambda message, *_, **__: _print_problem(str(message))
 
 
-def _complain(text: str, before: str = "") -> None:
+def _print_problem(text: str, before: str = "") -> None:
     _print_error(f"{before}svmbench: {printable_lines(text)}")
 
 

@@ -26,6 +26,6 @@ def plan(request: Request, console: Console) -> None:
     most = "" if settings.study.search == "grid" else " at most"
     left = {line.solver for line in lines if line.left}
     arms = [arm for arm in settings.study.arms if arm.name in left]
-    compiling = sum(compile_seconds(arms, settings.cluster.kind, seconds_it_took(trials)).values())
+    compiling = sum(compile_seconds(arms, settings.cluster, seconds_it_took(trials)).values())
     first = f", plus up to {format_seconds(compiling)} of compilation at first" if compiling else ""
     say(console, f"{number:,} trainings to run{most}, about {format_seconds(seconds)} of one core{first}")

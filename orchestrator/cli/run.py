@@ -42,7 +42,7 @@ def run(request: Request, console: Console) -> Sequence[str]:
 
 def _show(settings: Settings, summary: RunSummary, console: Console) -> Sequence[str]:
     """Print what a run has cost and found; return the arms none of whose trials is ok."""
-    _print_costs(summary, console, in_process=settings.cluster.kind == "serial")
+    _print_costs(summary, console, in_process=settings.cluster.in_process)
     name = settings.study.name
     results = load_study(name, settings.paths.results)
     console.print(MarkdownText(markdown_summary(results)))

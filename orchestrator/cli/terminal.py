@@ -11,7 +11,7 @@ from orchestrator.study.text import printable
 
 
 class _Console(Console):
-    """A console whose reader may leave (`svmbench run … | head`): the command goes on without words."""
+    """A console whose reader may leave (`svmbench run … | head`): then the command prints nothing more."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True

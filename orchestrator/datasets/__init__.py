@@ -1,4 +1,4 @@
-"""Datasets: loading, checking, scaling, and preparing them for memory-mapped use."""
+"""Datasets: loading, checking, and preparing them for memory-mapped use."""
 
 import importlib
 from typing import Any

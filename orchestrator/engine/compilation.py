@@ -1,5 +1,6 @@
 """How long numba will compile before the first training of a class, guessed from files alone."""
 
+import hashlib
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from orchestrator.study.settings import Cluster
 from orchestrator.study.study import Arm
 from orchestrator.training.environment import numba_cache
 from orchestrator.training.source_hash import source_files, source_packages
@@ -21,7 +23,7 @@ need all of them."""
 
 
 def compile_seconds(
-    arms: Collection[Arm], cluster_kind: str, known: Mapping[str, float] | None = None
+    arms: Collection[Arm], cluster: Cluster, known: Mapping[str, float] | None = None
 ) -> dict[str, float]:
     """Return at most how many seconds numba will compile for each arm's class, by dotted path.
 
@@ -31,17 +33,18 @@ def compile_seconds(
     Parameters
     ----------
     arms : collection of Arm
-    cluster_kind : str
+    cluster : Cluster
     known : mapping of str to float, optional
         What compiling an arm took before, by its name; else the functions to compile are counted.
     """
     known = known or {}
     packages = sorted({name for arm in arms for name in source_packages(arm.target)})
-    folder = _cache_folder(cluster_kind, packages)
+    folder = _cache_folder(cluster, packages)
     seconds: dict[str, float] = {}
     for target in dict.fromkeys(arm.target for arm in arms):
-        functions = _compiled_functions(target)
-        if functions and not (cluster_kind in ("serial", "local") and _is_warm(functions, folder)):
+        sources = source_files(target)
+        functions = _compiled_functions(sources)
+        if functions and not (cluster.on_this_host and _is_warm(functions, _newest(sources), folder)):
             took = max((known.get(arm.name, 0.0) for arm in arms if arm.target == target), default=0.0)
             seconds[target] = took or SECONDS_PER_FUNCTION * sum(functions.values())
     return seconds
@@ -55,25 +58,32 @@ def seconds_it_took(trials: pd.DataFrame) -> dict[str, float]:
     return {str(arm): float(seconds) for arm, seconds in spent.groupby(level=0).max().items()}
 
 
-def _cache_folder(cluster_kind: str, packages: Collection[str]) -> Path | None:
+def _cache_folder(cluster: Cluster, packages: Collection[str]) -> Path | None:
     """Return numba's cache of those who train; None if it lies beside the sources."""
     if (chosen := os.environ.get("NUMBA_CACHE_DIR")) is not None:
         return Path(chosen)
-    return numba_cache(packages) if cluster_kind == "local" else None
+    return None if cluster.in_process else numba_cache(packages)
 
 
-def _compiled_functions(target: str) -> dict[Path, int]:
+def _newest(sources: Collection[Path]) -> float:
+    """Return when the newest file beside the sources was written; what was compiled before may be stale."""
+    files = (file for folder in {path.parent for path in sources} for file in folder.glob("*.py"))
+    return max((file.stat().st_mtime for file in files), default=0.0)
+
+
+def _compiled_functions(sources: Collection[Path]) -> dict[Path, int]:
     """Return the number of functions that numba compiles, by file."""
-    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in source_files(target)}
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in sources}
     counts = {path: len(_COMPILED.findall(text)) for path, text in texts.items()}
     return {path: count for path, count in counts.items() if count}
 
 
-def _is_warm(functions: Mapping[Path, int], folder: Path | None) -> bool:
+def _is_warm(functions: Collection[Path], newest: float, folder: Path | None) -> bool:
     # numba calls an index by the file's stem, the function and its line, in a folder for each source folder.
-    if folder is None:
-        cached = {index.name for path in functions for index in (path.parent / "__pycache__").glob("*.nbi")}
-    else:
-        cached = {index.name for index in folder.rglob("*.nbi")}
-    stems = {name.partition(".")[0] for name in cached}
-    return sum(path.stem in stems for path in functions) >= _WARM * len(functions)
+    warm = 0
+    for path in functions:
+        hashed = hashlib.sha1(str(path.parent).encode()).hexdigest()
+        cache = path.parent / "__pycache__" if folder is None else folder / f"{path.parent.name}_{hashed}"
+        indices = cache.glob(f"{path.stem}.*.nbi")
+        warm += any(index.stat().st_mtime >= newest for index in indices)
+    return warm >= _WARM * len(functions)

@@ -35,7 +35,7 @@ COMPACT_EVERY = 200
 """Merge the small parts each time so many have been written."""
 
 WAIT_SECONDS = 0.5
-"""How often the loop looks up while nothing ends: progress, workers that came or went."""
+"""How long the loop waits at most: progress is shown, and workers come or go, while nothing ends."""
 
 
 @dataclass

@@ -20,7 +20,7 @@ from orchestrator.engine.runner import Runner, RunSummary
 from orchestrator.execution.base import Executor
 from orchestrator.execution.serial import NoExecutor, SerialExecutor
 from orchestrator.execution.worker_pool import Requirements
-from orchestrator.store.run_log import cluster_notes, run_log
+from orchestrator.store.run_log import run_log, warnings_shown
 from orchestrator.store.store import Store, StoreError
 from orchestrator.study.errors import ExecutionError, StudyStopped
 from orchestrator.study.records import final_trials
@@ -31,6 +31,8 @@ from orchestrator.training.environment import git_state, versions
 from orchestrator.training.source_hash import source_packages
 
 log = logging.getLogger(__name__)
+
+_EXECUTION = logging.getLogger("orchestrator.execution")
 
 _ENDINGS = (StudyStopped, KeyboardInterrupt, ExecutionError, StoreError)
 
@@ -68,7 +70,7 @@ def run_session(
         provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
         store.write_provenance(run_id, provenance)
         progress = Progress(prepared.planned_trials(), display, _compiling_arms(settings))
-        with progress, cluster_notes(progress.note):
+        with progress, warnings_shown(_EXECUTION, progress.note):
             runner = Runner(
                 prepared,
                 store,
@@ -124,7 +126,7 @@ def _executor(settings: Settings, prepared: PreparedStudy, store: Store, report:
     if all(replay_pair(identity, search, stored).complete for identity in identities):
         yield NoExecutor()
         return
-    if settings.cluster.kind == "serial":
+    if settings.cluster.in_process:
         with closing(SerialExecutor(report.parents[1] / ".under-way")) as serial:
             yield serial
         return
@@ -158,9 +160,9 @@ def _provenance(
 
 def _compiling_arms(settings: Settings) -> set[str]:
     """Return the arms that will be compiled first, as far as that is known: on this host alone."""
-    if settings.cluster.kind not in ("serial", "local"):
+    if not settings.cluster.on_this_host:
         return set()
-    targets = compile_seconds(settings.study.arms, settings.cluster.kind)
+    targets = compile_seconds(settings.study.arms, settings.cluster)
     return {arm.name for arm in settings.study.arms if arm.target in targets}
 
 

@@ -1,18 +1,17 @@
 """Where batches run: in this process, or on Dask workers. Two back ends, one interface."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:  # it imports scikit-learn, which not every command needs
-    from orchestrator.study.batch import BatchResult, WorkOrder
+from orchestrator.study.batch import BatchResult, WorkOrder
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The end of an order: its result, or the reason why its worker was lost with it, and after how long."""
 
-    order: "WorkOrder"
-    result: "BatchResult | None"
+    order: WorkOrder
+    result: BatchResult | None
     lost: str = ""
     seconds: float = 0.0
 
@@ -24,7 +23,7 @@ class Executor(Protocol):
     def slots(self) -> int:
         """How many batches can run at once; workers may come and go."""
 
-    def submit(self, order: "WorkOrder") -> None:
+    def submit(self, order: WorkOrder) -> None:
         """Start an order, now or as soon as a slot is free."""
 
     def wait(self, seconds: float) -> list[Outcome]:

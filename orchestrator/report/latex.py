@@ -40,7 +40,7 @@ _ESCAPES = {
     "γ": r"$\gamma$",
 }
 
-_TRANSLATION = str.maketrans({**_ESCAPES})
+_TRANSLATION = str.maketrans(_ESCAPES)
 
 
 def latex(table: Table) -> str:

@@ -16,7 +16,6 @@ from orchestrator.study.text import json_text
 
 _PROGRAM = logging.getLogger("orchestrator")
 _FRAMES, _CAUSES = 50, 5
-_CLUSTER = logging.getLogger("orchestrator.execution")
 
 
 class _JsonLines(logging.Formatter):
@@ -87,9 +86,9 @@ def run_log(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def cluster_notes(show: Callable[[str], None]) -> Iterator[None]:
-    """Show what the execution room warns of meanwhile."""
-    with _attached(_CLUSTER, _Notes(show)):
+def warnings_shown(logger: logging.Logger, show: Callable[[str], None]) -> Iterator[None]:
+    """Show what a logger, and those below it, warn of meanwhile."""
+    with _attached(logger, _Notes(show)):
         yield
 
 

@@ -48,6 +48,16 @@ class Cluster:
     performance_report: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def in_process(self) -> bool:
+        """Whether trainings run in the client's own process."""
+        return self.kind == "serial"
+
+    @property
+    def on_this_host(self) -> bool:
+        """Whether all trainings run on the client's host."""
+        return self.kind in ("serial", "local")
+
 
 @dataclass(frozen=True)
 class Paths:

@@ -183,8 +183,3 @@ class Study:
     arms: tuple[Arm, ...]
     search: str
     protocol: Protocol
-
-    @property
-    def param_names(self) -> tuple[str, ...]:
-        """Names of all hyper-parameters any arm searches over, in order of first appearance."""
-        return tuple(dict.fromkeys(name for arm in self.arms for name in arm.space))

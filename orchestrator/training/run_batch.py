@@ -176,7 +176,7 @@ def lost_records(order: WorkOrder, message: str) -> Records:
 
 
 def _common_columns(order: WorkOrder, worker: str) -> dict[str, Any]:
-    dataset, _ = open_data(order.source, order.protocol)
+    dataset, _ = open_data(order.source)
     return {
         "identity": order.identity,
         "study": order.study,

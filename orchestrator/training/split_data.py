@@ -86,7 +86,7 @@ def prepare_data(
 
 
 @lru_cache(maxsize=4)
-def open_data(source: DataSource, protocol: Protocol) -> tuple[Dataset, Folds]:
+def open_data(source: DataSource) -> tuple[Dataset, Folds]:
     """Open a dataset and its folds as memory maps, from the client's folder or from this host's cache.
 
     Raises
@@ -134,7 +134,7 @@ def open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -
 
     `scaling="dataset"` fits the scaling on all rows instead, as the papers did. The split is read-only.
     """
-    dataset, folds = open_data(source, protocol)
+    dataset, folds = open_data(source)
     return scaled_split(dataset, *folds.train_test(outer, inner), protocol.scaling)
 
 

@@ -238,7 +238,7 @@ def is_indefinite(H, inverse_C, alpha, value_error):
 
 @njit
 def status_of(H, inverse_C, alpha, value_error, gap, tol, is_out_of_iterations, is_out_of_work):
-    """Say why a training ended: one of the statuses of `solvers.hull.state`."""
+    """Say why a training ended: one of the statuses of `solvers.common.status`."""
     if gap <= tol:
         return CONVERGED
     if is_out_of_iterations:

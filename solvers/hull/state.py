@@ -82,7 +82,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples):
 
     Parameters
     ----------
-    problem : solvers.estimators.base.Problem
+    problem : solvers.problem.Problem
     cache_bytes : float
         Room for kernel rows; never less than four rows.
     epsilon : float

@@ -11,7 +11,7 @@ SHARE_OF_COPY = 0.5
 # A Gram matrix, and beside it the rows and columns of the active samples, at most 0.7 of them each way.
 GRAM_AND_PART = 1.5
 PARTS_OF_GRAM = 16  # a product copies one of them at a time
-# Of a part of a sum: with fewer, adding up the parts would round more often than `_State.error` allows for.
+# Of a part of a sum: with fewer, adding up the parts would round more often than `SmoState.error` allows for.
 LEAST_TERMS = 4
 
 

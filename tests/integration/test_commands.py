@@ -189,3 +189,6 @@ def test_a_plan_counts_compilation_until_it_is_done(cluster, tmp_path, monkeypat
     planned = svmbench(tmp_path, "plan", "study=second", *mine)
     assert "30 trainings to run" in plain(planned.stdout)
     assert "compilation" not in planned.stdout
+    with (config_dir / "compiled_module.py").open("a") as module:
+        module.write("# an edit makes what was compiled stale\n")
+    assert "plus up to 1 s of compilation" in plain(svmbench(tmp_path, "plan", "study=third", *mine).stdout)

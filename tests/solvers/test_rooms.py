@@ -27,11 +27,13 @@ def room_of(path):
 def rooms_imported_by(path):
     """First names below the package that a module imports, anywhere in it."""
     for node in ast.walk(ast.parse(path.read_text())):
-        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
         assert not getattr(node, "level", 0), f"{path}: relative import"
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        yield from (name.split(".")[1] for name in names if name.startswith("solvers."))
+        yield from {name.split(".")[1] for name in names if name.startswith("solvers.")}
 
 
 def upward(paths):

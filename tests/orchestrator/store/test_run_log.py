@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from orchestrator.store.run_log import cluster_notes, run_log
+from orchestrator.store.run_log import run_log, warnings_shown
 
 
 def test_a_run_leaves_a_log_that_machines_can_read(tmp_path):
@@ -30,7 +30,7 @@ def test_the_log_tells_how_a_run_failed(tmp_path):
 
 def test_warnings_of_the_cluster_are_shown_to_the_user():
     told = []
-    with cluster_notes(told.append):
+    with warnings_shown(logging.getLogger("orchestrator.execution"), told.append):
         logging.getLogger("orchestrator.execution.cluster_executor").warning("worker %s left", "w")
         logging.getLogger("orchestrator.engine.runner").warning("told elsewhere")
     assert told == ["worker w left"]

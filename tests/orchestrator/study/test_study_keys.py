@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.study.study import Arm, Candidate, DatasetSpec, Protocol, Study
+from orchestrator.study.study import Arm, Candidate, Protocol
 from orchestrator.study.trials import REFIT, Identity
 from orchestrator.study.values import canonical_json, digest
 
@@ -197,17 +197,3 @@ def test_a_part_of_a_path_keeps_candidates_keys_and_seed_together():
     assert part.keys == (path.keys[0], path.keys[2])
     assert part.seed == path.seed
     assert path.only(range(3)) is path
-
-
-def test_a_study_knows_the_parameters_its_arms_search_over():
-    arms = (ARM, replace(ARM, name="linear", space={"C": (1,), "tol": (1, 2)}))
-    assert Study("x", (DatasetSpec("iris", "a.b"),), arms, "grid", Protocol()).param_names == (
-        "C",
-        "gamma",
-        "tol",
-    )
-
-
-def test_a_candidate_reads_like_its_parameters():
-    point = Candidate.of({"gamma": 0.5, "C": 16, "kernel": "rbf", "depth": None})
-    assert str(point) == "C=16, depth=null, gamma=0.5, kernel=rbf"

@@ -28,7 +28,7 @@ def send(source, token="token"):
 
 def test_a_host_without_the_data_says_so(elsewhere):
     with pytest.raises(DataNotHere, match="iris"):
-        open_data(elsewhere[1], Protocol())
+        open_data(elsewhere[1])
 
 
 def test_what_arrives_in_pieces_is_what_was_sent(elsewhere, tmp_path, monkeypatch):
@@ -36,7 +36,7 @@ def test_what_arrives_in_pieces_is_what_was_sent(elsewhere, tmp_path, monkeypatc
     source, hidden = elsewhere
     send(source)
     dataset_upload.finish_upload("token", hidden)
-    dataset, folds = open_data(hidden, Protocol())
+    dataset, folds = open_data(hidden)
     assert dataset.fingerprint == load(IRIS).fingerprint
     assert (dataset.X == load(IRIS).X).all()
     assert folds.hash == source.split_hash
@@ -50,7 +50,7 @@ def test_other_folds_of_a_dataset_join_what_is_there(elsewhere, tmp_path):
         send(sent, sent.split_hash)
         dataset_upload.finish_upload(sent.split_hash, replace(sent, folder=hidden.folder))
     for sent in (source, others):
-        assert open_data(replace(sent, folder=hidden.folder), Protocol())[1].hash == sent.split_hash
+        assert open_data(replace(sent, folder=hidden.folder))[1].hash == sent.split_hash
 
 
 @pytest.mark.parametrize("damage", ["X.npy", "meta.json", "splits"])
@@ -64,12 +64,12 @@ def test_damage_on_the_way_is_found(damage, elsewhere, tmp_path):
         dataset_upload.finish_upload("token", hidden)
     assert not list((tmp_path / "worker").glob("*/X.npy"))
     with pytest.raises(DataNotHere):
-        open_data(hidden, Protocol())
+        open_data(hidden)
 
 
 def test_the_origin_serves_where_nothing_else_does(elsewhere):
     load_from_origin(elsewhere[1], Protocol())
-    dataset, _ = open_data(elsewhere[1], Protocol())
+    dataset, _ = open_data(elsewhere[1])
     assert dataset.fingerprint == load(IRIS).fingerprint
 
 

@@ -1,4 +1,4 @@
-"""NewtonSVC's exact ‖c*‖² as the yardstick of every geometric solver, on real data."""
+"""NewtonSVC's exact ‖c*‖² as the reference of every geometric solver, on real data."""
 
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
