@@ -166,7 +166,7 @@ def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[st
         try:
             known = _composed(base) if base else _defaults()
             said = _checked_overrides(overrides, known, base, problems)
-            lists = _composed([*base, *said]) if said else known
+            lists = _composed([*base, *said])
             problems += _unknown_keys(lists, known)
             broken = list(_broken_groups(lists))
             found = dict(_walk(lists))

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config.compose import known_names, load_settings
+from orchestrator.config import compose
+from orchestrator.config.compose import compose_settings, known_names, load_settings
 from orchestrator.execution.certificates import make_certificates
 from orchestrator.study.errors import ConfigError
 
@@ -409,3 +410,11 @@ def test_bare_files_are_datasets(tmp_path):
 def test_our_own_configurations_are_where_they_are_expected():
     assert {"iris", "wine", "checkers"} <= set(known_names("dataset"))
     assert known_names("search") == ["grid", "pattern"]
+
+
+def test_what_one_composition_is_given_is_not_known_to_the_next():
+    first = compose_settings([])
+    assert first["dataset"] == {}
+    first["protocol"]["outer"] = 99
+    assert compose_settings([])["protocol"]["outer"] == 5
+    assert "dataset" not in compose._defaults()
