@@ -9,7 +9,7 @@ from distributed import Client
 from distributed.utils import silence_logging_cmgr
 
 from orchestrator.execution.clusters.base import ClusterKind
-from orchestrator.execution.dask.dask_config import ANSWER_SECONDS, CONNECT_SECONDS
+from orchestrator.execution.dask_settings import ANSWER_SECONDS, CONNECT_SECONDS
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
 from orchestrator.study.tls import Tls, host_and_port, tls_context

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from distributed import Adaptive, Client, Security
 
-from orchestrator.execution.dask.dask_config import ANSWER_SECONDS, dask_settings, private_scratch
+from orchestrator.execution.dask_settings import ANSWER_SECONDS, dask_settings, private_scratch
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
 from orchestrator.study.storable import describe_error

@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 from orchestrator.execution.clusters import base
-from orchestrator.execution.dask.dask_config import as_environment, dask_settings
+from orchestrator.execution.dask_settings import as_environment, dask_settings
 from orchestrator.execution.installation import THREAD_LIMITS
 
 log = logging.getLogger(__name__)

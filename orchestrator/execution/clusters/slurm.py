@@ -9,7 +9,7 @@ from typing import Any
 from distributed import Status
 
 from orchestrator.execution.clusters.base import LOOPBACK, LOOPBACK_LINK, ClusterKind
-from orchestrator.execution.dask.dask_config import as_environment, dask_settings
+from orchestrator.execution.dask_settings import as_environment, dask_settings
 from orchestrator.execution.installation import THREAD_LIMITS
 
 

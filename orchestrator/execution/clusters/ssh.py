@@ -8,7 +8,7 @@ from typing import Any
 from distributed import Security
 
 from orchestrator.execution.clusters.base import LOOPBACK, LOOPBACK_LINK, ClusterKind
-from orchestrator.execution.dask.dask_config import dask_settings
+from orchestrator.execution.dask_settings import dask_settings
 from orchestrator.study.settings import Cluster
 
 

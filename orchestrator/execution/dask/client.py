@@ -24,9 +24,9 @@ from orchestrator.execution.clusters.kubernetes import Kubernetes
 from orchestrator.execution.clusters.local import Local
 from orchestrator.execution.clusters.slurm import Slurm
 from orchestrator.execution.clusters.ssh import Ssh
-from orchestrator.execution.dask.dask_config import ANSWER_SECONDS
 from orchestrator.execution.dask.death_reports import report_deaths
 from orchestrator.execution.dask.worker_calls import direct_call, guarded_call
+from orchestrator.execution.dask_settings import ANSWER_SECONDS
 from orchestrator.execution.transport import Callback, CallResult, CallStatus, Function
 from orchestrator.execution.worker_pool import Requirements
 from orchestrator.study.errors import ExecutionError

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
 
-from orchestrator.execution.dask.dask_config import as_environment, dask_settings, private_scratch
+from orchestrator.execution.dask_settings import as_environment, dask_settings, private_scratch
 from orchestrator.execution.installation import THREAD_LIMITS
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.tls import Tls, host_and_port, is_loopback

@@ -11,7 +11,7 @@ from orchestrator.execution import cluster_executor as cluster_module
 from orchestrator.execution import dataset_upload, worker_pool
 from orchestrator.execution.cluster_executor import ClusterExecutor
 from orchestrator.execution.dask import processes
-from orchestrator.execution.dask.dask_config import as_environment, dask_settings
+from orchestrator.execution.dask_settings import as_environment, dask_settings
 from orchestrator.execution.installation import describe, mismatch, software
 from orchestrator.execution.transport import CallResult, CallStatus
 from orchestrator.execution.worker_pool import Requirements, WorkerHandle, WorkerPool

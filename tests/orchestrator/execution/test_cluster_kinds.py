@@ -16,7 +16,7 @@ from orchestrator.config.compose import CONF_FOLDER
 from orchestrator.execution.clusters import base
 from orchestrator.execution.clusters.kubernetes import DemandFollower
 from orchestrator.execution.dask.client import KINDS
-from orchestrator.execution.dask.dask_config import dask_settings
+from orchestrator.execution.dask_settings import dask_settings
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
 from orchestrator.study.tls import Tls
