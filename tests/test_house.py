@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.config.compose import load_settings
+from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted([*ROOT.glob("orchestrator/**/*.py"), *ROOT.glob("solvers/**/*.py")])
@@ -259,7 +260,7 @@ def test_every_dataset_can_be_named(tmp_path):
     assert [spec.name for spec in specs] == datasets
 
 
-@pytest.mark.parametrize("kind", names("cluster"))
+@pytest.mark.parametrize("kind", CLUSTER_KINDS)
 def test_every_cluster_can_be_chosen(kind):
     overrides = ["study=x", "datasets=[iris]", "solvers=[libsvm_l1]", f"cluster={kind}"]
     needs = {

@@ -17,7 +17,7 @@ from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Display, Progress
 from orchestrator.engine.replay import replay_pair
 from orchestrator.engine.runner import Runner, RunSummary
-from orchestrator.execution.base import Executor
+from orchestrator.execution.executor import Executor
 from orchestrator.execution.serial import NoExecutor, SerialExecutor
 from orchestrator.execution.worker_pool import Requirements
 from orchestrator.store.run_log import run_log, warnings_shown

@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any
 
 from orchestrator.datasets.child_process import ProcessEnded
-from orchestrator.execution.base import Outcome
 from orchestrator.execution.dataset_upload import DatasetUploads, Event
+from orchestrator.execution.executor import Outcome
 from orchestrator.execution.installation import describe, mismatch, software
 from orchestrator.execution.transport import CallResult, CallStatus, PendingCall, Transport
 from orchestrator.execution.worker_pool import HostFailures, Requirements, WorkerHandle, WorkerPool

@@ -17,7 +17,7 @@ from filelock import FileLock
 
 from orchestrator.datasets import DatasetError, open_prepared
 from orchestrator.datasets.dataset import fingerprint
-from orchestrator.execution.base import Outcome
+from orchestrator.execution.executor import Outcome
 from orchestrator.execution.transport import CallResult, CallStatus, Function, PendingCall, Transport
 from orchestrator.execution.worker_pool import WorkerHandle, WorkerPool
 from orchestrator.resampling.splits import Folds
