@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.config.values import wrong_values
+from orchestrator.config.scalars import wrong_values
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS, Security
 from orchestrator.study.settings import Cluster, DeathLimits
 from orchestrator.study.text import one_line, shown

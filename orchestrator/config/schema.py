@@ -10,7 +10,7 @@ from typing import Any
 import platformdirs
 
 from orchestrator.config.cluster_settings import cluster_settings
-from orchestrator.config.values import MOST_FOLDS, wrong_values
+from orchestrator.config.scalars import MOST_FOLDS, wrong_values
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import ResolveError, did_you_mean, is_imported, resolve
 from orchestrator.study.settings import Cluster, Paths, Settings

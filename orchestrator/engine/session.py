@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 _EXECUTION = logging.getLogger("orchestrator.execution")
 
-_ENDINGS = (StudyStopped, KeyboardInterrupt, ExecutionError, StoreError)
+_ENDS_OF_A_RUN = (StudyStopped, KeyboardInterrupt, ExecutionError, StoreError)
 
 
 def run_session(
@@ -108,7 +108,7 @@ def _stopping(log_path: Path) -> Iterator[threading.Event]:
         if not begun.is_set():
             raise
         cause: BaseException | None = error  # what leaving the block has raised hides what had ended it
-        while cause is not None and not isinstance(cause, _ENDINGS):
+        while cause is not None and not isinstance(cause, _ENDS_OF_A_RUN):
             cause = cause.__context__
         cause = cause or error
         if isinstance(cause, (StudyStopped, KeyboardInterrupt)):

@@ -18,7 +18,7 @@ from orchestrator.training.interrupts import recorded_interrupts
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
-SECONDS = 60.0
+CALL_SECONDS = 60.0
 """How long an answer may take; importing a large library from a busy file server takes half a minute."""
 
 _MARKER = "checked_in_process"
@@ -47,7 +47,9 @@ def ask_classes(function: Callable[[_T], _R], questions: Sequence[tuple[str, _T]
             except BaseException as error:
                 return ProcessEnded(f"raised {error_line(error)}")
 
-    apart = call_in_child(ask, [each for each in questions if not is_trusted(each[0])], SECONDS, quiet=True)
+    apart = call_in_child(
+        ask, [each for each in questions if not is_trusted(each[0])], CALL_SECONDS, quiet=True
+    )
     found: list[_R | ProcessEnded] = []
     for path, argument in questions:
         answer: Any = function(argument) if is_trusted(path) else next(apart)

@@ -50,14 +50,11 @@ class Slurm(Deployment):
         if settings.memory is not None:
             options["memory"] = f"{settings.memory}GB"
         pages = {"dashboard_address": PAGES_ADDRESS, "dashboard": settings.dashboard}
+        no_pages = ("--dashboard-address", PAGES_ADDRESS)
         return options | {
             "job_script_prologue": [*exports, *options.get("job_script_prologue", [])],
             "scheduler_options": pages | options.get("scheduler_options", {}),
-            "worker_extra_args": [
-                "--dashboard-address",
-                PAGES_ADDRESS,
-                *options.get("worker_extra_args", []),
-            ],
+            "worker_extra_args": [*no_pages, *options.get("worker_extra_args", [])],
         }
 
     def request_workers(self) -> None:

@@ -18,7 +18,7 @@ from orchestrator.engine.runner import StudyStopped
 from orchestrator.execution.executor import Outcome
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.resampling.splits import nested_folds
-from orchestrator.store.schema import RUN_COLUMNS
+from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.store.store import StoreError
 from orchestrator.study.errors import ExecutionError
 from tests.orchestrator.classifiers import here

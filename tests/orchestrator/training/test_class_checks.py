@@ -28,7 +28,7 @@ ACTS = {
 
 
 def test_what_ends_the_process_is_asked_once_and_others_answer(monkeypatch):
-    monkeypatch.setattr(class_checks, "SECONDS", 1.0)
+    monkeypatch.setattr(class_checks, "CALL_SECONDS", 1.0)
     begun = time.monotonic()
     questions = [(path, path) for path in [*ACTS, *ACTS]]
     found = ask_classes(lambda path: ACTS[path](), questions)
