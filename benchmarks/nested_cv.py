@@ -92,7 +92,7 @@ def measure_ours(
         ]
         settings = check_settings(compose_settings(said))
         prepared = prepare_study(settings)
-        cut = FirstFolds(prepared.study, prepared.sources, prepared.shapes, prepared.identities)
+        cut = FirstFolds(**vars(prepared))
         object.__setattr__(cut, "n_outer", n_outer)
         store = Store(Path(folder) / solver)
         with store.lock():
