@@ -12,7 +12,7 @@ from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import PATH_PARAM, Arm
 from orchestrator.study.text import shown
 from orchestrator.study.values import ParamValue, canonical_json, cell, is_number
-from orchestrator.training.class_checks import answers, is_trusted
+from orchestrator.training.class_checks import ask_classes, is_trusted
 from orchestrator.training.estimators import estimator_class, other_kind, refused_value, unusable_class
 from orchestrator.training.source_hash import class_identity
 
@@ -104,7 +104,7 @@ def _unusable_classes(targets: Sequence[Sequence[str]]) -> Iterator[str]:
     What a child process has not imported without harm is not imported by this one.
     """
     questions = [(_module(paths), paths) for paths in targets]
-    for (module, _), found in zip(questions, answers(unusable_class, questions), strict=True):
+    for (module, _), found in zip(questions, ask_classes(unusable_class, questions), strict=True):
         yield f"importing {module} {found.reason}; correct it" if isinstance(found, ProcessEnded) else found
 
 
@@ -229,7 +229,7 @@ def _unusable_params(arm: Arm) -> Iterator[str]:
 
 def _refused_by_classes(arms: Sequence[Arm]) -> Iterator[str]:
     questions = [(arm.target, arm) for arm in arms]
-    for arm, found in zip(arms, answers(lambda arm: list(_refused_values(arm)), questions), strict=True):
+    for arm, found in zip(arms, ask_classes(lambda arm: list(_refused_values(arm)), questions), strict=True):
         if isinstance(found, ProcessEnded):
             yield (
                 f"solver {arm.solver}: {arm.target} {found.reason} when it was constructed "

@@ -42,8 +42,8 @@ _GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
 _OPEN = ("sweep", "search.space", "dataset", "solver", "cluster.options")
 """Under these keys a user names parameters of solvers, datasets and clusters, which no schema lists."""
 
-_MOST_CHARACTERS = 50_000
-"""Of an override: Hydra's parser takes a second for them."""
+_LONGEST_OVERRIDE = 50_000
+"""In characters: Hydra's parser takes a second for them."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 """What Hydra takes for one key; it reads a dot, for example, as a key within a key."""
@@ -233,8 +233,8 @@ def _checked_overrides(
     accepted: list[str] = []
     for text in overrides:
         try:
-            if len(text) > _MOST_CHARACTERS:
-                raise ValueError(f"it is longer than {_MOST_CHARACTERS:,} characters")
+            if len(text) > _LONGEST_OVERRIDE:
+                raise ValueError(f"it is longer than {_LONGEST_OVERRIDE:,} characters")
             override = parser.parse_override(text)
             override.value()
         except Exception:  # not only Hydra's own: its parser recurses, and Python limits a number's digits

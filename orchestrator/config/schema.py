@@ -9,8 +9,8 @@ from typing import Any
 
 import platformdirs
 
-from orchestrator.config.cluster import cluster_settings
-from orchestrator.config.values import MOST_FOLDS, wrong_values
+from orchestrator.config.cluster_settings import cluster_settings
+from orchestrator.config.scalars import MOST_FOLDS, wrong_values
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import ResolveError, did_you_mean, is_imported, resolve
 from orchestrator.study.settings import Cluster, Paths, Settings
@@ -160,7 +160,9 @@ def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
 
 def _too_few_cores(cluster: Cluster, protocol: Protocol) -> Iterator[str]:
     workers, cores = cluster.workers, usable_cores()
-    if cluster.kind != "local" or protocol.profile != "timing" or not isinstance(workers, int):
+    if cluster.in_process or not cluster.on_this_host:
+        return
+    if protocol.profile != "timing" or not isinstance(workers, int):
         return
     if physical_cores() and workers > cores:  # none are told where a process cannot be pinned to a core
         yield (

@@ -20,6 +20,7 @@ from sklearn.metrics import get_scorer_names
 from orchestrator.datasets.child_process import ProcessEnded, call_in_child
 from orchestrator.datasets.dataset import Dataset
 from orchestrator.study.study import Arm, Candidate, Protocol, Study
+from orchestrator.study.text import MOST_QUOTED
 from orchestrator.study.trials import Path
 from orchestrator.training.estimators import estimator_class, make_estimator, refused_metric
 from orchestrator.training.process_state import kept_process_state
@@ -36,8 +37,6 @@ _CONCLUSIVE = (TypeError, AttributeError, NotImplementedError, NameError, Import
 
 So are SystemExit, KeyboardInterrupt and all else that no `except Exception` catches.
 """
-
-_TEXT_LENGTH = 500
 
 
 def _metric_error(split: Split, metric: str, like: Any = None) -> Exception | None:
@@ -204,7 +203,7 @@ def _instead(metric: str, sample: Split) -> str:
 def _text(error: BaseException) -> str:
     """Return the first sentence of an error's text."""
     try:
-        text = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:_TEXT_LENGTH]
+        text = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:MOST_QUOTED]
     except BaseException:  # its class has a `__str__` of its own
         text = "its text cannot be read"
     return text if isinstance(error, (ValueError, AttributeError)) else f"{type(error).__name__}: {text}"

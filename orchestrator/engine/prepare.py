@@ -19,7 +19,7 @@ from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
 from orchestrator.study.study import Arm, Protocol, Study
 from orchestrator.study.trials import Identity, Pair
-from orchestrator.training.class_checks import answers
+from orchestrator.training.class_checks import ask_classes
 from orchestrator.training.estimators import takes_shared_gram
 from orchestrator.training.gram import MOST_ROWS, memory_for_gram
 from orchestrator.training.split_data import prepare_data
@@ -136,7 +136,7 @@ def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bo
         With the problem of each solver that ends its process, or never answers, when it is asked.
     """
     pairs = list(itertools.product(datasets.items(), study.arms))
-    found = answers(
+    found = ask_classes(
         lambda pair: _shares_gram(pair[1], pair[0][1], study.protocol),
         [(arm.target, (dataset, arm)) for dataset, arm in pairs],
     )

@@ -17,7 +17,7 @@ from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Display, Progress
 from orchestrator.engine.replay import replay_pair
 from orchestrator.engine.runner import Runner, RunSummary
-from orchestrator.execution.base import Executor
+from orchestrator.execution.executor import Executor
 from orchestrator.execution.serial import NoExecutor, SerialExecutor
 from orchestrator.execution.worker_pool import Requirements
 from orchestrator.store.run_log import run_log, warnings_shown
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 _EXECUTION = logging.getLogger("orchestrator.execution")
 
-_ENDINGS = (StudyStopped, KeyboardInterrupt, ExecutionError, StoreError)
+_ENDS_OF_A_RUN = (StudyStopped, KeyboardInterrupt, ExecutionError, StoreError)
 
 
 def run_session(
@@ -108,7 +108,7 @@ def _stopping(log_path: Path) -> Iterator[threading.Event]:
         if not begun.is_set():
             raise
         cause: BaseException | None = error  # what leaving the block has raised hides what had ended it
-        while cause is not None and not isinstance(cause, _ENDINGS):
+        while cause is not None and not isinstance(cause, _ENDS_OF_A_RUN):
             cause = cause.__context__
         cause = cause or error
         if isinstance(cause, (StudyStopped, KeyboardInterrupt)):

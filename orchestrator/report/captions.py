@@ -10,7 +10,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, ALPHA
 from orchestrator.analysis.summaries import GAP_LEVEL
 from orchestrator.report import format as fmt
-from orchestrator.report.limits import MOST_ARMS
+from orchestrator.report.limits import ARMS_SHOWN
 from orchestrator.report.table import Table
 
 
@@ -47,7 +47,7 @@ def _template(name: str) -> Template:
         "ALL_PAIRS_UP_TO": ALL_PAIRS_UP_TO,
         "ALPHA": ALPHA,
         "GAP_LEVEL": GAP_LEVEL,
-        "MOST_ARMS": MOST_ARMS,
+        "ARMS_SHOWN": ARMS_SHOWN,
         "fmt": fmt,
         "isfinite": isfinite,
     }

@@ -14,11 +14,9 @@ from sklearn.utils import get_tags
 from orchestrator.study.names import resolve
 from orchestrator.study.storable import error_text
 from orchestrator.study.study import Arm, Candidate, Protocol
-from orchestrator.study.text import error_line, one_line
+from orchestrator.study.text import MOST_QUOTED, error_line, one_line
 from orchestrator.study.values import is_number
 from orchestrator.training.interrupts import recorded_interrupts
-
-_TEXT_LENGTH = 500
 
 
 @cache
@@ -76,7 +74,7 @@ def refused_value(target: str, params: Mapping[str, Any]) -> str:
             if validate is not None and (declared or validate is not BaseEstimator._validate_params):
                 validate(estimator)
         except Exception as error:  # of the user's class, given any values
-            return error_text(error)[:_TEXT_LENGTH] or type(error).__name__
+            return error_text(error)[:MOST_QUOTED] or type(error).__name__
         except BaseException as error:
             return f"{target} raised {error_line(error)}"
         finally:

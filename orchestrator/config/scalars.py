@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.settings import LEAST_DEATHS
 from orchestrator.study.text import shown
@@ -12,7 +13,7 @@ MOST_FOLDS = 1000
 _CHOICES = {
     "protocol.scaling": ("train", "dataset", "none"),
     "protocol.profile": ("throughput", "timing"),
-    "cluster.kind": ("serial", "local", "address", "slurm", "ssh", "kubernetes"),
+    "cluster.kind": tuple(CLUSTER_KINDS),
     "on_error": ("continue", "fail_fast"),
     "retry": ("none", "failed"),
 }
