@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.study import Study
 from orchestrator.study.tls import Tls
 
@@ -77,5 +78,6 @@ class Settings:
     paths: Paths
     on_error: str
     retry: str
+    report: ReportChoices
     data_memory: float | None = None
     """Bytes that loading and checking a dataset may take; None for the default."""
