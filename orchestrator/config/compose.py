@@ -159,6 +159,11 @@ def compose_settings(overrides: Sequence[str], config_dir: Path | None = None) -
     return config
 
 
+def composed_yaml(overrides: Sequence[str], config_dir: Path | None = None) -> str:
+    """Return the configuration that `compose_settings` composes, as YAML."""
+    return str(OmegaConf.to_yaml(OmegaConf.create(compose_settings(overrides, config_dir))))
+
+
 def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[str, Any], list[str]]:
     """Return what can be composed, and what is wrong with the rest."""
     problems: list[str] = []

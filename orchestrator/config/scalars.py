@@ -33,6 +33,8 @@ _POSITIVE = {
     *("cluster.memory", "cluster.worker_ttl", "cluster.no_workers_timeout"),
 }
 """Numbers above 0, or null."""
+_SHARE = {"report.alpha"}
+"""Numbers between 0 and 1."""
 _BOOLEAN = {"cluster.dashboard", "cluster.performance_report"}
 
 
@@ -52,6 +54,8 @@ def _expected(key: str, value: Any) -> str:
         return "" if value in _CHOICES[key] else f"one of {', '.join(_CHOICES[key])}"
     if key in _BOOLEAN:
         return "" if isinstance(value, bool) else "true or false"
+    if key in _SHARE:
+        return "" if number and 0 < value < 1 else "a number between 0 and 1"
     if value is None and key in (_POSITIVE | _MAY_BE_NULL):
         return ""
     if key in _POSITIVE:

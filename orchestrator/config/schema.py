@@ -10,6 +10,7 @@ from typing import Any
 import platformdirs
 
 from orchestrator.config.cluster_settings import cluster_settings
+from orchestrator.config.report import checked_choices
 from orchestrator.config.scalars import MOST_FOLDS, wrong_values
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import ResolveError, did_you_mean, is_imported, resolve
@@ -43,6 +44,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
             )
     protocol = _protocol(config["protocol"], problems)
     cluster = cluster_settings(config["cluster"], problems)
+    report = checked_choices(config["report"], problems)
     problems += _too_few_cores(cluster, protocol)
     problems += wrong_values(config, ("on_error", "retry", "data_memory"))
     problems += _path_problems(config["paths"])
@@ -59,11 +61,13 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     problems += _size_problem(protocol, arms, len(datasets))
     if {arm.solver for arm in arms} == set(config["solvers"]):
         problems += _unused_axes(sweep, arms)
+    if not problems:
+        problems += report.unknown_names([arm.name for arm in arms], [dataset.name for dataset in datasets])
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     study = Study(name, tuple(datasets), tuple(arms), str(search["kind"]), protocol)
     memory = config["data_memory"] and config["data_memory"] * 2**30
-    return Settings(study, cluster, folders(config), config["on_error"], config["retry"], memory)
+    return Settings(study, cluster, folders(config), config["on_error"], config["retry"], report, memory)
 
 
 def _path_problems(paths: Mapping[str, Any]) -> Iterator[str]:

@@ -110,6 +110,11 @@ def with_interval(estimate: str, low: str, high: str, confidence: float) -> str:
     return f"{estimate} {interval}"
 
 
+def level(alpha: float) -> str:
+    """Print the confidence level of the intervals that go with tests at a level."""
+    return f"{100 * (1 - alpha):g} %"
+
+
 def gap(value: float) -> str:
     """Print a relative duality gap."""
     if math.isinf(value):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS
+from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.study import Study
 from orchestrator.study.tls import Tls
 
@@ -78,5 +79,6 @@ class Settings:
     paths: Paths
     on_error: str
     retry: str
+    report: ReportChoices
     data_memory: float | None = None
     """Bytes that loading and checking a dataset may take; None for the default."""
