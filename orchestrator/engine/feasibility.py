@@ -19,10 +19,11 @@ from sklearn.metrics import get_scorer_names
 
 from orchestrator.datasets.child_process import ProcessEnded, call_in_child
 from orchestrator.datasets.dataset import Dataset
+from orchestrator.study.names import resolve
 from orchestrator.study.study import Arm, Candidate, Protocol, Study
 from orchestrator.study.text import MOST_QUOTED
 from orchestrator.study.trials import Path
-from orchestrator.training.estimators import estimator_class, make_estimator, refused_metric
+from orchestrator.training.estimators import make_estimator, refused_metric
 from orchestrator.training.process_state import kept_process_state
 from orchestrator.training.responses import ResponseError, Responses, UndefinedError
 from orchestrator.training.source_hash import depends_on
@@ -170,11 +171,10 @@ def _usable_metrics(protocol: Protocol, sample: Split) -> tuple[list[str], list[
 
 
 def _any_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | None:
-    kind, _ = estimator_class(arm.target)
     candidate = Candidate.of({name: values[0] for name, values in arm.space.items()})
     seed = protocol.seed % 2**32
-    with warnings.catch_warnings(action="ignore"), kept_process_state(kind) as state:
-        if _is_compiled(arm.target):  # fitting it may take a minute of compilation
+    with warnings.catch_warnings(action="ignore"), kept_process_state(*map(resolve, arm.targets)) as state:
+        if any(map(_is_compiled, arm.targets)):  # fitting it may take a minute of compilation
             try:
                 estimator = state.run(seed, make_estimator, arm, protocol, candidate, seed)
             except BaseException as error:

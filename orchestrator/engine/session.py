@@ -164,12 +164,13 @@ def _compiling_arms(settings: Settings) -> set[str]:
     if not settings.cluster.on_this_host:
         return set()
     targets = compile_seconds(settings.study.arms, settings.cluster)
-    return {arm.name for arm in settings.study.arms if arm.target in targets}
+    return {arm.name for arm in settings.study.arms if targets.keys() & arm.targets}
 
 
 def _packages(study: Study) -> list[str]:
     """Return the import names of the packages that hold the sources of a study's solvers."""
-    return sorted({name for arm in study.arms for name in source_packages(arm.target)})
+    targets = {target for arm in study.arms for target in arm.targets}
+    return sorted({name for target in targets for name in source_packages(target)})
 
 
 def _now() -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from orchestrator.study.targets import targets_in
 from orchestrator.study.values import ParamValue, canonical_json, cell, stored_as_numbers
 
 PATH_PARAM = "C"
@@ -78,13 +79,14 @@ class Arm:
     Attributes
     ----------
     target : str
-        Dotted path of a scikit-learn classifier class.
+        Dotted path of a scikit-learn classifier class, or of a function that returns a classifier.
     params : mapping
-        Constructor arguments that every training of the arm shares, sweep values included.
+        Parameters that every training of the arm shares, sweep values included: arguments of the target, and
+        those of nested estimators as `step__param`.
     space : mapping of str to tuple
         The hyper-parameters the inner search chooses from, in order of precedence for ties.
     identity : str
-        Hash of the sources that the class consists of, or the version of its package.
+        Hashes of the sources that its targets consist of, or the versions of their packages.
     solver : str
         The configured solver the arm belongs to, without its sweep values.
     sweep : mapping
@@ -113,6 +115,11 @@ class Arm:
         """
         space = {name: tuple(values) for name, values in facts.get("space", {}).items()}
         return cls(**{**facts, "space": space})
+
+    @cached_property
+    def targets(self) -> tuple[str, ...]:
+        """The dotted paths of the target and of all that is nested in parameters and space, each once."""
+        return tuple(dict.fromkeys([self.target, *targets_in([self.params, self.space])]))
 
     @cached_property
     def _numeric_axes(self) -> frozenset[str]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from orchestrator.study.records import Status
 from orchestrator.study.storable import describe_error, error_text, storable_text
 from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
+from orchestrator.study.targets import instantiate
 from orchestrator.study.trials import Path
 from orchestrator.training.estimators import estimator_class, make_estimator
 from orchestrator.training.fitted_attributes import fitted_columns, fitted_path_columns
@@ -218,7 +219,7 @@ def _fit_and_predict(
     task.started(row)
     estimator = task.estimator(candidate) if fitted is None else fitted
     if fitted is not None:
-        estimator.set_params(**candidate.as_dict())
+        estimator.set_params(**instantiate(candidate.as_dict()))
     X_train, y_train = share(split.X_train), share(split.y_train)
     task.started(row)
     timer.restart()
