@@ -12,7 +12,7 @@ from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import PATH_PARAM, Arm
 from orchestrator.study.text import shown
 from orchestrator.study.values import ParamValue, canonical_json, cell, is_number
-from orchestrator.training.class_checks import answers, is_trusted
+from orchestrator.training.class_checks import answers, most_doubtful
 from orchestrator.training.estimators import estimator_class, other_kind, refused_value, unusable_class
 from orchestrator.training.source_hash import class_identity
 
@@ -120,7 +120,7 @@ def _targets(node: Any) -> Iterator[str]:
 
 def _module(targets: Sequence[str]) -> str:
     """Return the module of the first class that is not trusted, else of the first."""
-    return next(itertools.filterfalse(is_trusted, targets), targets[0]).rpartition(".")[0]
+    return most_doubtful(targets).rpartition(".")[0]
 
 
 def _unusable_config(solver: str, config: Mapping[Any, Any]) -> Iterator[str]:

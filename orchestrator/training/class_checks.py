@@ -4,6 +4,7 @@ Those of scikit-learn and of `solvers` are asked in this process, which takes no
 """
 
 import importlib.util
+import itertools
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -53,6 +54,11 @@ def answers(function: Callable[[_T], _R], questions: Sequence[tuple[str, _T]]) -
             ended[path] = answer
         found.append(answer)
     return found
+
+
+def most_doubtful(paths: Sequence[str]) -> str:
+    """Return the first dotted path that is not trusted, else the first."""
+    return next(itertools.filterfalse(is_trusted, paths), paths[0])
 
 
 @cache

@@ -19,6 +19,7 @@ from orchestrator.study.trials import REFIT, Path
 from orchestrator.training.environment import host_name, versions_json
 from orchestrator.training.estimators import estimator_class, gamma_of
 from orchestrator.training.gram import PRECOMPUTED, SplitGram, forget_gram, open_gram
+from orchestrator.training.metrics import metric_objects
 from orchestrator.training.process_state import ProcessState, kept_process_state
 from orchestrator.training.source_hash import depends_on
 from orchestrator.training.split_data import Split, open_data, open_split
@@ -50,8 +51,8 @@ def run_batch(
     started = time.perf_counter()
     monitor = monitor or Monitor()
     rows: list[dict[str, Any]] = []
-    kind, _ = estimator_class(order.arm.target)
-    with kept_process_state(kind) as state:
+    kinds = estimator_class(order.arm.target)[0], *metric_objects(order.protocol.own_metrics)
+    with kept_process_state(*kinds) as state:
         for path in order.batch.paths:
             monitor.started(math.inf)
             split = open_split(order.source, order.protocol, path.outer, path.inner)
