@@ -14,7 +14,7 @@ from orchestrator.study.study import PATH_PARAM, Arm
 from orchestrator.study.targets import targets_in
 from orchestrator.study.text import shown
 from orchestrator.study.values import ParamValue, canonical_json, cell, is_number
-from orchestrator.training.class_checks import ask_classes, is_trusted
+from orchestrator.training.class_checks import ask_classes, most_doubtful
 from orchestrator.training.estimators import (
     Description,
     describe,
@@ -127,7 +127,7 @@ def _params(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _module(targets: Sequence[str]) -> str:
     """Return the module of the first class that is not trusted, else of the first."""
-    return next(itertools.filterfalse(is_trusted, targets), targets[0]).rpartition(".")[0]
+    return most_doubtful(targets).rpartition(".")[0]
 
 
 def _unusable_config(solver: str, config: Mapping[Any, Any]) -> Iterator[str]:

@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from orchestrator.config.cluster_settings import cluster_settings
 from orchestrator.config.report import checked_choices
 from orchestrator.config.scalars import MOST_FOLDS, wrong_values
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.names import ResolveError, did_you_mean, is_imported, resolve
+from orchestrator.study.names import ResolveError, is_imported, resolve
 from orchestrator.study.settings import Cluster, Paths, Settings
 from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
 from orchestrator.study.text import shown
@@ -139,27 +138,14 @@ def _study_name(config: Mapping[str, Any], problems: list[str]) -> str:
 
 
 def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
-    node = {**asdict(Protocol()), **node}
+    node = {**Protocol().facts(), **node}
     keys = ("outer", "inner", "seed", "scaling", "profile", "max_seconds")
     problems += wrong_values(node, keys, "protocol.")
-    also = node["also"] or []
-    also = also if isinstance(also, list) else [also]
-    from sklearn.metrics import get_scorer_names
+    from orchestrator.config.metrics import read_metrics
 
-    from orchestrator.training.estimators import refused_metric
-
-    scorers = get_scorer_names()
-    for key, metric in [("metric", node["metric"]), *(("also", metric) for metric in also)]:
-        if metric not in scorers:
-            near = did_you_mean(str(metric), scorers)
-            problems.append(f"protocol.{key}: scikit-learn has no scorer {shown(metric)}{near}")
-        elif measured := refused_metric(metric):
-            problems.append(
-                f"protocol.{key}: {metric} measures {measured}, not classes; "
-                "expected a scorer for classifiers, such as accuracy or balanced_accuracy"
-            )
-    known = {name: node[name] for name in asdict(Protocol())}
-    return Protocol(**{**known, "also": tuple(map(str, also))})
+    metric, also, own = read_metrics(node["metric"], node["also"], problems)
+    known = {name: node[name] for name in Protocol().facts()}
+    return Protocol(**{**known, "metric": metric, "also": also, "own_metrics": own})
 
 
 def _too_few_cores(cluster: Cluster, protocol: Protocol) -> Iterator[str]:

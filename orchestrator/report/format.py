@@ -24,10 +24,12 @@ def is_percent(metric: str) -> bool:
 
 
 def score(value: float, metric: str, digits: int = 2) -> str:
-    """Print a score, or a standard error of scores, without its unit."""
+    """Print a score, or a standard error of scores, without its unit; of large ones fewer decimals."""
     if _missing(value):
         return MISSING
-    return f"{100 * value:.{digits}f}" if is_percent(metric) else f"{value:.{digits + 2}f}"
+    if is_percent(metric):
+        return f"{100 * value:.{digits}f}"
+    return f"{value:,.{max(0, digits + 2 - int(math.log10(max(1.0, abs(value)))))}f}"
 
 
 def difference(value: float, metric: str) -> str:

@@ -4,9 +4,9 @@ A study is datasets × arms × search × protocol. Everything that can change a 
 key, and nothing else is: the key decides what a resumed run may skip.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -138,6 +138,25 @@ class Arm:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """A metric that is none of scikit-learn's scorers.
+
+    Attributes
+    ----------
+    name : str
+        What its column `score_<name>` and the report call it.
+    definition : str
+        What the configuration says: the dotted path of a callable, or a mapping with `_target_` as JSON.
+    identity : str
+        Hash of the sources that it consists of, or the version of its package.
+    """
+
+    name: str
+    definition: str
+    identity: str = ""
+
+
+@dataclass(frozen=True)
 class Protocol:
     """How trials are made comparable: folds, seed, scaling, metric, profile and limits.
 
@@ -151,13 +170,15 @@ class Protocol:
         Scale features to [0, 1] by the training rows at hand, by the whole dataset (as the papers
         did), or not.
     metric : str
-        Name of the scikit-learn scorer that selects candidates.
+        Name of the metric that selects candidates: a scorer of scikit-learn's, or one of `own_metrics`.
     also : tuple of str
-        Further scorers recorded beside it.
+        Further metrics recorded beside it.
     profile : {"throughput", "timing"}
         Share work between trainings, or train each alone and cold so that seconds can be compared.
     max_seconds : float or None
         Time limit of one training.
+    own_metrics : tuple of Metric
+        What the names mean that are not scikit-learn's.
     """
 
     outer: int = 5
@@ -168,17 +189,31 @@ class Protocol:
     also: tuple[str, ...] = ()
     profile: str = "throughput"
     max_seconds: float | None = None
+    own_metrics: tuple[Metric, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """Return the protocol as trial keys and provenance hold it: what they lacked before is left out."""
+        facts = asdict(self)
+        if not self.own_metrics:
+            del facts["own_metrics"]
+        return facts
+
+    def metrics(self, names: Iterable[str]) -> "tuple[str | Metric, ...]":
+        """Return what names of metrics mean; a scorer of scikit-learn's is its name."""
+        own = {metric.name: metric for metric in self.own_metrics}
+        return tuple(own.get(name, name) for name in names)
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> "Protocol":
-        """Return the protocol that `asdict` and JSON turned into a mapping.
+        """Return the protocol that `facts` and JSON turned into a mapping.
 
         Raises
         ------
         TypeError
             If it holds a setting that this version does not know.
         """
-        return cls(**{**facts, "also": tuple(facts.get("also", ()))})
+        own = tuple(Metric(**metric) for metric in facts.get("own_metrics", ()))
+        return cls(**{**facts, "also": tuple(facts.get("also", ())), "own_metrics": own})
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from sklearn.base import BaseEstimator
-from sklearn.metrics import get_scorer
 from sklearn.utils import get_tags
 
 from orchestrator.study.names import resolve
@@ -176,12 +175,6 @@ def other_kind(target: str, params: Mapping[str, Any]) -> str:
         kind = None
     kind = kind or getattr(cls, "_estimator_type", None)
     return "" if kind in (None, "classifier") else str(kind).replace("_", " ")
-
-
-def refused_metric(name: str) -> str:
-    """Return what else than classes a scorer of scikit-learn's is for; empty if it is for classifiers."""
-    module = getattr(getattr(get_scorer(name), "_score_func", None), "__module__", "")
-    return {"_regression": "quantities", "cluster": "clusters"}.get((module.split(".") + [""] * 3)[2], "")
 
 
 def make_estimator(
