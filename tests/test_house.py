@@ -23,7 +23,7 @@ BELOW = {
     "engine": {"execution", "training", "datasets", "resampling", "search", "store", "study"},
     "analysis": {"store", "study"},
     "report": {"analysis", "store", "study"},
-    "config": {"engine", "training", "datasets", "search", "study"},
+    "config": {"engine", "training", "datasets", "resampling", "search", "study"},
     "cli": {"config", "report", "analysis", "engine", "execution", "training", "datasets", "store", "study"},
 }
 

@@ -39,8 +39,11 @@ CONF_FOLDER = next(folder for folder in (_PACKAGE / "conf", _PACKAGE.parent / "c
 
 _SEARCH_PATH = "hydra.searchpath="
 _GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
-_OPEN = ("sweep", "search.space", "dataset", "solver", "cluster.options")
-"""Under these keys a user names parameters of solvers, datasets and clusters, which no schema lists."""
+_OPEN = (
+    *("sweep", "search.space", "dataset", "solver", "cluster.options"),
+    *("protocol.outer", "protocol.inner"),
+)
+"""Under these keys a user names parameters of solvers, splitters and so on, which no schema lists."""
 
 _MOST_CHARACTERS = 50_000
 """Of an override: Hydra's parser takes a second for them."""

@@ -13,13 +13,10 @@ from orchestrator.config.cluster import cluster_settings
 from orchestrator.config.values import MOST_FOLDS, wrong_values
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import ResolveError, did_you_mean, is_imported, resolve
-from orchestrator.study.settings import Cluster, Paths, Settings
+from orchestrator.study.settings import MOST_TRAININGS, Cluster, Paths, Settings
 from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
 from orchestrator.study.text import shown
 from orchestrator.training.cores import physical_cores, usable_cores
-
-_MOST_TRAININGS = 10_000_000
-"""Of a study: each is a row, and planning looks at all of them."""
 
 _STUDY_NAME = re.compile(r"[^\W_][\w.-]{0,99}")
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
@@ -83,10 +80,10 @@ def _size_problem(protocol: Protocol, arms: Sequence[Arm], n_datasets: int) -> I
     if not all(isinstance(number, int) and 2 <= number <= MOST_FOLDS for number in folds):
         return
     points = [math.prod(len(values) for values in arm.space.values()) for arm in arms if _has_lists(arm)]
-    number = n_datasets * protocol.outer * sum(protocol.inner * each + 1 for each in points)
-    if number > _MOST_TRAININGS:
+    number = n_datasets * sum(inner * each + 1 for each in points for inner in protocol.n_inner)
+    if number > MOST_TRAININGS:
         yield (
-            f"the study asks for {number:.3g} trainings; expected at most {_MOST_TRAININGS:,}: "
+            f"the study asks for {number:.3g} trainings; expected at most {MOST_TRAININGS:,}: "
             "use fewer folds, values, solvers or datasets"
         )
 
@@ -136,8 +133,10 @@ def _study_name(config: Mapping[str, Any], problems: list[str]) -> str:
 
 def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
     node = {**asdict(Protocol()), **node}
-    keys = ("outer", "inner", "seed", "scaling", "profile", "max_seconds")
-    problems += wrong_values(node, keys, "protocol.")
+    problems += wrong_values(node, ("scaling", "profile", "max_seconds"), "protocol.")
+    from orchestrator.config.resampling import resampling_problems  # it imports scikit-learn
+
+    problems += resampling_problems(node)
     also = node["also"] or []
     also = also if isinstance(also, list) else [also]
     from sklearn.metrics import get_scorer_names
@@ -155,7 +154,7 @@ def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
                 "expected a scorer for classifiers, such as accuracy or balanced_accuracy"
             )
     known = {name: node[name] for name in asdict(Protocol())}
-    return Protocol(**{**known, "also": tuple(map(str, also))})
+    return Protocol.from_facts({**known, "also": tuple(map(str, also))})
 
 
 def _too_few_cores(cluster: Cluster, protocol: Protocol) -> Iterator[str]:

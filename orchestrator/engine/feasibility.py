@@ -173,7 +173,7 @@ def _usable_metrics(protocol: Protocol, sample: Split) -> tuple[list[str], list[
 def _any_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | None:
     kind, _ = estimator_class(arm.target)
     candidate = Candidate.of({name: values[0] for name, values in arm.space.items()})
-    seed = protocol.seed % 2**32
+    seed = protocol.seeds[0] % 2**32
     with warnings.catch_warnings(action="ignore"), kept_process_state(kind) as state:
         if _is_compiled(arm.target):  # fitting it may take a minute of compilation
             try:

@@ -12,6 +12,7 @@ from orchestrator.analysis.summaries import GAP_LEVEL
 from orchestrator.report import format as fmt
 from orchestrator.report.limits import MOST_ARMS
 from orchestrator.report.table import Table
+from orchestrator.study.schemes import described
 
 
 def captioned(table: Table, findings: Findings) -> Table:
@@ -48,6 +49,7 @@ def _template(name: str) -> Template:
         "ALPHA": ALPHA,
         "GAP_LEVEL": GAP_LEVEL,
         "MOST_ARMS": MOST_ARMS,
+        "described": described,
         "fmt": fmt,
         "isfinite": isfinite,
     }
