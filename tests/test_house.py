@@ -27,7 +27,7 @@ BELOW = {
     "engine": {"execution/dask", "execution", "training", "datasets", "search", "store", "study"},
     "analysis": {"store", "study"},
     "report": {"analysis", "store", "study"},
-    "config": {"training", "datasets", "search", "study"},
+    "config": {"training", "datasets", "resampling", "search", "study"},
     "cli": {
         *("config", "report", "analysis", "engine", "execution/dask", "execution", "training", "datasets"),
         *("store", "study"),

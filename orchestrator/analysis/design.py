@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.store.results import StudyResults
-from orchestrator.study.declaration import Declaration, current_declaration
+from orchestrator.study.declaration import Declaration, current_declaration, n_inner_splits
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.report_choices import ReportChoices, report_choices
 from orchestrator.study.trials import Pair
@@ -26,8 +26,8 @@ class Design:
     search : str
     metric : str
         Name of the scorer that selects candidates and is tested.
-    n_outer : int
-        Planned number of outer folds.
+    n_inner : dict of str to tuple of int
+        By dataset, the planned number of inner splits of each outer split.
     pairs : tuple of (dataset, arm)
         Those that belong to the study, in declared order.
     choices : ReportChoices
@@ -38,7 +38,7 @@ class Design:
     protocol: dict[str, Any]
     search: str
     metric: str
-    n_outer: int
+    n_inner: dict[str, tuple[int, ...]]
     pairs: tuple[Pair, ...]
     choices: ReportChoices = field(default_factory=ReportChoices)
 
@@ -54,10 +54,14 @@ class Design:
             return None
         return prod(len(values) for values in space.values())
 
-    def planned(self, arm: str) -> int | None:
-        """Return the number of trainings per dataset, outer · (inner · |grid| + 1), where it is known."""
-        size, inner = self.grid_size(arm), self.protocol.get("inner")
-        return None if size is None or inner is None else self.n_outer * (inner * size + 1)
+    def n_outer(self, dataset: str) -> int:
+        """Return the planned number of outer splits of a dataset."""
+        return len(self.n_inner[dataset])
+
+    def planned(self, dataset: str, arm: str) -> int | None:
+        """Return the number of trainings, where it is known: Σ (inner splits · |grid| + 1)."""
+        size = self.grid_size(arm)
+        return None if size is None else sum(n_inner * size + 1 for n_inner in self.n_inner[dataset])
 
 
 def read_design(results: StudyResults, choices: ReportChoices | None = None) -> Design:
@@ -89,7 +93,9 @@ def _design_of(declaration: Declaration) -> Design:
         protocol=declaration.protocol,
         search=declaration.search,
         metric=declaration.protocol.get("metric", "accuracy"),
-        n_outer=int(declaration.protocol.get("outer", 0)),
+        n_inner={
+            name: n_inner_splits(facts, declaration.protocol) for name, facts in declaration.datasets.items()
+        },
         pairs=tuple(pair for pair in pairs if pair in declaration.pairs),
     )
 
@@ -102,7 +108,10 @@ def _design_of_rows(trials: pd.DataFrame) -> Design:
         protocol={},
         search="",
         metric="accuracy",
-        n_outer=int(trials["outer"].max()) + 1 if len(trials) else 0,
+        n_inner={
+            str(name): tuple(rows.groupby("outer")["inner"].max() + 1)
+            for name, rows in trials.groupby("dataset")
+        },
         pairs=tuple((dataset, arm) for dataset in datasets for arm in arms),
     )
 

@@ -104,7 +104,7 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
             # One that was killed at the time limit has cost that much at least.
             limit = design.protocol.get("max_seconds") if column == "fit_seconds" else 0
             values[stopped & ~known] = limit or 0
-        if len(set(fits["outer"])) == design.n_outer and len(values) and not np.isnan(values).any():
+        if len(set(fits["outer"])) == design.n_outer(dataset) and len(values) and not np.isnan(values).any():
             low = float(values.mean())
             if stopped.any() or low > 0:  # of two costs that are zero there is no ratio
                 ends[arm][:, place[dataset]] = low, inf if stopped.any() else low

@@ -39,7 +39,10 @@ CONF_FOLDER = next(folder for folder in (_PACKAGE / "conf", _PACKAGE.parent / "c
 
 _SEARCH_PATH = "hydra.searchpath="
 _GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
-_OPEN = ("sweep", "search.space", "dataset", "solver", "cluster.options", "protocol.metric")
+_OPEN = (
+    *("sweep", "search.space", "dataset", "solver", "cluster.options"),
+    *("protocol.outer", "protocol.inner", "protocol.metric"),
+)
 """Under these keys a user names parameters of classes and functions, which no schema lists."""
 
 _LONGEST_OVERRIDE = 50_000

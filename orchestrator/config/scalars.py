@@ -27,6 +27,12 @@ _WHOLE = {
     "cluster.give_up.deaths": (LEAST_DEATHS, 10**6),
 }
 """The least and the most of whole numbers."""
+_SPLITTER = ", or a splitter such as {_target_: sklearn.model_selection.GroupKFold, n_splits: 5}"
+_OR_ELSE = {
+    "protocol.outer": _SPLITTER,
+    "protocol.inner": _SPLITTER,
+    "protocol.seed": ", or a list of different ones",
+}
 _MAY_BE_NULL = {"cluster.workers", "cluster.adapt.minimum", "cluster.adapt.maximum"}
 _POSITIVE = {
     *("protocol.max_seconds", "data_memory", "cluster.give_up.minutes"),
@@ -62,5 +68,5 @@ def _expected(key: str, value: Any) -> str:
         return "" if number and 0 < value < 1e12 else "a number above 0, or null"
     least, most = _WHOLE[key]
     if not number or not isinstance(value, int) or value < least:
-        return f"a whole number of at least {least}"
+        return f"a whole number of at least {least}{_OR_ELSE.get(key, '')}"
     return f"a whole number of at most {most}" if value > most else ""

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,10 @@ from orchestrator.config.report import checked_choices
 from orchestrator.config.scalars import MOST_FOLDS, wrong_values
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import ResolveError, is_imported, resolve
-from orchestrator.study.settings import Cluster, Paths, Settings
+from orchestrator.study.settings import MOST_TRAININGS, Cluster, Paths, Settings
 from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
 from orchestrator.study.text import shown
 from orchestrator.training.cores import physical_cores, usable_cores
-
-_MOST_TRAININGS = 10_000_000
-"""Of a study: each is a row, and planning looks at all of them."""
 
 _STUDY_NAME = re.compile(r"[^\W_][\w.-]{0,99}")
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
@@ -86,10 +84,10 @@ def _size_problem(protocol: Protocol, arms: Sequence[Arm], n_datasets: int) -> I
     if not all(isinstance(number, int) and 2 <= number <= MOST_FOLDS for number in folds):
         return
     points = [math.prod(len(values) for values in arm.space.values()) for arm in arms if _has_lists(arm)]
-    number = n_datasets * protocol.outer * sum(protocol.inner * each + 1 for each in points)
-    if number > _MOST_TRAININGS:
+    number = n_datasets * sum(inner * each + 1 for each in points for inner in protocol.n_inner)
+    if number > MOST_TRAININGS:
         yield (
-            f"the study asks for {number:.3g} trainings; expected at most {_MOST_TRAININGS:,}: "
+            f"the study asks for {number:.3g} trainings; expected at most {MOST_TRAININGS:,}: "
             "use fewer folds, values, solvers or datasets"
         )
 
@@ -139,13 +137,15 @@ def _study_name(config: Mapping[str, Any], problems: list[str]) -> str:
 
 def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
     node = {**Protocol().facts(), **node}
-    keys = ("outer", "inner", "seed", "scaling", "profile", "max_seconds")
-    problems += wrong_values(node, keys, "protocol.")
-    from orchestrator.config.metrics import read_metrics
+    problems += wrong_values(node, ("scaling", "profile", "max_seconds"), "protocol.")
+    from orchestrator.config.metrics import read_metrics  # both import scikit-learn
+    from orchestrator.config.resampling import resampling_problems
 
+    problems += resampling_problems(node)
     metric, also, own = read_metrics(node["metric"], node["also"], problems)
     known = {name: node[name] for name in Protocol().facts()}
-    return Protocol(**{**known, "metric": metric, "also": also, "own_metrics": own})
+    protocol = Protocol.from_facts({**known, "metric": metric, "also": also})
+    return replace(protocol, own_metrics=own)
 
 
 def _too_few_cores(cluster: Cluster, protocol: Protocol) -> Iterator[str]:

@@ -190,7 +190,7 @@ def _metric_problem(sample: Split, metric: str | Metric) -> str:
 def _any_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | None:
     kinds = *map(resolve, arm.targets), *metric_objects(protocol.own_metrics)
     candidate = Candidate.of({name: values[0] for name, values in arm.space.items()})
-    seed = protocol.seed % 2**32
+    seed = protocol.seeds[0] % 2**32
     with warnings.catch_warnings(action="ignore"), kept_process_state(*kinds) as state:
         if any(map(_is_compiled, arm.targets)):  # fitting it may take a minute of compilation
             try:

@@ -148,7 +148,7 @@ def _selections(study: str, states: Mapping[Pair, PairState]) -> pd.DataFrame:
 def _pair_states(declaration: Declaration, trials: pd.DataFrame, store: Store) -> dict[Pair, PairState]:
     stored = _stored(trials)
     return {
-        pair: _recorded_state(declared.digest, declared.planned, declared.n_outer, trials, store)
+        pair: _recorded_state(declared.digest, declared.planned, len(declared.n_inner), trials, store)
         if declared.identity is None
         else replay_pair(declared.identity, declaration.search, stored)
         for pair, declared in declaration.pairs.items()

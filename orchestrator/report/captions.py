@@ -13,6 +13,7 @@ from orchestrator.analysis.summaries import GAP_LEVEL
 from orchestrator.report import format as fmt
 from orchestrator.report.limits import ARMS_SHOWN
 from orchestrator.report.table import Table
+from orchestrator.study.schemes import described
 
 
 def captioned(table: Table, findings: Findings) -> Table:
@@ -49,6 +50,7 @@ def _template(name: str) -> Template:
         "GAP_LEVEL": GAP_LEVEL,
         "ARMS_SHOWN": ARMS_SHOWN,
         "datasets_needed": datasets_needed,
+        "described": described,
         "fmt": fmt,
         "isfinite": isfinite,
     }

@@ -196,8 +196,9 @@ def incomplete_note(findings: Findings) -> str:
     missing = findings.incomplete
     if missing.empty:
         return ""
+    n_outer = {name: findings.design.n_outer(name) for name in findings.design.datasets}
     cells = [
-        f"{row.solver} on {row.dataset} ({row.n_folds} of {findings.design.n_outer} outer folds scored)"
+        f"{row.solver} on {row.dataset} ({row.n_folds} of {n_outer[str(row.dataset)]} outer folds scored)"
         for row in missing.itertuples()
     ]
     shown = cells if len(cells) <= 4 else [*cells[:3], f"{len(cells) - 3} more"]

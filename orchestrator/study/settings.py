@@ -10,6 +10,9 @@ from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.study import Study
 from orchestrator.study.tls import Tls
 
+MOST_TRAININGS = 10_000_000
+"""Of a study: each is a row, and planning looks at all of them."""
+
 LEAST_DEATHS = 2
 """A training is never given up after fewer deaths of its workers."""
 

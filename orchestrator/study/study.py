@@ -162,10 +162,11 @@ class Protocol:
 
     Attributes
     ----------
-    outer, inner : int
-        Numbers of outer and inner folds, each at least 2.
-    seed : int
-        Root of every split and every solver's random state.
+    outer, inner : int or mapping
+        How rows are split: a number of stratified, shuffled folds of at least 2, or a splitter of
+        scikit-learn's kind, the dotted path `_target_` of its class with arguments.
+    seed : int or tuple of int
+        Root of every split and every solver's random state. Each of several makes splits of its own.
     scaling : {"train", "dataset", "none"}
         Scale features to [0, 1] by the training rows at hand, by the whole dataset (as the papers
         did), or not.
@@ -181,9 +182,9 @@ class Protocol:
         What the names mean that are not scikit-learn's.
     """
 
-    outer: int = 5
-    inner: int = 5
-    seed: int = 0
+    outer: int | Mapping[str, Any] = 5
+    inner: int | Mapping[str, Any] = 5
+    seed: int | tuple[int, ...] = 0
     scaling: str = "train"
     metric: str = "accuracy"
     also: tuple[str, ...] = ()
@@ -213,7 +214,26 @@ class Protocol:
             If it holds a setting that this version does not know.
         """
         own = tuple(Metric(**metric) for metric in facts.get("own_metrics", ()))
-        return cls(**{**facts, "also": tuple(facts.get("also", ())), "own_metrics": own})
+        seed = facts.get("seed", cls.seed)
+        if isinstance(seed, (list, tuple)):
+            seed = tuple(seed) if len(seed) > 1 else seed[0]  # a list of one says no more than the seed
+        also = tuple(facts.get("also", ()))
+        return cls(**{**facts, "seed": seed, "also": also, "own_metrics": own})
+
+    def __hash__(self) -> int:
+        return hash(canonical_json(asdict(self)))  # mappings have no hash of their own
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds, one or several."""
+        return (self.seed,) if isinstance(self.seed, int) else self.seed
+
+    @property
+    def n_inner(self) -> tuple[int, ...]:
+        """The number of inner folds of each outer fold, where numbers say it; else empty."""
+        if not isinstance(self.outer, int) or not isinstance(self.inner, int):
+            return ()
+        return (self.inner,) * (self.outer * len(self.seeds))
 
 
 @dataclass(frozen=True)
