@@ -39,8 +39,11 @@ CONF_FOLDER = next(folder for folder in (_PACKAGE / "conf", _PACKAGE.parent / "c
 
 _SEARCH_PATH = "hydra.searchpath="
 _GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
-_OPEN = ("sweep", "search.space", "dataset", "solver", "cluster.options")
-"""Under these keys a user names parameters of solvers, datasets and clusters, which no schema lists."""
+_OPEN = (
+    *("sweep", "search.space", "dataset", "solver", "cluster.options"),
+    *("protocol.outer", "protocol.inner", "protocol.metric"),
+)
+"""Under these keys a user names parameters of classes and functions, which no schema lists."""
 
 _LONGEST_OVERRIDE = 50_000
 """In characters: Hydra's parser takes a second for them."""
@@ -157,6 +160,11 @@ def compose_settings(overrides: Sequence[str], config_dir: Path | None = None) -
     if problems:
         raise ConfigError(problems)
     return config
+
+
+def composed_yaml(overrides: Sequence[str], config_dir: Path | None = None) -> str:
+    """Return the configuration that `compose_settings` composes, as YAML."""
+    return str(OmegaConf.to_yaml(OmegaConf.create(compose_settings(overrides, config_dir))))
 
 
 def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[str, Any], list[str]]:

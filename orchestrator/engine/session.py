@@ -28,6 +28,7 @@ from orchestrator.study.settings import Settings
 from orchestrator.study.storable import describe_error
 from orchestrator.study.study import Study
 from orchestrator.training.environment import git_state, versions
+from orchestrator.training.metrics import metric_targets
 from orchestrator.training.source_hash import source_packages
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ def run_session(
         if dashboard := facts.get("dashboard"):
             display.say(f"Dask dashboard, without a password: {dashboard}")
         provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
+        provenance["report"] = settings.report.declared()
         store.write_provenance(run_id, provenance)
         progress = Progress(prepared.planned_trials(), display, _compiling_arms(settings))
         with progress, warnings_shown(_EXECUTION, progress.note):
@@ -163,12 +165,14 @@ def _compiling_arms(settings: Settings) -> set[str]:
     if not settings.cluster.on_this_host:
         return set()
     targets = compile_seconds(settings.study.arms, settings.cluster)
-    return {arm.name for arm in settings.study.arms if arm.target in targets}
+    return {arm.name for arm in settings.study.arms if targets.keys() & arm.targets}
 
 
 def _packages(study: Study) -> list[str]:
-    """Return the import names of the packages that hold the sources of a study's solvers."""
-    return sorted({name for arm in study.arms for name in source_packages(arm.target)})
+    """Return the import names of the packages that hold the sources of a study's solvers and metrics."""
+    targets = {target for metric in study.protocol.own_metrics for target in metric_targets(metric)}
+    targets |= {target for arm in study.arms for target in arm.targets}
+    return sorted({name for target in targets for name in source_packages(target)})
 
 
 def _now() -> str:

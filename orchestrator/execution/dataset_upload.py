@@ -20,7 +20,7 @@ from orchestrator.datasets.dataset import fingerprint
 from orchestrator.execution.executor import Outcome
 from orchestrator.execution.transport import CallResult, CallStatus, Function, PendingCall, Transport
 from orchestrator.execution.worker_pool import CHECK_SECONDS, WorkerHandle, WorkerPool
-from orchestrator.resampling.splits import Folds
+from orchestrator.resampling.splits import Splits
 from orchestrator.study.batch import DataSource, WorkOrder
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.storable import describe_error
@@ -195,10 +195,10 @@ def finish_upload(token: str, source: DataSource) -> None:
     folder = cache / Path(source.folder).name
     try:
         dataset = open_prepared(staged)
-        found = fingerprint(dataset.X, dataset.classes, dataset.codes)
+        found = fingerprint(dataset.X, dataset.classes, dataset.codes, dataset.metadata)
         if not (holds(staged, source) and found == source.fingerprint):
             raise DatasetError(f"dataset {source.spec.name!r} was damaged on the way")
-        folds = Folds.load(staged, source.split_hash)
+        folds = Splits.load(staged, source.split_hash)
         with FileLock(cache / f".{folder.name}.lock"):
             if (folder / "meta.json").exists() and holds(folder, source, folds=False):
                 folds.save(folder)

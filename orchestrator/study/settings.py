@@ -6,8 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS
+from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.study import Study
 from orchestrator.study.tls import Tls
+
+MOST_TRAININGS = 10_000_000
+"""Of a study: each is a row, and planning looks at all of them."""
 
 LEAST_DEATHS = 2
 """A training is never given up after fewer deaths of its workers."""
@@ -78,5 +82,6 @@ class Settings:
     paths: Paths
     on_error: str
     retry: str
+    report: ReportChoices
     data_memory: float | None = None
     """Bytes that loading and checking a dataset may take; None for the default."""

@@ -5,6 +5,7 @@ that importing its modules and constructing its classes harms no process: by a f
 beside its `__init__.py`, which is found without importing it.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.machinery import PathFinder
@@ -57,6 +58,11 @@ def ask_classes(function: Callable[[_T], _R], questions: Sequence[tuple[str, _T]
             ended[path] = answer
         found.append(answer)
     return found
+
+
+def most_doubtful(paths: Sequence[str]) -> str:
+    """Return the first dotted path that is not trusted, else the first."""
+    return next(itertools.filterfalse(is_trusted, paths), paths[0])
 
 
 @cache
