@@ -96,6 +96,8 @@ def measure_ours(
         object.__setattr__(cut, "n_outer", n_outer)
         store = Store(Path(folder) / solver)
         with store.lock():
+            declared = {"run_id": "benchmark", "number": 1, **prepared.declaration()}
+            store.write_provenance("benchmark", declared)
             planned = prepared.planned_trials()
             runner = Runner(
                 cut, store, SerialExecutor(), Progress(planned, display(Console(quiet=True))), "benchmark"
