@@ -55,11 +55,6 @@ class Batch:
     base_seconds: float
     losses: Losses = field(default_factory=Losses)
 
-    @property
-    def n_trials(self) -> int:
-        """Number of trainings in the batch."""
-        return sum(map(len, self.paths))
-
 
 @dataclass(frozen=True)
 class DataSource:

@@ -237,7 +237,7 @@ def test_max_seconds_ends_a_fit_with_its_best_model():
 
 @pytest.mark.parametrize("C", [1e-6, 1e8])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_nasty_data_is_solved_all_the_same(C, scale):
+def test_duplicates_are_solved_at_any_scale_and_C(C, scale):
     rng = np.random.default_rng(0)
     X = np.round(rng.normal(size=(400, 3))) * scale  # many duplicates, of either class
     X[:, 0] = scale
