@@ -1,8 +1,8 @@
 """What a dataset says of its rows besides features and labels: groups, and the test fold of each row.
 
 `groups` and `test_fold` are keys of any dataset's configuration: the name of a column of the frame that its
-loader returns, which is then no feature; a file with a value for each row (.npy, or text with a line each); or
-a list of values. A loader may return groups itself, after X and y.
+loader returns, which is then no feature; a file with a value for each row (.npy, or text with a line each);
+or a list of values. A loader may return groups itself, after X and y.
 """
 
 import inspect

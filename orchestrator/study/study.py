@@ -174,7 +174,7 @@ class Protocol:
         """
         seed = facts.get("seed", cls.seed)
         if isinstance(seed, (list, tuple)):
-            seed = tuple(seed) if len(seed) > 1 else seed[0]  # a list of one says no more than the seed
+            seed = seed[0] if len(seed) == 1 else tuple(seed)  # a list of one says no more than the seed
         return cls(**{**facts, "seed": seed, "also": tuple(facts.get("also", ()))})
 
     def __hash__(self) -> int:
