@@ -13,8 +13,8 @@ from orchestrator.engine.load import declared_runs, find_study, read_results
 from orchestrator.engine.lost_trials import lost_trials
 from orchestrator.engine.overview import Overview, overview
 from orchestrator.engine.planning import PlanLine, remaining
+from orchestrator.store.part_summaries import PairSummary
 from orchestrator.store.store import Store
-from orchestrator.store.summaries import PairSummary
 from orchestrator.study.declaration import Declaration, current_declaration
 from orchestrator.study.failures import lines_of
 from orchestrator.study.schemes import described

@@ -1,16 +1,15 @@
 """What a user says of how rows are split, checked before any data is loaded."""
 
-import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orchestrator.config.values import wrong_values
+from orchestrator.config.scalars import wrong_values
 from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.resampling.splitters import unusable_splitter
 from orchestrator.study.targets import TARGET, targets_in
 from orchestrator.study.text import shown
 from orchestrator.study.values import canonical_json
-from orchestrator.training.class_checks import answers, is_trusted
+from orchestrator.training.class_checks import ask_classes, most_doubtful
 
 
 def resampling_problems(protocol: Mapping[str, Any]) -> Iterator[str]:
@@ -36,8 +35,8 @@ def _splitter_problem(scheme: Mapping[str, Any]) -> str:
     except TypeError as error:
         return str(error)
     paths = list(targets_in(scheme))
-    path = next(itertools.filterfalse(is_trusted, paths), paths[0])
-    (found,) = answers(unusable_splitter, [(path, scheme)])
+    path = most_doubtful(paths)
+    (found,) = ask_classes(unusable_splitter, [(path, scheme)])
     if isinstance(found, ProcessEnded):
         return f"{path} {found.reason} when it was imported and called; correct it"
     return found

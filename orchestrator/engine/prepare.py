@@ -20,9 +20,10 @@ from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import MOST_TRAININGS, Settings
 from orchestrator.study.study import Arm, Protocol, Study
 from orchestrator.study.trials import Identity, Pair
-from orchestrator.training.class_checks import answers
+from orchestrator.training.class_checks import ask_classes
 from orchestrator.training.estimators import takes_shared_gram
 from orchestrator.training.gram import MOST_ROWS, memory_for_gram
+from orchestrator.training.metrics import takes_features
 from orchestrator.training.split_data import prepare_data
 
 
@@ -70,7 +71,7 @@ class PreparedStudy:
                 "datasets": self.datasets,
                 "arms": [asdict(arm) for arm in study.arms],
                 "search": study.search,
-                "protocol": asdict(study.protocol),
+                "protocol": study.protocol.facts(),
             },
             "identities": _nested(identities),
             "shared_gram": _nested(shared_gram),
@@ -145,7 +146,7 @@ def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bo
         With the problem of each solver that ends its process, or never answers, when it is asked.
     """
     pairs = list(itertools.product(datasets.items(), study.arms))
-    found = answers(
+    found = ask_classes(
         lambda pair: _shares_gram(pair[1], pair[0][1], study.protocol),
         [(arm.target, (dataset, arm)) for dataset, arm in pairs],
     )
@@ -163,7 +164,9 @@ def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bo
 def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
     """Decide by what is in a trial's key alone, for shared matrices are rounded."""
     n, d = dataset.X.shape
-    return protocol.profile == "throughput" and n <= MOST_ROWS and takes_shared_gram(arm, n, d)
+    if protocol.profile != "throughput" or n > MOST_ROWS or any(map(takes_features, protocol.own_metrics)):
+        return False
+    return takes_shared_gram(arm, n, d)
 
 
 def _shape(dataset: Dataset, splits: Splits) -> Shape:

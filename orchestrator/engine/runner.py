@@ -12,7 +12,7 @@ from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Progress
 from orchestrator.engine.queue import BATCHES_LEFT, TARGET_SECONDS, WorkQueue
 from orchestrator.engine.replay import Replayed, derive, replay
-from orchestrator.execution.base import Executor, Outcome
+from orchestrator.execution.executor import Executor, Outcome
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
 from orchestrator.study.batch import WorkOrder

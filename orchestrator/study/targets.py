@@ -100,7 +100,7 @@ def _problems_of_call(node: Mapping[Any, Any]) -> Iterator[str]:
 
 
 def keyword_names(made: Any) -> frozenset[str] | None:
-    """Return the names of a class's or function's keyword arguments; None if it takes any, or does not say."""
+    """Return the names of what a class or function takes by keyword; None if any, or if it does not say."""
     try:
         parameters = inspect.signature(made).parameters.values()
     except (ValueError, TypeError):  # many of compiled modules

@@ -5,7 +5,7 @@ Nothing else is in it: the key decides what a resumed run may skip.
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -94,7 +94,7 @@ class Identity:
             "target": arm.target,
             "params": arm.params,
             "package": arm.identity,
-            "protocol": with_merged_numbers(asdict(protocol)),
+            "protocol": with_merged_numbers(protocol.facts()),
             "shared_gram": shared_gram,
         }
         self._hash = hashlib.sha256(canonical_json(common).encode())
