@@ -297,7 +297,8 @@ def _for_hydra(override: Override, text: str) -> list[str]:
     if override.is_delete():
         return [text]
     if not _is_open(key):
-        return [plain]
+        # A user's file of a group may leave out what it does not change.
+        return [f"++{plain}" if "." in key else plain]
     return [f"~{key}", f"+{plain}"] if key in _OPEN else [f"++{plain}"]
 
 

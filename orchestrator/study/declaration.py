@@ -221,7 +221,8 @@ def n_inner_splits(facts: Mapping[str, Any], protocol: Mapping[str, Any]) -> tup
     if "n_inner" in facts:
         return tuple(facts["n_inner"])
     # An older svmbench knew numbers of folds only, the same for all datasets.
-    return (int(protocol.get("inner", 0)),) * int(protocol.get("outer", 0))
+    outer, inner = protocol.get("outer"), protocol.get("inner")
+    return (inner,) * outer if isinstance(outer, int) and isinstance(inner, int) else ()
 
 
 def _facts(runs: Sequence[Mapping[str, Any]], group: str, kept: set[str]) -> dict[str, dict[str, Any]]:

@@ -216,7 +216,7 @@ class Protocol:
         own = tuple(Metric(**metric) for metric in facts.get("own_metrics", ()))
         seed = facts.get("seed", cls.seed)
         if isinstance(seed, (list, tuple)):
-            seed = tuple(seed) if len(seed) > 1 else seed[0]  # a list of one says no more than the seed
+            seed = seed[0] if len(seed) == 1 else tuple(seed)  # a list of one says no more than the seed
         also = tuple(facts.get("also", ()))
         return cls(**{**facts, "seed": seed, "also": also, "own_metrics": own})
 
