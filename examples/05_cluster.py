@@ -1,0 +1,39 @@
+"""An encrypted scheduler and two workers on this host, and a study on them that equals one without."""
+
+import socket
+import subprocess
+import sys
+
+from orchestrator import run_study
+
+STUDY = (
+    *("datasets=[iris]", "solvers=[libsvm_l1]", "protocol.outer=2", "protocol.inner=2"),
+    *("search.space.C=[1,16]", "search.space.gamma=[0.25,1]"),
+)
+
+
+def free_port():
+    """Return a port of this host that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start(*arguments):
+    """Start `svmbench cluster` with arguments, as in a terminal of its own."""
+    return subprocess.Popen([sys.executable, "-m", "orchestrator", "cluster", *arguments])
+
+
+if __name__ == "__main__":
+    port = free_port()
+    address = f"tls://127.0.0.1:{port}"
+    processes = [start("scheduler", "--port", str(port)), start("worker", address, "cluster.workers=2")]
+    try:
+        there = run_study("study=there", *STUDY, "cluster=address", f"cluster.address={address}")
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+            process.wait()
+    here = run_study("study=here", *STUDY, "cluster=serial")
+    assert there.trials["score"].equals(here.trials["score"])
+    print(there.mean_scores())
