@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import griffe
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
@@ -24,6 +25,18 @@ PUBLIC = {
     },
 }
 """By section: what has a page of its own."""
+
+
+class WholeTypes(griffe.Extension):
+    """Lets `{"auto"} or float` be read as a whole, of which the parser would keep what is in braces."""
+
+    def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Write choices as `"a" or "b"`."""
+        if obj.docstring:
+            types = re.compile(r"^(\s*[\w, ]+ : )\{(.+?)\}", re.MULTILINE)
+            obj.docstring.value = types.sub(
+                lambda found: found[1] + found[2].replace(", ", " or "), obj.docstring.value
+            )
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -50,7 +63,7 @@ def _reference(path: str, thing: Any) -> str:
     members = [
         name
         for name, member in inspect.getmembers(thing, inspect.isroutine)
-        if not name.startswith("_") and member.__module__.startswith(package)
+        if member.__name__ == name and not name.startswith("_") and member.__module__.startswith(package)
     ]
     return f"::: {path}\n    options: {{members: {members}}}\n"
 
