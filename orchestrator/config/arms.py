@@ -4,16 +4,24 @@ import itertools
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.search import make_search
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import PATH_PARAM, Arm
+from orchestrator.study.targets import targets_in
 from orchestrator.study.text import shown
 from orchestrator.study.values import ParamValue, canonical_json, cell, is_number
-from orchestrator.training.class_checks import answers, is_trusted
-from orchestrator.training.estimators import estimator_class, other_kind, refused_value, unusable_class
+from orchestrator.training.class_checks import ask_classes, most_doubtful
+from orchestrator.training.estimators import (
+    Description,
+    describe,
+    estimator_class,
+    other_kind,
+    refused_value,
+)
 from orchestrator.training.source_hash import class_identity
 
 MOST_ARMS = 5000
@@ -65,12 +73,11 @@ def build_arms(
     if problems:
         return arms, problems
     asked: list[Arm] = []
-    targets = [list(_targets([config, sweep, default_space])) for config in solvers.values()]
-    for (name, config), unusable in zip(solvers.items(), _unusable_classes(targets), strict=True):
+    described = _described(solvers, [sweep, default_space])
+    for (name, config), (unusable, accepted) in zip(solvers.items(), described, strict=True):
         if unusable:
-            problems.append(f"solver {name}: {unusable}")
+            problems += [f"solver {name}: {problem}" for problem in unusable]
             continue
-        _, accepted = estimator_class(str(config["_target_"]))
         if found := list(_unusable_config(name, config)):
             problems += found
             continue
@@ -98,29 +105,29 @@ def build_arms(
     return arms, list(dict.fromkeys(problems))
 
 
-def _unusable_classes(targets: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Say of each solver why the classes that it names cannot be used; nothing if they can.
+def _described(solvers: Mapping[str, Mapping[str, Any]], others: Any) -> Iterator[Description]:
+    """Describe each solver; what a child process could not import without harm is not imported here."""
+    questions = [
+        (_module([str(config["_target_"]), *targets_in([config, others])]), config)
+        for config in solvers.values()
+    ]
 
-    What a child process has not imported without harm is not imported by this one.
-    """
-    questions = [(_module(paths), paths) for paths in targets]
-    for (module, _), found in zip(questions, answers(unusable_class, questions), strict=True):
-        yield f"importing {module} {found.reason}; correct it" if isinstance(found, ProcessEnded) else found
+    def ask(config: Mapping[str, Any]) -> Description:
+        return describe(str(config["_target_"]), _params(config), [config.get("space"), others])
+
+    for (module, _), found in zip(questions, ask_classes(ask, questions), strict=True):
+        if isinstance(found, ProcessEnded):
+            found = Description((f"importing {module} {found.reason}; correct it",))
+        yield found
 
 
-def _targets(node: Any) -> Iterator[str]:
-    """Yield the classes that a configuration names: a solver's own first, then those of its parameters."""
-    if isinstance(node, Mapping):
-        if isinstance(target := node.get("_target_"), str):
-            yield target
-        node = list(node.values())
-    for item in node if isinstance(node, (list, tuple)) else ():
-        yield from _targets(item)
+def _params(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key not in ("_target_", "space")}
 
 
 def _module(targets: Sequence[str]) -> str:
     """Return the module of the first class that is not trusted, else of the first."""
-    return next(itertools.filterfalse(is_trusted, targets), targets[0]).rpartition(".")[0]
+    return most_doubtful(targets).rpartition(".")[0]
 
 
 def _unusable_config(solver: str, config: Mapping[Any, Any]) -> Iterator[str]:
@@ -165,21 +172,23 @@ def _arm(
     profile: str,
 ) -> Arm:
     target = str(config["_target_"])
-    params = {key: value for key, value in config.items() if key not in ("_target_", "space")} | sweep
+    params = _params(config) | sweep
     label = ",".join(f"{key}={_label(value)}" for key, value in sweep.items())
-    return Arm(
+    arm = Arm(
         name=f"{name}[{label}]" if sweep else name,
         target=target,
         params=params,
         space=space,
-        identity=" + ".join(dict.fromkeys(map(class_identity, [target, *_targets([params, space])]))),
         solver=name,
         sweep=sweep,
+        # The C of a nested solver (`step__C`) makes no path: its pipeline would not start from the last fit.
         warm_starts=profile == "throughput"
+        and isinstance(estimator_class(target)[0], type)
         and "warm_start" in accepted
         and params.get("warm_start") is not False
         and _is_path(space.get(PATH_PARAM, ())),
     )
+    return replace(arm, identity=" + ".join(dict.fromkeys(filter(None, map(class_identity, arm.targets)))))
 
 
 def _label(value: ParamValue) -> str:
@@ -229,7 +238,7 @@ def _unusable_params(arm: Arm) -> Iterator[str]:
 
 def _refused_by_classes(arms: Sequence[Arm]) -> Iterator[str]:
     questions = [(arm.target, arm) for arm in arms]
-    for arm, found in zip(arms, answers(lambda arm: list(_refused_values(arm)), questions), strict=True):
+    for arm, found in zip(arms, ask_classes(lambda arm: list(_refused_values(arm)), questions), strict=True):
         if isinstance(found, ProcessEnded):
             yield (
                 f"solver {arm.solver}: {arm.target} {found.reason} when it was constructed "

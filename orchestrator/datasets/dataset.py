@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -35,6 +36,8 @@ class Dataset:
         The class of each row, as an index into `classes`.
     fingerprint : str
         SHA-256 of the content, in hexadecimal; the name has no part in it.
+    metadata : mapping of str to array, shape (n,)
+        What else is known of each row, for splitters: `groups`, `test_fold`.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Dataset:
     classes: NDArray[Any]
     codes: NDArray[np.int32]
     fingerprint: str
+    metadata: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @cached_property
     def y(self) -> NDArray[Any]:
@@ -49,8 +53,10 @@ class Dataset:
         return self.classes[self.codes]
 
 
-def fingerprint(X: Features, classes: NDArray[Any], codes: NDArray[np.int32]) -> str:
-    """Return the SHA-256 of a dataset's shape, features and labels.
+def fingerprint(
+    X: Features, classes: NDArray[Any], codes: NDArray[np.int32], metadata: Mapping[str, NDArray[Any]]
+) -> str:
+    """Return the SHA-256 of a dataset's shape, features and labels, and of its metadata if it has any.
 
     Equal values give equal fingerprints on every machine; a dense and a CSR copy of the same values do not.
     """
@@ -62,4 +68,8 @@ def fingerprint(X: Features, classes: NDArray[Any], codes: NDArray[np.int32]) ->
         for start in range(0, len(values), CHUNK):
             # Adding zero turns -0.0, which equals 0.0, into it.
             content.update((values[start : start + CHUNK] + 0).astype(dtype, copy=False).data)
+    for name, each in sorted(metadata.items()):
+        known, places = np.unique(each, return_inverse=True)
+        content.update(json.dumps([name, known.tolist()]).encode())
+        content.update(places.astype("<i8").data)
     return content.hexdigest()

@@ -53,7 +53,8 @@ def open_prepared(folder: str | Path) -> Dataset:
         classes = np.array(meta["classes"])
         if len(codes) != X.shape[0]:
             raise ValueError(f"{len(codes)} labels for {X.shape[0]} rows")
-        return Dataset(meta["name"], X, classes, codes, meta["fingerprint"])
+        metadata = {name: _read(folder, name) for name in meta.get("metadata", [])}
+        return Dataset(meta["name"], X, classes, codes, meta["fingerprint"], metadata)
     except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
         raise DatasetError(
             f"the prepared dataset in {folder} is missing or damaged ({error}); run the command again"
@@ -80,7 +81,7 @@ def _prepare(dataset: Dataset, cache_dir: Path) -> Path:
 def _holds(folder: Path, dataset: Dataset) -> bool:
     with suppress(DatasetError):
         found = open_prepared(folder)
-        content = fingerprint(found.X, found.classes, found.codes)
+        content = fingerprint(found.X, found.classes, found.codes, found.metadata)
         return found.name == dataset.name and found.fingerprint == content == dataset.fingerprint
     return False
 
@@ -88,7 +89,7 @@ def _holds(folder: Path, dataset: Dataset) -> bool:
 def _write(dataset: Dataset, folder: Path) -> None:
     X, sparse = dataset.X, scipy.sparse.issparse(dataset.X)
     parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr} if sparse else {"X": X}
-    for name, array in {**parts, "codes": dataset.codes}.items():
+    for name, array in {**parts, "codes": dataset.codes, **dataset.metadata}.items():
         np.save(folder / f"{name}.npy", array, allow_pickle=False)
     meta = {
         "name": dataset.name,
@@ -96,6 +97,7 @@ def _write(dataset: Dataset, folder: Path) -> None:
         "shape": list(X.shape),
         "sparse": bool(sparse),
         "classes": dataset.classes.tolist(),
+        "metadata": sorted(dataset.metadata),
     }
     (folder / META).write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
@@ -111,8 +113,12 @@ def _open_features(folder: Path, shape: tuple[int, ...], sparse: bool) -> Featur
 
 
 def _map(folder: Path, name: str, dtype: type = np.int32) -> Any:
-    array = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+    array = _read(folder, name)
     if array.dtype != dtype:
         raise ValueError(f"expected {name} of type {np.dtype(dtype)}, found {array.dtype}")
+    return array
+
+
+def _read(folder: Path, name: str) -> Any:
     # A plain array over the map: slices of numpy's memmap class are slower and carry the class along.
-    return np.asarray(array)
+    return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))

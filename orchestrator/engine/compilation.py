@@ -25,7 +25,7 @@ need all of them."""
 def compile_seconds(
     arms: Collection[Arm], cluster: Cluster, known: Mapping[str, float] | None = None
 ) -> dict[str, float]:
-    """Return at most how many seconds numba will compile for each arm's class, by dotted path.
+    """Return at most how many seconds numba will compile for each class of the arms, by dotted path.
 
     Only classes that have to be compiled are in it: those of which numba's cache on this host holds little.
     What the workers of a cluster elsewhere hold is not known.
@@ -38,14 +38,15 @@ def compile_seconds(
         What compiling an arm took before, by its name; else the functions to compile are counted.
     """
     known = known or {}
-    packages = sorted({name for arm in arms for name in source_packages(arm.target)})
+    targets = dict.fromkeys(target for arm in arms for target in arm.targets)
+    packages = sorted({name for target in targets for name in source_packages(target)})
     folder = _cache_folder(cluster, packages)
     seconds: dict[str, float] = {}
-    for target in dict.fromkeys(arm.target for arm in arms):
+    for target in targets:
         sources = source_files(target)
         functions = _compiled_functions(sources)
         if functions and not (cluster.on_this_host and _is_warm(functions, _newest(sources), folder)):
-            took = max((known.get(arm.name, 0.0) for arm in arms if arm.target == target), default=0.0)
+            took = max((known.get(arm.name, 0.0) for arm in arms if target in arm.targets), default=0.0)
             seconds[target] = took or SECONDS_PER_FUNCTION * sum(functions.values())
     return seconds
 

@@ -19,9 +19,13 @@ from sklearn.metrics import get_scorer_names
 
 from orchestrator.datasets.child_process import ProcessEnded, call_in_child
 from orchestrator.datasets.dataset import Dataset
-from orchestrator.study.study import Arm, Candidate, Protocol, Study
+from orchestrator.study.names import resolve
+from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study
+from orchestrator.study.text import MOST_QUOTED
 from orchestrator.study.trials import Path
-from orchestrator.training.estimators import estimator_class, make_estimator, refused_metric
+from orchestrator.training.class_checks import ask_classes, most_doubtful
+from orchestrator.training.estimators import make_estimator
+from orchestrator.training.metrics import metric_objects, metric_targets, refused_metric
 from orchestrator.training.process_state import kept_process_state
 from orchestrator.training.responses import ResponseError, Responses, UndefinedError
 from orchestrator.training.source_hash import depends_on
@@ -37,16 +41,14 @@ _CONCLUSIVE = (TypeError, AttributeError, NotImplementedError, NameError, Import
 So are SystemExit, KeyboardInterrupt and all else that no `except Exception` catches.
 """
 
-_TEXT_LENGTH = 500
 
-
-def _metric_error(split: Split, metric: str, like: Any = None) -> Exception | None:
+def _metric_error(split: Split, metric: str | Metric, like: Any = None) -> Exception | None:
     """Return what a scorer raises for a dummy that has all methods, or those of an estimator."""
     dummy = _Dummy(split)
     responses = Responses(dummy if like is None else like, dummy.answer, dummy.predict(), dummy.classes)
     try:
         with warnings.catch_warnings(action="ignore"):
-            responses.scores([metric], split.y_test)
+            responses.scores([metric], split.y_test, split.X_test)
     except UndefinedError:
         return None  # of few rows
     except Exception as error:
@@ -101,8 +103,8 @@ def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
     where: dict[tuple[str, bool], list[str]] = {}
     trials: list[_Trial] = []
     first_arms = {arm.solver: arm for arm in reversed(study.arms)}
-    for name, dataset in datasets.items():
-        sample = _sample(dataset, study.protocol)
+    samples = {name: _sample(dataset, study.protocol) for name, dataset in datasets.items()}
+    for name, sample in samples.items():
         usable, problems = _usable_metrics(study.protocol, sample)
         for problem in problems:
             where.setdefault((problem, True), []).append(name)
@@ -157,30 +159,46 @@ class _Trial:
 
 
 def _usable_metrics(protocol: Protocol, sample: Split) -> tuple[list[str], list[str]]:
-    """Return the metrics that work on a dataset, and a sentence for each of the others."""
+    """Return the metrics that work on a dataset, and a sentence for each of the others.
+
+    Those of a user's own are tried in a child process, which they may end.
+    """
     usable, problems = [], []
-    for key, metric in [("metric", protocol.metric), *(("also", metric) for metric in protocol.also)]:
-        error = _metric_error(sample, metric)
-        if error is None:
-            usable.append(metric)
+    names = (protocol.metric, *protocol.also)
+    metrics = protocol.metrics(names)
+    questions = [(most_doubtful(_targets(metric)), metric) for metric in metrics]
+    found = ask_classes(lambda metric: _metric_problem(sample, metric), questions)
+    for index, (name, problem) in enumerate(zip(names, found, strict=True)):
+        if isinstance(problem, ProcessEnded):
+            problem = f"it {problem.reason} when it was tried on a few rows"
+        if problem:
+            problems.append(f"protocol.{'also' if index else 'metric'}={name} does not work: {problem}")
         else:
-            problems.append(
-                f"protocol.{key}={metric} does not work: {_text(error)}{_instead(metric, sample)}"
-            )
+            usable.append(name)
     return usable, problems
 
 
+def _targets(metric: str | Metric) -> list[str]:
+    return ["sklearn.metrics"] if isinstance(metric, str) else metric_targets(metric)
+
+
+def _metric_problem(sample: Split, metric: str | Metric) -> str:
+    error = _metric_error(sample, metric)
+    return "" if error is None else f"{_text(error)}{_instead(metric, sample)}"
+
+
 def _any_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | None:
-    kind, _ = estimator_class(arm.target)
+    kinds = *map(resolve, arm.targets), *metric_objects(protocol.own_metrics)
     candidate = Candidate.of({name: values[0] for name, values in arm.space.items()})
-    seed = protocol.seed % 2**32
-    with warnings.catch_warnings(action="ignore"), kept_process_state(kind) as state:
-        if _is_compiled(arm.target):  # fitting it may take a minute of compilation
+    seed = protocol.seeds[0] % 2**32
+    with warnings.catch_warnings(action="ignore"), kept_process_state(*kinds) as state:
+        if any(map(_is_compiled, arm.targets)):  # fitting it may take a minute of compilation
             try:
                 estimator = state.run(seed, make_estimator, arm, protocol, candidate, seed)
             except BaseException as error:
                 return error
-            errors = (_metric_error(sample, metric, estimator) for metric in protocol.also)
+            metrics = protocol.metrics(protocol.also)
+            errors = (_metric_error(sample, metric, estimator) for metric in metrics)
             return next((error for error in errors if error is not None), None)
         path = Path("", arm.name, 0, 0, (candidate,), ("",), seed, warm_starts=False)
         return try_training(PathTask(arm, protocol, path, sample, state))
@@ -191,8 +209,10 @@ def _is_compiled(target: str) -> bool:
     return depends_on(target, "numba")  # which takes ten milliseconds, for every dataset anew
 
 
-def _instead(metric: str, sample: Split) -> str:
-    """Name the variants of a metric that would work."""
+def _instead(metric: str | Metric, sample: Split) -> str:
+    """Name the variants of a scorer of scikit-learn's that would work."""
+    if not isinstance(metric, str):
+        return ""
     variants = [
         name
         for name in get_scorer_names()
@@ -204,7 +224,7 @@ def _instead(metric: str, sample: Split) -> str:
 def _text(error: BaseException) -> str:
     """Return the first sentence of an error's text."""
     try:
-        text = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:_TEXT_LENGTH]
+        text = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:MOST_QUOTED]
     except BaseException:  # its class has a `__str__` of its own
         text = "its text cannot be read"
     return text if isinstance(error, (ValueError, AttributeError)) else f"{type(error).__name__}: {text}"

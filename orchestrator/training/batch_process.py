@@ -189,7 +189,7 @@ def _child_at(core: int | None) -> _Child:
 def _preparation(order: WorkOrder) -> dict[str, Any]:
     """Return what makes the child find the modules that this process finds."""
     facts = spawn.get_preparation_data("svmbench batch")
-    if not order.arm.target.startswith("__main__."):
+    if not any(target.startswith("__main__.") for target in order.arm.targets):
         facts = {name: value for name, value in facts.items() if not name.startswith("init_main")}
     return {name: value for name, value in facts.items() if name != "authkey"}
 

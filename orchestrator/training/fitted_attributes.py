@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from orchestrator.study.storable import LARGEST, storable_text
 
@@ -23,8 +24,11 @@ def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     Returns
     -------
     dict
-        The columns `n_iter n_kernel_evals n_sv sv_share gap objective converged fit_status stopping` it has.
+        The columns `n_iter n_kernel_evals n_sv sv_share gap objective converged fit_status stopping` it has;
+        of a pipeline those of its last step.
     """
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
     columns = {
         name: (_total if read is _count else read)(getattr(estimator, attribute, None))
         for name, (attribute, read) in _COLUMNS.items()

@@ -58,15 +58,16 @@ class ProcessState:
 
     Parameters
     ----------
-    kind : type
-        The class of the estimators.
+    *kinds : type or function
+        The class of the estimators, and what else they are made of.
     """
 
-    def __init__(self, kind: type):
-        self._name = kind.__name__
+    def __init__(self, *kinds: Any):
+        self._name = getattr(kinds[0], "__name__", type(kinds[0]).__name__)
         self._process = os.getpid()
-        classes = [base for base in kind.__mro__ if base is not object]
-        modules = [sys.modules.get(base.__module__) for base in classes]
+        made_of = [base for kind in kinds for base in getattr(kind, "__mro__", [kind]) if base is not object]
+        classes = [base for base in made_of if isinstance(base, type)]
+        modules = [sys.modules.get(str(getattr(base, "__module__", None))) for base in made_of]
         own = [*classes, *(module for module in modules if module is not None)]
         self._namespaces = [_Namespace(holder) for holder in dict.fromkeys([*_SHARED_MODULES, *own])]
         self._values = [(setting, setting.read()) for setting in _SETTINGS]
@@ -108,7 +109,7 @@ class ProcessState:
 
 
 @contextmanager
-def kept_process_state(kind: type) -> Iterator[ProcessState]:
+def kept_process_state(*kinds: Any) -> Iterator[ProcessState]:
     """Let the trainings of a batch run alone in this process, with one thread for linear algebra.
 
     Threads of one worker take turns, for most of what a training may change belongs to the process. Random
@@ -118,7 +119,7 @@ def kept_process_state(kind: type) -> Iterator[ProcessState]:
         numpy_state, state = np.random.get_state(), random.getstate()  # noqa: NPY002
         exit_of_os, os._exit = os._exit, _raising_exit()  # type: ignore[assignment]
         try:
-            yield ProcessState(kind)
+            yield ProcessState(*kinds)
         finally:
             os._exit = exit_of_os
             np.random.set_state(numpy_state)  # noqa: NPY002

@@ -13,12 +13,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from orchestrator.study.batch import BatchResult, WorkOrder
+from orchestrator.study.names import resolve
 from orchestrator.study.records import Records, Status
 from orchestrator.study.study import Arm
 from orchestrator.study.trials import REFIT, Path
 from orchestrator.training.environment import host_name, versions_json
 from orchestrator.training.estimators import estimator_class, gamma_of
 from orchestrator.training.gram import PRECOMPUTED, SplitGram, forget_gram, open_gram
+from orchestrator.training.metrics import metric_objects
 from orchestrator.training.process_state import ProcessState, kept_process_state
 from orchestrator.training.source_hash import depends_on
 from orchestrator.training.split_data import Split, open_data, open_split
@@ -50,8 +52,8 @@ def run_batch(
     started = time.perf_counter()
     monitor = monitor or Monitor()
     rows: list[dict[str, Any]] = []
-    kind, _ = estimator_class(order.arm.target)
-    with kept_process_state(kind) as state:
+    kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.own_metrics)
+    with kept_process_state(*kinds) as state:
         for path in order.batch.paths:
             monitor.started(math.inf)
             split = open_split(order.source, order.protocol, path.outer, path.inner)
@@ -117,7 +119,7 @@ def _warm_up_seconds(order: WorkOrder) -> float:
     """Return how long a training on a few rows may take, compilation included."""
     if order.protocol.max_seconds is None:
         return math.inf
-    return 600.0 if depends_on(order.arm.target, "numba") else 10.0
+    return 600.0 if any(depends_on(target, "numba") for target in order.arm.targets) else 10.0
 
 
 @cache
@@ -238,7 +240,7 @@ def _compile(order: WorkOrder, path: Path, split: Split) -> float:
         return _with_kernel_values(SplitGram(few), 1.0, arm) if shared else (few, {})
 
     with warnings.catch_warnings(action="ignore"):  # so few rows are an unusual dataset
-        state = ProcessState(estimator_class(arm.target)[0])
+        state = ProcessState(*map(resolve, arm.targets))
         few, override = sample()
         task = PathTask(arm, order.protocol, path, few, state, override)
         deque(train_path(task, lambda: sample()[0]), maxlen=0)

@@ -1,6 +1,7 @@
-"""The identity of a class's code: the source files it imports, found by reading them, and package versions.
+"""The identity of code: the sources a class or function imports, found by reading, and package versions.
 
-Nothing is imported but the class itself, so that the result does not depend on what happens to be imported.
+Nothing is imported but the class or function itself, so that the result does not depend on what happens to
+be imported.
 """
 
 import ast
@@ -17,50 +18,48 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orchestrator.study.names import resolve
-from orchestrator.study.text import shown
 
 _RUN = "<run on import>"
 _ANY = "<any module>"
 
 
 def class_identity(target: str) -> str:
-    """Return a text that changes when the code of a class does, and when no other code does.
+    """Return a text that changes when the code of a class or function does, and when no other code does.
 
-    It names the class's module, a hash of the sources the class is made of, and the versions of the
+    It names the module, a hash of the sources the class is made of, and the versions of the
     installed packages that these import. The sources are the class's own module, those of the classes it
     inherits from, and all that they import, at any depth, and that is neither installed nor part of Python.
+    It is empty for what is part of Python.
 
     Parameters
     ----------
     target : str
-        Dotted path of the class, e.g. `solvers.MNSVC`.
+        Dotted path, e.g. `solvers.MNSVC`.
 
     Raises
     ------
-    ResolveError, TypeError
-        If the path leads nowhere, or to something else than a class.
+    ResolveError
+        If the path leads nowhere.
     """
-    kind = resolve(target)
-    if not inspect.isclass(kind):
-        raise TypeError(f"expected _target_ to name a class, found {target} = {shown(kind)}")
-    sources = _sources(kind)
+    sources = _sources(target)
     content = hashlib.sha256()
     for (module, part), source in sorted(sources.pieces.items()):
         content.update(f"{module}:{part}:{len(source)}:".encode() + source)
-    own = [kind.__module__, content.hexdigest()[:16]] if sources.pieces else []
+    module = getattr(resolve(target), "__module__", None) or target.rpartition(".")[0]
+    own = [module, content.hexdigest()[:16]] if sources.pieces else []
     return " ".join([*own, *(f"{name} {number}" for name, number in sorted(sources.versions.items()))])
 
 
 def source_packages(target: str) -> list[str]:
-    """Return the top-level names of the modules and packages that hold the sources of a class."""
+    """Return the top-level names of the modules and packages that hold its sources; none if Python's."""
     root = target.partition(".")[0]
-    found = {module.partition(".")[0] for module, _ in _sources(resolve(target)).pieces}
-    return sorted({root, *found})
+    found = {module.partition(".")[0] for module, _ in _sources(target).pieces}
+    return sorted({root, *found} - sys.stdlib_module_names)
 
 
 def source_files(target: str) -> list[Path]:
     """Return the files of the modules that hold the sources of a class."""
-    modules = {module for module, _ in _sources(resolve(target)).pieces}
+    modules = {module for module, _ in _sources(target).pieces}
     specs = (_spec(module) for module in sorted(modules))
     origins = (spec.origin for spec in specs if spec is not None and spec.origin)
     return [Path(origin) for origin in origins if origin.endswith(".py")]
@@ -68,7 +67,7 @@ def source_files(target: str) -> list[Path]:
 
 def depends_on(target: str, package: str) -> bool:
     """Whether the sources of a class import a package, or an installed package they import requires it."""
-    installed = _sources(resolve(target)).versions
+    installed = _sources(target).versions
     required = (
         re.split(r"[^\w-]", requirement, maxsplit=1)[0]
         for root in installed
@@ -79,11 +78,24 @@ def depends_on(target: str, package: str) -> bool:
     return package in installed or package in required
 
 
-def _sources(kind: type) -> "_Sources":
-    sources = _Sources()
-    for base in kind.__mro__:
-        sources.need(_Import(base.__module__, (base.__qualname__.partition(".")[0],)))
+def _sources(target: str) -> "_Sources":
+    sources, found = _Sources(), resolve(target)
+    for part in inspect.getmro(found) if inspect.isclass(found) else [found]:
+        module, name = (getattr(part, key, None) for key in ("__module__", "__qualname__"))
+        if isinstance(module, str) and isinstance(name, str):
+            sources.need(_Import(module, (name.partition(".")[0],)))
+    if not inspect.isclass(found):  # a decorator, for example, may have made it in another module
+        sources.need(_named_by(target))
     return sources
+
+
+def _named_by(target: str) -> "_Import":
+    """Return the module that a dotted path begins with, and the name taken from it."""
+    parts = target.split(".")
+    depth = next(
+        depth for depth in range(len(parts) - 1, 0, -1) if _spec(".".join(parts[:depth])) or depth == 1
+    )
+    return _Import(".".join(parts[:depth]), (parts[depth],))
 
 
 class _Import(NamedTuple):

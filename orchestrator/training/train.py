@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from orchestrator.study.records import Status
 from orchestrator.study.storable import describe_error, error_text, storable_text
 from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
+from orchestrator.study.targets import instantiate
 from orchestrator.study.trials import Path
 from orchestrator.training.estimators import estimator_class, make_estimator
 from orchestrator.training.fitted_attributes import fitted_columns, fitted_path_columns
@@ -218,7 +219,7 @@ def _fit_and_predict(
     task.started(row)
     estimator = task.estimator(candidate) if fitted is None else fitted
     if fitted is not None:
-        estimator.set_params(**candidate.as_dict())
+        estimator.set_params(**instantiate(candidate.as_dict()))
     X_train, y_train = share(split.X_train), share(split.y_train)
     task.started(row)
     timer.restart()
@@ -251,7 +252,11 @@ def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> R
         metrics["score"] = protocol.metric
     if metrics:
         responses = Responses(estimator, call_method, labels, split.classes)
-        scores = responses.scores(tuple(dict.fromkeys(metrics.values())), split.y_test)
+        wanted = protocol.metrics(dict.fromkeys(metrics.values()))
+        if protocol.own_metrics:  # whose code may change the process
+            scores = task.call(responses.scores, wanted, share(split.y_test), share(split.X_test))
+        else:
+            scores = responses.scores(wanted, split.y_test)
         row |= {column: scores[name] for column, name in metrics.items()}
     return row | fitted_columns(estimator, split.y_train)
 

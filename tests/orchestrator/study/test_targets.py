@@ -1,0 +1,84 @@
+"""Mappings with `_target_` become the objects they stand for, and say what is wrong with them."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import fbeta_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+from orchestrator.study.targets import instantiate, target_problems, targets_in
+
+SCALE = {"_target_": "sklearn.preprocessing.MinMaxScaler"}
+PIPELINE = {
+    "_target_": "sklearn.pipeline.Pipeline",
+    "steps": [["scale", SCALE], ["model", {"_target_": "sklearn.linear_model.LogisticRegression", "C": 3}]],
+}
+BETA = {"_target_": "sklearn.metrics.fbeta_score", "_partial_": True}
+
+
+def test_nested_targets_are_made_from_the_inside():
+    made = instantiate(PIPELINE)
+    assert isinstance(made, Pipeline)
+    assert isinstance(made["scale"], MinMaxScaler)
+    assert isinstance(made["model"], LogisticRegression)
+    assert made["model"].C == 3
+    assert instantiate(PIPELINE)["model"] is not made["model"]
+
+
+def test_positional_arguments_and_tuples_can_be_said():
+    made = instantiate({"_target_": "sklearn.pipeline.make_pipeline", "_args_": [SCALE, SCALE]})
+    assert [name for name, _ in made.steps] == ["minmaxscaler-1", "minmaxscaler-2"]
+    assert instantiate({"_target_": "builtins.tuple", "_args_": [[0, 2]]}) == (0, 2)
+
+
+def test_a_function_itself_is_a_partial_without_arguments():
+    assert instantiate(BETA) is fbeta_score
+    bound = instantiate(BETA | {"beta": 2})
+    assert isinstance(bound, partial)
+    assert bound.keywords == {"beta": 2}
+    assert bound([1, 0, 1], [1, 1, 1]) == fbeta_score([1, 0, 1], [1, 1, 1], beta=2)
+
+
+def test_what_is_no_target_is_copied_with_its_types():
+    node = {"weights": {0: 1, 1: 2.0}, "names": ["a", None, True], "pair": (1, 2), "array": np.arange(3)}
+    made = instantiate(node)
+    assert {**made, "array": 0} == {**node, "array": 0}
+    assert made["weights"] is not node["weights"]
+    made["array"][0] = 9
+    assert node["array"][0] == 0
+    assert type(made["pair"]) is tuple
+
+
+def test_all_targets_are_found_the_outermost_first():
+    assert list(targets_in([PIPELINE, {"a": {"b": BETA}}])) == [
+        "sklearn.pipeline.Pipeline",
+        "sklearn.preprocessing.MinMaxScaler",
+        "sklearn.linear_model.LogisticRegression",
+        "sklearn.metrics.fbeta_score",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("node", "problem"),
+    [
+        ({"_target_": "sklearn.svm.SVCC"}, "did you mean 'SVC'"),
+        ({"_target_": 3}, "expected a dotted path"),
+        ({"_target_": "math.pi"}, "expected _target_ to name a class or a function, found math.pi = 3.14"),
+        ({"_target_": "sklearn.svm.SVC", "c": 1}, "sklearn.svm.SVC has no parameter 'c'; did you mean 'C'?"),
+        ({"_target_": "sklearn.svm.SVC", "_args_": 1}, "expected a list as _args_, found 1"),
+        ({"_target_": "sklearn.svm.SVC", "_partial_": 1}, "expected true or false as _partial_, found 1"),
+    ],
+)
+def test_each_problem_is_told_where_it_is(node, problem):
+    assert not list(target_problems(PIPELINE))
+    assert not list(target_problems(BETA | {"beta": 2}))
+    (found,) = target_problems({"_target_": "sklearn.pipeline.Pipeline", "steps": [["x", node]]})
+    assert problem in found
+
+
+def test_an_object_can_be_named_as_it_is():
+    assert not list(target_problems({"_target_": "math.pi", "_partial_": True}))
+    assert instantiate({"_target_": "math.pi", "_partial_": True}) == np.pi
