@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import sys
+import time
 
 from orchestrator import run_study
 
@@ -24,11 +25,22 @@ def start(*arguments):
     return subprocess.Popen([sys.executable, "-m", "orchestrator", "cluster", *arguments])
 
 
+def wait_for(port):
+    """Wait until somebody listens at a port; a scheduler has made its certificates then."""
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.1)
+
+
 if __name__ == "__main__":
     port = free_port()
     address = f"tls://127.0.0.1:{port}"
-    processes = [start("scheduler", "--port", str(port)), start("worker", address, "cluster.workers=2")]
+    processes = [start("scheduler", "--port", str(port))]
     try:
+        wait_for(port)
+        processes.append(start("worker", address, "cluster.workers=2"))
         there = run_study("study=there", *STUDY, "cluster=address", f"cluster.address={address}")
     finally:
         for process in reversed(processes):

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.main import main
-from orchestrator.store.schema import OUTER_SCHEMA, SELECTION_SCHEMA, TRIAL_SCHEMA
+from orchestrator.store.columns import OUTER_SCHEMA, SELECTION_SCHEMA, TRIAL_SCHEMA
 from tests.integration.clusters import command, free_port, running, wait_for
 
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"<!-- tested(?: with: (.*))? -->")
 BLOCK = re.compile(r"^```(bash|python|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FILE = re.compile(r"# ([\w/]+/\w+\.(?:py|yaml))\n")
+FILE = re.compile(r"(?:# @package _global_\n)?# ([\w/]+/\w+\.(?:py|yaml))\n")
 PAGES = [page for page in sorted(ROOT.glob("docs/*.md")) if MARK.search(page.read_text(encoding="utf-8"))]
 SAMPLE = ("cluster.md", "install.md", "own.md", "notebook.md")
 EXAMPLES = sorted(ROOT.glob("examples/0*.*"))
@@ -56,8 +56,9 @@ class Reader:
         """Run one line of a shell."""
         if words[:2] == ["svmbench", "cluster"] and words[2] != "certs":
             self.stack.enter_context(running(command(*words[1:]), Path(f"{words[2]}.log").absolute()))
-            if words[2] == "worker":
-                wait_for(Path("scheduler.log"), "Register worker", times=2)
+            # A scheduler makes the certificates that a worker takes.
+            text, times = ("Scheduler at", 1) if words[2] == "scheduler" else ("Register worker", 2)
+            wait_for(Path("scheduler.log"), text, times)
         elif words[0] == "svmbench":
             more = [] if words[1] not in ("run", "plan") else self.overrides
             serial = ["cluster=serial"] if words[1] in ("run", "plan") and "cluster=" not in line else []
