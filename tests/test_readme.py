@@ -5,12 +5,13 @@ import pytest
 
 CONTRIBUTING = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+COSTS = (Path(__file__).parents[1] / "docs" / "costs.md").read_text(encoding="utf-8")
 FACTORS = {"three outer folds": 1.620, "": 1.677}
 """Corrected ÷ descriptive standard error of n folds out of five: √(n/(n−1))·√n·√(1/n + 1/4)."""
 
 
 def test_the_standard_errors_of_the_cost_table_are_the_corrected_ones_beside_the_descriptive_ones():
-    rows = [line for line in README.splitlines() if line.startswith("|") and "±" in line]
+    rows = [line for line in COSTS.splitlines() if line.startswith("|") and "±" in line]
     assert len(rows) == 6
     for row in rows:
         pairs = re.findall(r"± (\d\.\d\d) \((\d\.\d\d)\)", row)
@@ -21,8 +22,24 @@ def test_the_standard_errors_of_the_cost_table_are_the_corrected_ones_beside_the
             assert float(corrected) == pytest.approx(factor * float(descriptive), abs=0.005 * (1 + factor))
 
 
-def test_no_conclusion_is_drawn_from_a_single_dataset():
-    assert not re.search(r"(higher|lower|better|worse) (by|on|than)|standard error,? so", README)
+def test_the_readme_says_what_the_table_says():
+    ratios = re.findall(r"^\| [\w*, ]+ \| [\d.]+ \| 1/([\d.]+) \| 1/([\d.]+)", COSTS, re.MULTILINE)
+    assert len(ratios) == 7
+    for solver, factors in zip(("newton", "mnsvm"), zip(*ratios, strict=True), strict=True):
+        least, most = sorted(factors, key=float)[:: len(factors) - 1]
+        assert f"`{solver}` 1/{least} to 1/{most}" in README
+
+
+@pytest.mark.parametrize("text", [README, COSTS])
+def test_no_conclusion_is_drawn_from_a_single_dataset(text):
+    assert not re.search(r"(higher|lower|better|worse) (by|on|than)|standard error,? so", text)
+
+
+def test_the_readme_is_short_and_points_to_pages_that_are_there():
+    assert len(README) < 7000
+    links = re.findall(r"\]\((\S+?)\)", README)
+    assert len(links) > 10
+    assert all((Path(__file__).parents[1] / link).is_file() for link in links)
 
 
 @pytest.mark.parametrize("start", ["## From `svmbench run`", "## From a row in Parquet"])
