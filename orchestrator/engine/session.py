@@ -23,7 +23,6 @@ from orchestrator.execution.worker_pool import Requirements
 from orchestrator.store.run_log import run_log, warnings_shown
 from orchestrator.store.store import Store, StoreError
 from orchestrator.study.errors import ExecutionError, StudyStopped
-from orchestrator.study.records import final_trials
 from orchestrator.study.settings import Settings
 from orchestrator.study.storable import describe_error
 from orchestrator.study.study import Study
@@ -123,7 +122,7 @@ def _stopping(log_path: Path) -> Iterator[threading.Event]:
 
 @contextmanager
 def _executor(settings: Settings, prepared: PreparedStudy, store: Store, report: Path) -> Iterator[Executor]:
-    stored = final_trials(store.stored(), settings.retry == "failed")
+    stored = stored_trials(store, settings.study, settings.retry == "failed")
     search, identities = prepared.study.search, prepared.identities.values()
     if all(replay_pair(identity, search, stored).complete for identity in identities):
         yield NoExecutor()

@@ -23,7 +23,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from orchestrator.store import arrow_tables
-from orchestrator.store.columns import KEY_COLUMNS, NEEDED, OUTER_SCHEMA, SELECTION_SCHEMA, TRIAL_SCHEMA
+from orchestrator.store.columns import (
+    KEY_COLUMNS,
+    NEEDED,
+    OUTER_SCHEMA,
+    PREDICTION_TYPES,
+    SELECTION_SCHEMA,
+    TRIAL_SCHEMA,
+)
 from orchestrator.store.files import (
     FOLDERS,
     DamageError,
@@ -333,8 +340,15 @@ class Store:
         return dict(zip(table["key"].to_pylist(), trials, strict=True))
 
     def refits(self) -> dict[str, dict[str, Any]]:
-        """Map the key of every stored refit to its whole row."""
-        return {row["key"]: row for row in self._trials(only=pc.field("inner") == REFIT).to_pylist()}
+        """Map the key of every stored refit to its row, without predictions."""
+        table = arrow_tables.without_predictions(self._trials(only=pc.field("inner") == REFIT))
+        return {row["key"]: row for row in table.to_pylist()}
+
+    def predictions(self) -> pa.Table:
+        """Return key and predictions of every refit that has a score; nulls where none were stored."""
+        columns = [*KEY_COLUMNS, "inner", "score", *PREDICTION_TYPES]
+        table = self._trials(columns, (pc.field("inner") == REFIT) & pc.field("score").is_valid())
+        return arrow_tables.with_predictions(table).select(["key", *PREDICTION_TYPES])
 
     def outer_rows(self) -> list[dict[str, Any]]:
         """Return the rows of `outer.parquet`, if there is one."""
@@ -356,7 +370,8 @@ class Store:
 
     def trials(self) -> "pd.DataFrame":
         """Return every stored trial, one row a key, in canonical order."""
-        return arrow_tables.to_pandas(arrow_tables.in_canonical_order(self._trials()))
+        trials = arrow_tables.without_predictions(self._trials())
+        return arrow_tables.to_pandas(arrow_tables.in_canonical_order(trials))
 
     def provenance(self) -> list[dict[str, Any]]:
         """Return the provenance of every run, in the order in which the runs were recorded."""
