@@ -24,7 +24,9 @@ BELOW = {
     "execution": {"training", "datasets", "resampling", "study"},
     "execution/clusters": {"execution", "training", "study"},
     "execution/dask": {"execution/clusters", "execution", "training", "study"},
-    "engine": {"execution/dask", "execution", "training", "datasets", "search", "store", "study"},
+    "engine": {
+        *("execution/dask", "execution", "training", "datasets", "resampling", "search", "store", "study"),
+    },
     "analysis": {"store", "study"},
     "report": {"analysis", "store", "study"},
     "config": {"training", "datasets", "resampling", "search", "study"},
