@@ -10,6 +10,7 @@ from orchestrator.cli.terminal import say
 from orchestrator.engine import planning
 from orchestrator.engine.compilation import compile_seconds, seconds_it_took
 from orchestrator.engine.prepare import prepare_study
+from orchestrator.engine.replay import stored_trials
 from orchestrator.store.store import Store
 from orchestrator.study.schemes import described
 from orchestrator.study.text import format_seconds

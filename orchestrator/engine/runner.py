@@ -11,7 +11,7 @@ from orchestrator.engine.overview import compact
 from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Progress
 from orchestrator.engine.queue import BATCHES_LEFT, TARGET_SECONDS, WorkQueue
-from orchestrator.engine.replay import Replayed, derive, replay
+from orchestrator.engine.replay import Replayed, derive, replay, stored_trials
 from orchestrator.execution.executor import Executor, Outcome
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store

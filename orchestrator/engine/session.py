@@ -15,7 +15,7 @@ from typing import Any
 from orchestrator.engine.compilation import compile_seconds
 from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Display, Progress
-from orchestrator.engine.replay import replay_pair
+from orchestrator.engine.replay import replay_pair, stored_trials
 from orchestrator.engine.runner import Runner, RunSummary
 from orchestrator.execution.executor import Executor
 from orchestrator.execution.serial import NoExecutor, SerialExecutor

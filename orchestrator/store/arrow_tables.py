@@ -15,7 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from orchestrator.store.columns import PREDICTION_TYPES, SCHEMA_VERSION, SELECTION_SCHEMA, TIE_COLUMNS, TRIAL_SCHEMA
+from orchestrator.store.columns import (
+    PREDICTION_TYPES,
+    SCHEMA_VERSION,
+    SELECTION_SCHEMA,
+    TIE_COLUMNS,
+    TRIAL_SCHEMA,
+)
 from orchestrator.store.files import StoreError, checksum
 from orchestrator.store.provenance import is_run_id
 from orchestrator.study.records import Records, Status
@@ -30,6 +36,7 @@ FEW_ROWS = 500
 
 _VERSION_KEY = b"svmbench_schema_version"
 _ORDER = ["dataset", "solver", "outer", "inner"]
+_FIXED = {field.name: field.type for field in TRIAL_SCHEMA} | PREDICTION_TYPES
 _FREE_TEXTS = {"message", "fit_status", "stopping"}
 
 
@@ -66,8 +73,7 @@ def as_trials(table: pa.Table) -> pa.Table:
     if len(set(schema.names)) < len(schema.names):
         raise ValueError("it has two columns of one name")
     for field in schema:
-        named = field.name in TRIAL_SCHEMA.names or field.name in PREDICTION_TYPES
-        if not named and not any(is_kind(field.type) for is_kind in _PLAIN):
+        if field.name not in _FIXED and not any(is_kind(field.type) for is_kind in _PLAIN):
             raise ValueError(f"its column {field.name} holds {field.type}")
     return as_schema(table, unified_schema([schema]))
 
@@ -107,8 +113,8 @@ def to_table(records: Records, schema: pa.Schema) -> pa.Table:
         for name, kind in fixed.items()
     }
     for name in sorted(columns.keys() - fixed.keys()):
-        kind = PREDICTION_TYPES.get(name)
-        arrays[storable_text(name)] = _param_array(columns[name]) if kind is None else _array(columns[name], kind)
+        kind, values = PREDICTION_TYPES.get(name), columns[name]
+        arrays[storable_text(name)] = _param_array(values) if kind is None else _array(values, kind)
     return pa.table(arrays)
 
 
@@ -166,6 +172,16 @@ def _text(value: Any) -> str:
     return storable_text(value, None)
 
 
+def select(table: pa.Table, names: Iterable[str]) -> pa.Table:
+    """Return the columns of these names, those without rows that it lacks included."""
+    return as_schema(table, pa.schema([(name, _FIXED[name]) for name in names]))
+
+
+def without_predictions(table: pa.Table) -> pa.Table:
+    """Return a table without the columns that hold lists."""
+    return table.drop_columns([name for name in PREDICTION_TYPES if name in table.column_names])
+
+
 def unify(tables: list[pa.Table]) -> pa.Table:
     """Concatenate tables whose `param_*` and `score_*` columns may differ."""
     schema = unified_schema([table.schema for table in tables])
@@ -174,10 +190,9 @@ def unify(tables: list[pa.Table]) -> pa.Table:
 
 def unified_schema(schemas: list[pa.Schema]) -> pa.Schema:
     """Return a schema with all columns; a parameter of numbers here and text there becomes text."""
-    fixed = {field.name: field.type for field in TRIAL_SCHEMA} | PREDICTION_TYPES
     types: dict[str, pa.DataType] = {}
     for field in itertools.chain.from_iterable(schemas):
-        kind = fixed.get(field.name, field.type)
+        kind = _FIXED.get(field.name, field.type)
         if types.setdefault(field.name, kind) != kind:
             types[field.name] = pa.string()
     return pa.schema(list(types.items()))

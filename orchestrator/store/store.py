@@ -156,6 +156,8 @@ class Store:
 
     def write_outer(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace `outer.parquet`, one row per refit."""
+        names = [*PREDICTION_TYPES]
+        rows = ({name: row[name] for name in row if name not in names} for row in rows)
         self._replace("outer.parquet", rows, OUTER_SCHEMA)
 
     def write_selections(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -249,7 +251,7 @@ class Store:
 
         empty = TRIAL_SCHEMA.empty_table()
         table = arrow_tables.unify(
-            [empty if columns is None else empty.select(columns), *self._retried(read)]
+            [empty if columns is None else arrow_tables.select(empty, columns), *self._retried(read)]
         )
         run_order = self.provenance_records.order(pc.unique(pc.fill_null(table["run_id"], "")).to_pylist())
         rows = arrow_tables.unique_rows(table, run_order)
@@ -347,8 +349,12 @@ class Store:
     def predictions(self) -> pa.Table:
         """Return key and predictions of every refit that has a score; nulls where none were stored."""
         columns = [*KEY_COLUMNS, "inner", "score", *PREDICTION_TYPES]
-        table = self._trials(columns, (pc.field("inner") == REFIT) & pc.field("score").is_valid())
-        return arrow_tables.with_predictions(table).select(["key", *PREDICTION_TYPES])
+        return self._trials(columns, (pc.field("inner") == REFIT) & pc.field("score").is_valid())
+
+    def refits_without_predictions(self) -> set[str]:
+        """Return the keys of the refits that have a score and no predictions."""
+        table = self.predictions()
+        return set(table.filter(pc.field("predicted_class").is_null())["key"].to_pylist())
 
     def outer_rows(self) -> list[dict[str, Any]]:
         """Return the rows of `outer.parquet`, if there is one."""

@@ -32,13 +32,10 @@ class Records:
         """
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: [row.get(name) for row in rows] for name in names}
-        return cls(
-            constants,
-            {
-                name: values if name.startswith("param_") or name in PREDICTION_COLUMNS else storable_values(values)
-                for name, values in columns.items()
-            },
-        )
+        for name, values in columns.items():
+            if not name.startswith("param_") and name not in PREDICTION_COLUMNS:
+                columns[name] = storable_values(values)
+        return cls(constants, columns)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
@@ -79,8 +76,8 @@ class StoredTrial(NamedTuple):
 
 
 PREDICTION_COLUMNS = ("test_row", "true_class", "predicted_class")
-"""Of a refit, if the study keeps them: lists of the test rows' indices, classes and predicted classes, both as
-places among the dataset's sorted labels."""
+"""Of a refit, if the study keeps them: lists of the places of its test rows in the dataset, of their classes
+and of those predicted, both as places among the dataset's sorted labels."""
 
 
 def final_trials(
