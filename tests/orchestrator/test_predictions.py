@@ -33,10 +33,11 @@ def kept(config):
 def test_scores_follow_from_the_predictions(kept):
     predictions = kept.predictions()
     assert len(predictions) == 2 * (150 + 178)  # every row is tested once by each arm
+    refits = kept.outer.set_index(["dataset", "solver", "outer"])
     true = {"iris": load_iris().target.astype(str), "wine": load_wine().target.astype(str)}
     for (dataset, arm, outer), rows in predictions.groupby(["dataset", "solver", "outer"]):
         assert (rows["true"] == true[dataset][rows["row"]]).all()
-        refit = kept.outer.query("dataset == @dataset and solver == @arm and outer == @outer").iloc[0]
+        refit = refits.loc[dataset, arm, outer]
         assert (rows["true"] == rows["predicted"]).mean() == refit["score"]
         assert balanced_accuracy_score(rows["true"], rows["predicted"]) == refit["score_balanced_accuracy"]
 
