@@ -10,8 +10,8 @@ from orchestrator.cli.terminal import say
 from orchestrator.engine import planning
 from orchestrator.engine.compilation import compile_seconds, seconds_it_took
 from orchestrator.engine.prepare import prepare_study
+from orchestrator.engine.replay import stored_trials
 from orchestrator.store.store import Store
-from orchestrator.study.records import final_trials
 from orchestrator.study.schemes import described
 from orchestrator.study.text import format_seconds
 
@@ -22,7 +22,7 @@ def plan(request: Request, console: Console) -> None:
     prepared = prepare_study(settings)
     store = Store(settings.paths.results / settings.study.name)
     trials = store.trials()
-    stored = final_trials(store.stored(), settings.retry == "failed")
+    stored = stored_trials(store, settings.study, settings.retry == "failed")
     lines = planning.plan(prepared, stored, planning.mean_seconds(trials))
     print_lines(f"Plan of {settings.study.name}", lines, console)
     n_inner = [identity.n_inner for identity in prepared.identities.values()]

@@ -13,6 +13,7 @@ MOST_FOLDS = 1000
 _CHOICES = {
     "protocol.scaling": ("train", "dataset", "none"),
     "protocol.profile": ("throughput", "timing"),
+    "protocol.predictions": ("none", "outer"),
     "cluster.kind": tuple(CLUSTER_KINDS),
     "on_error": ("continue", "fail_fast"),
     "retry": ("none", "failed"),

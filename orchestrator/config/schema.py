@@ -62,7 +62,8 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
         problems += report.unknown_names([arm.name for arm in arms], [dataset.name for dataset in datasets])
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
-    study = Study(name, tuple(datasets), tuple(arms), str(search["kind"]), protocol)
+    keeps_predictions = config["protocol"].get("predictions") == "outer"
+    study = Study(name, tuple(datasets), tuple(arms), str(search["kind"]), protocol, keeps_predictions)
     memory = config["data_memory"] and config["data_memory"] * 2**30
     return Settings(study, cluster, folders(config), config["on_error"], config["retry"], report, memory)
 
@@ -136,8 +137,8 @@ def _study_name(config: Mapping[str, Any], problems: list[str]) -> str:
 
 
 def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
-    node = {**Protocol().facts(), **node}
-    problems += wrong_values(node, ("scaling", "profile", "max_seconds"), "protocol.")
+    node = {**Protocol().facts(), "predictions": "none", **node}
+    problems += wrong_values(node, ("scaling", "profile", "max_seconds", "predictions"), "protocol.")
     from orchestrator.config.metrics import read_metrics  # both import scikit-learn
     from orchestrator.config.resampling import resampling_problems
 

@@ -12,8 +12,18 @@ from orchestrator.search.fold_search import FoldSearch, planned_trials
 from orchestrator.store.results import PairState
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import Declaration
-from orchestrator.study.records import StoredTrial
+from orchestrator.study.records import StoredTrial, final_trials
+from orchestrator.study.study import Study
 from orchestrator.study.trials import REFIT, Identity, Pair, Path
+
+
+def stored_trials(store: Store, study: Study, retry_failed: bool) -> dict[str, StoredTrial]:
+    """Return the stored trials that a run of a study does not train again.
+
+    Refits with a score are trained again if the study keeps predictions and none of theirs are stored.
+    """
+    lacking = store.refits_without_predictions() if study.predictions else ()
+    return final_trials(store.stored(), retry_failed, lacking)
 
 
 @dataclass(frozen=True, slots=True)

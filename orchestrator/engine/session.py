@@ -15,7 +15,7 @@ from typing import Any
 from orchestrator.engine.compilation import compile_seconds
 from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Display, Progress
-from orchestrator.engine.replay import replay_pair
+from orchestrator.engine.replay import replay_pair, stored_trials
 from orchestrator.engine.runner import Runner, RunSummary
 from orchestrator.execution.executor import Executor
 from orchestrator.execution.serial import NoExecutor, SerialExecutor
@@ -23,7 +23,6 @@ from orchestrator.execution.worker_pool import Requirements
 from orchestrator.store.run_log import run_log, warnings_shown
 from orchestrator.store.store import Store, StoreError
 from orchestrator.study.errors import ExecutionError, StudyStopped
-from orchestrator.study.records import final_trials
 from orchestrator.study.settings import Settings
 from orchestrator.study.storable import describe_error
 from orchestrator.study.study import Study
@@ -123,7 +122,7 @@ def _stopping(log_path: Path) -> Iterator[threading.Event]:
 
 @contextmanager
 def _executor(settings: Settings, prepared: PreparedStudy, store: Store, report: Path) -> Iterator[Executor]:
-    stored = final_trials(store.stored(), settings.retry == "failed")
+    stored = stored_trials(store, settings.study, settings.retry == "failed")
     search, identities = prepared.study.search, prepared.identities.values()
     if all(replay_pair(identity, search, stored).complete for identity in identities):
         yield NoExecutor()

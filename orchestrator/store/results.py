@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.store.store import Store
 from orchestrator.study.trials import Pair
 
 if TYPE_CHECKING:
@@ -80,6 +81,29 @@ class StudyResults:
     def mean_scores(self) -> pd.DataFrame:
         """Return the mean score of the refits: a row for each dataset, a column for each arm."""
         return self.outer.pivot_table("score", "dataset", "solver", sort=False)
+
+    def predictions(self) -> pd.DataFrame:
+        """Return what each refit predicted of its test rows, as far as `protocol.predictions=outer` kept it.
+
+        Returns
+        -------
+        DataFrame
+            A row for each refit and test row. Columns: dataset, solver, outer, row (its place in the
+            dataset), true and predicted (labels, as text).
+        """
+        kept = Store(self.folder).predictions().to_pandas().dropna(subset="predicted_class")
+        refits = self.outer[["key", "dataset", "solver", "outer"]].merge(kept, on="key")
+        lists = {"test_row": "row", "true_class": "true", "predicted_class": "predicted"}
+        frame = refits.rename(columns=lists).explode([*lists.values()], ignore_index=True)
+        labels = {facts["name"]: [*facts.get("class_counts", ())] for facts in self._dataset_facts()}
+        for name in ("true", "predicted"):
+            pairs = zip(frame["dataset"], frame[name], strict=True)
+            frame[name] = [labels[dataset][code] for dataset, code in pairs]
+        return frame[["dataset", "solver", "outer", *lists.values()]].astype({"row": int})
+
+    def _dataset_facts(self) -> list[Mapping[str, Any]]:
+        """Return what runs recorded about datasets, oldest first."""
+        return [facts for run in self.provenance for facts in (run.get("study") or {}).get("datasets", ())]
 
     def __repr__(self) -> str:
         arms, datasets = (self.trials[name].nunique() for name in ("solver", "dataset"))

@@ -23,7 +23,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from orchestrator.store import arrow_tables
-from orchestrator.store.columns import KEY_COLUMNS, NEEDED, OUTER_SCHEMA, SELECTION_SCHEMA, TRIAL_SCHEMA
+from orchestrator.store.columns import (
+    KEY_COLUMNS,
+    NEEDED,
+    OUTER_SCHEMA,
+    PREDICTION_TYPES,
+    SELECTION_SCHEMA,
+    TRIAL_SCHEMA,
+)
 from orchestrator.store.files import (
     FOLDERS,
     DamageError,
@@ -149,6 +156,8 @@ class Store:
 
     def write_outer(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace `outer.parquet`, one row per refit."""
+        names = [*PREDICTION_TYPES]
+        rows = ({name: row[name] for name in row if name not in names} for row in rows)
         self._replace("outer.parquet", rows, OUTER_SCHEMA)
 
     def write_selections(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -242,7 +251,7 @@ class Store:
 
         empty = TRIAL_SCHEMA.empty_table()
         table = arrow_tables.unify(
-            [empty if columns is None else empty.select(columns), *self._retried(read)]
+            [empty if columns is None else arrow_tables.select(empty, columns), *self._retried(read)]
         )
         run_order = self.provenance_records.order(pc.unique(pc.fill_null(table["run_id"], "")).to_pylist())
         rows = arrow_tables.unique_rows(table, run_order)
@@ -333,8 +342,19 @@ class Store:
         return dict(zip(table["key"].to_pylist(), trials, strict=True))
 
     def refits(self) -> dict[str, dict[str, Any]]:
-        """Map the key of every stored refit to its whole row."""
-        return {row["key"]: row for row in self._trials(only=pc.field("inner") == REFIT).to_pylist()}
+        """Map the key of every stored refit to its row, without predictions."""
+        table = arrow_tables.without_predictions(self._trials(only=pc.field("inner") == REFIT))
+        return {row["key"]: row for row in table.to_pylist()}
+
+    def predictions(self) -> pa.Table:
+        """Return key and predictions of every refit that has a score; nulls where none were stored."""
+        columns = [*KEY_COLUMNS, "inner", "score", *PREDICTION_TYPES]
+        return self._trials(columns, (pc.field("inner") == REFIT) & pc.field("score").is_valid())
+
+    def refits_without_predictions(self) -> set[str]:
+        """Return the keys of the refits that have a score and no predictions."""
+        table = self.predictions()
+        return set(table.filter(pc.field("predicted_class").is_null())["key"].to_pylist())
 
     def outer_rows(self) -> list[dict[str, Any]]:
         """Return the rows of `outer.parquet`, if there is one."""
@@ -356,7 +376,8 @@ class Store:
 
     def trials(self) -> "pd.DataFrame":
         """Return every stored trial, one row a key, in canonical order."""
-        return arrow_tables.to_pandas(arrow_tables.in_canonical_order(self._trials()))
+        trials = arrow_tables.without_predictions(self._trials())
+        return arrow_tables.to_pandas(arrow_tables.in_canonical_order(trials))
 
     def provenance(self) -> list[dict[str, Any]]:
         """Return the provenance of every run, in the order in which the runs were recorded."""

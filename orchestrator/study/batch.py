@@ -93,6 +93,7 @@ class WorkOrder:
     protocol: Protocol
     batch: Batch
     gram_memory: float = math.inf
+    predictions: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,3 +245,5 @@ class Study:
     arms: tuple[Arm, ...]
     search: str
     protocol: Protocol
+    predictions: bool = False
+    """Whether what refits predict of their test rows is stored, too; no trial depends on it."""
