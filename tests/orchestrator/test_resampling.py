@@ -19,7 +19,7 @@ from orchestrator.cli.main import main
 from orchestrator.config.compose import load_settings
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.report import write_report
-from orchestrator.store.schema import RUN_COLUMNS
+from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.errors import ConfigError
 from tests.integration.processes import svmbench
 from tests.orchestrator.studies import run_study
