@@ -154,7 +154,8 @@ def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bo
 def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
     """Decide by what is in a trial's key alone, for shared matrices are rounded."""
     n, d = dataset.X.shape
-    return protocol.profile == "throughput" and n <= MOST_ROWS and takes_shared_gram(arm, n, d)
+    possible = protocol.profile == "throughput" and n <= MOST_ROWS and dataset.is_plain
+    return possible and takes_shared_gram(arm, n, d)
 
 
 def _shape(dataset: Dataset) -> Shape:
@@ -176,7 +177,7 @@ def _same_content(loaded: dict[str, tuple[DataSource, Dataset]]) -> list[str]:
 
 def _facts(source: DataSource, dataset: Dataset) -> dict[str, Any]:
     n, d = dataset.X.shape
-    stored = dataset.X.nnz if scipy.sparse.issparse(dataset.X) else int(np.count_nonzero(dataset.X))
+    stored = dataset.X.nnz if scipy.sparse.issparse(dataset.X) else int(np.count_nonzero(dataset.X != 0))
     counts = np.bincount(dataset.codes, minlength=len(dataset.classes))
     return {
         "name": source.spec.name,
