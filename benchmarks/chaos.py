@@ -25,7 +25,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.execution import cluster_executor as cluster
-from orchestrator.store.schema import RUN_COLUMNS
+from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.store.store import Store
 
 LIBRARIES = ("OMP", "MKL", "OPENBLAS", "NUMBA")

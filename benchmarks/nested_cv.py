@@ -42,7 +42,7 @@ from orchestrator.engine.prepare import PreparedStudy, prepare_study
 from orchestrator.engine.progress import Progress
 from orchestrator.engine.runner import Runner
 from orchestrator.execution.serial import SerialExecutor
-from orchestrator.resampling.splits import Folds
+from orchestrator.resampling.splits import Splits
 from orchestrator.store.store import Store
 
 N_OUTER = 5
@@ -74,7 +74,7 @@ class FirstFolds(PreparedStudy):
 
     n_outer: int = N_OUTER
 
-    def outer_folds(self):
+    def outer_folds(self, pair):
         return range(self.n_outer)
 
 
@@ -111,7 +111,7 @@ def measure_ours(
 def measure_sklearn(prepared: PreparedStudy, dataset: str, n_outer: int) -> Measured:
     """Run scikit-learn's nested loop over the very same folds."""
     source = prepared.sources[dataset]
-    data, folds = open_prepared(source.folder), Folds.load(Path(source.folder), source.split_hash)
+    data, folds = open_prepared(source.folder), Splits.load(Path(source.folder), source.split_hash)
     space = next(iter(prepared.identities.values())).arm.space
     grid = {f"svc__{name}": list(values) for name, values in space.items()}
     X, y = np.asarray(data.X), data.y

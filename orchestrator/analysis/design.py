@@ -1,13 +1,15 @@
 """What a study set out to do, by the declaration in force."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
 import pandas as pd
 
 from orchestrator.store.results import StudyResults
-from orchestrator.study.declaration import current_declaration
+from orchestrator.study.declaration import Declaration, current_declaration, n_inner_splits
+from orchestrator.study.errors import ConfigError
+from orchestrator.study.report_choices import ReportChoices, report_choices
 from orchestrator.study.trials import Pair
 
 
@@ -18,15 +20,17 @@ class Design:
     Attributes
     ----------
     datasets, arms : dict of str to dict
-        The facts that provenance holds about each, in declared order; empty dicts when nothing was recorded.
+        The facts that provenance holds about each, in declared order, the control first among the arms;
+        empty dicts when nothing was recorded.
     protocol : dict
     search : str
     metric : str
         Name of the scorer that selects candidates and is tested.
-    n_outer : int
-        Planned number of outer folds.
+    n_inner : dict of str to tuple of int
+        By dataset, the planned number of inner splits of each outer split.
     pairs : tuple of (dataset, arm)
         Those that belong to the study, in declared order.
+    choices : ReportChoices
     """
 
     datasets: dict[str, dict[str, Any]]
@@ -34,8 +38,14 @@ class Design:
     protocol: dict[str, Any]
     search: str
     metric: str
-    n_outer: int
+    n_inner: dict[str, tuple[int, ...]]
     pairs: tuple[Pair, ...]
+    choices: ReportChoices = field(default_factory=ReportChoices)
+
+    @property
+    def alpha(self) -> float:
+        """The level of the tests."""
+        return self.choices.alpha
 
     def grid_size(self, arm: str) -> int | None:
         """Return the number of candidates a grid search evaluates for an arm; None for another search."""
@@ -44,17 +54,38 @@ class Design:
             return None
         return prod(len(values) for values in space.values())
 
-    def planned(self, arm: str) -> int | None:
-        """Return the number of trainings per dataset, outer · (inner · |grid| + 1), where it is known."""
-        size, inner = self.grid_size(arm), self.protocol.get("inner")
-        return None if size is None or inner is None else self.n_outer * (inner * size + 1)
+    def n_outer(self, dataset: str) -> int:
+        """Return the planned number of outer splits of a dataset."""
+        return len(self.n_inner[dataset])
+
+    def planned(self, dataset: str, arm: str) -> int | None:
+        """Return the number of trainings, where it is known: Σ (inner splits · |grid| + 1)."""
+        size = self.grid_size(arm)
+        return None if size is None else sum(n_inner * size + 1 for n_inner in self.n_inner[dataset])
 
 
-def read_design(results: StudyResults) -> Design:
-    """Return the plan of a study's declaration; of a study without one, what its rows tell."""
+def read_design(results: StudyResults, choices: ReportChoices | None = None) -> Design:
+    """Return the plan of a study's declaration; of a study without one, what its rows tell.
+
+    Raises
+    ------
+    ConfigError
+        When the choices name what the study does not have.
+    """
+    choices = choices or report_choices(results.provenance, {})
     declaration = current_declaration(results.provenance)
-    if declaration is None:
-        return _design_of_rows(results.trials)
+    found = _design_of_rows(results.trials) if declaration is None else _design_of(declaration)
+    if problems := choices.unknown_names(list(found.arms), list(found.datasets)):
+        raise ConfigError(problems)
+    order = sorted(found.arms, key=lambda arm: choices.control not in (None, arm))
+    arms = {arm: found.arms[arm] for arm in order if arm not in choices.leave_out}
+    datasets = {name: facts for name, facts in found.datasets.items() if name not in choices.leave_out}
+    pairs = [(dataset, arm) for dataset in datasets for arm in arms]
+    kept = tuple(pair for pair in pairs if pair in found.pairs)
+    return replace(found, datasets=datasets, arms=arms, pairs=kept, choices=choices)
+
+
+def _design_of(declaration: Declaration) -> Design:
     pairs = [(dataset, arm) for dataset in declaration.datasets for arm in declaration.arms]
     return Design(
         datasets=declaration.datasets,
@@ -62,7 +93,9 @@ def read_design(results: StudyResults) -> Design:
         protocol=declaration.protocol,
         search=declaration.search,
         metric=declaration.protocol.get("metric", "accuracy"),
-        n_outer=int(declaration.protocol.get("outer", 0)),
+        n_inner={
+            name: n_inner_splits(facts, declaration.protocol) for name, facts in declaration.datasets.items()
+        },
         pairs=tuple(pair for pair in pairs if pair in declaration.pairs),
     )
 
@@ -75,13 +108,24 @@ def _design_of_rows(trials: pd.DataFrame) -> Design:
         protocol={},
         search="",
         metric="accuracy",
-        n_outer=int(trials["outer"].max()) + 1 if len(trials) else 0,
+        n_inner={
+            str(name): tuple(rows.groupby("outer")["inner"].max() + 1)
+            for name, rows in trials.groupby("dataset")
+        },
         pairs=tuple((dataset, arm) for dataset in datasets for arm in arms),
     )
 
 
-def in_declared_order(results: StudyResults, design: Design) -> StudyResults:
-    """Return the results with the refits by dataset, arm and outer fold."""
+def of_design(results: StudyResults, design: Design) -> StudyResults:
+    """Return the results without what is left out, the refits by dataset, arm and outer fold."""
+    if names := design.choices.leave_out:
+        frames = {
+            name: frame[~frame["dataset"].isin(names) & ~frame["solver"].isin(names)]
+            for name in ("trials", "selections", "outer", "excluded")
+            for frame in [getattr(results, name)]
+        }
+        states = {pair: state for pair, state in results.states.items() if not {*pair} & {*names}}
+        results = replace(results, **frames, states=states)
     outer = results.outer
     order = {
         "_dataset": outer["dataset"].map({name: i for i, name in enumerate(design.datasets)}),

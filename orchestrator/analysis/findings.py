@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from orchestrator.analysis import pairwise, ratios, summaries, sweeps
-from orchestrator.analysis.design import Design, in_declared_order, read_design
+from orchestrator.analysis.design import Design, of_design, read_design
 from orchestrator.analysis.statistics import Friedman
 from orchestrator.store.results import StudyResults
+from orchestrator.study.report_choices import ReportChoices
 
 
 @dataclass(frozen=True)
@@ -70,17 +71,30 @@ class Findings:
         return self.scores[~self.scores["complete"]] if len(self.scores) else self.scores
 
 
-def analyse(results: StudyResults) -> Findings:
-    """Compute every table and test of a study, complete or not."""
-    design = read_design(results)
-    results = in_declared_order(results, design)
+def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Findings:
+    """Compute every table and test of a study, complete or not.
+
+    Parameters
+    ----------
+    results : StudyResults
+    choices : ReportChoices, optional
+        Those of the study's newest run by default.
+
+    Raises
+    ------
+    ConfigError
+        When the choices name what the study does not have.
+    """
+    design = read_design(results, choices)
+    results = of_design(results, design)
     scores = summaries.scores(results, design)
     means = pairwise.dataset_means(scores)
     time_ratios = _time_ratios(results, design)
-    tests = pairwise.pairwise(means, ratios.tested_p(time_ratios, "fit_seconds") if len(time_ratios) else ())
+    time_p = ratios.tested_p(time_ratios, "fit_seconds") if len(time_ratios) else ()
+    tests = pairwise.pairwise(means, time_p, design.alpha)
     if len(time_ratios):
         accuracy_p = tests["p"].fillna(1.0) if len(tests) else ()
-        time_ratios = ratios.decide(time_ratios, "fit_seconds", [*accuracy_p])
+        time_ratios = ratios.decide(time_ratios, "fit_seconds", [*accuracy_p], design.alpha)
     sweep_differences, sweep_summary = sweeps.compare_settings(results, design, means)
     return Findings(
         results=results,

@@ -43,7 +43,7 @@ def family(arms: list[str]) -> list[tuple[str, str]]:
     return [(arm, arms[0]) for arm in arms[1:]]
 
 
-def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = ()) -> pd.DataFrame:
+def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = (), alpha: float = ALPHA) -> pd.DataFrame:
     """Test every pair of the family over the datasets that both arms completed.
 
     Parameters
@@ -51,6 +51,8 @@ def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = ()) -> pd.DataF
     means : DataFrame (datasets, arms)
     also_tested : sequence of float
         The p-values of other tests that belong to the family.
+    alpha : float
+        Level of the tests.
 
     Returns
     -------
@@ -70,7 +72,7 @@ def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = ()) -> pd.DataF
                 "second": second,
                 **asdict(signed_rank(differences)),
                 "median_difference": float(differences.median()),
-                **asdict(hodges_lehmann(differences, 1 - ALPHA)),
+                **asdict(hodges_lehmann(differences, 1 - alpha)),
                 "loo_p_low": min(left_out, default=float("nan")),
                 "loo_p_high": max(left_out, default=float("nan")),
                 "excluded": ", ".join(name for name in means.index if name not in differences.index),
@@ -81,9 +83,9 @@ def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = ()) -> pd.DataF
         size = len(frame) + len(also_tested)
         frame["p_holm"] = holm(np.array([*frame["p"], *also_tested]))[: len(frame)]
         frame["family"] = size
-        frame["datasets_needed"] = datasets_needed(size, ALPHA)
+        frame["datasets_needed"] = datasets_needed(size, alpha)
         frame["verdict"] = [
-            verdict(row["p_holm"], row["w_plus"] - row["w_minus"], row["n"], row["n_zero"], size)
+            verdict(row["p_holm"], row["w_plus"] - row["w_minus"], row["n"], row["n_zero"], size, alpha)
             for row in frame.to_dict("records")
         ]
         untested = frame["n"] == 0
@@ -92,7 +94,13 @@ def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = ()) -> pd.DataF
 
 
 def verdict(
-    p: float, direction: float, n: int, n_zero: int, size: int, verdicts: tuple[str, str] = (HIGHER, LOWER)
+    p: float,
+    direction: float,
+    n: int,
+    n_zero: int,
+    size: int,
+    alpha: float = ALPHA,
+    verdicts: tuple[str, str] = (HIGHER, LOWER),
 ) -> str:
     """Return what a test lets one say.
 
@@ -106,14 +114,16 @@ def verdict(
         Datasets, and how many of them do not differ.
     size : int
         Of the family of tests.
+    alpha : float
+        Level of the tests.
     verdicts : (str, str)
     """
     if n == 0:
         return NO_DATA
-    if p <= ALPHA:
+    if p <= alpha:
         return verdicts[0] if direction > 0 else verdicts[1]
     times = f", times {size} comparisons" if size > 1 else ""
-    if size * smallest_p(n) > ALPHA:
+    if size * smallest_p(n) > alpha:
         return (
             f"cannot be decided: with {n} {'dataset' if n == 1 else 'datasets'} the smallest attainable p "
             f"is {_power(n)}{times}"
@@ -121,7 +131,7 @@ def verdict(
     if n_zero == n:
         return f"{NO_EVIDENCE}: none of {n} datasets differs"
     k = n - n_zero
-    if size * smallest_p(k) > ALPHA:
+    if size * smallest_p(k) > alpha:
         return (
             f"{NO_EVIDENCE}: only {k} of {n} datasets {'differs' if k == 1 else 'differ'}; the smallest "
             f"attainable p is {_power(k)}{times}"

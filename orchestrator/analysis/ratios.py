@@ -39,7 +39,7 @@ class RatioSummary:
     ratio : float
         Geometric mean.
     ratio_low, ratio_high : float
-        Its 95 % interval by Student's t on the logarithms; only without stopped trainings.
+        Its interval by Student's t on the logarithms; only without stopped trainings.
     median_low, median_high : float
         Ends of the median; equal unless stopped trainings leave it open.
     typical : float
@@ -104,7 +104,7 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
             # One that was killed at the time limit has cost that much at least.
             limit = design.protocol.get("max_seconds") if column == "fit_seconds" else 0
             values[stopped & ~known] = limit or 0
-        if len(set(fits["outer"])) == design.n_outer and len(values) and not np.isnan(values).any():
+        if len(set(fits["outer"])) == design.n_outer(dataset) and len(values) and not np.isnan(values).any():
             low = float(values.mean())
             if stopped.any() or low > 0:  # of two costs that are zero there is no ratio
                 ends[arm][:, place[dataset]] = low, inf if stopped.any() else low
@@ -118,12 +118,12 @@ def divide(costs: np.ndarray, reference: np.ndarray) -> np.ndarray:
         return costs / reference[::-1]
 
 
-def summarise(ratios: np.ndarray) -> RatioSummary:
-    """Summarise the lower and the upper ends of ratios over the datasets that have one."""
+def summarise(ratios: np.ndarray, alpha: float = ALPHA) -> RatioSummary:
+    """Summarise the lower and the upper ends of ratios over datasets that have one; intervals at 1 − α."""
     with np.errstate(divide="ignore"):
         ends = lower, upper = np.log(ratios[:, ~np.isnan(ratios[0])])
     n, bound = len(lower), _bound(lower, upper)
-    shifts = [hodges_lehmann(pd.Series(end), 1 - ALPHA) for end in ends]
+    shifts = [hodges_lehmann(pd.Series(end), 1 - alpha) for end in ends]
     tests = [signed_rank(pd.Series(end)) for end in ends]
     signs = {int(np.sign(test.w_plus - test.w_minus)) for test in tests}
     means, medians, reach = [nan, nan], [nan, nan], nan
@@ -131,7 +131,7 @@ def summarise(ratios: np.ndarray) -> RatioSummary:
         with np.errstate(invalid="ignore"):  # a mean of −∞ and ∞ is nan
             means, medians = ([float(mean(end)) for end in ends] for mean in (np.mean, np.median))
     if bound == EXACT and n > 1:
-        reach = float(stdtrit(n - 1, 1 - ALPHA / 2) * lower.std(ddof=1) / sqrt(n))
+        reach = float(stdtrit(n - 1, 1 - alpha / 2) * lower.std(ddof=1) / sqrt(n))
     side = 0 if bound == AT_LEAST else 1
     known = n > 0 and bound != BETWEEN
     return RatioSummary(
@@ -177,7 +177,9 @@ def compare_costs(
         row: dict[str, object] = {"solver": arm, "reference": reference}
         for column, bounds in known.items():
             ratios = divide(bounds[arm], bounds[reference])
-            row |= {f"{column}_{name}": value for name, value in vars(summarise(ratios)).items()}
+            row |= {
+                f"{column}_{name}": value for name, value in vars(summarise(ratios, design.alpha)).items()
+            }
             row[f"{column}_excluded"] = ", ".join(compress(design.datasets, np.isnan(ratios[0])))
         table.append(row)
     return pd.DataFrame(table)
@@ -193,7 +195,9 @@ def _p_of_ends(comparison: pd.DataFrame, column: str) -> pd.DataFrame:
     return comparison[[f"{column}_p_lower", f"{column}_p_upper"]]
 
 
-def decide(comparison: pd.DataFrame, column: str, also_tested: Sequence[float]) -> pd.DataFrame:
+def decide(
+    comparison: pd.DataFrame, column: str, also_tested: Sequence[float], alpha: float = ALPHA
+) -> pd.DataFrame:
     """Add the verdicts on one cost: columns p, p_holm, family, verdict.
 
     Parameters
@@ -203,6 +207,8 @@ def decide(comparison: pd.DataFrame, column: str, also_tested: Sequence[float]) 
     column : str
     also_tested : sequence of float
         The p-values of other tests that belong to the family.
+    alpha : float
+        Level of the tests.
     """
     p = tested_p(comparison, column)
     adjusted = holm(np.array([*p, *also_tested]))[: len(p)]
@@ -212,9 +218,11 @@ def decide(comparison: pd.DataFrame, column: str, also_tested: Sequence[float]) 
     size = len(p) + len(also_tested)
     verdicts = [
         UNDECIDED
-        if row[f"{column}_n_censored"] and best <= ALPHA < each
+        if row[f"{column}_n_censored"] and best <= alpha < each
         # The first of them belongs to ratios above 1.
-        else verdict(each, row[f"{column}_sign"], row[f"{column}_n"], row[f"{column}_n_zero"], size, DECIDED)
+        else verdict(
+            each, row[f"{column}_sign"], row[f"{column}_n"], row[f"{column}_n_zero"], size, alpha, DECIDED
+        )
         for row, each, best in zip(comparison.to_dict("records"), adjusted, at_best, strict=True)
     ]
     known = comparison[f"{column}_n"] > 0

@@ -17,6 +17,7 @@ from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.store.results import StudyResults
 from orchestrator.study.failures import NUMBERS
 from orchestrator.study.records import FINISHED, Status
+from orchestrator.study.schemes import n_repeats
 from orchestrator.study.trials import REFIT, Pair
 from orchestrator.study.values import is_number, stored_as_numbers
 
@@ -104,7 +105,7 @@ def coverage(results: StudyResults, design: Design) -> pd.DataFrame:
 
     def summary(pair: Pair, rows: Rows) -> dict[str, Any]:
         return {
-            "planned": design.planned(pair[1]),
+            "planned": design.planned(*pair),
             "stored": len(rows["status"]),
             **{name: int((rows["status"] == name).sum()) for name in STATUSES},
             "scored": len(_finite(rows["score"])),
@@ -119,8 +120,10 @@ def scores(results: StudyResults, design: Design, metric: str | None = None) -> 
     """Average a metric over outer folds.
 
     Columns: dataset, solver, metric, n_folds, complete, mean, se (population σ/√n), corrected_se
-    (Nadeau–Bengio), best (highest mean among complete arms).
+    (Nadeau–Bengio), repeat_sd (of the means of several seeds or repeats, if complete), best (highest mean
+    among complete arms).
     """
+    repeats = n_repeats(design.protocol)
     column = "score" if metric is None else f"score_{metric}"
 
     def summary(pair: Pair, rows: Rows) -> dict[str, Any]:
@@ -128,10 +131,11 @@ def scores(results: StudyResults, design: Design, metric: str | None = None) -> 
         return {
             "metric": metric or design.metric,
             "n_folds": len(values),
-            "complete": 0 < len(values) == design.n_outer,
+            "complete": 0 < len(values) == design.n_outer(pair[0]),
             "mean": _mean(values),
             "se": standard_error(values),
-            "corrected_se": corrected_standard_error(values, _test_share(rows, design.n_outer)),
+            "corrected_se": corrected_standard_error(values, _test_share(rows)),
+            "repeat_sd": _repeat_sd(values, repeats) if len(values) == design.n_outer(pair[0]) else nan,
         }
 
     frame = _by_pair(results.outer, design, summary, [column, "n_train", "n_test"])
@@ -159,16 +163,24 @@ def corrected_standard_error(scores: np.ndarray, test_share: float) -> float:
     ----------
     scores : ndarray (n_folds,)
     test_share : float
-        n_test / n_train of a fold, 0.25 for five folds.
+        n_test / n_train of a split, 0.25 for five folds.
     """
     if len(scores) < 2:
         return nan
     return float(np.std(scores, ddof=1)) * sqrt(1 / len(scores) + test_share)
 
 
-def _test_share(rows: Rows, n_outer: int) -> float:
+def _test_share(rows: Rows) -> float:
+    """Return n_test / n_train of the splits themselves, whatever made them: of their mean sizes."""
     train, test = _mean(rows["n_train"]), _mean(rows["n_test"])
-    return test / train if train > 0 and test > 0 else 1 / max(1, n_outer - 1)
+    return test / train if train > 0 and test > 0 else nan
+
+
+def _repeat_sd(scores: np.ndarray, repeats: int) -> float:
+    """Return the standard deviation of the means of repeats, one after another; NaN for a single one."""
+    if repeats < 2 or len(scores) % repeats:
+        return nan
+    return float(scores.reshape(repeats, -1).mean(axis=1).std(ddof=1))
 
 
 def effort(results: StudyResults, design: Design) -> pd.DataFrame:
@@ -234,10 +246,10 @@ def timing(results: StudyResults, design: Design) -> pd.DataFrame:
         return {
             "n_fits": len(seconds),
             "n_stopped": n_stopped,
-            "complete": len(seconds) == design.n_outer,
+            "complete": len(seconds) == design.n_outer(pair[0]),
             "fit_seconds": float(seconds.mean()),
             "fit_se": standard_error(errors),
-            "fit_corrected_se": corrected_standard_error(errors, _test_share(rows, design.n_outer)),
+            "fit_corrected_se": corrected_standard_error(errors, _test_share(rows)),
             "fit_cpu_seconds": _mean(fits["fit_cpu_seconds"]),
             "predict_seconds": _mean(fits["predict_seconds"]) if n_stopped == 0 else nan,
             "study_seconds": float(fitting.sum() + predicting.sum()),

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from orchestrator.cli.terminal import say
-from orchestrator.config.cluster import cluster_settings
+from orchestrator.config.cluster_settings import cluster_settings
 from orchestrator.config.compose import compose_settings
 from orchestrator.config.schema import folders
 from orchestrator.execution.certificates import make_certificates, own_certificates

@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from rich.console import Console
 
@@ -58,6 +58,25 @@ overrides are Hydra's; the ones everybody needs:
 """
 
 
+class _Verb(NamedTuple):
+    help: str
+    module: str
+    arguments: str = "KEY=VALUE"
+
+
+_VERBS = {
+    "run": _Verb("run a study, or go on with it", "run"),
+    "plan": _Verb("say what a run would do, and run nothing", "plan"),
+    "status": _Verb("say how far a study is, from its store alone", "status"),
+    "report": _Verb("write the report of a study, into its folder or to=DIR", "report"),
+    "repair": _Verb("set aside what is damaged in a study, so that it runs again", "repair"),
+    "list": _Verb("list what can be chosen", "list", "[datasets|solvers|experiments|searches]"),
+    "studies": _Verb("list the studies that are stored: how far, how large, how old", "studies"),
+    "rename": _Verb("give a study another name", "studies", "NAME"),
+    "delete": _Verb("delete studies with all that is stored of them", "studies", "NAME"),
+}
+
+
 @dataclass(frozen=True)
 class Request:
     """What the command line was told, as every verb takes it.
@@ -68,6 +87,7 @@ class Request:
     overrides: Sequence[str]
     config_dir: Path | None
     command: list[str]
+    yes: bool = False
 
     def settings(self) -> "Settings":
         """Compose and check the configuration."""
@@ -137,7 +157,7 @@ def _main(arguments: list[str]) -> int:
     from orchestrator.store.files import StoreError
     from orchestrator.study.errors import ConfigError, ExecutionError, StudyStopped
 
-    request = Request(options.overrides, options.config_dir, ["svmbench", *arguments])
+    command = ["svmbench", *arguments]
     told_to_end = threading.Event()
     try:
         if options.verb == "cluster":
@@ -145,7 +165,11 @@ def _main(arguments: list[str]) -> int:
 
             cluster_verbs.run_action(options, terminal())
             return EXIT_OK
-        module = importlib.import_module(f"orchestrator.cli.{options.verb}")
+        request = Request(_overrides(options), options.config_dir, command, options.yes)
+        if options.cfg:
+            _print_composed(request)
+            return EXIT_OK
+        module = importlib.import_module(f"orchestrator.cli.{_VERBS[options.verb].module}")
         verb: Callable[[Request, Console], Sequence[str] | None] = getattr(module, options.verb)
         with _ending_on_sigterm(told_to_end) if options.verb == "run" else nullcontext():
             failed = verb(request, terminal())
@@ -158,16 +182,31 @@ def _main(arguments: list[str]) -> int:
         _print_problem(str(error))
     except StudyStopped as error:
         _print_problem(str(error))
-        _say_how_to_go_on(request.command)
+        _say_how_to_go_on(command)
         return EXIT_STOPPED
     except KeyboardInterrupt:
         ended = told_to_end.is_set()
         how = "stopped by SIGTERM" if ended else "interrupted"
         _print_problem(f"{how}; what had finished is stored.", "\n")
         if options.verb == "run":
-            _say_how_to_go_on(request.command)
+            _say_how_to_go_on(command)
         return EXIT_STOPPED if ended else EXIT_INTERRUPTED
     return EXIT_BAD
+
+
+def _overrides(options: argparse.Namespace) -> Sequence[str]:
+    if not options.multirun:
+        return options.overrides
+    from orchestrator.config.multirun import as_axes
+
+    return as_axes(options.overrides)
+
+
+def _print_composed(request: Request) -> None:
+    from orchestrator.config.compose import composed_yaml
+
+    sys.stdout.write(printable_lines(composed_yaml(request.overrides, request.config_dir)))
+    flush()
 
 
 @contextmanager
@@ -235,38 +274,47 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"svmbench {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for name, text in {
-        "run": "run a study, or go on with it",
-        "plan": "say what a run would do, and run nothing",
-        "status": "say how far a study is, from its store alone",
-        "report": "write the report of a study, into its folder or to=DIR",
-        "repair": "set aside what is damaged in a study, so that it runs again",
-        "list": "list what can be chosen",
-    }.items():
-        verb = verbs.add_parser(
-            name,
-            help=text,
-            description=text,
-            epilog=_EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        metavar = "[datasets|solvers|experiments|searches]" if name == "list" else "KEY=VALUE"
-        verb.add_argument("overrides", nargs="*", metavar=metavar)
-        verb.add_argument(
-            "--config-dir",
-            type=Path,
-            metavar="DIR",
-            help="a folder with further configurations, laid out like conf/",
-        )
-        verb.add_argument("--verbose", action="store_true", help="show the log, that of Dask too")
+    for name, verb in _VERBS.items():
+        _add_verb(verbs, name, verb)
     _add_cluster_actions(verbs)
     return parser
+
+
+def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
+    parser = verbs.add_parser(
+        name,
+        help=verb.help,
+        description=verb.help,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(yes=False, multirun=False, cfg=None)
+    parser.add_argument("overrides", nargs="*", metavar=verb.arguments)
+    parser.add_argument(
+        "--config-dir",
+        type=Path,
+        metavar="DIR",
+        help="a folder with further configurations, laid out like conf/",
+    )
+    parser.add_argument("--verbose", action="store_true", help="show the log, that of Dask too")
+    if name in ("run", "plan"):
+        parser.add_argument(
+            "--multirun",
+            "-m",
+            action="store_true",
+            help="take key=a,b of datasets, solvers and sweep.PARAMETER as axes of the study",
+        )
+        parser.add_argument(
+            "--cfg", choices=["job"], help="print the composed configuration as YAML, and do nothing else"
+        )
+    if name == "delete":
+        parser.add_argument("--yes", action="store_true", help="delete without asking")
 
 
 def _add_cluster_actions(verbs: Any) -> None:
     text = "make certificates, start a scheduler, start workers"
     cluster = verbs.add_parser("cluster", help=text, description=text)
-    cluster.set_defaults(overrides=[], config_dir=None, verbose=False)
+    cluster.set_defaults(overrides=[], config_dir=None, verbose=False, yes=False, multirun=False, cfg=None)
     actions = cluster.add_subparsers(dest="action", required=True, metavar="ACTION")
     certs = actions.add_parser("certs", help="make an authority and the pairs of scheduler, worker, client")
     certs.add_argument("folder", type=Path, metavar="DIR")

@@ -1,5 +1,7 @@
 """The verb `plan`."""
 
+from dataclasses import asdict
+
 from rich.console import Console
 
 from orchestrator.cli.main import Request
@@ -10,6 +12,7 @@ from orchestrator.engine.compilation import compile_seconds, seconds_it_took
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.store.store import Store
 from orchestrator.study.records import final_trials
+from orchestrator.study.schemes import described
 from orchestrator.study.text import format_seconds
 
 
@@ -22,6 +25,9 @@ def plan(request: Request, console: Console) -> None:
     stored = final_trials(store.stored(), settings.retry == "failed")
     lines = planning.plan(prepared, stored, planning.mean_seconds(trials))
     print_lines(f"Plan of {settings.study.name}", lines, console)
+    n_inner = [identity.n_inner for identity in prepared.identities.values()]
+    if splitters := described(asdict(settings.study.protocol), n_inner):
+        say(console, splitters)
     number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
     most = "" if settings.study.search == "grid" else " at most"
     left = {line.solver for line in lines if line.left}

@@ -8,9 +8,13 @@ from orchestrator.analysis.findings import analyse
 from orchestrator.cli.main import Request
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.terminal import say
+from orchestrator.config.compose import compose_settings
+from orchestrator.config.report import given_choices
+from orchestrator.config.schema import folders, study_name
 from orchestrator.engine.load import load_study
 from orchestrator.report import markdown_summary, write_report
 from orchestrator.study.errors import ConfigError
+from orchestrator.study.report_choices import report_choices
 
 
 def report(request: Request, console: Console) -> None:
@@ -18,8 +22,11 @@ def report(request: Request, console: Console) -> None:
     places = [text.removeprefix("to=") for text in request.overrides if text.startswith("to=")]
     if "" in places:
         raise ConfigError(["to= names no folder; expected to=DIR"])
-    results = load_study(*request.study([text for text in request.overrides if not text.startswith("to=")]))
-    findings = analyse(results)
+    overrides = [text for text in request.overrides if not text.startswith("to=")]
+    config = compose_settings(overrides, request.config_dir)
+    given = given_choices(config, overrides)
+    results = load_study(study_name(config), folders(config).results)
+    findings = analyse(results, report_choices(results.provenance, given))
     console.print(MarkdownText(markdown_summary(results, findings)))
     folder = results.folder / "report" if not places else Path(places[-1]).expanduser().resolve()
     for sentence in results.lost:

@@ -13,10 +13,11 @@ from orchestrator.engine.load import declared_runs, find_study, read_results
 from orchestrator.engine.lost_trials import lost_trials
 from orchestrator.engine.overview import Overview, overview
 from orchestrator.engine.planning import PlanLine, remaining
+from orchestrator.store.part_summaries import PairSummary
 from orchestrator.store.store import Store
-from orchestrator.store.summaries import PairSummary
 from orchestrator.study.declaration import Declaration, current_declaration
 from orchestrator.study.failures import lines_of
+from orchestrator.study.schemes import described
 from orchestrator.study.text import format_seconds
 
 
@@ -33,6 +34,9 @@ def status(request: Request, console: Console) -> None:
     found, excluded, lost = _overview(store, declaration, runs)
     lines = remaining(found)
     print_lines(f"Study {store.folder.name}", lines, console)
+    n_inner = [declared.n_inner for declared in declaration.pairs.values()]
+    if splitters := described(declaration.protocol, n_inner):
+        say(console, splitters)
     workers = max(1, int(runs[-1].get("cluster", {}).get("workers", 1)))
     say(console, _total(found, lines, workers))
     for sentence in lost:

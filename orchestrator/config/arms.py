@@ -14,7 +14,7 @@ from orchestrator.study.study import PATH_PARAM, Arm
 from orchestrator.study.targets import targets_in
 from orchestrator.study.text import shown
 from orchestrator.study.values import ParamValue, canonical_json, cell, is_number
-from orchestrator.training.class_checks import answers, is_trusted
+from orchestrator.training.class_checks import ask_classes, most_doubtful
 from orchestrator.training.estimators import (
     Description,
     describe,
@@ -115,7 +115,7 @@ def _described(solvers: Mapping[str, Mapping[str, Any]], others: Any) -> Iterato
     def ask(config: Mapping[str, Any]) -> Description:
         return describe(str(config["_target_"]), _params(config), [config.get("space"), others])
 
-    for (module, _), found in zip(questions, answers(ask, questions), strict=True):
+    for (module, _), found in zip(questions, ask_classes(ask, questions), strict=True):
         if isinstance(found, ProcessEnded):
             found = Description((f"importing {module} {found.reason}; correct it",))
         yield found
@@ -127,7 +127,7 @@ def _params(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _module(targets: Sequence[str]) -> str:
     """Return the module of the first class that is not trusted, else of the first."""
-    return next(itertools.filterfalse(is_trusted, targets), targets[0]).rpartition(".")[0]
+    return most_doubtful(targets).rpartition(".")[0]
 
 
 def _unusable_config(solver: str, config: Mapping[Any, Any]) -> Iterator[str]:
@@ -238,7 +238,7 @@ def _unusable_params(arm: Arm) -> Iterator[str]:
 
 def _refused_by_classes(arms: Sequence[Arm]) -> Iterator[str]:
     questions = [(arm.target, arm) for arm in arms]
-    for arm, found in zip(arms, answers(lambda arm: list(_refused_values(arm)), questions), strict=True):
+    for arm, found in zip(arms, ask_classes(lambda arm: list(_refused_values(arm)), questions), strict=True):
         if isinstance(found, ProcessEnded):
             yield (
                 f"solver {arm.solver}: {arm.target} {found.reason} when it was constructed "

@@ -39,11 +39,14 @@ CONF_FOLDER = next(folder for folder in (_PACKAGE / "conf", _PACKAGE.parent / "c
 
 _SEARCH_PATH = "hydra.searchpath="
 _GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
-_OPEN = ("sweep", "search.space", "dataset", "solver", "cluster.options")
-"""Under these keys a user names parameters of solvers, datasets and clusters, which no schema lists."""
+_OPEN = (
+    *("sweep", "search.space", "dataset", "solver", "cluster.options"),
+    *("protocol.outer", "protocol.inner", "protocol.metric"),
+)
+"""Under these keys a user names parameters of classes and functions, which no schema lists."""
 
-_MOST_CHARACTERS = 50_000
-"""Of an override: Hydra's parser takes a second for them."""
+_LONGEST_OVERRIDE = 50_000
+"""In characters: Hydra's parser takes a second for them."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 """What Hydra takes for one key; it reads a dot, for example, as a key within a key."""
@@ -159,6 +162,11 @@ def compose_settings(overrides: Sequence[str], config_dir: Path | None = None) -
     return config
 
 
+def composed_yaml(overrides: Sequence[str], config_dir: Path | None = None) -> str:
+    """Return the configuration that `compose_settings` composes, as YAML."""
+    return str(OmegaConf.to_yaml(OmegaConf.create(compose_settings(overrides, config_dir))))
+
+
 def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[str, Any], list[str]]:
     """Return what can be composed, and what is wrong with the rest."""
     problems: list[str] = []
@@ -233,8 +241,8 @@ def _checked_overrides(
     accepted: list[str] = []
     for text in overrides:
         try:
-            if len(text) > _MOST_CHARACTERS:
-                raise ValueError(f"it is longer than {_MOST_CHARACTERS:,} characters")
+            if len(text) > _LONGEST_OVERRIDE:
+                raise ValueError(f"it is longer than {_LONGEST_OVERRIDE:,} characters")
             override = parser.parse_override(text)
             override.value()
         except Exception:  # not only Hydra's own: its parser recurses, and Python limits a number's digits

@@ -3,23 +3,21 @@
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 
-from orchestrator.config.cluster import cluster_settings
-from orchestrator.config.values import MOST_FOLDS, wrong_values
+from orchestrator.config.cluster_settings import cluster_settings
+from orchestrator.config.report import checked_choices
+from orchestrator.config.scalars import MOST_FOLDS, wrong_values
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.names import ResolveError, did_you_mean, is_imported, resolve
-from orchestrator.study.settings import Cluster, Paths, Settings
+from orchestrator.study.names import ResolveError, is_imported, resolve
+from orchestrator.study.settings import MOST_TRAININGS, Cluster, Paths, Settings
 from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
 from orchestrator.study.text import shown
 from orchestrator.training.cores import physical_cores, usable_cores
-
-_MOST_TRAININGS = 10_000_000
-"""Of a study: each is a row, and planning looks at all of them."""
 
 _STUDY_NAME = re.compile(r"[^\W_][\w.-]{0,99}")
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
@@ -43,6 +41,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
             )
     protocol = _protocol(config["protocol"], problems)
     cluster = cluster_settings(config["cluster"], problems)
+    report = checked_choices(config["report"], problems)
     problems += _too_few_cores(cluster, protocol)
     problems += wrong_values(config, ("on_error", "retry", "data_memory"))
     problems += _path_problems(config["paths"])
@@ -59,11 +58,13 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     problems += _size_problem(protocol, arms, len(datasets))
     if {arm.solver for arm in arms} == set(config["solvers"]):
         problems += _unused_axes(sweep, arms)
+    if not problems:
+        problems += report.unknown_names([arm.name for arm in arms], [dataset.name for dataset in datasets])
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     study = Study(name, tuple(datasets), tuple(arms), str(search["kind"]), protocol)
     memory = config["data_memory"] and config["data_memory"] * 2**30
-    return Settings(study, cluster, folders(config), config["on_error"], config["retry"], memory)
+    return Settings(study, cluster, folders(config), config["on_error"], config["retry"], report, memory)
 
 
 def _path_problems(paths: Mapping[str, Any]) -> Iterator[str]:
@@ -83,10 +84,10 @@ def _size_problem(protocol: Protocol, arms: Sequence[Arm], n_datasets: int) -> I
     if not all(isinstance(number, int) and 2 <= number <= MOST_FOLDS for number in folds):
         return
     points = [math.prod(len(values) for values in arm.space.values()) for arm in arms if _has_lists(arm)]
-    number = n_datasets * protocol.outer * sum(protocol.inner * each + 1 for each in points)
-    if number > _MOST_TRAININGS:
+    number = n_datasets * sum(inner * each + 1 for each in points for inner in protocol.n_inner)
+    if number > MOST_TRAININGS:
         yield (
-            f"the study asks for {number:.3g} trainings; expected at most {_MOST_TRAININGS:,}: "
+            f"the study asks for {number:.3g} trainings; expected at most {MOST_TRAININGS:,}: "
             "use fewer folds, values, solvers or datasets"
         )
 
@@ -135,32 +136,23 @@ def _study_name(config: Mapping[str, Any], problems: list[str]) -> str:
 
 
 def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
-    node = {**asdict(Protocol()), **node}
-    keys = ("outer", "inner", "seed", "scaling", "profile", "max_seconds")
-    problems += wrong_values(node, keys, "protocol.")
-    also = node["also"] or []
-    also = also if isinstance(also, list) else [also]
-    from sklearn.metrics import get_scorer_names
+    node = {**Protocol().facts(), **node}
+    problems += wrong_values(node, ("scaling", "profile", "max_seconds"), "protocol.")
+    from orchestrator.config.metrics import read_metrics  # both import scikit-learn
+    from orchestrator.config.resampling import resampling_problems
 
-    from orchestrator.training.estimators import refused_metric
-
-    scorers = get_scorer_names()
-    for key, metric in [("metric", node["metric"]), *(("also", metric) for metric in also)]:
-        if metric not in scorers:
-            near = did_you_mean(str(metric), scorers)
-            problems.append(f"protocol.{key}: scikit-learn has no scorer {shown(metric)}{near}")
-        elif measured := refused_metric(metric):
-            problems.append(
-                f"protocol.{key}: {metric} measures {measured}, not classes; "
-                "expected a scorer for classifiers, such as accuracy or balanced_accuracy"
-            )
-    known = {name: node[name] for name in asdict(Protocol())}
-    return Protocol(**{**known, "also": tuple(map(str, also))})
+    problems += resampling_problems(node)
+    metric, also, own = read_metrics(node["metric"], node["also"], problems)
+    known = {name: node[name] for name in Protocol().facts()}
+    protocol = Protocol.from_facts({**known, "metric": metric, "also": also})
+    return replace(protocol, own_metrics=own)
 
 
 def _too_few_cores(cluster: Cluster, protocol: Protocol) -> Iterator[str]:
     workers, cores = cluster.workers, usable_cores()
-    if cluster.kind != "local" or protocol.profile != "timing" or not isinstance(workers, int):
+    if cluster.in_process or not cluster.on_this_host:
+        return
+    if protocol.profile != "timing" or not isinstance(workers, int):
         return
     if physical_cores() and workers > cores:  # none are told where a process cannot be pinned to a core
         yield (

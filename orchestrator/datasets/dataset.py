@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -39,6 +40,8 @@ class Dataset:
         The class of each row, as an index into `classes`.
     fingerprint : str
         SHA-256 of the content, in hexadecimal; the name has no part in it.
+    metadata : mapping of str to array, shape (n,)
+        What else is known of each row, for splitters: `groups`, `test_fold`.
     columns : tuple of str
         Names of the features, if the loader gave a frame; of arrays they are no content.
     """
@@ -48,6 +51,7 @@ class Dataset:
     classes: NDArray[Any]
     codes: NDArray[np.int32]
     fingerprint: str
+    metadata: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
 
     @cached_property
@@ -81,13 +85,10 @@ class Dataset:
 MISSING, TEXT = "missing values", "text"
 
 
-def take_rows(X: Features, rows: NDArray[np.integer]) -> Features:
-    """Return the features of some rows, given by position."""
-    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
-
-
-def fingerprint(X: Features, classes: NDArray[Any], codes: NDArray[np.int32]) -> str:
-    """Return the SHA-256 of a dataset's shape, features and labels, and of a frame's names and types.
+def fingerprint(
+    X: Features, classes: NDArray[Any], codes: NDArray[np.int32], metadata: Mapping[str, NDArray[Any]]
+) -> str:
+    """Return the SHA-256 of a dataset's shape, features and labels, names and types, and metadata.
 
     Equal values give equal fingerprints on every machine; a dense and a CSR copy of the same values do not.
     """
@@ -111,4 +112,8 @@ def fingerprint(X: Features, classes: NDArray[Any], codes: NDArray[np.int32]) ->
             if dtype == "<f8":
                 piece[np.isnan(piece)] = np.nan  # of which there are several
             content.update(piece.data)
+    for name, each in sorted(metadata.items()):
+        known, places = np.unique(each, return_inverse=True)
+        content.update(json.dumps([name, known.tolist()]).encode())
+        content.update(places.astype("<i8").data)
     return content.hexdigest()

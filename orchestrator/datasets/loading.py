@@ -12,6 +12,13 @@ from orchestrator.datasets.dataset import Dataset, DatasetError, Features, finge
 from orchestrator.datasets.frames import category
 from orchestrator.datasets.labels import classes_and_codes
 from orchestrator.datasets.memory import gigabytes, memory_limit, require_room
+from orchestrator.datasets.metadata import (
+    GROUPS,
+    checked_metadata,
+    folders_of,
+    own_arguments,
+    take_metadata,
+)
 from orchestrator.datasets.sparse import to_csr
 from orchestrator.study.names import ResolveError, resolve
 from orchestrator.study.study import DatasetSpec
@@ -36,11 +43,13 @@ def load(spec: DatasetSpec) -> Dataset:
     """
     try:
         try:
-            X, y = _call(spec)
+            X, y, metadata = _call(spec)
             columns = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else ()
             X = _features(X)
             classes, codes = classes_and_codes(y, X.shape[0])
-            return Dataset(spec.name, X, classes, codes, fingerprint(X, classes, codes), columns)
+            metadata = checked_metadata(metadata, X.shape[0])
+            digest = fingerprint(X, classes, codes, metadata)
+            return Dataset(spec.name, X, classes, codes, digest, metadata, columns)
         except MemoryError as error:
             raise DatasetError(
                 f"{spec.target} and the checks of its data need more than the {gigabytes(memory_limit())} "
@@ -56,25 +65,32 @@ def load(spec: DatasetSpec) -> Dataset:
         raise DatasetError(f"dataset {spec.name!r}: {error}") from error
 
 
-def _call(spec: DatasetSpec) -> tuple[Any, Any]:
+def _call(spec: DatasetSpec) -> tuple[Any, Any, dict[str, Any]]:
+    """Return what the loader does: features, labels, and what else is said of the rows."""
     try:
         loader = resolve(spec.target)
     except ResolveError as error:
         raise DatasetError(str(error)) from error
     if not callable(loader):
         raise DatasetError(f"expected _target_ to name a function, found {spec.target} = {shown(loader)}")
+    params = own_arguments(loader, spec.params)
     try:
-        found = loader(**spec.params)
+        found = loader(**params)
     except (DatasetError, MemoryError):
         raise
     except _ENDINGS as error:
         raise DatasetError(f"{spec.target} failed with {error_line(error)}; check its arguments") from error
-    if not isinstance(found, (tuple, list)) or len(found) != 2:
+    if not isinstance(found, (tuple, list)) or len(found) not in (2, 3):
         raise DatasetError(
             f"expected {spec.target} to return (X, y), found a {type(found).__name__}; "
             "scikit-learn's loaders return (X, y) with return_X_y: true"
         )
-    return found[0], found[1]
+    X, y, *groups = found
+    sources = {name: value for name, value in spec.params.items() if name not in params}
+    X, metadata = take_metadata(X, sources, list(folders_of(params)))
+    if groups and groups[0] is not None:
+        metadata.setdefault(GROUPS, groups[0])
+    return X, y, metadata
 
 
 def _features(X: Any) -> Features:

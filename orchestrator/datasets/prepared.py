@@ -58,7 +58,8 @@ def open_prepared(folder: str | Path) -> Dataset:
         if len(codes) != X.shape[0]:
             raise ValueError(f"{len(codes)} labels for {X.shape[0]} rows")
         columns = tuple(meta.get("columns", ()))
-        return Dataset(meta["name"], X, classes, codes, meta["fingerprint"], columns)
+        metadata = {name: _read(folder, name) for name in meta.get("metadata", [])}
+        return Dataset(meta["name"], X, classes, codes, meta["fingerprint"], metadata, columns)
     except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
         raise DatasetError(
             f"the prepared dataset in {folder} is missing or damaged ({error}); run the command again"
@@ -85,7 +86,7 @@ def _prepare(dataset: Dataset, cache_dir: Path) -> Path:
 def _holds(folder: Path, dataset: Dataset) -> bool:
     with suppress(DatasetError):
         found = open_prepared(folder)
-        content = fingerprint(found.X, found.classes, found.codes)
+        content = fingerprint(found.X, found.classes, found.codes, found.metadata)
         same = (found.name, found.columns) == (dataset.name, dataset.columns)
         return same and found.fingerprint == content == dataset.fingerprint
     return False
@@ -101,7 +102,7 @@ def _write(dataset: Dataset, folder: Path) -> None:
         (folder / COLUMNS).write_text(json.dumps(frame.columns), encoding="utf-8")
     else:
         parts = {"X": X}
-    for name, array in {**parts, "codes": dataset.codes}.items():
+    for name, array in {**parts, "codes": dataset.codes, **dataset.metadata}.items():
         np.save(folder / f"{name}.npy", array, allow_pickle=False)
     meta = {
         "name": dataset.name,
@@ -110,6 +111,7 @@ def _write(dataset: Dataset, folder: Path) -> None:
         "sparse": kind == "sparse",
         "mixed": kind == "mixed",
         "classes": dataset.classes.tolist(),
+        "metadata": sorted(dataset.metadata),
         "columns": dataset.columns,
     }
     (folder / META).write_text(json.dumps(meta, indent=1), encoding="utf-8")
@@ -138,8 +140,12 @@ def _open_features(folder: Path, meta: dict[str, Any]) -> Features:
 
 
 def _map(folder: Path, name: str, dtype: type = np.int32) -> Any:
-    array = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+    array = _read(folder, name)
     if array.dtype != dtype:
         raise ValueError(f"expected {name} of type {np.dtype(dtype)}, found {array.dtype}")
+    return array
+
+
+def _read(folder: Path, name: str) -> Any:
     # A plain array over the map: slices of numpy's memmap class are slower and carry the class along.
-    return np.asarray(array)
+    return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))

@@ -8,11 +8,21 @@ from orchestrator.study.trials import REFIT, Pair, Path
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The size of a dataset, for predicting costs: samples, features, classes."""
+    """The size of a dataset, for predicting costs.
+
+    Attributes
+    ----------
+    n, d, classes : int
+        Numbers of samples, features and classes.
+    outer_share, inner_share : float
+        Which part of the samples a refit and an inner training have, on average.
+    """
 
     n: int
     d: int
     classes: int
+    outer_share: float = 0.8
+    inner_share: float = 0.64
 
 
 UNIT = 1 << 40
@@ -45,33 +55,33 @@ class CostModel:
         self._weights: dict[Pair, float] = {}
         self._sums: dict[str, int] = {}  # of the factors of each solver, in units
         self._counts: dict[str, int] = {}
-        self._bases: dict[tuple[str, bool, int, int], float] = {}
+        self._bases: dict[tuple[str, bool], float] = {}
         self._listeners: list[Callable[[Pair], None]] = []
 
     def listen(self, listener: Callable[[Pair], None]) -> None:
         """Call a function after each observation, with the dataset and the arm that it was of."""
         self._listeners.append(listener)
 
-    def seconds(self, path: Path, outer: int, inner: int) -> float:
-        """Return the expected seconds of a path under `outer` × `inner` folds."""
-        return self.base_seconds(path, outer, inner) * self.factor(path.dataset, path.solver)
+    def seconds(self, path: Path) -> float:
+        """Return the expected seconds of a path."""
+        return self.base_seconds(path) * self.factor(path.dataset, path.solver)
 
-    def base_seconds(self, path: Path, outer: int, inner: int) -> float:
+    def base_seconds(self, path: Path) -> float:
         """Return the seconds of a path by sizes alone, before any observation."""
-        return len(path) * self.base(path.dataset, path.inner == REFIT, outer, inner)
+        return len(path) * self.base(path.dataset, path.inner == REFIT)
 
-    def training_seconds(self, dataset: str, solver: str, refit: bool, outer: int, inner: int) -> float:
+    def training_seconds(self, dataset: str, solver: str, refit: bool) -> float:
         """Return the expected seconds of one training and its evaluation."""
-        return self.base(dataset, refit, outer, inner) * self.factor(dataset, solver)
+        return self.base(dataset, refit) * self.factor(dataset, solver)
 
-    def base(self, dataset: str, refit: bool, outer: int, inner: int) -> float:
+    def base(self, dataset: str, refit: bool) -> float:
         """Return the seconds of one training by sizes alone."""
-        known = self._bases.get((dataset, refit, outer, inner))
+        known = self._bases.get((dataset, refit))
         if known is None:
             shape = self._shapes[dataset]
-            share = (1 - 1 / outer) * (1 if refit else 1 - 1 / inner)
+            share = shape.outer_share if refit else shape.inner_share
             known = 5e-4 + self._SECONDS * (share * shape.n) ** 1.7 * shape.d**0.5
-            self._bases[dataset, refit, outer, inner] = known
+            self._bases[dataset, refit] = known
         return known
 
     def factor(self, dataset: str, solver: str) -> float:

@@ -19,7 +19,7 @@ from orchestrator.store.files import (
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import current_declaration
 
-_RUN_ID = re.compile(r"\d{8}T\d{6}-[0-9a-f]{6}")
+_RUN_ID_OF_OURS = re.compile(r"\d{8}T\d{6}-[0-9a-f]{6}")
 
 
 def repair(store: Store) -> list[str]:
@@ -88,7 +88,7 @@ def _repair_provenance(store: Store) -> list[str]:
     """Set damaged records aside, and record of runs that lost theirs that they did."""
     damages = store.provenance_records.damages()
     done = [_set_aside(store, damage.path, damage.reason) for damage in damages]
-    ids = [damage.path.stem for damage in damages if _RUN_ID.fullmatch(damage.path.stem)]
+    ids = [damage.path.stem for damage in damages if _RUN_ID_OF_OURS.fullmatch(damage.path.stem)]
     lost = store.provenance_records.record_lost([*ids, *store.run_ids()])
     done += [f"what run {run_id} recorded is lost; its rows stay" for run_id in lost]
     provenance = store.provenance()

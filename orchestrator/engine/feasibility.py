@@ -26,9 +26,12 @@ from orchestrator.datasets.child_process import ProcessEnded, call_in_child
 from orchestrator.datasets.dataset import Dataset
 from orchestrator.engine.odd_columns import OddColumns
 from orchestrator.study.names import resolve
-from orchestrator.study.study import Arm, Candidate, Protocol, Study
+from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study
+from orchestrator.study.text import MOST_QUOTED
 from orchestrator.study.trials import Path
-from orchestrator.training.estimators import make_estimator, refused_metric
+from orchestrator.training.class_checks import ask_classes, most_doubtful
+from orchestrator.training.estimators import make_estimator
+from orchestrator.training.metrics import metric_objects, metric_targets, refused_metric
 from orchestrator.training.process_state import ProcessState, kept_process_state
 from orchestrator.training.responses import ResponseError, Responses, UndefinedError
 from orchestrator.training.source_hash import depends_on
@@ -44,16 +47,14 @@ _CONCLUSIVE = (TypeError, AttributeError, NotImplementedError, NameError, Import
 So are SystemExit, KeyboardInterrupt and all else that no `except Exception` catches.
 """
 
-_TEXT_LENGTH = 500
 
-
-def _metric_error(split: Split, metric: str, like: Any = None) -> Exception | None:
+def _metric_error(split: Split, metric: str | Metric, like: Any = None) -> Exception | None:
     """Return what a scorer raises for a dummy that has all methods, or those of an estimator."""
     dummy = _Dummy(split)
     responses = Responses(dummy if like is None else like, dummy.answer, dummy.predict(), dummy.classes)
     try:
         with warnings.catch_warnings(action="ignore"):
-            responses.scores([metric], split.y_test)
+            responses.scores([metric], split.y_test, split.X_test)
     except UndefinedError:
         return None  # of few rows
     except Exception as error:
@@ -108,12 +109,12 @@ def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
     where: dict[tuple[str, bool], list[str]] = {}
     trials: list[_Trial] = []
     first_arms = {arm.solver: arm for arm in reversed(study.arms)}
-    for name, dataset in datasets.items():
-        sample = _sample(dataset, study.protocol)
+    samples = {name: _sample(dataset, study.protocol) for name, dataset in datasets.items()}
+    for name, sample in samples.items():
         usable, problems = _usable_metrics(study.protocol, sample)
         for problem in problems:
             where.setdefault((problem, True), []).append(name)
-        columns = OddColumns.of(dataset)
+        columns = OddColumns.of(datasets[name])
         trials += [
             _Trial(name, arm, study.protocol, usable, sample, columns)
             for arm in reversed(first_arms.values())
@@ -176,28 +177,44 @@ class _Trial:
 
 
 def _usable_metrics(protocol: Protocol, sample: Split) -> tuple[list[str], list[str]]:
-    """Return the metrics that work on a dataset, and a sentence for each of the others."""
+    """Return the metrics that work on a dataset, and a sentence for each of the others.
+
+    Those of a user's own are tried in a child process, which they may end.
+    """
     usable, problems = [], []
-    for key, metric in [("metric", protocol.metric), *(("also", metric) for metric in protocol.also)]:
-        error = _metric_error(sample, metric)
-        if error is None:
-            usable.append(metric)
+    names = (protocol.metric, *protocol.also)
+    metrics = protocol.metrics(names)
+    questions = [(most_doubtful(_targets(metric)), metric) for metric in metrics]
+    found = ask_classes(lambda metric: _metric_problem(sample, metric), questions)
+    for index, (name, problem) in enumerate(zip(names, found, strict=True)):
+        if isinstance(problem, ProcessEnded):
+            problem = f"it {problem.reason} when it was tried on a few rows"
+        if problem:
+            problems.append(f"protocol.{'also' if index else 'metric'}={name} does not work: {problem}")
         else:
-            problems.append(
-                f"protocol.{key}={metric} does not work: {_text(error)}{_instead(metric, sample)}"
-            )
+            usable.append(name)
     return usable, problems
+
+
+def _targets(metric: str | Metric) -> list[str]:
+    return ["sklearn.metrics"] if isinstance(metric, str) else metric_targets(metric)
+
+
+def _metric_problem(sample: Split, metric: str | Metric) -> str:
+    error = _metric_error(sample, metric)
+    return "" if error is None else f"{_text(error)}{_instead(metric, sample)}"
 
 
 def _any_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | None:
     if not any(map(_is_compiled, arm.targets)):  # fitting it may take a minute of compilation
         return _training_error(arm, protocol, sample)
-    with _quiet_process(arm) as state:
+    with _quiet_process(arm, protocol) as state:
         try:
-            estimator = state.run(protocol.seed % 2**32, make_estimator, *_first_trial(arm, protocol))
+            estimator = state.run(protocol.seeds[0] % 2**32, make_estimator, *_first_trial(arm, protocol))
         except BaseException as error:
             return error
-        errors = (_metric_error(sample, metric, estimator) for metric in protocol.also)
+        metrics = protocol.metrics(protocol.also)
+        errors = (_metric_error(sample, metric, estimator) for metric in metrics)
         return next((error for error in errors if error is not None), None)
 
 
@@ -205,7 +222,7 @@ def _training_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseExceptio
     """Return what a training raises; classifiers that compile are replaced by others of the same needs."""
     _, _, candidate, seed = _first_trial(arm, protocol)
     path = Path("", arm.name, 0, 0, (candidate,), ("",), seed, warm_starts=False)
-    with _quiet_process(arm) as state:
+    with _quiet_process(arm, protocol) as state:
         return try_training(_CheapTask(arm, protocol, path, sample, state))
 
 
@@ -235,15 +252,13 @@ def _compiles(estimator: Any) -> bool:
 def _first_trial(arm: Arm, protocol: Protocol) -> tuple[Arm, Protocol, Candidate, int]:
     """Return the arguments that make the estimator of an arm's first candidate."""
     candidate = Candidate.of({name: values[0] for name, values in arm.space.items()})
-    return arm, protocol, candidate, protocol.seed % 2**32
+    return arm, protocol, candidate, protocol.seeds[0] % 2**32
 
 
 @contextmanager
-def _quiet_process(arm: Arm) -> Iterator[ProcessState]:
-    with (
-        warnings.catch_warnings(action="ignore"),
-        kept_process_state(*map(resolve, arm.targets)) as state,
-    ):
+def _quiet_process(arm: Arm, protocol: Protocol) -> Iterator[ProcessState]:
+    kinds = *map(resolve, arm.targets), *metric_objects(protocol.own_metrics)
+    with warnings.catch_warnings(action="ignore"), kept_process_state(*kinds) as state:
         yield state
 
 
@@ -252,8 +267,10 @@ def _is_compiled(target: str) -> bool:
     return depends_on(target, "numba")  # which takes ten milliseconds, for every dataset anew
 
 
-def _instead(metric: str, sample: Split) -> str:
-    """Name the variants of a metric that would work."""
+def _instead(metric: str | Metric, sample: Split) -> str:
+    """Name the variants of a scorer of scikit-learn's that would work."""
+    if not isinstance(metric, str):
+        return ""
     variants = [
         name
         for name in get_scorer_names()
@@ -265,7 +282,7 @@ def _instead(metric: str, sample: Split) -> str:
 def _text(error: BaseException) -> str:
     """Return the first sentence of an error's text."""
     try:
-        text = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:_TEXT_LENGTH]
+        text = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:MOST_QUOTED]
     except BaseException:  # its class has a `__str__` of its own
         text = "its text cannot be read"
     return text if isinstance(error, (ValueError, AttributeError)) else f"{type(error).__name__}: {text}"
@@ -278,4 +295,4 @@ def _sample(dataset: Dataset, protocol: Protocol) -> Split:
     train = np.concatenate([rows[: min(each, len(rows) // 2)] for rows in members])
     test = np.concatenate([rows[-min(each, len(rows) // 2) :] for rows in members])
     train = np.union1d(train, OddColumns.of(dataset).rows())
-    return scaled_split(dataset, train, np.setdiff1d(test, train), protocol.scaling)
+    return scaled_split(dataset, train, np.sort(test), protocol.scaling)

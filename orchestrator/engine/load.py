@@ -4,7 +4,6 @@ from __future__ import annotations  # so that `status` does not import pandas
 
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from orchestrator.store.arrow_tables import selection_frame
 from orchestrator.store.files import StoreError
 from orchestrator.store.results import PairState, StudyResults, excluded_trials
 from orchestrator.store.store import Store
+from orchestrator.store.study_folders import holds_study, study_folders
 from orchestrator.study.declaration import Declaration, current_declaration
 from orchestrator.study.records import StoredTrial
 from orchestrator.study.trials import REFIT, Pair
@@ -40,25 +40,16 @@ def find_study(name: str | Path, results: str | Path = "results") -> Store:
     """
     places = (Path(results) / name, Path(name))
     try:
-        folder = next(filter(_holds_study, places), None)
-        known = sorted(path.name for path in Path(results).glob("*") if _holds_study(path))
+        folder = next(filter(holds_study, places), None)
     except OSError as error:
         raise StoreError(f"cannot read {Path(results) / name}: {error.strerror}") from None
     if folder is None:
+        known = [path.name for path in study_folders(Path(results))]
         found = f"it holds {', '.join(known)}" if known else "it holds no study yet"
         raise StoreError(
             f"no study {str(name)!r} in {Path(results)}; {found}. Run one with: svmbench run study={name} …"
         )
     return Store(folder)
-
-
-def _holds_study(folder: Path) -> bool:
-    """Whether a folder holds a study, be its trials lost or something else in their place."""
-    for name in ("trials", "provenance"):
-        with suppress(FileNotFoundError, NotADirectoryError):
-            (folder / name).lstat()
-            return True
-    return False
 
 
 def declared_runs(store: Store) -> list[dict[str, Any]]:
@@ -96,7 +87,7 @@ def read_results(store: Store) -> StudyResults:
     selection_keys = {key: chosen for state in states.values() for key, chosen in state.refits.items()}
     counts = np.array([key in pair_of for key in trials["key"].tolist()], dtype=bool)
     counted = trials if counts.all() else trials[counts]
-    counted = _numeric_again(_named(counted, pair_of), declaration, store.trials_folder)
+    counted = _numeric_again(_named(counted, store.folder.name, pair_of), declaration, store.trials_folder)
     groups = Counter(
         trials.loc[~counts, ["dataset", "solver", "identity"]].itertuples(index=False, name=None)
     )
@@ -115,8 +106,10 @@ def read_results(store: Store) -> StudyResults:
     )
 
 
-def _named(trials: pd.DataFrame, pair_of: Mapping[str, Pair]) -> pd.DataFrame:
-    """Return trials under the names that they have now, in canonical order."""
+def _named(trials: pd.DataFrame, study: str, pair_of: Mapping[str, Pair]) -> pd.DataFrame:
+    """Return trials under the names that they and their study have now, in canonical order."""
+    if (trials["study"] != study).any():
+        trials = trials.assign(study=study)
     pairs = [pair_of[key] for key in trials["key"].tolist()]
     now = {"dataset": [dataset for dataset, _ in pairs], "solver": [solver for _, solver in pairs]}
     if all(trials[name].tolist() == names for name, names in now.items()):
@@ -155,7 +148,7 @@ def _selections(study: str, states: Mapping[Pair, PairState]) -> pd.DataFrame:
 def _pair_states(declaration: Declaration, trials: pd.DataFrame, store: Store) -> dict[Pair, PairState]:
     stored = _stored(trials)
     return {
-        pair: _recorded_state(declared.digest, declared.planned, declared.n_outer, trials, store)
+        pair: _recorded_state(declared.digest, declared.planned, len(declared.n_inner), trials, store)
         if declared.identity is None
         else replay_pair(declared.identity, declaration.search, stored)
         for pair, declared in declaration.pairs.items()

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from orchestrator.engine.replay import replay_pair
 from orchestrator.search.fold_search import planned_trials
+from orchestrator.store.part_summaries import Group, PairSummary, PartSummary, Rows, Scan
 from orchestrator.store.store import Store
-from orchestrator.store.summaries import Group, PairSummary, PartSummary, Rows, Scan
 from orchestrator.study.declaration import Declaration, current_declaration
 from orchestrator.study.failures import KINDS_OF_AN_ARM, Failure, most_common_kinds
 from orchestrator.study.records import Status, StoredTrial

@@ -52,11 +52,10 @@ def plan(
     list of PlanLine
     """
     costs = CostModel(prepared.shapes)
-    protocol = prepared.study.protocol
     lines = []
     for pair, identity in prepared.identities.items():
         state = replay_pair(identity, prepared.study.search, stored)
-        mean = seconds.get(pair, costs.training_seconds(*pair, False, protocol.outer, protocol.inner))
+        mean = seconds.get(pair, costs.training_seconds(*pair, False))
         lines.append(_line(pair, state.planned, len(state.keys), state.failed, mean))
     return lines
 

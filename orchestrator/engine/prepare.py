@@ -13,15 +13,17 @@ from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.datasets.dataset import Dataset, DatasetError
 from orchestrator.engine.cost_model import Shape
 from orchestrator.engine.feasibility import infeasible
+from orchestrator.resampling.splits import Splits
 from orchestrator.search.fold_search import planned_trials
 from orchestrator.study.batch import DataSource
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.settings import Settings
+from orchestrator.study.settings import MOST_TRAININGS, Settings
 from orchestrator.study.study import Arm, Protocol, Study
 from orchestrator.study.trials import Identity, Pair
-from orchestrator.training.class_checks import answers
+from orchestrator.training.class_checks import ask_classes
 from orchestrator.training.estimators import takes_shared_gram
 from orchestrator.training.gram import MOST_ROWS, memory_for_gram
+from orchestrator.training.metrics import takes_features
 from orchestrator.training.split_data import prepare_data
 
 
@@ -54,9 +56,9 @@ class PreparedStudy:
         """Return the number of trials of each dataset × arm whose search visits every point of its space."""
         return {pair: planned_trials(identity) for pair, identity in self.identities.items()}
 
-    def outer_folds(self) -> range:
-        """Return the outer folds that are run: all of them."""
-        return range(self.study.protocol.outer)
+    def outer_folds(self, pair: Pair) -> range:
+        """Return the outer splits of a dataset × arm that are run: all of them."""
+        return range(len(self.identities[pair].n_inner))
 
     def declaration(self) -> dict[str, Any]:
         """Return what a run records of the study that it declares; see `current_declaration`."""
@@ -69,7 +71,7 @@ class PreparedStudy:
                 "datasets": self.datasets,
                 "arms": [asdict(arm) for arm in study.arms],
                 "search": study.search,
-                "protocol": asdict(study.protocol),
+                "protocol": study.protocol.facts(),
             },
             "identities": _nested(identities),
             "shared_gram": _nested(shared_gram),
@@ -94,7 +96,7 @@ def prepare_study(settings: Settings) -> PreparedStudy:
         With the problem of each dataset that cannot be used.
     """
     study = settings.study
-    loaded: dict[str, tuple[DataSource, Dataset]] = {}
+    loaded: dict[str, tuple[DataSource, Dataset, Splits]] = {}
     problems = []
     for spec in study.datasets:
         try:
@@ -102,10 +104,10 @@ def prepare_study(settings: Settings) -> PreparedStudy:
         except (DatasetError, OSError) as error:
             problems.append(str(error))
     problems += _same_content(loaded)
-    problems += infeasible(study, {name: dataset for name, (_, dataset) in loaded.items()})
+    problems += infeasible(study, {name: dataset for name, (_, dataset, _) in loaded.items()})
     if problems:
         raise ConfigError(problems)
-    shared_gram = _shared_gram(study, {name: dataset for name, (_, dataset) in loaded.items()})
+    shared_gram = _shared_gram(study, {name: dataset for name, (_, dataset, _) in loaded.items()})
     identities = {
         (name, arm.name): Identity(
             name,
@@ -114,13 +116,21 @@ def prepare_study(settings: Settings) -> PreparedStudy:
             arm,
             study.protocol,
             shared_gram=shared_gram[name, arm.name],
+            n_inner=splits.n_inner,
         )
-        for (name, (source, _)), arm in itertools.product(loaded.items(), study.arms)
+        for (name, (source, _, splits)), arm in itertools.product(loaded.items(), study.arms)
     }
+    if (number := sum(map(planned_trials, identities.values()))) > MOST_TRAININGS:
+        raise ConfigError(
+            [
+                f"the study asks for {number:.3g} trainings; expected at most {MOST_TRAININGS:,}: "
+                "make fewer splits, or use fewer values, solvers or datasets"
+            ]
+        )
     return PreparedStudy(
         study,
-        sources={name: source for name, (source, _) in loaded.items()},
-        shapes={name: _shape(dataset) for name, (_, dataset) in loaded.items()},
+        sources={name: source for name, (source, _, _) in loaded.items()},
+        shapes={name: _shape(dataset, splits) for name, (_, dataset, splits) in loaded.items()},
         identities=identities,
         datasets=[_facts(*loaded[spec.name]) for spec in study.datasets],
         gram_memory=memory_for_gram(settings.cluster.memory),
@@ -136,7 +146,7 @@ def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bo
         With the problem of each solver that ends its process, or never answers, when it is asked.
     """
     pairs = list(itertools.product(datasets.items(), study.arms))
-    found = answers(
+    found = ask_classes(
         lambda pair: _shares_gram(pair[1], pair[0][1], study.protocol),
         [(arm.target, (dataset, arm)) for dataset, arm in pairs],
     )
@@ -154,19 +164,26 @@ def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bo
 def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
     """Decide by what is in a trial's key alone, for shared matrices are rounded."""
     n, d = dataset.X.shape
-    possible = protocol.profile == "throughput" and n <= MOST_ROWS and dataset.is_plain
-    return possible and takes_shared_gram(arm, n, d)
+    if protocol.profile != "throughput" or n > MOST_ROWS or not dataset.is_plain:
+        return False
+    if any(map(takes_features, protocol.own_metrics)):
+        return False
+    return takes_shared_gram(arm, n, d)
 
 
-def _shape(dataset: Dataset) -> Shape:
+def _shape(dataset: Dataset, splits: Splits) -> Shape:
     n, d = dataset.X.shape
-    return Shape(n, d, len(dataset.classes))
+    shares = (
+        np.mean([len(splits.train_test(*split)[0]) for split in splits.of_level(refits)]) / n
+        for refits in (True, False)
+    )
+    return Shape(n, d, len(dataset.classes), *map(float, shares))
 
 
-def _same_content(loaded: dict[str, tuple[DataSource, Dataset]]) -> list[str]:
+def _same_content(loaded: Mapping[str, tuple[DataSource, Dataset, Splits]]) -> list[str]:
     """Find datasets that are one and the same: they would count twice as evidence."""
     names: dict[str, list[str]] = {}
-    for name, (source, _) in loaded.items():
+    for name, (source, _, _) in loaded.items():
         names.setdefault(source.fingerprint, []).append(name)
     return [
         f"datasets {first} and {second} have the same content; keep one of them"
@@ -175,7 +192,7 @@ def _same_content(loaded: dict[str, tuple[DataSource, Dataset]]) -> list[str]:
     ]
 
 
-def _facts(source: DataSource, dataset: Dataset) -> dict[str, Any]:
+def _facts(source: DataSource, dataset: Dataset, splits: Splits) -> dict[str, Any]:
     n, d = dataset.X.shape
     stored = dataset.X.nnz if scipy.sparse.issparse(dataset.X) else int(np.count_nonzero(dataset.X != 0))
     counts = np.bincount(dataset.codes, minlength=len(dataset.classes))
@@ -190,5 +207,6 @@ def _facts(source: DataSource, dataset: Dataset) -> dict[str, Any]:
         "density": stored / (n * d),
         "fingerprint": dataset.fingerprint,
         "split_hash": source.split_hash,
+        "n_inner": list(splits.n_inner),
         "target": source.spec.target,
     }

@@ -118,9 +118,8 @@ class WorkQueue:
     all cost their size times one factor: they are ranked by size among themselves, and together as one.
     """
 
-    def __init__(self, costs: CostModel, outer: int, inner: int, limits: DeathLimits | None = None):
+    def __init__(self, costs: CostModel, limits: DeathLimits | None = None):
         self._costs = costs
-        self._folds = (outer, inner)
         self._queues: dict[Pair, _PairQueue] = {}
         self._first = _Priorities()  # pairs whose cost is known, and solvers for all others
         self._unknown: dict[str, _Priorities] = {}
@@ -193,7 +192,7 @@ class WorkQueue:
         paths: list[Path] = []
         # Its paths are of one dataset × arm, and refits come one by one: each training of it costs as much.
         refit = queue.paths[0][3].inner == REFIT
-        room = max(1, int(target / self._costs.training_seconds(*queue.pair, refit, *self._folds)))
+        room = max(1, int(target / self._costs.training_seconds(*queue.pair, refit)))
         room = room if self._costs.has_factor(*queue.pair) else min(room, PROBE_TRIALS)
         while queue.paths and (not paths or queue.paths[0][2] <= room):
             paths.append(self._take(queue, room))
@@ -216,7 +215,7 @@ class WorkQueue:
         return taken
 
     def _batch(self, paths: list[Path]) -> Batch:
-        seconds = sum(self._costs.base_seconds(path, *self._folds) for path in paths)
+        seconds = sum(self._costs.base_seconds(path) for path in paths)
         first = paths[0]
         return Batch(next(self._numbers), first.dataset, first.solver, tuple(paths), 1, seconds)
 
@@ -267,12 +266,12 @@ class WorkQueue:
         others.remove(queue.pair)
         if queue.paths:
             rank, _, left, path = queue.paths[0]
-            seconds = left * self._costs.base(dataset, path.inner == REFIT, *self._folds) * factor
+            seconds = left * self._costs.base(dataset, path.inner == REFIT) * factor
             ranks.put(queue.pair, queue.number, rank == 0, seconds)
         else:
             ranks.remove(queue.pair)
-        base = queue.refits * self._costs.base(dataset, True, *self._folds)
-        base += queue.others * self._costs.base(dataset, False, *self._folds)
+        base = queue.refits * self._costs.base(dataset, True)
+        base += queue.others * self._costs.base(dataset, False)
         by_size = 0 if known else units(base)
         self._bases[solver] = self._bases.get(solver, 0) + by_size - queue.by_size
         queue.by_size = by_size

@@ -65,7 +65,7 @@ def replay_pair(identity: Identity, search: str, stored: Mapping[str, StoredTria
     stored : mapping of key to StoredTrial
     """
     state = PairState(planned_trials(identity))
-    for outer in range(identity.protocol.outer):
+    for outer in range(len(identity.n_inner)):
         fold = FoldSearch(identity, search, outer)
         for replayed in replay(fold, stored):
             keys = [replayed.path.keys[index] for index in replayed.stored]

@@ -1,6 +1,5 @@
 """The one loop: ask, schedule, submit, record, tell. It holds a bounded part of the study at a time."""
 
-import itertools
 import logging
 import math
 import time
@@ -13,7 +12,7 @@ from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Progress
 from orchestrator.engine.queue import BATCHES_LEFT, TARGET_SECONDS, WorkQueue
 from orchestrator.engine.replay import Replayed, derive, replay
-from orchestrator.execution.base import Executor, Outcome
+from orchestrator.execution.executor import Executor, Outcome
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
 from orchestrator.study.batch import WorkOrder
@@ -102,9 +101,8 @@ class Runner:
         self._progress = progress
         self._run_id = run_id
         self._fail_fast = fail_fast
-        self._folds = (prepared.study.protocol.outer, prepared.study.protocol.inner)
         self._costs = CostModel(prepared.shapes)
-        self._queue = WorkQueue(self._costs, *self._folds, limits)
+        self._queue = WorkQueue(self._costs, limits)
         stored = store.stored()
         self._stored = final_trials(stored, retry_failed)
         self._refits = store.refits() if stored else {}
@@ -174,10 +172,10 @@ class Runner:
         """Return the searches still to be opened: dataset × arm, and outer fold."""
 
         def seconds(pair: Pair) -> float:
-            return self._costs.training_seconds(*pair, True, *self._folds)
+            return self._costs.training_seconds(*pair, True)
 
         pairs = sorted(self._prepared.identities, key=seconds, reverse=True)
-        return list(itertools.product(pairs, self._prepared.outer_folds()))
+        return [(pair, outer) for pair in pairs for outer in self._prepared.outer_folds(pair)]
 
     def _fill(self) -> None:
         """Keep every slot busy, opening searches only as the queue runs low."""
@@ -210,7 +208,7 @@ class Runner:
             self.summary.batches += 1
 
     def _seconds_left(self, pair: Pair, trials: int) -> float:
-        seconds = self._costs.training_seconds(*pair, False, *self._folds)
+        seconds = self._costs.training_seconds(*pair, False)
         return trials * seconds / max(1, self._executor.slots)
 
     def _advance(self, search: FoldSearch) -> None:

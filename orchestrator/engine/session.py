@@ -17,7 +17,7 @@ from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Display, Progress
 from orchestrator.engine.replay import replay_pair
 from orchestrator.engine.runner import Runner, RunSummary
-from orchestrator.execution.base import Executor
+from orchestrator.execution.executor import Executor
 from orchestrator.execution.serial import NoExecutor, SerialExecutor
 from orchestrator.execution.worker_pool import Requirements
 from orchestrator.store.run_log import run_log, warnings_shown
@@ -28,13 +28,14 @@ from orchestrator.study.settings import Settings
 from orchestrator.study.storable import describe_error
 from orchestrator.study.study import Study
 from orchestrator.training.environment import git_state, versions
+from orchestrator.training.metrics import metric_targets
 from orchestrator.training.source_hash import source_packages
 
 log = logging.getLogger(__name__)
 
 _EXECUTION = logging.getLogger("orchestrator.execution")
 
-_ENDINGS = (StudyStopped, KeyboardInterrupt, ExecutionError, StoreError)
+_ENDS_OF_A_RUN = (StudyStopped, KeyboardInterrupt, ExecutionError, StoreError)
 
 
 def run_session(
@@ -68,6 +69,7 @@ def run_session(
         if dashboard := facts.get("dashboard"):
             display.say(f"Dask dashboard, without a password: {dashboard}")
         provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
+        provenance["report"] = settings.report.declared()
         store.write_provenance(run_id, provenance)
         progress = Progress(prepared.planned_trials(), display, _compiling_arms(settings))
         with progress, warnings_shown(_EXECUTION, progress.note):
@@ -108,7 +110,7 @@ def _stopping(log_path: Path) -> Iterator[threading.Event]:
         if not begun.is_set():
             raise
         cause: BaseException | None = error  # what leaving the block has raised hides what had ended it
-        while cause is not None and not isinstance(cause, _ENDINGS):
+        while cause is not None and not isinstance(cause, _ENDS_OF_A_RUN):
             cause = cause.__context__
         cause = cause or error
         if isinstance(cause, (StudyStopped, KeyboardInterrupt)):
@@ -167,8 +169,9 @@ def _compiling_arms(settings: Settings) -> set[str]:
 
 
 def _packages(study: Study) -> list[str]:
-    """Return the import names of the packages that hold the sources of a study's solvers."""
-    targets = {target for arm in study.arms for target in arm.targets}
+    """Return the import names of the packages that hold the sources of a study's solvers and metrics."""
+    targets = {target for metric in study.protocol.own_metrics for target in metric_targets(metric)}
+    targets |= {target for arm in study.arms for target in arm.targets}
     return sorted({name for target in targets for name in source_packages(target)})
 
 

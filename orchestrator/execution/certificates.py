@@ -26,7 +26,7 @@ CLOCK_SKEW = timedelta(hours=1)
 
 _Key: TypeAlias = ec.EllipticCurvePrivateKey
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 def make_certificates(folder: Path, hosts: Sequence[str] = ()) -> list[Path]:
@@ -137,7 +137,7 @@ def _extensions(role: str, authority_key: _Key, hosts: Sequence[str]) -> Iterato
     if role != "client":  # a client's certificate cannot pass for a scheduler's or a worker's
         uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
     yield x509.ExtendedKeyUsage(uses)
-    yield x509.SubjectAlternativeName(map(_alternative_name, dict.fromkeys([*_LOOPBACK, *hosts])))
+    yield x509.SubjectAlternativeName(map(_alternative_name, dict.fromkeys([*_LOOPBACK_NAMES, *hosts])))
     yield x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
 
 

@@ -17,11 +17,17 @@ from functools import partial
 from typing import Any
 
 from orchestrator.datasets.child_process import ProcessEnded
-from orchestrator.execution.base import Outcome
 from orchestrator.execution.dataset_upload import DatasetUploads, Event
+from orchestrator.execution.executor import Outcome
 from orchestrator.execution.installation import describe, mismatch, software
 from orchestrator.execution.transport import CallResult, CallStatus, PendingCall, Transport
-from orchestrator.execution.worker_pool import HostFailures, Requirements, WorkerHandle, WorkerPool
+from orchestrator.execution.worker_pool import (
+    CHECK_SECONDS,
+    HostFailures,
+    Requirements,
+    WorkerHandle,
+    WorkerPool,
+)
 from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
@@ -35,10 +41,7 @@ from orchestrator.training.worker_warnings import capture_warnings, take_warning
 
 log = logging.getLogger(__name__)
 
-CHECK_SECONDS = 1.0
-"""How often to check which workers are there."""
-
-ANSWER_SECONDS = 30.0
+DESCRIBE_SECONDS = 30.0
 """How long to wait at the start for workers that do not describe themselves, if others have."""
 
 RESUME = "what had finished is stored, run the same command to resume"
@@ -267,7 +270,7 @@ class ClusterExecutor:
 
     def _wait_for_workers(self) -> None:
         """Wait until all workers at the start have described themselves; raise if one is refused."""
-        deadline = time.monotonic() + ANSWER_SECONDS
+        deadline = time.monotonic() + DESCRIBE_SECONDS
         self._check_workers()
         while len(self._pool) + len(self._refused) < len(self._known):
             if (self._pool or self._refused) and time.monotonic() > deadline:
@@ -318,7 +321,7 @@ class ClusterExecutor:
         if self._no_workers_since is None:
             self._no_workers_since = now
         waited, limit = now - self._no_workers_since, self._cluster.no_workers_timeout
-        if not self._pool and self._refused and waited > min(limit, ANSWER_SECONDS):
+        if not self._pool and self._refused and waited > min(limit, DESCRIBE_SECONDS):
             # A local cluster's own, after an edit of the sources: no better ones will come.
             raise ExecutionError(f"no worker is left but {next(iter(self._refused.values()))}; {RESUME}")
         if waited > limit:

@@ -17,10 +17,10 @@ from filelock import FileLock
 
 from orchestrator.datasets import DatasetError, open_prepared
 from orchestrator.datasets.dataset import fingerprint
-from orchestrator.execution.base import Outcome
+from orchestrator.execution.executor import Outcome
 from orchestrator.execution.transport import CallResult, CallStatus, Function, PendingCall, Transport
-from orchestrator.execution.worker_pool import WorkerHandle, WorkerPool
-from orchestrator.resampling.splits import Folds
+from orchestrator.execution.worker_pool import CHECK_SECONDS, WorkerHandle, WorkerPool
+from orchestrator.resampling.splits import Splits
 from orchestrator.study.batch import DataSource, WorkOrder
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.storable import describe_error
@@ -32,16 +32,13 @@ log = logging.getLogger(__name__)
 PIECE_BYTES = 8 << 20
 """Small enough for a message that delays neither the scheduler nor a worker."""
 
-ANSWER_SECONDS = 120.0
+STORE_SECONDS = 120.0
 """How long a worker may take to store a piece of a dataset or to check the whole, while it trains."""
-
-CHECK_SECONDS = 1.0
-"""How often to check whether a worker that is called is still there."""
 
 PAUSE_SECONDS = 5.0
 """How long to wait before a dataset is sent to a host again."""
 
-MAX_TRIES = 3
+MAX_SENDS = 3
 """How often to send a dataset to a host before it has to be loaded there from its origin."""
 
 _STALE_SECONDS = 24 * 3600.0
@@ -98,7 +95,7 @@ class DatasetUploads:
     def _upload(self, order: WorkOrder, worker: WorkerHandle) -> str:
         """Send a dataset, or have the host load it from its origin; return what went wrong."""
         name, problem = order.batch.dataset, ""
-        for attempt in range(MAX_TRIES):
+        for attempt in range(MAX_SENDS):
             if attempt and self._closed.wait(PAUSE_SECONDS):
                 return problem
             try:
@@ -119,7 +116,7 @@ class DatasetUploads:
 
     def _send(self, name: str, source: DataSource, worker: WorkerHandle) -> None:
         started, token, n_bytes = time.perf_counter(), uuid.uuid4().hex, 0
-        run = partial(self._call, self._transport.run, worker, ANSWER_SECONDS)
+        run = partial(self._call, self._transport.run, worker, STORE_SECONDS)
         for file, piece in pieces(source):
             run(receive_piece, token, file, piece)
             n_bytes += len(piece)
@@ -198,10 +195,10 @@ def finish_upload(token: str, source: DataSource) -> None:
     folder = cache / Path(source.folder).name
     try:
         dataset = open_prepared(staged)
-        found = fingerprint(dataset.X, dataset.classes, dataset.codes)
+        found = fingerprint(dataset.X, dataset.classes, dataset.codes, dataset.metadata)
         if not (holds(staged, source) and found == source.fingerprint):
             raise DatasetError(f"dataset {source.spec.name!r} was damaged on the way")
-        folds = Folds.load(staged, source.split_hash)
+        folds = Splits.load(staged, source.split_hash)
         with FileLock(cache / f".{folder.name}.lock"):
             if (folder / "meta.json").exists() and holds(folder, source, folds=False):
                 folds.save(folder)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.datasets.child_process import ProcessEnded
-from orchestrator.execution.base import Outcome
+from orchestrator.execution.executor import Outcome
 from orchestrator.study.batch import WorkOrder
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.storable import describe_error

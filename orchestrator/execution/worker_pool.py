@@ -8,7 +8,10 @@ from typing import Any
 
 from orchestrator.study.batch import WorkOrder
 
-MAX_TRIES = 5
+CHECK_SECONDS = 1.0
+"""How often to check which workers are there."""
+
+MAX_FAILURES = 5
 """How often one order may fail on one host."""
 
 BACKOFF_SECONDS = (1.0, 60.0)
@@ -137,7 +140,7 @@ class HostFailures:
     def exhausted(self, order: WorkOrder, worker: WorkerHandle) -> bool:
         """Whether an order has failed too often on a worker's host to be tried there again."""
         tries = self._tries.get(order.batch.number)
-        return tries is not None and tries[worker.cache] >= MAX_TRIES
+        return tries is not None and tries[worker.cache] >= MAX_FAILURES
 
     def exhausted_everywhere(self, order: WorkOrder, pool: WorkerPool) -> bool:
         """Whether an order has failed too often on every host there is."""

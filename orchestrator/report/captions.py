@@ -7,11 +7,13 @@ from math import isfinite
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, ALPHA
+from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
+from orchestrator.analysis.signed_rank import datasets_needed
 from orchestrator.analysis.summaries import GAP_LEVEL
 from orchestrator.report import format as fmt
-from orchestrator.report.limits import MOST_ARMS
+from orchestrator.report.limits import ARMS_SHOWN
 from orchestrator.report.table import Table
+from orchestrator.study.schemes import described
 
 
 def captioned(table: Table, findings: Findings) -> Table:
@@ -45,9 +47,10 @@ def _template(name: str) -> Template:
     environment.filters["grid_size"] = lambda arm, design: design.grid_size(arm)
     environment.globals |= {
         "ALL_PAIRS_UP_TO": ALL_PAIRS_UP_TO,
-        "ALPHA": ALPHA,
         "GAP_LEVEL": GAP_LEVEL,
-        "MOST_ARMS": MOST_ARMS,
+        "ARMS_SHOWN": ARMS_SHOWN,
+        "datasets_needed": datasets_needed,
+        "described": described,
         "fmt": fmt,
         "isfinite": isfinite,
     }

@@ -24,10 +24,12 @@ def is_percent(metric: str) -> bool:
 
 
 def score(value: float, metric: str, digits: int = 2) -> str:
-    """Print a score, or a standard error of scores, without its unit."""
+    """Print a score, or a standard error of scores, without its unit; of large ones fewer decimals."""
     if _missing(value):
         return MISSING
-    return f"{100 * value:.{digits}f}" if is_percent(metric) else f"{value:.{digits + 2}f}"
+    if is_percent(metric):
+        return f"{100 * value:.{digits}f}"
+    return f"{value:,.{max(0, digits + 2 - int(math.log10(max(1.0, abs(value)))))}f}"
 
 
 def difference(value: float, metric: str) -> str:
@@ -108,6 +110,11 @@ def with_interval(estimate: str, low: str, high: str, confidence: float) -> str:
     """Print an estimate, its interval and the confidence of that, which is nan where there is none."""
     interval = "(no interval)" if _missing(confidence) else f"[{low}, {high}] at {100 * confidence:.1f} %"
     return f"{estimate} {interval}"
+
+
+def level(alpha: float) -> str:
+    """Print the confidence level of the intervals that go with tests at a level."""
+    return f"{100 * (1 - alpha):g} %"
 
 
 def gap(value: float) -> str:

@@ -6,30 +6,30 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.report.table import MOST_ROWS
+from orchestrator.report.table import ROWS_SHOWN
 
-MOST_ARMS = 40
+ARMS_SHOWN = 40
 
 
 def shown_arms(findings: Findings) -> list[str]:
     """Return the arms that tables and figures show: all, or the first and those with the best mean ranks."""
     arms = list(findings.design.arms)
-    if len(arms) <= MOST_ARMS:
+    if len(arms) <= ARMS_SHOWN:
         return arms
     ranked = list(findings.ranks["solver"]) if len(findings.ranks) else []
-    return list(dict.fromkeys([arms[0], *ranked, *arms]))[:MOST_ARMS]
+    return list(dict.fromkeys([arms[0], *ranked, *arms]))[:ARMS_SHOWN]
 
 
 def shown(findings: Findings, frame: pd.DataFrame) -> pd.DataFrame:
     """Return those rows of a frame that belong to the shown arms."""
-    if len(findings.design.arms) <= MOST_ARMS or frame.empty:
+    if len(findings.design.arms) <= ARMS_SHOWN or frame.empty:
         return frame
     return frame[frame["solver"].isin(shown_arms(findings))]
 
 
 def for_figures(findings: Findings) -> Findings:
     """Return the findings about the arms and datasets that figures show."""
-    datasets = list(findings.design.datasets)[: max(1, MOST_ROWS // len(shown_arms(findings) or [""]))]
+    datasets = list(findings.design.datasets)[: max(1, ROWS_SHOWN // len(shown_arms(findings) or [""]))]
 
     def narrowed(frame: pd.DataFrame) -> pd.DataFrame:
         frame = shown(findings, frame)

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pandas as pd
 
-MOST_ROWS = 400
+ROWS_SHOWN = 400
 """Rows that a page or a LaTeX file shows of a table."""
 
 
@@ -79,12 +79,12 @@ def print_table(
 ) -> Table:
     """Print rows, by default those of `data`, and say in the caption if they are too many to be shown."""
     rows = records(data) if rows is None else rows
-    cut = f" Shown: the first {MOST_ROWS} of {len(rows):,} rows; tables/{name}.csv holds all numbers."
-    cells = [[printed(row) for printed in columns.values()] for row in rows[:MOST_ROWS]]
+    cut = f" Shown: the first {ROWS_SHOWN} of {len(rows):,} rows; tables/{name}.csv holds all numbers."
+    cells = [[printed(row) for printed in columns.values()] for row in rows[:ROWS_SHOWN]]
     return Table(
         name=name,
         title=title,
-        caption=cut if len(rows) > MOST_ROWS else "",
+        caption=cut if len(rows) > ROWS_SHOWN else "",
         header=list(columns),
         rows=[[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in cells],
         data=data,

@@ -45,7 +45,7 @@ def scores(findings: Findings, metric: str | None = None) -> Table:
     """Datasets × arms with mean ± standard error of a metric."""
     frame = findings.scores if metric is None else findings.other_scores[metric]
     name = metric or findings.design.metric
-    n_outer, marked = findings.design.n_outer, marked_cells(findings)
+    marked = marked_cells(findings)
 
     def cell(row: Row) -> Cell:
         if not row["n_folds"]:
@@ -55,7 +55,9 @@ def scores(findings: Findings, metric: str | None = None) -> Table:
         if (row["dataset"], row["solver"]) in marked:
             text += f" {fmt.MARK}"
         if not row["complete"]:
-            return Cell(f"{text} ({row['n_folds']} of {n_outer} folds)", tone="warn")
+            return Cell(
+                f"{text} ({row['n_folds']} of {findings.design.n_outer(row['dataset'])} folds)", tone="warn"
+            )
         return Cell(text, strong=row["best"])
 
     title = f"{fmt.metric_name(name).capitalize()} on the outer folds"
@@ -103,7 +105,7 @@ def _lower_bound(text: str, row: Row) -> str:
 
 def timing(findings: Findings) -> Table:
     """Training and prediction time of the refits, from the profile `timing` alone."""
-    frame, n_outer = findings.timing, findings.design.n_outer
+    frame = findings.timing
     unit, scale = time_unit(frame)
 
     def training(row: Row) -> Cell:
@@ -115,7 +117,9 @@ def timing(findings: Findings) -> Table:
             text = "{} ± {} ({})".format(fmt.time(mean), *errors)
         if row["complete"]:
             return Cell(text, tone="warn" if row["n_stopped"] else "")
-        return Cell(f"{text} ({row['n_fits']} of {n_outer} folds)", tone="warn")
+        return Cell(
+            f"{text} ({row['n_fits']} of {findings.design.n_outer(row['dataset'])} folds)", tone="warn"
+        )
 
     return _by_dataset(
         findings,

@@ -5,12 +5,13 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.pairwise import ALPHA, HIGHER, LOWER
+from orchestrator.analysis.pairwise import HIGHER, LOWER
 from orchestrator.analysis.ratios import DECIDED
 from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.analysis.summaries import GAP_LEVEL
 from orchestrator.report import format as fmt
 from orchestrator.report.table import records
+from orchestrator.study.report_choices import ReportChoices
 
 
 def verdict(findings: Findings) -> str:
@@ -26,7 +27,20 @@ def verdict(findings: Findings) -> str:
         sentences += _one_pair(findings)
     elif len(arms) > 2:
         sentences += _many_pairs(findings)
-    return " ".join([*sentences, *_times(findings), *_not_optimal(findings)])
+    return " ".join([*_choices(findings), *sentences, *_times(findings), *_not_optimal(findings)])
+
+
+def _choices(findings: Findings) -> list[str]:
+    """Say what was chosen for this report, and whether that was before the first trial."""
+    choices, default = findings.design.choices, ReportChoices()
+    control = choices.control or next(iter(findings.design.arms), None)
+    chosen = [f"control {control}"] if choices.control or choices.post_hoc else []
+    chosen += [f"level {choices.alpha:g}"] if choices.alpha != default.alpha or choices.post_hoc else []
+    chosen += [f"without {fmt.listed(list(choices.leave_out))}"] if choices.leave_out else []
+    if not chosen:
+        return []
+    when = "Chosen post hoc, when trials had been run" if choices.post_hoc else "Declared before any trial"
+    return [f"{when}: {', '.join(chosen)}."]
 
 
 def _standing(findings: Findings) -> str:
@@ -67,7 +81,10 @@ def _one_pair(findings: Findings) -> list[str]:
         return []
     higher = f"{test['first']} scores higher on {test['wins']} and lower on {test['losses']}"
     same = f", the same on {test['n_zero']}" if test["n_zero"] else ""
-    sentences = [f"{higher}{same}.", f"{_finding(test)} (exact Wilcoxon signed-rank test, {_p(test)})."]
+    sentences = [
+        f"{higher}{same}.",
+        f"{_finding(test, findings.design.alpha)} (exact Wilcoxon signed-rank test, {_p(test)}).",
+    ]
     return sentences + _too_few(findings)
 
 
@@ -76,24 +93,24 @@ def _p(test: dict[str, Any]) -> str:
     return f"{fmt.p_equals(test['p'])}{adjusted}"
 
 
-def _finding(test: dict[str, Any]) -> str:
+def _finding(test: dict[str, Any], alpha: float) -> str:
     if test["verdict"] not in (HIGHER, LOWER):
         return "There is no evidence of a difference"
     higher = test["first"] if test["verdict"] == HIGHER else test["second"]
-    return f"{higher} scores higher, and the difference is significant at {ALPHA:g}"
+    return f"{higher} scores higher, and the difference is significant at {alpha:g}"
 
 
 def _many_pairs(findings: Findings) -> list[str]:
-    tests = findings.tests
+    tests, alpha = findings.tests, findings.design.alpha
     found = tests[tests["verdict"].isin([HIGHER, LOWER])]
     pairs = fmt.plural(len(tests), "declared pair")
     if found.empty:
         return [
-            f"None of the {pairs} shows evidence of a difference at {ALPHA:g} after Holm's adjustment.",
+            f"None of the {pairs} shows evidence of a difference at {alpha:g} after Holm's adjustment.",
             *_too_few(findings),
         ]
     sentences = [
-        f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} at {ALPHA:g} after "
+        f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} at {alpha:g} after "
         f"Holm's adjustment: {_named(found)}."
     ]
     rest = len(tests) - len(found)
@@ -139,7 +156,7 @@ def _too_few(findings: Findings) -> list[str]:
     if family > 1:
         over += f", and Holm's adjustment over {family} tests multiplies the smallest by {family}"
     which = " that differ" if n >= needed else ""
-    return [f"{over}, so {so} at {ALPHA:g}: that takes at least {needed} datasets{which}."]
+    return [f"{over}, so {so} at {findings.design.alpha:g}: that takes at least {needed} datasets{which}."]
 
 
 def _times(findings: Findings) -> list[str]:
@@ -179,8 +196,9 @@ def incomplete_note(findings: Findings) -> str:
     missing = findings.incomplete
     if missing.empty:
         return ""
+    n_outer = {name: findings.design.n_outer(name) for name in findings.design.datasets}
     cells = [
-        f"{row.solver} on {row.dataset} ({row.n_folds} of {findings.design.n_outer} outer folds scored)"
+        f"{row.solver} on {row.dataset} ({row.n_folds} of {n_outer[str(row.dataset)]} outer folds scored)"
         for row in missing.itertuples()
     ]
     shown = cells if len(cells) <= 4 else [*cells[:3], f"{len(cells) - 3} more"]

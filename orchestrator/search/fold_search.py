@@ -19,9 +19,8 @@ def _selection_key(identity: str, search: str, space: Space) -> str:
 
 def planned_trials(identity: Identity) -> int:
     """Return the number of trials of a dataset × arm whose search visits every point of its space."""
-    protocol = identity.protocol
     points = math.prod(len(values) for values in identity.arm.space.values())
-    return protocol.outer * (protocol.inner * points + 1)
+    return sum(n_inner * points + 1 for n_inner in identity.n_inner)
 
 
 class FoldSearch:
@@ -47,7 +46,7 @@ class FoldSearch:
         self.outer = outer
         self._search = make_search(search, identity.arm.space)
         self.selection_key = _selection_key(identity.digest, search, self._search.space)
-        self._n_inner = identity.protocol.inner
+        self._n_inner = identity.n_inner[outer]
         self._scores: dict[Candidate, list[float | None]] = {}
         self._refit_asked = False
         self._refit: tuple[str, float] | None = None

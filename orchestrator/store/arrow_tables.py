@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from orchestrator.store.columns import SCHEMA_VERSION, SELECTION_SCHEMA, TIE_COLUMNS, TRIAL_SCHEMA
 from orchestrator.store.files import StoreError, checksum
 from orchestrator.store.provenance import is_run_id
-from orchestrator.store.schema import SCHEMA_VERSION, SELECTION_SCHEMA, TIE_COLUMNS, TRIAL_SCHEMA
 from orchestrator.study.records import Records, Status
 from orchestrator.study.storable import TEXT_BYTES, storable_text, storable_value
 from orchestrator.study.values import cell, is_number

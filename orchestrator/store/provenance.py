@@ -19,7 +19,7 @@ from orchestrator.study.values import for_json, from_json
 _FORMAT = 1
 _READINGS = 3
 _RUN_ID = re.compile(r"\w[\w.-]{0,99}")
-_KINDS: dict[str, type] = {
+_TYPES_OF_FACTS: dict[str, type] = {
     "run_id": str,
     "number": int,
     "started_at": str,
@@ -233,7 +233,7 @@ def _problem(facts: Mapping[str, Any]) -> str:
     """Say what keeps facts without a checksum from being those of a run."""
     if "study" not in facts:  # it would bring an older declaration into force again
         return "it does not say what its run declared"
-    for name, kind in _KINDS.items():
+    for name, kind in _TYPES_OF_FACTS.items():
         value = facts.get(name)
         if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
             return f"expected {name} to be a {kind.__name__}, found a {type(value).__name__}"

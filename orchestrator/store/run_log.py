@@ -14,7 +14,7 @@ from orchestrator.store.files import StoreError
 from orchestrator.study.storable import storable_text
 from orchestrator.study.text import json_text
 
-_PROGRAM = logging.getLogger("orchestrator")
+_PROGRAM_LOG = logging.getLogger("orchestrator")
 _FRAMES, _CAUSES = 50, 5
 
 
@@ -73,16 +73,16 @@ def run_log(path: Path) -> Iterator[None]:
             f"cannot write the log {path}: {error.strerror}; remove what is in its place"
         ) from None
     handler.setFormatter(_JsonLines())
-    level = _PROGRAM.level
-    _PROGRAM.setLevel(logging.INFO)
-    with _attached(_PROGRAM, handler):
+    level = _PROGRAM_LOG.level
+    _PROGRAM_LOG.setLevel(logging.INFO)
+    with _attached(_PROGRAM_LOG, handler):
         try:
             yield
         except BaseException as error:
-            _PROGRAM.error("the run ended with %s: %s", type(error).__name__, error, exc_info=True)
+            _PROGRAM_LOG.error("the run ended with %s: %s", type(error).__name__, error, exc_info=True)
             raise
         finally:
-            _PROGRAM.setLevel(level)
+            _PROGRAM_LOG.setLevel(level)
 
 
 @contextmanager

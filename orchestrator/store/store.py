@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from orchestrator.store import arrow_tables
+from orchestrator.store.columns import KEY_COLUMNS, NEEDED, OUTER_SCHEMA, SELECTION_SCHEMA, TRIAL_SCHEMA
 from orchestrator.store.files import (
     FOLDERS,
     DamageError,
@@ -37,9 +38,8 @@ from orchestrator.store.files import (
     replacing,
     require_folder,
 )
+from orchestrator.store.part_summaries import SUMMARY_KEY, PartSummary, Scan
 from orchestrator.store.provenance import Provenance
-from orchestrator.store.schema import KEY_COLUMNS, NEEDED, OUTER_SCHEMA, SELECTION_SCHEMA, TRIAL_SCHEMA
-from orchestrator.store.summaries import SUMMARY_KEY, PartSummary, Scan
 from orchestrator.study.records import Records, StoredTrial
 from orchestrator.study.trials import REFIT
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SMALL_PART_BYTES = 16 << 20
-_READINGS = 1000
+_MOST_ATTEMPTS = 1000
 
 
 class StudyLock:
@@ -228,7 +228,7 @@ class Store:
 
     def _retried(self, read: Callable[[], T]) -> T:
         """Return what a function reads, once no part is merged between its listing and its reading."""
-        for _ in range(_READINGS):
+        for _ in range(_MOST_ATTEMPTS):
             with suppress(FileNotFoundError):
                 return read()
         raise StoreError(f"cannot read {self.trials_folder}: its files come and go; try again later")

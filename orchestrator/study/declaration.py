@@ -15,7 +15,7 @@ from orchestrator.study.trials import Identity, Pair
 from orchestrator.study.values import canonical_json, is_number, with_merged_numbers
 
 _Part = tuple[str, str]
-"""What a run declares: the kind (dataset, solver, protocol or search), and the name if there are several."""
+"""What a run declares: its kind (dataset, split, solver, protocol, search) and, of several, a name."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class DeclaredPair:
         Gives its trials' keys; None if an older svmbench declared it, which recorded too little for that.
     planned : int or None
         The number of trainings that was recorded, at most.
-    n_outer : int
-        Number of outer folds.
+    n_inner : tuple of int
+        Number of inner splits of each outer split.
     """
 
     digest: str
     identity: Identity | None
     planned: int | None
-    n_outer: int
+    n_inner: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -130,10 +130,15 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
 
 def _meanings(study: Mapping[str, Any]) -> dict[_Part, str]:
     """Return what a run says about each of its parts, as text that is equal if the meaning is."""
+    protocol = study.get("protocol", {})
+    # Of a splitter the code may change; folds of a number follow from the protocol.
+    splitter = any(isinstance(protocol.get(level), Mapping) for level in ("outer", "inner"))
+    datasets = study.get("datasets", [])
     return {
         ("protocol", ""): canonical_json(with_merged_numbers(study.get("protocol"))),
         ("search", ""): canonical_json(study.get("search")),
-        **{("dataset", facts["name"]): str(facts.get("fingerprint")) for facts in study.get("datasets", [])},
+        **{("dataset", facts["name"]): str(facts.get("fingerprint")) for facts in datasets},
+        **{("split", facts["name"]): str(facts.get("split_hash")) if splitter else "" for facts in datasets},
         **{("solver", facts["name"]): _arm_meaning(facts) for facts in study.get("arms", [])},
     }
 
@@ -158,7 +163,7 @@ def _pairs(study: Mapping[str, Any]) -> Iterator[Pair]:
 
 
 def _parts(pair: Pair) -> tuple[_Part, ...]:
-    return ("dataset", pair[0]), ("solver", pair[1]), ("protocol", ""), ("search", "")
+    return ("dataset", pair[0]), ("split", pair[0]), ("solver", pair[1]), ("protocol", ""), ("search", "")
 
 
 class _Identities:
@@ -186,7 +191,7 @@ class _Identities:
             digest=self.recorded(pair),
             identity=self._identity(pair),
             planned=self._run.get("planned", {}).get(dataset, {}).get(arm),
-            n_outer=int(self._run["study"].get("protocol", {}).get("outer", 0)),
+            n_inner=n_inner_splits(self._datasets[dataset], self._run["study"].get("protocol", {})),
         )
 
     def _identity(self, pair: Pair) -> Identity | None:
@@ -196,7 +201,8 @@ class _Identities:
         try:
             shared_gram = self._run["shared_gram"][pair[0]][pair[1]]
             folds = dataset["fingerprint"], dataset["split_hash"]
-            identity = Identity(pair[0], *folds, arm, self._protocol, shared_gram=shared_gram)
+            n_inner = dataset.get("n_inner", ())
+            identity = Identity(pair[0], *folds, arm, self._protocol, shared_gram, n_inner)
         except (KeyError, TypeError):
             return None
         return identity if identity.digest == self.recorded(pair) else None
@@ -208,6 +214,14 @@ class _Identities:
             except TypeError:
                 self._arms[name] = None
         return self._arms[name]
+
+
+def n_inner_splits(facts: Mapping[str, Any], protocol: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the number of inner splits of each outer split of a dataset, as a run recorded it."""
+    if "n_inner" in facts:
+        return tuple(facts["n_inner"])
+    # An older svmbench knew numbers of folds only, the same for all datasets.
+    return (int(protocol.get("inner", 0)),) * int(protocol.get("outer", 0))
 
 
 def _facts(runs: Sequence[Mapping[str, Any]], group: str, kept: set[str]) -> dict[str, dict[str, Any]]:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from orchestrator.study.text import one_line
 
-_MOST_CHARACTERS = 590
-"""Of a problem's sentence, which may quote what a user wrote."""
+_LONGEST_SENTENCE = 590
+"""In characters, of a problem's sentence, which may quote what a user wrote."""
 
 
 class StudyStopped(RuntimeError):
@@ -16,7 +16,7 @@ class ConfigError(ValueError):
     """A configuration that cannot be run, with all its problems, one sentence each."""
 
     def __init__(self, problems: Sequence[str]):
-        self.problems = [one_line(problem, _MOST_CHARACTERS) for problem in problems]
+        self.problems = [one_line(problem, _LONGEST_SENTENCE) for problem in problems]
         super().__init__("\n".join(self.problems))
 
 

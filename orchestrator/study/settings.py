@@ -5,8 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from orchestrator.study.cluster_kinds import CLUSTER_KINDS
+from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.study import Study
 from orchestrator.study.tls import Tls
+
+MOST_TRAININGS = 10_000_000
+"""Of a study: each is a row, and planning looks at all of them."""
 
 LEAST_DEATHS = 2
 """A training is never given up after fewer deaths of its workers."""
@@ -51,12 +56,12 @@ class Cluster:
     @property
     def in_process(self) -> bool:
         """Whether trainings run in the client's own process."""
-        return self.kind == "serial"
+        return CLUSTER_KINDS[self.kind].in_process
 
     @property
     def on_this_host(self) -> bool:
         """Whether all trainings run on the client's host."""
-        return self.kind in ("serial", "local")
+        return CLUSTER_KINDS[self.kind].on_this_host
 
 
 @dataclass(frozen=True)
@@ -77,5 +82,6 @@ class Settings:
     paths: Paths
     on_error: str
     retry: str
+    report: ReportChoices
     data_memory: float | None = None
     """Bytes that loading and checking a dataset may take; None for the default."""

@@ -4,9 +4,9 @@ A study is datasets × arms × search × protocol. Everything that can change a 
 key, and nothing else is: the key decides what a resumed run may skip.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -138,47 +138,102 @@ class Arm:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """A metric that is none of scikit-learn's scorers.
+
+    Attributes
+    ----------
+    name : str
+        What its column `score_<name>` and the report call it.
+    definition : str
+        What the configuration says: the dotted path of a callable, or a mapping with `_target_` as JSON.
+    identity : str
+        Hash of the sources that it consists of, or the version of its package.
+    """
+
+    name: str
+    definition: str
+    identity: str = ""
+
+
+@dataclass(frozen=True)
 class Protocol:
     """How trials are made comparable: folds, seed, scaling, metric, profile and limits.
 
     Attributes
     ----------
-    outer, inner : int
-        Numbers of outer and inner folds, each at least 2.
-    seed : int
-        Root of every split and every solver's random state.
+    outer, inner : int or mapping
+        How rows are split: a number of stratified, shuffled folds of at least 2, or a splitter of
+        scikit-learn's kind, the dotted path `_target_` of its class with arguments.
+    seed : int or tuple of int
+        Root of every split and every solver's random state. Each of several makes splits of its own.
     scaling : {"train", "dataset", "none"}
         Scale features to [0, 1] by the training rows at hand, by the whole dataset (as the papers
         did), or not.
     metric : str
-        Name of the scikit-learn scorer that selects candidates.
+        Name of the metric that selects candidates: a scorer of scikit-learn's, or one of `own_metrics`.
     also : tuple of str
-        Further scorers recorded beside it.
+        Further metrics recorded beside it.
     profile : {"throughput", "timing"}
         Share work between trainings, or train each alone and cold so that seconds can be compared.
     max_seconds : float or None
         Time limit of one training.
+    own_metrics : tuple of Metric
+        What the names mean that are not scikit-learn's.
     """
 
-    outer: int = 5
-    inner: int = 5
-    seed: int = 0
+    outer: int | Mapping[str, Any] = 5
+    inner: int | Mapping[str, Any] = 5
+    seed: int | tuple[int, ...] = 0
     scaling: str = "train"
     metric: str = "accuracy"
     also: tuple[str, ...] = ()
     profile: str = "throughput"
     max_seconds: float | None = None
+    own_metrics: tuple[Metric, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """Return the protocol as trial keys and provenance hold it: what they lacked before is left out."""
+        facts = asdict(self)
+        if not self.own_metrics:
+            del facts["own_metrics"]
+        return facts
+
+    def metrics(self, names: Iterable[str]) -> "tuple[str | Metric, ...]":
+        """Return what names of metrics mean; a scorer of scikit-learn's is its name."""
+        own = {metric.name: metric for metric in self.own_metrics}
+        return tuple(own.get(name, name) for name in names)
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> "Protocol":
-        """Return the protocol that `asdict` and JSON turned into a mapping.
+        """Return the protocol that `facts` and JSON turned into a mapping.
 
         Raises
         ------
         TypeError
             If it holds a setting that this version does not know.
         """
-        return cls(**{**facts, "also": tuple(facts.get("also", ()))})
+        own = tuple(Metric(**metric) for metric in facts.get("own_metrics", ()))
+        seed = facts.get("seed", cls.seed)
+        if isinstance(seed, (list, tuple)):
+            seed = tuple(seed) if len(seed) > 1 else seed[0]  # a list of one says no more than the seed
+        also = tuple(facts.get("also", ()))
+        return cls(**{**facts, "seed": seed, "also": also, "own_metrics": own})
+
+    def __hash__(self) -> int:
+        return hash(canonical_json(asdict(self)))  # mappings have no hash of their own
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds, one or several."""
+        return (self.seed,) if isinstance(self.seed, int) else self.seed
+
+    @property
+    def n_inner(self) -> tuple[int, ...]:
+        """The number of inner folds of each outer fold, where numbers say it; else empty."""
+        if not isinstance(self.outer, int) or not isinstance(self.inner, int):
+            return ()
+        return (self.inner,) * (self.outer * len(self.seeds))
 
 
 @dataclass(frozen=True)

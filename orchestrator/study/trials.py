@@ -5,7 +5,7 @@ Nothing else is in it: the key decides what a resumed run may skip.
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -63,11 +63,14 @@ class Identity:
     dataset : str
         Name of the dataset, for the records; its identity is `fingerprint`.
     fingerprint, split_hash : str
-        Hashes of the dataset's content and of its nested folds.
+        Hashes of the dataset's content and of its splits.
     arm : Arm
     protocol : Protocol
     shared_gram : bool
         Whether trainings share their split's Gram matrices, which are rounded.
+    n_inner : sequence of int, optional
+        The number of inner splits of each outer split, where the protocol's numbers of folds do not say it;
+        it follows from what `split_hash` is the hash of.
     """
 
     def __init__(
@@ -78,7 +81,9 @@ class Identity:
         arm: Arm,
         protocol: Protocol,
         shared_gram: bool = False,
+        n_inner: Sequence[int] = (),
     ):
+        self.n_inner = tuple(n_inner) or protocol.n_inner
         self.dataset = dataset
         self.arm = arm
         self.protocol = protocol
@@ -89,7 +94,7 @@ class Identity:
             "target": arm.target,
             "params": arm.params,
             "package": arm.identity,
-            "protocol": with_merged_numbers(asdict(protocol)),
+            "protocol": with_merged_numbers(protocol.facts()),
             "shared_gram": shared_gram,
         }
         self._hash = hashlib.sha256(canonical_json(common).encode())
@@ -132,7 +137,9 @@ class Identity:
 
 
 @lru_cache(maxsize=100_000)
-def _seed_of(fingerprint: str, split_hash: str, root: int, outer: int, inner: int, rest: Candidate) -> int:
+def _seed_of(
+    fingerprint: str, split_hash: str, root: int | tuple[int, ...], outer: int, inner: int, rest: Candidate
+) -> int:
     axes = [fingerprint, split_hash, root, outer, inner, dict(rest.params)]
     entropy = int(digest(with_merged_numbers(axes)), 16)
     return int(np.random.SeedSequence(entropy).generate_state(1)[0])

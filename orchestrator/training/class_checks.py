@@ -1,11 +1,14 @@
 """Questions to classes whose code may end its process or never return: asked in a child process.
 
-Those of scikit-learn and of `solvers` are asked in this process, which takes no time.
+Those of scikit-learn are asked in this process, which takes no time. So are those of a package that says
+that importing its modules and constructing its classes harms no process: by a file `checked_in_process`
+beside its `__init__.py`, which is found without importing it.
 """
 
-import importlib.util
+import itertools
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,13 +19,13 @@ from orchestrator.training.interrupts import recorded_interrupts
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
-SECONDS = 60.0
+CALL_SECONDS = 60.0
 """How long an answer may take; importing a large library from a busy file server takes half a minute."""
 
-_SOLVERS = Path(__file__).parents[2] / "solvers" / "__init__.py"
+_MARKER = "checked_in_process"
 
 
-def answers(function: Callable[[_T], _R], questions: Sequence[tuple[str, _T]]) -> list[_R | ProcessEnded]:
+def ask_classes(function: Callable[[_T], _R], questions: Sequence[tuple[str, _T]]) -> list[_R | ProcessEnded]:
     """Return what a function returns for each question.
 
     Parameters
@@ -45,7 +48,9 @@ def answers(function: Callable[[_T], _R], questions: Sequence[tuple[str, _T]]) -
             except BaseException as error:
                 return ProcessEnded(f"raised {error_line(error)}")
 
-    apart = call_in_child(ask, [each for each in questions if not is_trusted(each[0])], SECONDS, quiet=True)
+    apart = call_in_child(
+        ask, [each for each in questions if not is_trusted(each[0])], CALL_SECONDS, quiet=True
+    )
     found: list[_R | ProcessEnded] = []
     for path, argument in questions:
         answer: Any = function(argument) if is_trusted(path) else next(apart)
@@ -55,9 +60,15 @@ def answers(function: Callable[[_T], _R], questions: Sequence[tuple[str, _T]]) -
     return found
 
 
+def most_doubtful(paths: Sequence[str]) -> str:
+    """Return the first dotted path that is not trusted, else the first."""
+    return next(itertools.filterfalse(is_trusted, paths), paths[0])
+
+
 @cache
 def is_trusted(path: str) -> bool:
-    """Whether a dotted path leads into scikit-learn or into our own `solvers`, not a user's of that name."""
+    """Whether a dotted path leads into scikit-learn, or into a package that is checked in this process."""
     root = path.partition(".")[0]
-    spec = importlib.util.find_spec(root) if root == "solvers" else None
-    return root == "sklearn" or (spec is not None and spec.origin == str(_SOLVERS))
+    spec = PathFinder.find_spec(root)
+    folders = (spec and spec.submodule_search_locations) or []
+    return root == "sklearn" or any(Path(folder, _MARKER).is_file() for folder in folders)

@@ -7,21 +7,17 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from sklearn.base import BaseEstimator
-from sklearn.metrics import get_scorer
 from sklearn.utils import get_tags
 
 from orchestrator.study.names import resolve
 from orchestrator.study.storable import error_text
 from orchestrator.study.study import Arm, Candidate, Protocol
 from orchestrator.study.targets import ARGS, instantiate, target_problems, targets_in
-from orchestrator.study.text import error_line, one_line, shown
+from orchestrator.study.text import MOST_QUOTED, error_line, one_line, shown
 from orchestrator.study.values import is_number
 from orchestrator.training.interrupts import recorded_interrupts
 
-_TEXT_LENGTH = 500
 _PROGRAM = __name__.partition(".")[0]
-
-
 _METHODS = ("fit", "predict", "get_params")
 
 
@@ -149,7 +145,7 @@ def refused_value(target: str, params: Mapping[str, Any]) -> str:
             for part in [made, *nested]:
                 _validate(part)
         except Exception as error:  # of the user's class, given any values
-            return error_text(error)[:_TEXT_LENGTH] or type(error).__name__
+            return error_text(error)[:MOST_QUOTED] or type(error).__name__
         except BaseException as error:
             return f"{target} raised {error_line(error)}"
         finally:
@@ -179,12 +175,6 @@ def other_kind(target: str, params: Mapping[str, Any]) -> str:
         kind = None
     kind = kind or getattr(cls, "_estimator_type", None)
     return "" if kind in (None, "classifier") else str(kind).replace("_", " ")
-
-
-def refused_metric(name: str) -> str:
-    """Return what else than classes a scorer of scikit-learn's is for; empty if it is for classifiers."""
-    module = getattr(getattr(get_scorer(name), "_score_func", None), "__module__", "")
-    return {"_regression": "quantities", "cluster": "clusters"}.get((module.split(".") + [""] * 3)[2], "")
 
 
 def make_estimator(

@@ -39,7 +39,7 @@ MEMORY_SHARE = 0.5
 PRECOMPUTED = "precomputed"
 """What scikit-learn's estimators call a kernel whose values are given in place of features."""
 
-_ROWS = 256  # of a block that stays in the cache
+_BLOCK_ROWS = 256  # of a block that stays in the cache
 _ROUNDING = 2.0**-53
 # NumPy's float32 exp is off by up to 2.52 units in the last place, which are 2⁻²⁴ below 1. Its argument −x is
 # off by three roundings, of ‖x − x'‖², γ and their product: by 3 x 2⁻²⁴, and e⁻ˣ x ≤ 0.37.
@@ -125,7 +125,7 @@ def squared_distances(A: Any, B: Any) -> Blocks:
     """
     left = _with_columns(A, -2.0, _square_lengths(A), np.ones(A.shape[0]))
     right = _with_columns(B, 1.0, np.ones(B.shape[0]), _square_lengths(B)).T
-    for rows in gen_batches(A.shape[0], _ROWS):
+    for rows in gen_batches(A.shape[0], _BLOCK_ROWS):
         product = left[rows] @ right
         if scipy.sparse.issparse(product):
             product = product.toarray()
@@ -136,7 +136,7 @@ def squared_distances(A: Any, B: Any) -> Blocks:
 
 
 def _row_blocks(matrix: NDArray[np.float32]) -> Blocks:
-    return ((rows, matrix[rows]) for rows in gen_batches(len(matrix), _ROWS))
+    return ((rows, matrix[rows]) for rows in gen_batches(len(matrix), _BLOCK_ROWS))
 
 
 def memory_for_gram(memory_gb: float | None) -> float:

@@ -12,6 +12,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils.metaestimators import available_if
 
+from orchestrator.study.study import Metric
+from orchestrator.training.metrics import scorer
+
 _SUM_TOLERANCE = 1e-3
 """How far the probabilities of a row may be from a sum of one, in single precision for example."""
 
@@ -130,10 +133,10 @@ def checked_score(metric: str, score: Any) -> float:
         If it is not.
     """
     real = isinstance(score, numbers.Real) and not isinstance(score, (bool, np.bool_))
-    number = float(score) if real else np.nan
-    if not np.isfinite(number):
-        raise UndefinedError(f"expected a finite number as the score {metric}, found {_short(score)}")
-    return number
+    if real and np.isfinite(number := float(score)):
+        return number
+    kind = UndefinedError if real else ResponseError
+    raise kind(f"expected a finite number as the score {metric}, found {_short(score)}")
 
 
 def _plain_array(method: str, values: Any) -> NDArray[Any]:
@@ -181,6 +184,7 @@ class Responses(ClassifierMixin, BaseEstimator):
         self.labels = labels
         self.classes = classes
         self.classes_ = classes
+        self._rows: Any = None
         self._values: dict[str, NDArray[Any]] = {}
 
     def fit(self, X: Any, y: Any) -> "Responses":
@@ -188,17 +192,20 @@ class Responses(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any = None) -> NDArray[Any]:
-        """Return the checked labels of the rows, whatever `X`."""
+        """Return the checked labels of the rows."""
+        self._require_rows(X)
         return self.labels
 
     @available_if(lambda self: hasattr(self.estimator, "decision_function"))
     def decision_function(self, X: Any = None) -> NDArray[Any]:
-        """Return the checked decision values of the rows, whatever `X`."""
+        """Return the checked decision values of the rows."""
+        self._require_rows(X)
         return self._checked_values("decision_function")
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
     def predict_proba(self, X: Any = None) -> NDArray[Any]:
-        """Return the checked probabilities of the rows, whatever `X`."""
+        """Return the checked probabilities of the rows."""
+        self._require_rows(X)
         return self._checked_values("predict_proba")
 
     def _checked_values(self, method: str) -> NDArray[Any]:
@@ -207,21 +214,35 @@ class Responses(ClassifierMixin, BaseEstimator):
             self._values[method] = checked_values(method, values, len(self.labels), len(self.classes))
         return self._values[method]
 
-    def scores(self, metrics: Sequence[str], y: NDArray[Any]) -> Mapping[str, float]:
-        """Return what scikit-learn's scorers of these names find.
+    def _require_rows(self, X: Any) -> None:
+        if X is not None and X is not self._rows:
+            raise ResponseError("expected a metric to ask about the rows that it is given, found others")
+
+    def scores(self, metrics: Sequence[str | Metric], y: NDArray[Any], X: Any = None) -> Mapping[str, float]:
+        """Return what metrics find, by their names.
+
+        Parameters
+        ----------
+        metrics : sequence of str or Metric
+        y : ndarray, shape (n,)
+            The labels of the rows.
+        X : array-like, shape (n, n_features), optional
+            The rows, for metrics that look at them.
 
         Raises
         ------
         ResponseError
             If a response or a score is not valid.
         """
-        found = _scorer(tuple(metrics))(self, y, y) if metrics else {}  # the rows are known
+        self._rows = y if X is None else X
+        found = _scorer(tuple(metrics))(self, self._rows, y) if metrics else {}
         return {name: checked_score(name, score) for name, score in found.items()}
 
 
 @lru_cache(maxsize=8)
-def _scorer(metrics: tuple[str, ...]) -> Any:
-    return check_scoring(_ANY_CLASSIFIER, scoring=metrics)
+def _scorer(metrics: tuple[str | Metric, ...]) -> Any:
+    names = (metric if isinstance(metric, str) else metric.name for metric in metrics)
+    return check_scoring(_ANY_CLASSIFIER, scoring=dict(zip(names, map(scorer, metrics), strict=True)))
 
 
 _ANY_CLASSIFIER = Responses(None, lambda method: None, np.empty(0), np.empty(0))

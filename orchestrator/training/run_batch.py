@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from orchestrator.datasets.dataset import take_rows
+from orchestrator.resampling.splits import take_rows
 from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.names import resolve
 from orchestrator.study.records import Records, Status
@@ -21,6 +21,7 @@ from orchestrator.study.trials import REFIT, Path
 from orchestrator.training.environment import host_name, versions_json
 from orchestrator.training.estimators import estimator_class, gamma_of
 from orchestrator.training.gram import PRECOMPUTED, SplitGram, forget_gram, open_gram
+from orchestrator.training.metrics import metric_objects
 from orchestrator.training.process_state import ProcessState, kept_process_state
 from orchestrator.training.source_hash import depends_on
 from orchestrator.training.split_data import Split, open_data, open_split
@@ -52,7 +53,8 @@ def run_batch(
     started = time.perf_counter()
     monitor = monitor or Monitor()
     rows: list[dict[str, Any]] = []
-    with kept_process_state(*map(resolve, order.arm.targets)) as state:
+    kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.own_metrics)
+    with kept_process_state(*kinds) as state:
         for path in order.batch.paths:
             monitor.started(math.inf)
             split = open_split(order.source, order.protocol, path.outer, path.inner)

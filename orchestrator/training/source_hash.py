@@ -51,7 +51,7 @@ def class_identity(target: str) -> str:
 
 
 def source_packages(target: str) -> list[str]:
-    """Return the top-level names of the modules and packages that hold the sources of a class or function."""
+    """Return the top-level names of the modules and packages that hold its sources; none if Python's."""
     root = target.partition(".")[0]
     found = {module.partition(".")[0] for module, _ in _sources(target).pieces}
     return sorted({root, *found} - sys.stdlib_module_names)

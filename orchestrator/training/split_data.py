@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.datasets.dataset import Dataset, DatasetError, take_rows
+from orchestrator.datasets.dataset import Dataset, DatasetError
 from orchestrator.datasets.loader_process import load_and_prepare
 from orchestrator.datasets.prepared import META, open_prepared
-from orchestrator.resampling.splits import Folds, nested_folds
+from orchestrator.resampling.nested import Samples, nested_splits
+from orchestrator.resampling.splits import Splits, take_rows
 from orchestrator.study.batch import DataSource
 from orchestrator.study.study import DatasetSpec, Protocol
 from orchestrator.training.environment import cache_folder
@@ -58,8 +59,8 @@ class Split:
 
 def prepare_data(
     spec: DatasetSpec, protocol: Protocol, cache: Path, memory: float | None = None
-) -> tuple[DataSource, Dataset]:
-    """Load and check a dataset, fold it, and leave both where workers can map them into memory.
+) -> tuple[DataSource, Dataset, Splits]:
+    """Load and check a dataset, split it, and leave both where workers can map them into memory.
 
     Parameters
     ----------
@@ -73,21 +74,21 @@ def prepare_data(
     Raises
     ------
     DatasetError
-        When the data cannot be loaded or folded as the protocol asks.
+        When the data cannot be loaded or split as the protocol asks.
     """
     folder = load_and_prepare(spec, cache, memory)
     dataset = open_prepared(folder)
     try:
-        folds = nested_folds(dataset.y, protocol.outer, protocol.inner, protocol.seed)
+        splits = nested_splits(Samples(dataset.X, dataset.y, dataset.metadata), protocol)
     except ValueError as error:
         raise DatasetError(f"dataset {spec.name!r}: {error}") from error
-    folds.save(folder)
-    return DataSource(spec, dataset.fingerprint, folds.hash, str(folder)), dataset
+    splits.save(folder)
+    return DataSource(spec, dataset.fingerprint, splits.hash, str(folder)), dataset, splits
 
 
 @lru_cache(maxsize=4)
-def open_data(source: DataSource) -> tuple[Dataset, Folds]:
-    """Open a dataset and its folds as memory maps, from the client's folder or from this host's cache.
+def open_data(source: DataSource) -> tuple[Dataset, Splits]:
+    """Open a dataset and its splits as memory maps, from the client's folder or from this host's cache.
 
     Raises
     ------
@@ -97,7 +98,7 @@ def open_data(source: DataSource) -> tuple[Dataset, Folds]:
     client = Path(source.folder)
     for folder in (client, cache_folder() / client.name):
         if holds(folder, source):
-            return open_prepared(folder), Folds.load(folder, source.split_hash)
+            return open_prepared(folder), Splits.load(folder, source.split_hash)
     raise DataNotHere(source.spec.name)
 
 
@@ -119,7 +120,7 @@ def load_from_origin(source: DataSource, protocol: Protocol) -> None:
     DatasetError
         If this host cannot, or it or its folds come out different from the client's.
     """
-    own, _ = prepare_data(source.spec, protocol, cache_folder())
+    own, *_ = prepare_data(source.spec, protocol, cache_folder())
     if (own.fingerprint, own.split_hash) != (source.fingerprint, source.split_hash):
         raise DatasetError(
             f"dataset {source.spec.name!r} on this host differs from the client's "

@@ -252,7 +252,11 @@ def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> R
         metrics["score"] = protocol.metric
     if metrics:
         responses = Responses(estimator, call_method, labels, split.classes)
-        scores = responses.scores(tuple(dict.fromkeys(metrics.values())), split.y_test)
+        wanted = protocol.metrics(dict.fromkeys(metrics.values()))
+        if protocol.own_metrics:  # whose code may change the process
+            scores = task.call(responses.scores, wanted, share(split.y_test), share(split.X_test))
+        else:
+            scores = responses.scores(wanted, split.y_test)
         row |= {column: scores[name] for column, name in metrics.items()}
     return row | fitted_columns(estimator, split.y_train)
 

@@ -14,7 +14,7 @@ from distributed import Client
 
 from orchestrator.execution.dask.client import DaskTransport
 from orchestrator.execution.transport import CallStatus
-from orchestrator.store.schema import RUN_COLUMNS
+from orchestrator.store.columns import RUN_COLUMNS
 from tests.integration.processes import SMALL, slowness, started, store_of, svmbench, wait_until
 
 NARROW = (*SMALL, "search.space.gamma=[0.25]", "datasets=[iris]")

@@ -14,7 +14,7 @@ import pytest
 from dask.utils import parse_timedelta
 from distributed import Nanny
 
-from orchestrator.execution.clusters import base
+from orchestrator.execution.clusters import deployment
 from orchestrator.execution.dask.client import cluster_executor
 from orchestrator.execution.worker_pool import Requirements
 from orchestrator.study.errors import ExecutionError, StudyStopped
@@ -197,7 +197,7 @@ def test_timings_take_a_core_for_each_worker(tmp_path):
 
 
 def test_a_cluster_grows_with_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(base, "SCALE_SECONDS", 0.5)
+    monkeypatch.setattr(deployment, "SCALE_SECONDS", 0.5)
     order = order_for(HANGING, tmp_path, C=(1,), params={"seconds": 4.0})
     with cluster_executor(Cluster(workers=1, minimum=1, maximum=2)) as executor:
         assert (executor.slots, executor.facts()["workers"]) == (2, 1)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from orchestrator import load_study
-from orchestrator.store.schema import RUN_COLUMNS
+from orchestrator.store.columns import RUN_COLUMNS
 from tests.integration.processes import (
     SMALL,
     SMALL_TRIALS,

@@ -11,7 +11,7 @@ from orchestrator.config.compose import load_settings
 from orchestrator.engine.load import read_results
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.execution.dask.client import cluster_executor
-from orchestrator.store.schema import RUN_COLUMNS
+from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Cluster, DeathLimits
 from orchestrator.training import class_checks
@@ -219,7 +219,7 @@ def test_what_ends_its_process_later_ends_two_serial_runs_at_most(config, tmp_pa
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(class_checks, "SECONDS", 1.0)
+    monkeypatch.setattr(class_checks, "CALL_SECONDS", 1.0)
 
 
 def problem_of_each(solvers, problems):

@@ -315,7 +315,7 @@ def order_for(target, cache, C=(1, 4), params=None, dataset=None, folds=((0, 0),
     )
     assert not problems
     spec = dataset or DatasetSpec("iris", "sklearn.datasets.load_iris", {"return_X_y": True})
-    source, _ = prepare_data(spec, protocol, cache)
+    source, *_ = prepare_data(spec, protocol, cache)
     identity = Identity(spec.name, source.fingerprint, source.split_hash, arms[0], protocol)
     points = [
         Candidate.of({"C": c} if gamma is None else {"C": c, "gamma": g}) for c in C for g in gamma or [0]

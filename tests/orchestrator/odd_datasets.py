@@ -293,7 +293,8 @@ def add_results(**cases):
         REFUSED[f"result_{name}"] = (lambda case=case: case), r"to return \(X, y\)"
 
 
-add_results(none=None, array=X, one=(X,), three=(X, Y, X), nothing=(), text="ab", mapping={"X": X, "y": Y})
+add_results(none=None, array=X, one=(X,), four=(X, Y, Y, Y), nothing=(), text="ab", mapping={"X": X, "y": Y})
+REFUSED["result_three"] = (lambda: (X, Y, X)), r"groups with a value for each of \d+ rows, found shape"
 REFUSED["result_iterator"] = (lambda: iter((X, Y))), r"to return \(X, y\)"
 
 

@@ -24,8 +24,8 @@ from orchestrator.engine.prepare import prepare_study
 from orchestrator.engine.runner import StudyStopped
 from orchestrator.engine.session import run_session
 from orchestrator.report import write_report
+from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.store.files import DamageError, StoreError
-from orchestrator.store.schema import RUN_COLUMNS
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import current_declaration
 from orchestrator.study.failures import lines_of

@@ -37,7 +37,7 @@ from orchestrator.engine.prepare import prepare_study
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.report.report_json import report_json
 from orchestrator.report.tables import all_tables
-from orchestrator.resampling.splits import nested_folds
+from orchestrator.resampling.nested import nested_folds
 from orchestrator.search import make_search
 from orchestrator.store.store import Store
 from orchestrator.study.errors import ConfigError

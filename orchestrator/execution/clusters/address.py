@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from distributed import Client
 from distributed.utils import silence_logging_cmgr
 
-from orchestrator.execution.clusters.base import ClusterKind
-from orchestrator.execution.dask.dask_config import ANSWER_SECONDS, CONNECT_SECONDS
+from orchestrator.execution.clusters.deployment import Deployment
+from orchestrator.execution.dask_settings import ANSWER_SECONDS, CONNECT_SECONDS
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
 from orchestrator.study.tls import Tls, host_and_port, tls_context
@@ -18,7 +18,7 @@ PROBE_SECONDS = 5.0
 """How long the other side may take for each step of the search for a reason."""
 
 
-class Address(ClusterKind):
+class Address(Deployment):
     """A scheduler at an address."""
 
     def __init__(self, settings: Cluster):

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import Any
 
-from orchestrator.execution.clusters import base
-from orchestrator.execution.dask.dask_config import as_environment, dask_settings
+from orchestrator.execution.clusters import deployment
+from orchestrator.execution.dask_settings import as_environment, dask_settings
 from orchestrator.execution.installation import THREAD_LIMITS
 
 log = logging.getLogger(__name__)
 
 
-class Kubernetes(base.ClusterKind):
+class Kubernetes(deployment.Deployment):
     """A cluster of pods."""
 
     target = "dask_kubernetes.operator:KubeCluster"
@@ -82,10 +82,10 @@ class DemandFollower:
 
     def _follow(self) -> None:
         size, checks = self._least, 0
-        while not self._stopped.wait(base.SCALE_SECONDS):
+        while not self._stopped.wait(deployment.SCALE_SECONDS):
             wanted = min(max(self._demand(), self._least), self._most)
             checks = checks + 1 if wanted < size else 0
-            if wanted <= size and checks < base.SCALE_DOWN_CHECKS:
+            if wanted <= size and checks < deployment.SCALE_DOWN_CHECKS:
                 continue
             try:
                 self._scale(wanted)

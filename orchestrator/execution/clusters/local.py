@@ -3,11 +3,12 @@
 import logging
 from typing import Any
 
-from orchestrator.execution.clusters.base import LOOPBACK, ClusterKind
+from orchestrator.execution.clusters.deployment import Deployment
+from orchestrator.execution.dask_settings import LOOPBACK, PAGES_ADDRESS
 from orchestrator.training.cores import usable_cores
 
 
-class Local(ClusterKind):
+class Local(Deployment):
     """A cluster of processes on this host."""
 
     target = "distributed:LocalCluster"
@@ -27,8 +28,8 @@ class Local(ClusterKind):
             "n_workers": settings.workers or usable_cores(),
             "threads_per_worker": 1,
             "processes": True,
-            "host": "127.0.0.1",
-            "dashboard_address": LOOPBACK,
+            "host": LOOPBACK,
+            "dashboard_address": PAGES_ADDRESS,
             "scheduler_kwargs": {"dashboard": settings.dashboard},
             "memory_limit": "auto" if settings.memory is None else f"{settings.memory}GiB",
             "silence_logs": logging.ERROR,

@@ -8,12 +8,12 @@ from typing import Any
 
 from distributed import Status
 
-from orchestrator.execution.clusters.base import LOOPBACK, LOOPBACK_LINK, ClusterKind
-from orchestrator.execution.dask.dask_config import as_environment, dask_settings
+from orchestrator.execution.clusters.deployment import LOOPBACK_LINK, Deployment
+from orchestrator.execution.dask_settings import PAGES_ADDRESS, as_environment, dask_settings
 from orchestrator.execution.installation import THREAD_LIMITS
 
 
-class Slurm(ClusterKind):
+class Slurm(Deployment):
     """A cluster of SLURM jobs."""
 
     target = "dask_jobqueue:SLURMCluster"
@@ -49,11 +49,12 @@ class Slurm(ClusterKind):
         ]
         if settings.memory is not None:
             options["memory"] = f"{settings.memory}GB"
-        pages = {"dashboard_address": LOOPBACK, "dashboard": settings.dashboard}
+        pages = {"dashboard_address": PAGES_ADDRESS, "dashboard": settings.dashboard}
+        no_pages = ("--dashboard-address", PAGES_ADDRESS)
         return options | {
             "job_script_prologue": [*exports, *options.get("job_script_prologue", [])],
             "scheduler_options": pages | options.get("scheduler_options", {}),
-            "worker_extra_args": ["--dashboard-address", LOOPBACK, *options.get("worker_extra_args", [])],
+            "worker_extra_args": [*no_pages, *options.get("worker_extra_args", [])],
         }
 
     def request_workers(self) -> None:

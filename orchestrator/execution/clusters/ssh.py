@@ -7,12 +7,12 @@ from typing import Any
 
 from distributed import Security
 
-from orchestrator.execution.clusters.base import LOOPBACK, LOOPBACK_LINK, ClusterKind
-from orchestrator.execution.dask.dask_config import dask_settings
+from orchestrator.execution.clusters.deployment import LOOPBACK_LINK, Deployment
+from orchestrator.execution.dask_settings import PAGES_ADDRESS, dask_settings
 from orchestrator.study.settings import Cluster
 
 
-class Ssh(ClusterKind):
+class Ssh(Deployment):
     """A cluster on hosts that SSH reaches; the user's own certificates are made as needed."""
 
     target = "distributed:SSHCluster"
@@ -35,7 +35,7 @@ class Ssh(ClusterKind):
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments of the class, without those that encrypt."""
         settings, options = self.settings, dict(self.settings.options)
-        both: dict[str, Any] = {"dashboard_address": LOOPBACK}
+        both: dict[str, Any] = {"dashboard_address": PAGES_ADDRESS}
         if settings.tls is not None:
             both["protocol"] = "tls"  # a worker knows its own address only by this spelling
         worker = both | {"nthreads": 1, "n_workers": settings.workers or 1}

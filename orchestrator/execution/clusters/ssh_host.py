@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 
-from orchestrator.execution.dask.dask_config import as_environment, private_scratch
+from orchestrator.execution.dask_settings import as_environment, private_scratch
 
 CLOSE_SECONDS = 20.0
 """How long a scheduler or a worker may take to close after SIGTERM."""

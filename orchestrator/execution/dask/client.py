@@ -19,14 +19,10 @@ from distributed import Client, Future, KilledWorker, performance_report
 from distributed.client import ClosedClientError
 
 from orchestrator.execution.cluster_executor import LOST_SCHEDULER, ClusterExecutor
-from orchestrator.execution.clusters.address import Address
-from orchestrator.execution.clusters.kubernetes import Kubernetes
-from orchestrator.execution.clusters.local import Local
-from orchestrator.execution.clusters.slurm import Slurm
-from orchestrator.execution.clusters.ssh import Ssh
-from orchestrator.execution.dask.dask_config import ANSWER_SECONDS
+from orchestrator.execution.clusters.deployment import deployment_of
 from orchestrator.execution.dask.death_reports import report_deaths
 from orchestrator.execution.dask.worker_calls import direct_call, guarded_call
+from orchestrator.execution.dask_settings import ANSWER_SECONDS
 from orchestrator.execution.transport import Callback, CallResult, CallStatus, Function
 from orchestrator.execution.worker_pool import Requirements
 from orchestrator.study.errors import ExecutionError
@@ -34,8 +30,6 @@ from orchestrator.study.settings import Cluster
 from orchestrator.study.storable import describe_error
 
 log = logging.getLogger(__name__)
-
-KINDS = {"local": Local, "address": Address, "slurm": Slurm, "ssh": Ssh, "kubernetes": Kubernetes}
 
 
 class DaskTransport:
@@ -162,18 +156,18 @@ def cluster_executor(
     ExecutionError
         When the cluster cannot be started or joined, or has no worker that can be used.
     """
-    kind = KINDS[cluster.kind](cluster)
+    deployment = deployment_of(cluster)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(dask.config.set(kind.dask_settings()))
-        stack.callback(_end, kind.close)
-        client = kind.start()
+        stack.enter_context(dask.config.set(deployment.dask_settings()))
+        stack.callback(_end, deployment.close)
+        client = deployment.start()
         try:
-            _wait_for_worker(client, kind.first_worker_seconds)
+            _wait_for_worker(client, deployment.first_worker_seconds)
             executor = ClusterExecutor(DaskTransport(client), cluster, requirements)
         except OSError as error:
             raise ExecutionError(LOST_SCHEDULER) from error
         stack.callback(_end, executor.close)
-        kind.scale(lambda: executor.demand)
+        deployment.scale(lambda: executor.demand)
         if report is not None:  # written on leaving, while the client is still there
             reporting = contextlib.ExitStack()
             reporting.enter_context(performance_report(str(report)))

@@ -10,16 +10,18 @@ from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
 
-from orchestrator.execution.dask.dask_config import as_environment, dask_settings, private_scratch
+from orchestrator.execution.dask_settings import (
+    LOOPBACK,
+    PAGES_ADDRESS,
+    as_environment,
+    dask_settings,
+    private_scratch,
+)
 from orchestrator.execution.installation import THREAD_LIMITS
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.tls import Tls, host_and_port, is_loopback
 
-LOOPBACK = "127.0.0.1"
 PORT = 8786
-
-NO_PAGES = f"{LOOPBACK}:0"
-"""Where Dask listens for HTTP although it serves nothing: there is no option against it."""
 
 DEATH_SECONDS = 60
 """How long a worker tries to reach its scheduler before its process ends and is started again."""
@@ -45,7 +47,7 @@ def scheduler_command(host: str, port: int, dashboard: str | None, tls: Tls | No
         *(sys.executable, "-m", "distributed.cli.dask_scheduler"),
         *("--protocol", "tls" if tls else "tcp"),
         *("--host", host, "--port", str(port)),
-        *("--dashboard-address", dashboard or NO_PAGES),
+        *("--dashboard-address", dashboard or PAGES_ADDRESS),
         *(() if dashboard else ("--no-dashboard",)),
     ]
 
@@ -110,7 +112,7 @@ def worker_command(
         )
     return [
         *(sys.executable, "-m", "distributed.cli.dask_worker", scheduler),
-        *("--host", host or LOOPBACK, "--dashboard-address", NO_PAGES, "--no-dashboard"),
+        *("--host", host or LOOPBACK, "--dashboard-address", PAGES_ADDRESS, "--no-dashboard"),
         *("--nworkers", str(workers), "--nthreads", "1"),
         *("--memory-limit", "auto" if memory_gb is None else f"{memory_gb}GiB"),
         *("--death-timeout", str(DEATH_SECONDS)),

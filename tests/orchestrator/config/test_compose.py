@@ -51,9 +51,18 @@ def problems_of(*overrides, config_dir=None):
         ("study=null", "the study has no name; give it one with study=NAME.*"),
         ("study=../elsewhere", r"study='\.\./elsewhere': expected letters, digits.*for it names a folder;.*"),
         ("study=.hidden", r"study='.hidden': expected letters.*"),
-        ("protocol.outer=1", "protocol.outer must be a whole number of at least 2, found 1"),
-        ("protocol.inner=2.5", "protocol.inner must be a whole number of at least 2, found 2.5"),
-        ("protocol.inner=true", "protocol.inner must be a whole number of at least 2, found True"),
+        (
+            "protocol.outer=1",
+            "protocol.outer must be a whole number of at least 2, or a splitter such as .*, found 1",
+        ),
+        (
+            "protocol.inner=2.5",
+            "protocol.inner must be a whole number of at least 2, or a splitter such as .*, found 2.5",
+        ),
+        (
+            "protocol.inner=true",
+            "protocol.inner must be a whole number of at least 2, or a splitter such as .*, found True",
+        ),
         ("protocol.seed=-1", "protocol.seed must be a whole number of at least 0, found -1"),
         ("protocol.profile=fast", "protocol.profile must be one of throughput, timing, found 'fast'"),
         ("protocol.scaling=non", "protocol.scaling must be one of.* found 'non'; did you mean 'none'.*"),

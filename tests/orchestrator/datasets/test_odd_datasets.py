@@ -233,7 +233,7 @@ def changing():
 def test_data_that_change_while_they_are_read_are_stored_as_one_reading_of_them(tmp_path):
     spec = DatasetSpec("changing", f"{__name__}.changing")
     dataset = open_prepared(load_and_prepare(spec, tmp_path, LIMIT))
-    assert fingerprint(dataset.X, dataset.classes, dataset.codes) == dataset.fingerprint
+    assert fingerprint(dataset.X, dataset.classes, dataset.codes, {}) == dataset.fingerprint
 
 
 # -- the process of a loader ---------------------------------------------------------------------

@@ -15,7 +15,7 @@ from orchestrator.engine import feasibility
 from orchestrator.engine.feasibility import infeasible
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.study.errors import ConfigError
-from orchestrator.training.estimators import refused_metric
+from orchestrator.training.metrics import refused_metric
 from tests.orchestrator.classifiers import Constant
 
 HERE = __name__

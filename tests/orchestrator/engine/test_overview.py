@@ -15,7 +15,7 @@ from rich.console import Console
 from orchestrator.cli.status import status
 from orchestrator.engine import overview
 from orchestrator.store.files import checksum
-from orchestrator.store.summaries import SUMMARY_KEY
+from orchestrator.store.part_summaries import SUMMARY_KEY
 from orchestrator.study.declaration import current_declaration
 from tests.orchestrator.studies import StudyRun
 

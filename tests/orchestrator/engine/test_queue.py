@@ -14,7 +14,6 @@ from orchestrator.study.study import Candidate
 from orchestrator.study.trials import REFIT, Path
 
 SHAPES = {"small": Shape(n=100, d=4, classes=2), "large": Shape(n=20_000, d=100, classes=2)}
-OUTER = INNER = 5
 
 
 def path(length=1, dataset="small", solver="svc", outer=0, inner=0, warm=False, name="p"):
@@ -24,7 +23,7 @@ def path(length=1, dataset="small", solver="svc", outer=0, inner=0, warm=False, 
 
 
 def work_queue(*paths):
-    queue = WorkQueue(CostModel(SHAPES), OUTER, INNER)
+    queue = WorkQueue(CostModel(SHAPES))
     queue.add(paths)
     return queue
 
@@ -33,7 +32,7 @@ def learnt(*paths):
     """A queue that has found the guesses right."""
     costs = CostModel(SHAPES)
     costs.update("small", "svc", 1.0, 1.0)
-    queue = WorkQueue(costs, OUTER, INNER)
+    queue = WorkQueue(costs)
     queue.add(paths)
     return queue
 
@@ -64,7 +63,7 @@ def many_paths(draw):
 @settings(deadline=None)
 def test_every_trial_is_handed_out_exactly_once(paths, slots, data):
     costs = CostModel(SHAPES)
-    queue = WorkQueue(costs, OUTER, INNER)
+    queue = WorkQueue(costs)
     late = data.draw(st.integers(0, len(paths)))
     queue.add(paths[late:])
     handed_out = []
@@ -94,7 +93,7 @@ class SimpleQueue:
         self.costs, self.lanes, self.pieces, self.suspects, self.order = costs, {}, [], [], 0
 
     def seconds(self, paths):
-        return sum(self.costs.seconds(path, OUTER, INNER) for path in paths)
+        return sum(self.costs.seconds(path) for path in paths)
 
     def waiting(self):
         lanes = [path for lane in self.lanes.values() for _, _, path in lane]
@@ -116,10 +115,7 @@ class SimpleQueue:
         target = min(TARGET_SECONDS, max(LEAST_SECONDS, seconds / (8 * slots)))
         room = max(
             1,
-            int(
-                target
-                / self.costs.training_seconds(first.dataset, first.solver, first.inner == REFIT, OUTER, INNER)
-            ),
+            int(target / self.costs.training_seconds(first.dataset, first.solver, first.inner == REFIT)),
         )
         if not self.costs.has_factor(first.dataset, first.solver):
             room = min(room, PROBE_TRIALS)
@@ -163,7 +159,7 @@ def test_the_queue_takes_the_decisions_of_one_that_looks_at_everything(full_size
 def compare_decisions(chance):
     """Do the same at random to both queues, and compare all that they hand out."""
     costs = CostModel(MANY)
-    queue, simple = WorkQueue(costs, OUTER, INNER), SimpleQueue(costs)
+    queue, simple = WorkQueue(costs), SimpleQueue(costs)
     out = []
     for number in range(chance.randint(1, 80)):
         action = chance.choice(["add", "add", "take", "take", "take", "end", "lose"])
@@ -194,7 +190,7 @@ def compare_decisions(chance):
 def decisions(n_datasets, n_solvers):
     """Count the calls of Python functions that handing out a study takes, by batch."""
     costs = CostModel({f"d{number}": Shape(n=100 + number, d=4, classes=2) for number in range(n_datasets)})
-    queue = WorkQueue(costs, OUTER, INNER)
+    queue = WorkQueue(costs)
     names = [(f"d{dataset}", f"s{solver}") for dataset in range(n_datasets) for solver in range(n_solvers)]
     queue.add(path(2, dataset, solver, outer) for dataset, solver in names for outer in range(2))
     calls = number = 0
@@ -245,7 +241,7 @@ def test_batches_shrink_towards_the_end_but_not_to_crumbs():
 
 def test_of_unknown_work_little_is_sent_until_some_is_back():
     costs = CostModel(SHAPES)
-    queue = WorkQueue(costs, OUTER, INNER)
+    queue = WorkQueue(costs)
     queue.add(path(8, name=str(number)) for number in range(1_000))
     first, second = queue.next_batch(2), queue.next_batch(2)
     assert (first.n_trials, second.n_trials) == (PROBE_TRIALS, PROBE_TRIALS)
@@ -358,14 +354,14 @@ def test_where_workers_die_all_the_time_no_training_is_blamed(mean_life):
 
 
 def seconds(costs, dataset="small", solver="svc", refit=False):
-    return costs.training_seconds(dataset, solver, refit, OUTER, INNER)
+    return costs.training_seconds(dataset, solver, refit)
 
 
 def test_costs_follow_size_folds_and_length():
     costs = CostModel(SHAPES)
     assert seconds(costs, "large") > 100 * seconds(costs, "small")
     assert seconds(costs, refit=True) > seconds(costs)
-    assert costs.seconds(path(7), OUTER, INNER) == pytest.approx(7 * seconds(costs))
+    assert costs.seconds(path(7)) == pytest.approx(7 * seconds(costs))
 
 
 @pytest.mark.parametrize("truth", [0.01, 1.0, 300.0])

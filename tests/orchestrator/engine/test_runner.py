@@ -15,10 +15,10 @@ from sklearn.svm import SVC
 from orchestrator.engine.damage_repair import repair
 from orchestrator.engine.load import read_results
 from orchestrator.engine.runner import StudyStopped
-from orchestrator.execution.base import Outcome
+from orchestrator.execution.executor import Outcome
 from orchestrator.execution.serial import SerialExecutor
-from orchestrator.resampling.splits import nested_folds
-from orchestrator.store.schema import RUN_COLUMNS
+from orchestrator.resampling.nested import nested_folds
+from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.store.store import StoreError
 from orchestrator.study.errors import ExecutionError
 from tests.orchestrator.classifiers import here

@@ -11,7 +11,7 @@ from orchestrator.execution import cluster_executor as cluster_module
 from orchestrator.execution import dataset_upload, worker_pool
 from orchestrator.execution.cluster_executor import ClusterExecutor
 from orchestrator.execution.dask import processes
-from orchestrator.execution.dask.dask_config import as_environment, dask_settings
+from orchestrator.execution.dask_settings import as_environment, dask_settings
 from orchestrator.execution.installation import describe, mismatch, software
 from orchestrator.execution.transport import CallResult, CallStatus
 from orchestrator.execution.worker_pool import Requirements, WorkerHandle, WorkerPool
@@ -150,7 +150,7 @@ def test_a_worker_has_one_order_at_a_time_and_the_others_wait(tmp_path):
 
 def test_workers_that_take_long_to_describe_themselves_are_waited_for(tmp_path, monkeypatch, caplog):
     """Their host may be busy: what they answer with takes seconds to import."""
-    monkeypatch.setattr(cluster_module, "ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(cluster_module, "DESCRIBE_SECONDS", 0.0)
     monkeypatch.setattr(cluster_module, "CHECK_SECONDS", 0.01)
 
     class Slow(FakeTransport):
@@ -210,7 +210,7 @@ def test_a_broken_connection_ends_the_run(tmp_path):
 def test_a_run_ends_when_all_its_workers_have_other_software(tmp_path, monkeypatch):
     transport = FakeTransport(1)
     executor = ClusterExecutor(transport, Cluster())
-    monkeypatch.setattr(cluster_module, "ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(cluster_module, "DESCRIBE_SECONDS", 0.0)
     monkeypatch.setattr(cluster_module, "CHECK_SECONDS", 0.01)
     executor.submit(orders(tmp_path, 1)[0])
     transport.answer("w0", CallStatus.WORKER_DIED)
@@ -275,7 +275,7 @@ def test_a_run_ends_with_one_sentence_when_an_order_failed_on_every_host(tmp_pat
     transport.caches = {"w0": "one", "w1": "two"}
     executor = ClusterExecutor(transport, Cluster())
     executor.submit(orders(tmp_path, 1)[0])
-    for _ in range(2 * worker_pool.MAX_TRIES - 1):
+    for _ in range(2 * worker_pool.MAX_FAILURES - 1):
         transport.answer(
             wait_for_an_order(transport, executor), CallStatus.RAISED, error=ImportError("no such thing")
         )
@@ -299,7 +299,7 @@ def test_a_run_does_not_wait_for_ever_when_the_last_host_that_could_do_the_rest_
     order, blocking = orders(tmp_path, 2)
     for each in (order, blocking):
         executor.submit(each)
-    for _ in range(worker_pool.MAX_TRIES):  # the other host is there, and busy all the time
+    for _ in range(worker_pool.MAX_FAILURES):  # the other host is there, and busy all the time
         while "w0" not in transport.busy():
             assert executor.wait(0.01) == []
         transport.answer("w0", CallStatus.RAISED, error=OSError("no space left on device"))
@@ -332,7 +332,7 @@ def test_a_host_that_fails_backs_off_while_another_does_the_work(tmp_path):
 
 
 def test_a_piece_that_got_no_answer_in_time_is_sent_again(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(dataset_upload, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(dataset_upload, "STORE_SECONDS", 0.05)
     monkeypatch.setattr(dataset_upload, "PAUSE_SECONDS", 0.01)
     transport = FakeTransport(1)
     executor = ClusterExecutor(transport, Cluster())
@@ -373,7 +373,7 @@ def test_a_dataset_that_cannot_be_sent_is_given_up_after_a_few_attempts(tmp_path
     transport.run = refuse
     executor.wait(0)
     assert wait_for_an_order(transport, executor) == "w0"  # to load it from its origin
-    assert len(tokens) == dataset_upload.MAX_TRIES
+    assert len(tokens) == dataset_upload.MAX_SENDS
     transport.answer("w0", CallStatus.RAISED, error=OSError("no such file"))
     with pytest.raises(ExecutionError, match=r"no host can get dataset 'iris': .*no space.*; nor .*no such"):
         collect_nothing(executor)

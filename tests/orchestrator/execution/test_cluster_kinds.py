@@ -13,13 +13,20 @@ import pytest
 import yaml
 
 from orchestrator.config.compose import CONF_FOLDER
-from orchestrator.execution.clusters import base
+from orchestrator.execution.clusters import deployment
+from orchestrator.execution.clusters.deployment import Deployment, deployment_of
 from orchestrator.execution.clusters.kubernetes import DemandFollower
-from orchestrator.execution.dask.client import KINDS
-from orchestrator.execution.dask.dask_config import dask_settings
+from orchestrator.execution.dask_settings import dask_settings
+from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
 from orchestrator.study.tls import Tls
+
+
+def test_each_kind_has_a_configuration_and_a_class_that_starts_it():
+    assert {path.stem for path in (CONF_FOLDER / "cluster").glob("*.yaml")} == set(CLUSTER_KINDS)
+    for name, kind in CLUSTER_KINDS.items():
+        assert kind.in_process or isinstance(deployment_of(Cluster(name, insecure=True)), Deployment)
 
 
 @pytest.mark.parametrize(
@@ -28,12 +35,12 @@ from orchestrator.study.tls import Tls
 def test_a_missing_extra_is_named(kind, package, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ExecutionError, match=rf"cluster={kind} needs {package}.*'svmbench\[{kind}\]'"):
-        KINDS[kind](Cluster(kind=kind, insecure=True)).cluster_class()
+        deployment_of(Cluster(kind=kind, insecure=True)).cluster_class()
 
 
 def arguments_for(cluster):
     """The arguments of the class that starts a cluster."""
-    return KINDS[cluster.kind](cluster).arguments()
+    return deployment_of(cluster).arguments()
 
 
 def our_options(kind):
@@ -67,7 +74,7 @@ def test_a_slurm_job_runs_a_worker_with_one_thread():
     import dask
 
     cluster = Cluster(kind="slurm", workers=2, memory=3, options=our_options("slurm") | {"queue": "short"})
-    slurm = KINDS["slurm"](cluster)
+    slurm = deployment_of(cluster)
     with (
         dask.config.set(dask_settings(300)),
         slurm.cluster_class()(interface="lo", **slurm.arguments()) as started,
@@ -182,8 +189,8 @@ def test_pods_run_dask_with_our_settings_whatever_their_image_runs_by_itself():
 
 
 def test_a_growing_cluster_starts_small():
-    assert KINDS["slurm"](Cluster(kind="slurm", minimum=2, maximum=50)).least == 2
-    assert KINDS["slurm"](Cluster(kind="slurm", workers=8)).least == 8
+    assert deployment_of(Cluster(kind="slurm", minimum=2, maximum=50)).least == 2
+    assert deployment_of(Cluster(kind="slurm", workers=8)).least == 8
 
 
 def test_a_local_cluster_takes_a_worker_for_each_core_unless_told():
@@ -193,8 +200,8 @@ def test_a_local_cluster_takes_a_worker_for_each_core_unless_told():
 
 
 def test_a_cluster_grows_at_once_and_shrinks_after_a_while(monkeypatch):
-    monkeypatch.setattr(base, "SCALE_SECONDS", 0.01)
-    monkeypatch.setattr(base, "SCALE_DOWN_CHECKS", 3)
+    monkeypatch.setattr(deployment, "SCALE_SECONDS", 0.01)
+    monkeypatch.setattr(deployment, "SCALE_DOWN_CHECKS", 3)
     demands, looks, told = [0, 2, 9, 1, 9, 1, 1, 1, 1, 3], [], []
 
     def demand():
@@ -210,7 +217,7 @@ def test_a_cluster_grows_at_once_and_shrinks_after_a_while(monkeypatch):
 
 
 def test_scaling_that_fails_is_tried_again(monkeypatch, caplog):
-    monkeypatch.setattr(base, "SCALE_SECONDS", 0.01)
+    monkeypatch.setattr(deployment, "SCALE_SECONDS", 0.01)
     asked = threading.Semaphore(0)
 
     def refuse(n):
@@ -249,7 +256,7 @@ def test_a_dashboard_is_where_it_listens(cluster, link):
     import dask
     from distributed.utils import format_dashboard_link
 
-    with dask.config.set(KINDS[cluster.kind](cluster).dask_settings()):
+    with dask.config.set(deployment_of(cluster).dask_settings()):
         assert format_dashboard_link("10.0.0.1", 8787) == link
 
 

@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedKFold
 
-from orchestrator.resampling.splits import Folds, nested_folds
+from orchestrator.resampling.nested import nested_folds
+from orchestrator.resampling.splits import Splits
 
 
 @st.composite
@@ -71,7 +72,7 @@ def test_indices_are_sorted_int32_and_outer_test_rows_are_marked():
     assert (np.diff(test) > 0).all()
     assert folds.outer_fold.dtype == folds.inner_fold.dtype == np.int16
     assert np.array_equal(folds.inner_fold == -1, folds.outer_fold == np.arange(4)[:, None])
-    assert (folds.n_outer, folds.n_inner) == (4, 2)
+    assert (folds.n_outer, folds.n_inner) == (4, (2, 2, 2, 2))
 
 
 def test_names_and_codes_of_classes_give_the_same_folds_and_seeds_others():
@@ -92,18 +93,18 @@ def test_saved_folds_load_and_damaged_ones_are_refused(tmp_path):
     path = folds.save(tmp_path)
     assert folds.save(tmp_path) == path
     assert [item.name for item in tmp_path.iterdir()] == [f"splits-{folds.hash}.npy"]
-    loaded = Folds.load(tmp_path, folds.hash)
+    loaded = Splits.load(tmp_path, folds.hash)
     assert loaded.hash == folds.hash
     assert np.array_equal(loaded.train_test(1, 2)[0], folds.train_test(1, 2)[0])
     whole = path.read_bytes()
     for damaged in (whole[:-3], whole[:-2] + b"\1\1", b"", whole[:20]):
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"missing or damaged \(.*\); run the command again"):
-            Folds.load(tmp_path, folds.hash)
+            Splits.load(tmp_path, folds.hash)
         folds.save(tmp_path)
         assert path.read_bytes() == whole
     with pytest.raises(ValueError, match="missing or damaged"):
-        Folds.load(tmp_path / "nowhere", folds.hash)
+        Splits.load(tmp_path / "nowhere", folds.hash)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from orchestrator.engine.damage_repair import repair
 from orchestrator.engine.load import read_results
 from orchestrator.engine.overview import overview
 from orchestrator.store import files
+from orchestrator.store.columns import SCHEMA_VERSION, TRIAL_SCHEMA
 from orchestrator.store.files import DamageError
-from orchestrator.store.schema import SCHEMA_VERSION, TRIAL_SCHEMA
 from orchestrator.store.store import Store, StoreError
 from orchestrator.study.declaration import Declaration
 from orchestrator.study.records import Records, StoredTrial

@@ -15,7 +15,7 @@ import pytest
 from orchestrator.datasets.child_process import ProcessEnded, call_in_child
 from orchestrator.execution.cluster_executor import run_on_worker
 from orchestrator.execution.serial import Journal, SerialExecutor
-from orchestrator.store.schema import RUN_COLUMNS
+from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.errors import ExecutionError
 from orchestrator.training.batch_process import end_child, run_in_child
 from orchestrator.training.interrupts import recorded_interrupts

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.training import class_checks
-from orchestrator.training.class_checks import answers, is_trusted
+from orchestrator.training.class_checks import ask_classes, is_trusted
 
 
 def interrupt():
@@ -28,10 +28,10 @@ ACTS = {
 
 
 def test_what_ends_the_process_is_asked_once_and_others_answer(monkeypatch):
-    monkeypatch.setattr(class_checks, "SECONDS", 1.0)
+    monkeypatch.setattr(class_checks, "CALL_SECONDS", 1.0)
     begun = time.monotonic()
     questions = [(path, path) for path in [*ACTS, *ACTS]]
-    found = answers(lambda path: ACTS[path](), questions)
+    found = ask_classes(lambda path: ACTS[path](), questions)
     assert found[: len(ACTS)][:4] == [
         ProcessEnded("ended its process with exit status 0"),
         ProcessEnded("ended its process by SIGSEGV"),
@@ -50,7 +50,7 @@ def test_what_users_code_prints_is_not_printed_twice(capfd):
         os.write(2, b"hello")
         sys.stdout.flush()
 
-    answers(print_all, [("mine.prints", 0)])
+    ask_classes(print_all, [("mine.prints", 0)])
     assert capfd.readouterr() == ("", "")
 
 
@@ -62,15 +62,20 @@ def test_what_is_asked_in_this_process(path, trusted):
     assert is_trusted(path) is trusted
 
 
-def test_a_users_package_called_solvers_is_not_trusted(tmp_path, monkeypatch):
-    (tmp_path / "solvers.py").write_text("")
+def test_a_package_says_by_a_file_that_it_harms_no_process(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "solvers", raising=False)
-    assert not is_trusted.__wrapped__("solvers.Mine")
+    (tmp_path / "solvers.py").write_text("")
+    assert not is_trusted.__wrapped__("solvers.Mine")  # whatever its name
+    for name in ("plain", "harmless"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit")
+    (tmp_path / "harmless" / "checked_in_process").touch()
+    assert not is_trusted("plain.sub.Mine")
+    assert is_trusted("harmless.sub.Mine")
 
 
 def test_a_real_interrupt_is_the_users_where_questions_are_asked_in_this_process(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(KeyboardInterrupt):
-        answers(lambda _: os.kill(os.getpid(), signal.SIGINT), [("mine.A", 0)])
-    assert answers(lambda _: interrupt(), [("mine.A", 0)]) == [ProcessEnded("raised KeyboardInterrupt")]
+        ask_classes(lambda _: os.kill(os.getpid(), signal.SIGINT), [("mine.A", 0)])
+    assert ask_classes(lambda _: interrupt(), [("mine.A", 0)]) == [ProcessEnded("raised KeyboardInterrupt")]

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 
 from orchestrator.engine import prepare as preparation
-from orchestrator.store.schema import RUN_COLUMNS
+from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.training.gram import SplitGram
 from orchestrator.training.split_data import Split
 from solvers import MNSVC, NewtonSVC

@@ -11,7 +11,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC
 
-from orchestrator.resampling.splits import nested_folds
+from orchestrator.resampling.nested import nested_folds
 from orchestrator.study.study import DatasetSpec
 from orchestrator.training.run_batch import lost_records, run_batch
 from tests.orchestrator.classifiers import Warm, WholePath, here, order_for, rows_of, train

@@ -16,7 +16,7 @@ IRIS = DatasetSpec("iris", "sklearn.datasets.load_iris", {"return_X_y": True})
 def elsewhere(tmp_path, monkeypatch):
     """A source as the client has it, and as a host with other paths and a cache of its own sees it."""
     monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path / "worker"))
-    source, _ = prepare_data(IRIS, Protocol(), tmp_path / "client")
+    source, *_ = prepare_data(IRIS, Protocol(), tmp_path / "client")
     hidden = tmp_path / "not here" / Path(source.folder).name
     return source, replace(source, folder=str(hidden))
 
@@ -45,7 +45,7 @@ def test_what_arrives_in_pieces_is_what_was_sent(elsewhere, tmp_path, monkeypatc
 
 def test_other_folds_of_a_dataset_join_what_is_there(elsewhere, tmp_path):
     source, hidden = elsewhere
-    others, _ = prepare_data(IRIS, Protocol(seed=1), tmp_path / "client")
+    others, *_ = prepare_data(IRIS, Protocol(seed=1), tmp_path / "client")
     for sent in (source, others):
         send(sent, sent.split_hash)
         dataset_upload.finish_upload(sent.split_hash, replace(sent, folder=hidden.folder))

@@ -1,4 +1,4 @@
-"""What all kinds of clusters have in common."""
+"""What the kinds of clusters have in common when they are started, scaled and closed."""
 
 import contextlib
 import importlib.util
@@ -8,15 +8,12 @@ from typing import Any, ClassVar
 
 from distributed import Adaptive, Client, Security
 
-from orchestrator.execution.dask.dask_config import ANSWER_SECONDS, dask_settings, private_scratch
+from orchestrator.execution.dask_settings import ANSWER_SECONDS, LOOPBACK, dask_settings, private_scratch
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
 from orchestrator.study.storable import describe_error
 
-LOOPBACK = "127.0.0.1:0"
-"""Where HTTP is served, which asks for no password: the dashboard, if there is one, or nothing at all."""
-
-LOOPBACK_LINK = "{scheme}://127.0.0.1:{port}/status"
+LOOPBACK_LINK = f"{{scheme}}://{LOOPBACK}:{{port}}/status"
 """Where the dashboard is, if that listens on loopback; Dask would name the scheduler's address."""
 
 SCALE_SECONDS = 5.0
@@ -26,8 +23,8 @@ SCALE_DOWN_CHECKS = 24
 """How many times in a row workers have to be superfluous before they are closed: two minutes."""
 
 
-class ClusterKind:
-    """A kind of cluster, which is started through a class of Dask or of one of its extensions.
+class Deployment:
+    """A cluster that is started, through a class of Dask or of one of its extensions, or joined.
 
     Parameters
     ----------
@@ -140,3 +137,9 @@ class ClusterKind:
     def close(self) -> None:
         """Disconnect, and end all that was started."""
         self._resources.close()
+
+
+def deployment_of(cluster: Cluster) -> Deployment:
+    """Return what starts or joins a cluster: an instance of the class in the module of its kind's name."""
+    deployment: type[Deployment] = resolve_name(f"{__package__}.{cluster.kind}:{cluster.kind.capitalize()}")
+    return deployment(cluster)

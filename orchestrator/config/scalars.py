@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.settings import LEAST_DEATHS
 from orchestrator.study.text import shown
@@ -12,7 +13,7 @@ MOST_FOLDS = 1000
 _CHOICES = {
     "protocol.scaling": ("train", "dataset", "none"),
     "protocol.profile": ("throughput", "timing"),
-    "cluster.kind": ("serial", "local", "address", "slurm", "ssh", "kubernetes"),
+    "cluster.kind": tuple(CLUSTER_KINDS),
     "on_error": ("continue", "fail_fast"),
     "retry": ("none", "failed"),
 }
@@ -26,12 +27,20 @@ _WHOLE = {
     "cluster.give_up.deaths": (LEAST_DEATHS, 10**6),
 }
 """The least and the most of whole numbers."""
+_SPLITTER = ", or a splitter such as {_target_: sklearn.model_selection.GroupKFold, n_splits: 5}"
+_OR_ELSE = {
+    "protocol.outer": _SPLITTER,
+    "protocol.inner": _SPLITTER,
+    "protocol.seed": ", or a list of different ones",
+}
 _MAY_BE_NULL = {"cluster.workers", "cluster.adapt.minimum", "cluster.adapt.maximum"}
 _POSITIVE = {
     *("protocol.max_seconds", "data_memory", "cluster.give_up.minutes"),
     *("cluster.memory", "cluster.worker_ttl", "cluster.no_workers_timeout"),
 }
 """Numbers above 0, or null."""
+_SHARE = {"report.alpha"}
+"""Numbers between 0 and 1."""
 _BOOLEAN = {"cluster.dashboard", "cluster.performance_report"}
 
 
@@ -51,11 +60,13 @@ def _expected(key: str, value: Any) -> str:
         return "" if value in _CHOICES[key] else f"one of {', '.join(_CHOICES[key])}"
     if key in _BOOLEAN:
         return "" if isinstance(value, bool) else "true or false"
+    if key in _SHARE:
+        return "" if number and 0 < value < 1 else "a number between 0 and 1"
     if value is None and key in (_POSITIVE | _MAY_BE_NULL):
         return ""
     if key in _POSITIVE:
         return "" if number and 0 < value < 1e12 else "a number above 0, or null"
     least, most = _WHOLE[key]
     if not number or not isinstance(value, int) or value < least:
-        return f"a whole number of at least {least}"
+        return f"a whole number of at least {least}{_OR_ELSE.get(key, '')}"
     return f"a whole number of at most {most}" if value > most else ""

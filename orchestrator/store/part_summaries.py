@@ -27,9 +27,9 @@ from orchestrator.store.arrow_tables import (
     text_scalar,
     unique_rows,
 )
+from orchestrator.store.columns import NEEDED, TRIAL_SCHEMA
 from orchestrator.store.files import has_checksum
 from orchestrator.store.provenance import Provenance, is_run_id
-from orchestrator.store.schema import NEEDED, TRIAL_SCHEMA
 
 SUMMARY_KEY = b"svmbench_summary"
 
@@ -37,7 +37,7 @@ Group = tuple[str, str, str]
 """Dataset, solver and identity, as rows name them."""
 
 _TEXTS = ("identity", "dataset", "solver", "status", "message", "run_id")
-_COLUMNS = ("key", "score", "fit_seconds", "predict_seconds", *_TEXTS)
+_COLUMNS_READ = ("key", "score", "fit_seconds", "predict_seconds", *_TEXTS)
 
 
 _MOST_SECONDS = 1e9
@@ -260,7 +260,7 @@ class Scan:
         if missing := [name for name in NEEDED if name not in places]:
             raise ValueError(f"it has no column {missing[0]}")
         constants = _constants(reader.metadata, places)
-        names = tuple(name for name in _COLUMNS if name not in constants)
+        names = tuple(name for name in _COLUMNS_READ if name not in constants)
         read = [places[name] for name in names if name in places]
         schema = _schema_of(names)
         table = reader.read_all(column_indices=read, use_threads=False)
@@ -290,7 +290,7 @@ class Scan:
             table = pa.concat_tables(tables)
             for name, value in constants:
                 table = table.append_column(name, pa.repeat(text_scalar(value), table.num_rows))
-            whole.append(table.select(_COLUMNS))
+            whole.append(table.select(_COLUMNS_READ))
         self._tables.clear()
         return pa.concat_tables(whole).combine_chunks()
 
@@ -298,7 +298,7 @@ class Scan:
 def _places(reader: pq.ParquetReader) -> dict[str, int]:
     """Return the number of each column; `metadata.schema` would keep the metadata in a reference cycle."""
     places = {}
-    for name in {*NEEDED, *_COLUMNS}:
+    for name in {*NEEDED, *_COLUMNS_READ}:
         with suppress(KeyError):
             places[name] = reader.column_name_idx(name)
     return places

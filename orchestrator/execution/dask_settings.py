@@ -15,6 +15,11 @@ ANSWER_SECONDS = 30.0
 CONNECT_SECONDS = 10
 """How long a connection may take, before the reason of its failure is searched for."""
 
+LOOPBACK = "127.0.0.1"
+
+PAGES_ADDRESS = f"{LOOPBACK}:0"
+"""Where HTTP is served, which asks for no password: the dashboard, or nothing; Dask listens all the same."""
+
 _PAGES = [
     f"distributed.http.{name}"
     for name in ("scheduler.prometheus", "scheduler.info", "scheduler.json", "health", "statics")

@@ -1,0 +1,111 @@
+"""The verbs `studies`, `rename` and `delete`."""
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rich.console import Console
+from rich.filesize import decimal
+from rich.prompt import Confirm
+from rich.table import Table
+
+from orchestrator.cli.main import Request
+from orchestrator.cli.terminal import as_text, say
+from orchestrator.config.compose import compose_settings
+from orchestrator.config.schema import folders, study_name
+from orchestrator.engine.load import declared_runs, find_study
+from orchestrator.engine.overview import overview
+from orchestrator.engine.planning import remaining
+from orchestrator.store.files import DamageError, StoreError
+from orchestrator.store.store import Store
+from orchestrator.store.study_folders import delete_study, rename_study, size_and_age, study_folders
+from orchestrator.study.declaration import current_declaration
+from orchestrator.study.errors import ConfigError
+from orchestrator.study.text import format_seconds
+
+
+def studies(request: Request, console: Console) -> None:
+    """Show which studies there are, how far each is, how large and how old."""
+    names, results = _names_and_folder(request)
+    if names:
+        raise ConfigError([f"studies takes no name, found {names[0]!r}; expected paths.results=DIR at most"])
+    found = study_folders(results)
+    if not found:
+        say(console, f"No study in {results}.", wrap=False)
+        return
+    table = Table(title=as_text(f"Studies in {results}"), title_justify="left")
+    for name in ("study", "state"):
+        table.add_column(name, overflow="fold")
+    for name in ("size", "last written"):
+        table.add_column(name, justify="right")
+    for folder in found:
+        size, written = size_and_age(folder)
+        age = _age(datetime.now(UTC) - written)
+        table.add_row(as_text(folder.name), as_text(_state(Store(folder))), decimal(size), f"{age} ago")
+    console.print(table)
+
+
+def rename(request: Request, console: Console) -> None:
+    """Give a study another name."""
+    names, results = _names_and_folder(request)
+    if len(names) != 2:
+        raise ConfigError([f"rename takes a study and its new name, found {len(names)} names"])
+    store = find_study(names[0], results)
+    say(
+        console,
+        f"{store.folder.name} is now {rename_study(store, study_name({'study': names[1]}))}",
+        wrap=False,
+    )
+
+
+def delete(request: Request, console: Console) -> None:
+    """Delete studies with all that is stored of them."""
+    names, results = _names_and_folder(request)
+    if not names:
+        raise ConfigError(["delete takes the names of studies, found none"])
+    stores = [find_study(name, results) for name in names]
+    for store in stores:
+        size, _ = size_and_age(store.folder)
+        say(console, f"{store.folder}: {_state(store)}, {decimal(size)}", wrap=False)
+    if not request.yes and not sys.stdin.isatty():
+        raise ConfigError(["delete asks first, and nobody can answer here; add --yes"])
+    if not request.yes and not Confirm.ask("Delete?", console=console, default=False):
+        say(console, "Nothing was deleted.")
+        return
+    for store in stores:
+        delete_study(store)
+        say(console, f"{store.folder.name} is deleted")
+
+
+def _names_and_folder(request: Request) -> tuple[list[str], Path]:
+    """Return the names among the arguments, and the folder of studies."""
+    names = [text for text in request.overrides if "=" not in text]
+    overrides = [text for text in request.overrides if "=" in text]
+    return names, folders(compose_settings(overrides, request.config_dir)).results
+
+
+def _state(store: Store) -> str:
+    """Say how far a study is, in a few words."""
+    try:
+        declaration = current_declaration(declared_runs(store))
+        if declaration is None:
+            number = len(store.stored())
+            return (
+                f"{number:,} trials of which no run recorded what they are" if number else "no run has begun"
+            )
+        found = overview(store, declaration)
+        lines = remaining(found)
+    except DamageError:
+        return "damaged"
+    except StoreError as error:
+        return str(error)
+    stored, planned, failed = (
+        sum(getattr(line, count) for line in lines) for count in ("stored", "planned", "failed")
+    )
+    complete = all(pair.complete for pair in found.pairs.values())
+    state = f"complete, {stored:,} trials" if complete else f"{stored:,} of {planned:,} trials"
+    return f"{state}, {failed:,} failed" if failed else state
+
+
+def _age(age: timedelta) -> str:
+    return f"{age.days} days" if age.days > 1 else format_seconds(max(0.0, age.total_seconds()))

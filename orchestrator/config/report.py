@@ -1,0 +1,44 @@
+"""The configuration of reports."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orchestrator.config.scalars import wrong_values
+from orchestrator.study.errors import ConfigError
+from orchestrator.study.report_choices import ReportChoices
+from orchestrator.study.text import shown
+
+
+def checked_choices(node: Mapping[str, Any], problems: list[str]) -> ReportChoices:
+    """Return the choices of a composed configuration's `report`."""
+    found = list(wrong_values(node, ("alpha",), "report."))
+    names = node["leave_out"]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        found.append(f"report.leave_out must be a list of arms and datasets, found {shown(names)}")
+    if not isinstance(node["control"], str | None):
+        found.append(f"report.control must be the name of an arm, found {shown(node['control'])}")
+    problems += found
+    return ReportChoices() if found else ReportChoices.of(node)
+
+
+def given_choices(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the choices that overrides name, without those that nobody spoke of.
+
+    Parameters
+    ----------
+    config : mapping
+        What the overrides compose.
+    overrides : sequence of str
+
+    Raises
+    ------
+    ConfigError
+        With every problem found.
+    """
+    problems: list[str] = []
+    chosen = checked_choices(config["report"], problems).declared()
+    if problems:
+        raise ConfigError(problems)
+    return {
+        name: value for name, value in chosen.items() if any(f"report.{name}=" in text for text in overrides)
+    }

@@ -1,0 +1,120 @@
+"""What a dataset says of its rows besides features and labels: groups, and the test fold of each row.
+
+`groups` and `test_fold` are keys of any dataset's configuration: the name of a column of the frame that its
+loader returns, which is then no feature; a file with a value for each row (.npy, or text with a line each);
+or a list of values. A loader may return groups itself, after X and y.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from orchestrator.datasets.dataset import DatasetError
+from orchestrator.datasets.labels import classes_and_codes
+from orchestrator.study.text import one_line, shown
+
+GROUPS, TEST_FOLD = "groups", "test_fold"
+NAMES = (GROUPS, TEST_FOLD)
+
+Sources = dict[str, Any]
+"""Where each kind of metadata comes from: a column, a file or the values."""
+
+
+def own_arguments(loader: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a loader, which may take such a name as an argument of its own."""
+    try:
+        names = set(inspect.signature(loader).parameters)
+    except (ValueError, TypeError):  # of a compiled function
+        names = set()
+    return {name: value for name, value in params.items() if name not in NAMES or name in names}
+
+
+def take_metadata(X: Any, sources: Mapping[str, Any], folders: list[Path]) -> tuple[Any, dict[str, Any]]:
+    """Read metadata from where a configuration says; return it, and the features without its columns.
+
+    Parameters
+    ----------
+    X : object
+        What the loader returned.
+    sources : mapping
+        A column of X, a file or the values themselves, by name.
+    folders : list of Path
+        Where files are looked for.
+
+    Raises
+    ------
+    DatasetError
+        If there is no such column or file, or the file cannot be read.
+    """
+    found, columns = {}, []
+    for name, source in sources.items():
+        if isinstance(X, pd.DataFrame) and isinstance(source, str) and source in X.columns:
+            found[name] = X[source]
+            columns.append(source)
+        elif isinstance(source, str):
+            found[name] = _read(name, source, X, folders)
+        else:
+            found[name] = source
+    return (X.drop(columns=columns) if columns else X), found
+
+
+def checked_metadata(found: Mapping[str, Any], n: int) -> dict[str, NDArray[Any]]:
+    """Return a value for each of n rows: booleans, integers, floats or strings.
+
+    Raises
+    ------
+    DatasetError
+        If a row has none, or values are of another kind.
+    """
+    checked = {}
+    for name, values in found.items():
+        if np.shape(values) not in ((n,), (n, 1)):
+            raise DatasetError(
+                f"expected {name} with a value for each of {n} rows, found shape {np.shape(values)}; "
+                "correct what it names"
+            )
+        try:
+            classes, codes = classes_and_codes(values, n)
+        except DatasetError as error:
+            raise DatasetError(f"{name}, read as labels are: {error}") from error
+        if name == TEST_FOLD and (classes.dtype.kind != "i" or classes[0] < -1):
+            raise DatasetError(
+                "expected whole numbers from 0 as test_fold, and -1 for rows that are always trained on, "
+                f"found {shown(classes[0].item())}"
+            )
+        checked[name] = classes[codes]
+    return checked
+
+
+def _read(name: str, source: str, X: Any, folders: list[Path]) -> Any:
+    path = next((folder / source for folder in folders if (folder / source).is_file()), None)
+    if path is None:
+        columns = f"a column ({', '.join(map(str, X.columns[:20]))}) or " if hasattr(X, "columns") else ""
+        raise DatasetError(f"{name}={shown(source)} names neither {columns}a file; correct it")
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError) as error:
+        raise DatasetError(
+            f"cannot read {name} from {path}: {one_line(error)}; expected .npy or text"
+        ) from error
+    texts = [line.strip() for line in (lines[:-1] if not lines[-1].strip() else lines)]
+    try:
+        return list(map(int, texts))
+    except ValueError:
+        return texts
+
+
+def folders_of(params: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield where a file beside the data of a loader with these arguments may be."""
+    yield Path()
+    for name, value in params.items():
+        if name in ("folder", "path") and isinstance(value, str):
+            place = Path(value).expanduser()
+            yield place if name == "folder" else place.parent

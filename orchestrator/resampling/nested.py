@@ -1,0 +1,251 @@
+"""Splits of splits: outer splits of all rows, and inner splits of the training rows of each."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
+
+from orchestrator.resampling.splits import OUTSIDE, Folds, IndexSplits, Rows, Splits, take_rows
+from orchestrator.resampling.splitters import make_splitter, needs_groups
+from orchestrator.study.study import Protocol
+from orchestrator.study.targets import TARGET
+from orchestrator.study.text import error_line, one_line, shown
+
+MOST_SPLITS = 1000
+"""Of a splitter, at either level."""
+
+MOST_INDICES = 250_000_000
+"""Of the splits of a dataset; each takes four bytes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Rows as a splitter sees them.
+
+    Attributes
+    ----------
+    X : array-like, shape (n, d)
+    y : array, shape (n,)
+    metadata : mapping of str to array, shape (n,)
+        What else a dataset says of its rows: `groups`, `test_fold`.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    metadata: Mapping[str, NDArray[Any]]
+
+    def take(self, rows: Rows) -> "Samples":
+        """Return some of the rows, in the given order."""
+        chosen = {name: values[rows] for name, values in self.metadata.items()}
+        return Samples(take_rows(self.X, rows), self.y[rows], chosen)
+
+    @cached_property
+    def coded(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The classes, ascending, and the position of each row's among them."""
+        return np.unique(self.y, return_inverse=True)
+
+
+def nested_splits(samples: Samples, protocol: Protocol) -> Splits:
+    """Return the outer splits of a dataset and the inner splits of each.
+
+    Every seed of the protocol makes splits of its own, one seed's after another's. A splitter without a
+    random state of its own is given one, so that anyone can rebuild the splits::
+
+        seeds = np.random.SeedSequence(seed).generate_state(n_outer + 1).tolist()
+        outer = RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=seeds[0])
+        for k, (train, test) in enumerate(outer.split(X, y)):
+            inner = StratifiedKFold(5, shuffle=True, random_state=seeds[k + 1])
+            for inner_train, inner_test in inner.split(X[train], y[train]): ...
+
+    Raises
+    ------
+    ValueError
+        If a splitter fails, or a split is not one to train and to evaluate on: without rows, with rows in
+        both parts, a class missing from the training rows, or a group in both parts.
+    """
+    if isinstance(protocol.outer, int) and isinstance(protocol.inner, int) and len(protocol.seeds) == 1:
+        splits: Splits = nested_folds(samples.y, protocol.outer, protocol.inner, protocol.seeds[0])
+        _require_groups_apart(splits, samples.metadata.get("groups"))
+        return splits
+    found, size = [], 0
+    for seed in protocol.seeds:
+        for each in _splits_of_seed(samples, protocol, seed):
+            found.append(each)
+            size += sum(len(rows) for split in each for rows in split)
+            if size > MOST_INDICES:
+                raise ValueError(
+                    f"its splits hold more than {MOST_INDICES:,} row numbers; make fewer splits with "
+                    "protocol.outer and protocol.inner"
+                )
+    splits = IndexSplits(found)
+    _require_groups_apart(splits, samples.metadata.get("groups"))
+    return splits
+
+
+def _splits_of_seed(samples: Samples, protocol: Protocol, seed: int) -> Iterator[list[tuple[Rows, Rows]]]:
+    """Yield each outer split, followed by its inner splits."""
+    seeds = np.random.SeedSequence(seed)
+    outer = _splits(protocol.outer, samples, seeds.generate_state(1).tolist()[0], "outer")
+    inner_seeds = seeds.generate_state(len(outer) + 1).tolist()[1:]
+    for k, ((train, test), inner_seed) in enumerate(zip(outer, inner_seeds, strict=True)):
+        inner = _splits(protocol.inner, samples.take(train), inner_seed, "inner", f" of outer split {k}")
+        yield [(train, test), *((train[a], train[b]) for a, b in inner)]
+
+
+def _splits(
+    scheme: int | Mapping[str, Any], samples: Samples, seed: int, level: str, where: str = ""
+) -> list[tuple[Rows, Rows]]:
+    """Return what a splitter makes of rows, checked."""
+    classes, codes = samples.coded
+    if isinstance(scheme, int):
+        _require_members(codes, classes, scheme, level, f" in the training rows{where}" if where else "")
+        name = f"protocol.{level}"
+        found = list(StratifiedKFold(scheme, shuffle=True, random_state=seed).split(samples.X, samples.y))
+    else:
+        name = f"{scheme[TARGET].rpartition('.')[2]} (protocol.{level})"
+        found = _found(name, scheme, samples, seed, where)
+    if not 0 < len(found) <= MOST_SPLITS:
+        number = "no split" if not found else f"more than {MOST_SPLITS} splits"
+        raise ValueError(f"{name} makes {number}{where}; expected 1 to {MOST_SPLITS}")
+    checked = []
+    for k, split in enumerate(found):
+        try:
+            checked.append(_checked(split, len(codes)))
+            _require_classes(codes[checked[-1][0]], classes)
+        except ValueError as error:
+            raise ValueError(f"{name}: {level} split {k}{where} {error}") from error
+    return checked
+
+
+def _found(
+    name: str, scheme: Mapping[str, Any], samples: Samples, seed: int, where: str
+) -> list[tuple[Any, Any]]:
+    """Return what a splitter of a configuration makes of rows, whatever it is."""
+    groups = samples.metadata.get("groups")
+    try:
+        splitter = make_splitter(scheme, seed, samples.metadata)
+        if groups is None and needs_groups(splitter):
+            raise ValueError(
+                "the dataset has no groups; name a column of its table, or a file with the group of each "
+                "row, as `groups` of the dataset, or choose a splitter that needs none"
+            )
+        return list(islice(splitter.split(samples.X, samples.y, groups), MOST_SPLITS + 1))
+    except (Exception, SystemExit, GeneratorExit) as error:  # of a user's class, given any rows
+        text = one_line(error) if isinstance(error, ValueError) else error_line(error)
+        raise ValueError(
+            f"{name} cannot split the {'training ' if where else ''}rows{where}: {text}"
+        ) from error
+
+
+def _checked(split: Any, n: int) -> tuple[Rows, Rows]:
+    """Return the two parts of a split as indices of n rows."""
+    if not isinstance(split, (tuple, list)) or len(split) != 2:
+        raise ValueError(f"is {shown(split)}; expected a pair of index arrays (train, test)")
+    taken = np.zeros(n, dtype=bool)
+    parts = []
+    for part, rows in zip(("training", "test"), map(np.asarray, split), strict=True):
+        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+            raise ValueError(f"has {part} rows of type {rows.dtype}, shape {rows.shape}; expected indices")
+        if not rows.size:
+            raise ValueError(f"has no {part} rows; make fewer splits, or larger ones")
+        if rows.min() < 0 or rows.max() >= n:
+            raise ValueError(f"has {part} rows beyond the {n} there are; expected indices from 0")
+        if len(np.unique(rows)) < len(rows):
+            raise ValueError(f"has a row twice among its {part} rows; expected each once")
+        if taken[rows].any():
+            raise ValueError(f"trains on row {rows[taken[rows]][0]}, which it tests on; expected them apart")
+        taken[rows] = True
+        parts.append(rows.astype(np.int32))
+    return parts[0], parts[1]
+
+
+def _require_classes(codes: NDArray[Any], classes: NDArray[Any]) -> None:
+    missing = np.flatnonzero(np.bincount(codes, minlength=len(classes)) == 0)
+    if len(missing):
+        raise ValueError(
+            f"has no training row of class {classes[missing[0]].item()!r}; make fewer splits, choose a "
+            "stratified splitter, or merge or leave out the class"
+        )
+
+
+def _require_groups_apart(splits: Splits, groups: NDArray[Any] | None) -> None:
+    if groups is None:
+        return
+    for level, refits in (("outer", True), ("inner", False)):
+        for outer, inner in splits.of_level(refits):
+            train, test = splits.train_test(outer, inner)
+            both = np.intersect1d(groups[train], groups[test])
+            if len(both):
+                where = f"outer split {outer}" if refits else f"inner split {inner} of outer split {outer}"
+                raise ValueError(
+                    f"{where} trains on rows of group {both[0].item()!r} and tests on others of it; give "
+                    f"protocol.{level} a splitter that keeps groups together, such as StratifiedGroupKFold, "
+                    "or take `groups` off the dataset"
+                )
+
+
+def nested_folds(y: NDArray[Any], outer: int, inner: int, seed: int) -> Folds:
+    """Return stratified, shuffled folds of folds.
+
+    scikit-learn makes them, so anyone can rebuild them::
+
+        seeds = np.random.SeedSequence(seed).generate_state(outer + 1).tolist()
+        splitter = StratifiedKFold(outer, shuffle=True, random_state=seeds[0])
+        for k, (train, test) in enumerate(splitter.split(X, y)):
+            inner_splitter = StratifiedKFold(inner, shuffle=True, random_state=seeds[k + 1])
+            for inner_train, inner_test in inner_splitter.split(X[train], y[train]): ...
+
+    Parameters
+    ----------
+    y : array, shape (n,)
+        The class of each row, as labels or codes; what the labels are called does not move a fold.
+    outer, inner : int
+        Numbers of folds, each at least 2.
+    seed : int
+        Root of the shuffles.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 2 folds, or a class has fewer members than folds at either level.
+    """
+    for level, number in (("outer", outer), ("inner", inner)):
+        if number < 2:
+            raise ValueError(
+                f"expected at least 2 {level} folds, found {number}; set protocol.{level} to 2 or more"
+            )
+    seeds = np.random.SeedSequence(seed).generate_state(outer + 1).tolist()
+    classes, codes = np.unique(y, return_inverse=True)
+    _require_members(codes, classes, outer, "outer")
+    outer_fold = _stratify(codes, outer, seeds[0])
+    inner_fold = np.full((outer, len(codes)), OUTSIDE, dtype=np.int16)
+    for k in range(outer):
+        train = outer_fold != k
+        _require_members(codes[train], classes, inner, "inner", f" in the training set of outer fold {k}")
+        inner_fold[k, train] = _stratify(codes[train], inner, seeds[k + 1])
+    return Folds(outer_fold, inner_fold)
+
+
+def _stratify(codes: NDArray[Any], n_folds: int, seed: int) -> NDArray[np.int16]:
+    fold = np.empty(len(codes), dtype=np.int16)
+    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    for k, (_, test) in enumerate(splitter.split(np.empty((len(codes), 0)), codes)):
+        fold[test] = k
+    return fold
+
+
+def _require_members(
+    codes: NDArray[Any], classes: NDArray[Any], n_folds: int, level: str, where: str = ""
+) -> None:
+    counts = np.bincount(codes, minlength=len(classes))
+    rarest = int(counts.argmin())
+    if counts[rarest] < n_folds:
+        raise ValueError(
+            f"class {classes[rarest].item()!r} has {counts[rarest]} members{where}, fewer than the {n_folds} "
+            f"{level} folds; lower protocol.{level}, or merge or leave out the class"
+        )

@@ -1,0 +1,67 @@
+"""Splitters of a configuration: any class with scikit-learn's method `split`."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from orchestrator.study.names import resolve
+from orchestrator.study.targets import TARGET, instantiate, target_problems
+from orchestrator.study.text import error_line
+
+
+def make_splitter(scheme: Mapping[str, Any], seed: int, metadata: Mapping[str, Any]) -> Any:
+    """Return the splitter of a configuration, with what it leaves open filled in.
+
+    Parameters
+    ----------
+    scheme : mapping
+        `_target_` and arguments.
+    seed : int
+        The `random_state` of a splitter that takes one, and does not refuse it for not shuffling.
+    metadata : mapping of str to array
+        What the dataset says of its rows: a parameter of such a name, as `test_fold` of `PredefinedSplit`, is
+        taken from there.
+
+    Raises
+    ------
+    Exception
+        Whatever the class raises.
+    """
+    kind = resolve(scheme[TARGET])
+    defaults = {name: found.default for name, found in inspect.signature(kind).parameters.items()}
+    filled = {name: values for name, values in metadata.items() if name in defaults} | dict(scheme)
+    shuffles = filled.get("shuffle", defaults.get("shuffle", True))
+    if "random_state" in defaults and filled.get("random_state") is None and shuffles:
+        filled["random_state"] = seed
+    if defaults.get("test_fold") is inspect.Parameter.empty and "test_fold" not in filled:
+        raise ValueError(
+            "the dataset has no test_fold; name a column of its table, or a file with the test fold of each "
+            "row (-1: always in training), as `test_fold` of the dataset"
+        )
+    return instantiate(filled)
+
+
+def unusable_splitter(scheme: Mapping[str, Any]) -> str:
+    """Return why a configuration makes no splitter; empty if it makes one."""
+    if problems := list(target_problems(scheme)):
+        return "; ".join(problems)
+    try:
+        splitter = make_splitter(scheme, 0, {"test_fold": np.array([-1, 0])})
+    except Exception as error:  # of a user's class
+        return f"{scheme[TARGET]} refuses its arguments: {error_line(error)}"
+    if not callable(getattr(splitter, "split", None)):
+        return (
+            f"{scheme[TARGET]} makes a {type(splitter).__name__}, which has no method `split`; expected a "
+            "splitter such as sklearn.model_selection.GroupKFold"
+        )
+    return ""
+
+
+def needs_groups(splitter: Any) -> bool:
+    """Whether a splitter cannot do without groups, as it says by scikit-learn's metadata routing."""
+    try:
+        return splitter.get_metadata_routing().split.requests.get("groups") is True
+    except AttributeError:  # a class of another library, or without a request
+        return False

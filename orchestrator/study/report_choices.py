@@ -1,0 +1,70 @@
+"""What a report compares: declared before the first trial, or chosen later and then called so."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from orchestrator.study.names import did_you_mean
+
+
+@dataclass(frozen=True)
+class ReportChoices:
+    """What a report compares with what; no trial depends on it.
+
+    Attributes
+    ----------
+    control : str or None
+        The arm with which others are compared; None: the first.
+    alpha : float
+        Level of the tests.
+    leave_out : tuple of str
+        Arms and datasets that the report does without.
+    post_hoc : bool
+        Whether another choice was declared by the study's first run.
+    """
+
+    control: str | None = None
+    alpha: float = 0.05
+    leave_out: tuple[str, ...] = ()
+    post_hoc: bool = False
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> "ReportChoices":
+        """Return the choices of a configuration, or of what a run recorded of it."""
+        known = {name: facts[name] for name in ("control", "alpha", "leave_out") if name in facts}
+        return cls(**known | {"leave_out": tuple(known.get("leave_out") or ())})
+
+    def declared(self) -> dict[str, Any]:
+        """Return what a run records."""
+        return {name: value for name, value in asdict(self).items() if name != "post_hoc"}
+
+    def unknown_names(self, arms: Sequence[str], datasets: Sequence[str]) -> list[str]:
+        """Return what is wrong with the choices for a study of these arms and datasets."""
+        names = [*arms, *datasets]
+        problems = [
+            f"report.leave_out: the study has no arm or dataset {name!r}{did_you_mean(name, names)}"
+            for name in self.leave_out
+            if name not in names
+        ]
+        left = [name for name in arms if name not in self.leave_out]
+        if self.leave_out and not (left and set(datasets) - set(self.leave_out)):
+            problems.append("report.leave_out leaves no arm or no dataset; leave out fewer")
+        elif self.control is not None and self.control not in left:
+            near = did_you_mean(self.control, left)
+            problems.append(f"report.control: the report has no arm {self.control!r}{near}")
+        return problems
+
+
+def report_choices(runs: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> ReportChoices:
+    """Return the choices of the newest run, or those given in their place.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        The provenance of every run, oldest first.
+    given : mapping
+        Choices by name.
+    """
+    recorded = [ReportChoices.of(run.get("report") or {}) for run in runs] or [ReportChoices()]
+    chosen = ReportChoices.of(recorded[-1].declared() | dict(given))
+    return replace(chosen, post_hoc=chosen != recorded[0])

@@ -1,0 +1,104 @@
+"""The control, the level and what is left out of a report: declared by the first run, or called post hoc."""
+
+import json
+
+import pytest
+
+from orchestrator import load_study
+from orchestrator.analysis.findings import analyse
+from orchestrator.analysis.ratios import summarise
+from orchestrator.cli.main import EXIT_BAD, EXIT_OK, main
+from orchestrator.study.report_choices import report_choices
+
+TINY = ("datasets=[iris,wine,breast_cancer]", "protocol.outer=2", "protocol.inner=2", "cluster=serial")
+ARMS = ("one", "two", "three", "four", "five")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Studies with and without declared choices, of five arms."""
+    folder = tmp_path_factory.mktemp("choices")
+    (folder / "solver").mkdir()
+    for number, name in enumerate(ARMS, start=1):
+        text = "_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {}\n"
+        (folder / "solver" / f"{name}.yaml").write_text(f"{text}n_neighbors: {3 * number}\n")
+    for study, overrides in {"plain": (), "declared": ("report.control=two", "report.alpha=0.2")}.items():
+        assert run(folder, f"study={study}", *overrides) == EXIT_OK
+    return folder
+
+
+def run(folder, *overrides):
+    arms = f"solvers=[{','.join(ARMS)}]"
+    return main(["run", "--config-dir", str(folder), arms, *TINY, f"paths.results={folder}", *overrides])
+
+
+def findings_of(folder, study, **given):
+    results = load_study(study, folder)
+    return analyse(results, report_choices(results.provenance, given))
+
+
+def test_the_control_stands_first_and_the_others_are_tested_against_it(folder):
+    findings = findings_of(folder, "plain", control="three")
+    assert list(findings.means.columns) == ["three", "one", "two", "four", "five"]
+    assert findings.tests["second"].tolist() == ["three"] * 4
+    default = findings_of(folder, "plain")
+    assert default.tests["second"].tolist() == ["one"] * 4
+    (new,) = findings.tests.query("first == 'one'").to_dict("records")
+    (old,) = default.tests.query("first == 'three'").to_dict("records")
+    assert (new["p"], new["estimate"]) == (old["p"], -old["estimate"])
+
+
+def test_what_is_left_out_takes_no_part_in_any_test(folder):
+    findings = findings_of(folder, "plain", leave_out=["one", "wine"])
+    assert list(findings.means.columns) == ["two", "three", "four", "five"]
+    assert list(findings.means.index) == ["iris", "breast_cancer"]
+    for frame in (findings.coverage, findings.scores, findings.effort, findings.selections):
+        assert not {"one"} & set(frame["solver"])
+        assert not {"wine"} & set(frame["dataset"])
+    assert len(findings.tests) == findings.tests["family"].iloc[0] == 6  # four arms: all pairs
+
+
+def test_the_level_decides_verdicts_and_intervals(folder):
+    pair = {"leave_out": ["three", "four", "five"]}
+    loose = findings_of(folder, "plain", alpha=0.5, **pair)  # three datasets give p = 0.25 at least
+    strict = findings_of(folder, "plain", alpha=0.05, **pair)
+    assert loose.tests["p_holm"].equals(strict.tests["p_holm"])
+    assert (loose.tests["datasets_needed"] < strict.tests["datasets_needed"]).all()
+    assert strict.tests["verdict"].str.startswith("cannot be decided").all()
+    assert not loose.tests["verdict"].str.startswith("cannot be decided").any()
+    ratios = loose.means[["one", "two"]].to_numpy().T
+    assert summarise(ratios, 0.5).ratio_high < summarise(ratios, 0.05).ratio_high
+
+
+def test_choices_of_the_first_run_are_declared_and_all_others_post_hoc(folder, capsys):
+    declared = findings_of(folder, "declared").design.choices
+    assert (declared.control, declared.alpha, declared.post_hoc) == ("two", 0.2, False)
+    assert findings_of(folder, "declared", alpha=0.05).design.choices.post_hoc
+    assert not findings_of(folder, "plain").design.choices.post_hoc
+    before = load_study("plain", folder).trials
+    where = f"paths.results={folder}"
+    assert main(["report", "study=plain", "report.control=five", where, f"to={folder / 'report'}"]) == EXIT_OK
+    sentence = "Chosen post hoc, when trials had been run: control five, level 0.05."
+    assert sentence in " ".join(capsys.readouterr().out.split())
+    assert json.loads((folder / "report" / "report.json").read_text())["answer"].startswith(sentence)
+    assert load_study("plain", folder).trials.equals(before)
+
+
+def test_a_run_that_changes_the_choices_stores_nothing_anew_and_is_post_hoc(folder):
+    trials = load_study("declared", folder).trials
+    assert run(folder, "study=declared", "report.control=one") == EXIT_OK
+    results = load_study("declared", folder)
+    assert results.trials.equals(trials)
+    choices = analyse(results).design.choices
+    assert (choices.control, choices.alpha, choices.post_hoc) == ("one", 0.05, True)
+
+
+def test_names_that_the_study_has_not_are_refused_together(folder, capsys):
+    wrong = ("report.control=tree", "report.leave_out=[wnie,two]", f"paths.results={folder}")
+    assert main(["report", "study=plain", *wrong]) == EXIT_BAD
+    errors = capsys.readouterr().err.splitlines()
+    assert [line.split("; ")[1] for line in errors] == ["did you mean 'wine'?", "did you mean 'three'?"]
+    assert run(folder, "study=never", "report.leave_out=[iris,wine,breast_cancer]") == EXIT_BAD
+    assert "leaves no arm or no dataset" in capsys.readouterr().err
+    assert main(["report", "study=plain", "report.alpha=2", "report.control=[one]", wrong[-1]]) == EXIT_BAD
+    assert len(capsys.readouterr().err.splitlines()) == 2
