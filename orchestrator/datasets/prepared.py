@@ -57,8 +57,8 @@ def open_prepared(folder: str | Path) -> Dataset:
         classes = np.array(meta["classes"])
         if len(codes) != X.shape[0]:
             raise ValueError(f"{len(codes)} labels for {X.shape[0]} rows")
-        metadata = {name: _read(folder, name) for name in meta.get("metadata", [])}
         columns = tuple(meta.get("columns", ()))
+        metadata = {name: _read(folder, name) for name in meta.get("metadata", [])}
         return Dataset(meta["name"], X, classes, codes, meta["fingerprint"], metadata, columns)
     except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
         raise DatasetError(

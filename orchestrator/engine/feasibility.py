@@ -295,4 +295,4 @@ def _sample(dataset: Dataset, protocol: Protocol) -> Split:
     train = np.concatenate([rows[: min(each, len(rows) // 2)] for rows in members])
     test = np.concatenate([rows[-min(each, len(rows) // 2) :] for rows in members])
     train = np.union1d(train, OddColumns.of(dataset).rows())
-    return scaled_split(dataset, train, np.setdiff1d(test, train), protocol.scaling)
+    return scaled_split(dataset, train, np.sort(test), protocol.scaling)

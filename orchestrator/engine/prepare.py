@@ -164,8 +164,9 @@ def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bo
 def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
     """Decide by what is in a trial's key alone, for shared matrices are rounded."""
     n, d = dataset.X.shape
-    possible = protocol.profile == "throughput" and n <= MOST_ROWS and dataset.is_plain
-    if not possible or any(map(takes_features, protocol.own_metrics)):
+    if protocol.profile != "throughput" or n > MOST_ROWS or not dataset.is_plain:
+        return False
+    if any(map(takes_features, protocol.own_metrics)):
         return False
     return takes_shared_gram(arm, n, d)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
-from orchestrator.resampling.splits import OUTSIDE, Folds, IndexSplits, Rows, Splits
+from orchestrator.resampling.splits import OUTSIDE, Folds, IndexSplits, Rows, Splits, take_rows
 from orchestrator.resampling.splitters import make_splitter, needs_groups
 from orchestrator.study.study import Protocol
 from orchestrator.study.targets import TARGET
@@ -42,8 +42,7 @@ class Samples:
     def take(self, rows: Rows) -> "Samples":
         """Return some of the rows, in the given order."""
         chosen = {name: values[rows] for name, values in self.metadata.items()}
-        X = self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows]  # of a frame, by position
-        return Samples(X, self.y[rows], chosen)
+        return Samples(take_rows(self.X, rows), self.y[rows], chosen)
 
     @cached_property
     def coded(self) -> tuple[NDArray[Any], NDArray[Any]]:
