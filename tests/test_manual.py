@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.main import main
-from orchestrator.store.columns import OUTER_SCHEMA, SELECTION_SCHEMA, TRIAL_SCHEMA
+from orchestrator.store.columns import OUTER_SCHEMA, PREDICTION_TYPES, SELECTION_SCHEMA, TRIAL_SCHEMA
 from tests.integration.clusters import command, free_port, running, wait_for
 
 ROOT = Path(__file__).parents[1]
@@ -126,6 +126,12 @@ def columns(heading):
 )
 def test_every_column_is_explained_in_the_order_of_the_schema(heading, fields):
     assert columns(heading) == [(field.name, str(field.type)) for field in fields]
+
+
+def test_columns_of_predictions_are_explained():
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    for name, kind in PREDICTION_TYPES.items():
+        assert re.search(rf"^\| `{name}` \| .* \| {kind} \|$", text, re.MULTILINE), name
 
 
 def test_what_a_solver_publishes_is_explained():
