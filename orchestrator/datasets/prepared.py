@@ -9,12 +9,14 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
+import pandas as pd
 import scipy.sparse
 from filelock import FileLock
 
 from orchestrator.datasets.dataset import Dataset, DatasetError, Features, fingerprint
+from orchestrator.datasets.frames import EncodedFrame, decode, encode
 
-META = "meta.json"
+META, COLUMNS = "meta.json", "columns.json"
 
 
 def prepare(dataset: Dataset, cache_dir: str | Path) -> Path:
@@ -40,6 +42,8 @@ def prepare(dataset: Dataset, cache_dir: str | Path) -> Path:
 def open_prepared(folder: str | Path) -> Dataset:
     """Open a prepared dataset; its arrays are read-only views of the files, read as they are used.
 
+    A frame is read into memory.
+
     Raises
     ------
     DatasetError
@@ -48,13 +52,14 @@ def open_prepared(folder: str | Path) -> Dataset:
     folder = Path(folder)
     try:
         meta = json.loads((folder / META).read_text(encoding="utf-8"))
-        X = _open_features(folder, tuple(meta["shape"]), meta["sparse"])
+        X = _open_features(folder, meta)
         codes = _map(folder, "codes")
         classes = np.array(meta["classes"])
         if len(codes) != X.shape[0]:
             raise ValueError(f"{len(codes)} labels for {X.shape[0]} rows")
         metadata = {name: _read(folder, name) for name in meta.get("metadata", [])}
-        return Dataset(meta["name"], X, classes, codes, meta["fingerprint"], metadata)
+        columns = tuple(meta.get("columns", ()))
+        return Dataset(meta["name"], X, classes, codes, meta["fingerprint"], metadata, columns)
     except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
         raise DatasetError(
             f"the prepared dataset in {folder} is missing or damaged ({error}); run the command again"
@@ -82,31 +87,53 @@ def _holds(folder: Path, dataset: Dataset) -> bool:
     with suppress(DatasetError):
         found = open_prepared(folder)
         content = fingerprint(found.X, found.classes, found.codes, found.metadata)
-        return found.name == dataset.name and found.fingerprint == content == dataset.fingerprint
+        same = (found.name, found.columns) == (dataset.name, dataset.columns)
+        return same and found.fingerprint == content == dataset.fingerprint
     return False
 
 
 def _write(dataset: Dataset, folder: Path) -> None:
-    X, sparse = dataset.X, scipy.sparse.issparse(dataset.X)
-    parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr} if sparse else {"X": X}
+    X, kind = dataset.X, _kind(dataset.X)
+    if kind == "sparse":
+        parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr}
+    elif kind == "mixed":
+        frame = encode(X)
+        parts = {"numbers": frame.numbers, "values": frame.codes}
+        (folder / COLUMNS).write_text(json.dumps(frame.columns), encoding="utf-8")
+    else:
+        parts = {"X": X}
     for name, array in {**parts, "codes": dataset.codes, **dataset.metadata}.items():
         np.save(folder / f"{name}.npy", array, allow_pickle=False)
     meta = {
         "name": dataset.name,
         "fingerprint": dataset.fingerprint,
         "shape": list(X.shape),
-        "sparse": bool(sparse),
+        "sparse": kind == "sparse",
+        "mixed": kind == "mixed",
         "classes": dataset.classes.tolist(),
         "metadata": sorted(dataset.metadata),
+        "columns": dataset.columns,
     }
     (folder / META).write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
 
-def _open_features(folder: Path, shape: tuple[int, ...], sparse: bool) -> Features:
-    if sparse:
+def _kind(X: Features) -> str:
+    if isinstance(X, pd.DataFrame):
+        return "mixed"
+    return "sparse" if scipy.sparse.issparse(X) else "dense"
+
+
+def _open_features(folder: Path, meta: dict[str, Any]) -> Features:
+    shape = tuple(meta["shape"])
+    if meta["sparse"]:
         parts = _map(folder, "data", np.float64), _map(folder, "indices"), _map(folder, "indptr")
         return scipy.sparse.csr_matrix(parts, shape=shape, copy=False)
-    X = _map(folder, "X", np.float64)
+    if meta.get("mixed"):
+        columns = json.loads((folder / COLUMNS).read_text(encoding="utf-8"))
+        arrays = (np.load(folder / f"{name}.npy", allow_pickle=False) for name in ("numbers", "values"))
+        X = decode(EncodedFrame(columns, *arrays))
+    else:
+        X = _map(folder, "X", np.float64)
     if X.shape != shape:
         raise ValueError(f"expected features of shape {shape}, found {X.shape}")
     return X

@@ -164,7 +164,8 @@ def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bo
 def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
     """Decide by what is in a trial's key alone, for shared matrices are rounded."""
     n, d = dataset.X.shape
-    if protocol.profile != "throughput" or n > MOST_ROWS or any(map(takes_features, protocol.own_metrics)):
+    possible = protocol.profile == "throughput" and n <= MOST_ROWS and dataset.is_plain
+    if not possible or any(map(takes_features, protocol.own_metrics)):
         return False
     return takes_shared_gram(arm, n, d)
 
@@ -192,7 +193,7 @@ def _same_content(loaded: Mapping[str, tuple[DataSource, Dataset, Splits]]) -> l
 
 def _facts(source: DataSource, dataset: Dataset, splits: Splits) -> dict[str, Any]:
     n, d = dataset.X.shape
-    stored = dataset.X.nnz if scipy.sparse.issparse(dataset.X) else int(np.count_nonzero(dataset.X))
+    stored = dataset.X.nnz if scipy.sparse.issparse(dataset.X) else int(np.count_nonzero(dataset.X != 0))
     counts = np.bincount(dataset.codes, minlength=len(dataset.classes))
     return {
         "name": source.spec.name,

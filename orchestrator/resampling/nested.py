@@ -42,7 +42,8 @@ class Samples:
     def take(self, rows: Rows) -> "Samples":
         """Return some of the rows, in the given order."""
         chosen = {name: values[rows] for name, values in self.metadata.items()}
-        return Samples(self.X[rows], self.y[rows], chosen)
+        X = self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows]  # of a frame, by position
+        return Samples(X, self.y[rows], chosen)
 
     @cached_property
     def coded(self) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from orchestrator.datasets.dataset import take_rows
 from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.names import resolve
 from orchestrator.study.records import PREDICTION_COLUMNS, Records, Status
@@ -240,7 +241,7 @@ def _compile(order: WorkOrder, path: Path, split: Split) -> float:
         arm.warm_starts and len(path) > 1,
         shared,
         str(type(split.X_train)),
-        split.X_train.dtype,
+        str(getattr(split.X_train, "dtype", "")),
     )
     if signature in _compiled:
         return 0.0
@@ -249,7 +250,8 @@ def _compile(order: WorkOrder, path: Path, split: Split) -> float:
     rows = _few_of_each_class(split.y_train)
 
     def sample() -> tuple[Split, dict[str, Any]]:
-        few = Split(split.X_train[rows], split.y_train[rows], split.X_test[:2], split.y_test[:2]).read_only()
+        X_train, X_test = take_rows(split.X_train, rows), split.X_test[:2]
+        few = Split(X_train, split.y_train[rows], X_test, split.y_test[:2]).read_only()
         return _with_kernel_values(SplitGram(few), 1.0, arm) if shared else (few, {})
 
     with warnings.catch_warnings(action="ignore"):  # so few rows are an unusual dataset
