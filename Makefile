@@ -24,7 +24,7 @@ lint: $(INSTALLED)
 types: $(INSTALLED)
 	$(BIN)/mypy
 
-# The manual, into site/; a warning is an error.
+# The manual, into site/; a warning is an error. Its search needs a server: python -m http.server -d site
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+import yaml
 
 import orchestrator
 import solvers
@@ -108,10 +109,12 @@ def test_every_command_is_in_the_manual(site, texts):
 
 
 def test_every_key_of_the_protocol_is_in_the_manual(site, texts):
-    from orchestrator.study.study import Protocol
-
-    text = re.sub(r"<[^>]+>", "", texts[site / "commands.html"])
-    assert all(re.search(rf"^{key}: ", text, re.MULTILINE) for key in vars(Protocol()))
+    keys = yaml.safe_load((ROOT / "conf" / "protocol" / "nested5x5.yaml").read_text(encoding="utf-8"))
+    shown = re.sub(r"<[^>]+>", "", texts[site / "commands.html"])
+    terms = re.findall(r"<dt>(.*?)</dt>", texts[site / "reproduce.html"])
+    for key in keys:
+        assert re.search(rf"^{key}: ", shown, re.MULTILINE), key
+        assert any(f"<code>{key}</code>" in term for term in terms), key
 
 
 @pytest.mark.skipif(
