@@ -299,7 +299,7 @@ def _for_hydra(override: Override, text: str) -> list[str]:
     if not _is_open(key):
         # A user's file of a group may leave out what it does not change.
         return [f"++{plain}" if "." in key else plain]
-    return [f"~{key}", f"+{plain}"] if key in _OPEN else [f"++{plain}"]
+    return [f"++{key}=null", f"++{plain}"] if key in _OPEN else [f"++{plain}"]
 
 
 def _is_open(key: str) -> bool:

@@ -176,10 +176,13 @@ def _require_classes(codes: NDArray[Any], classes: NDArray[Any]) -> None:
 def _require_groups_apart(splits: Splits, groups: NDArray[Any] | None) -> None:
     if groups is None:
         return
+    names, codes = np.unique(groups, return_inverse=True)
     for level, refits in (("outer", True), ("inner", False)):
         for outer, inner in splits.of_level(refits):
             train, test = splits.train_test(outer, inner)
-            both = np.intersect1d(groups[train], groups[test])
+            trained = np.zeros(len(names), dtype=bool)
+            trained[codes[train]] = True
+            both = names[np.unique(codes[test][trained[codes[test]]])]
             if len(both):
                 where = f"outer split {outer}" if refits else f"inner split {inner} of outer split {outer}"
                 raise ValueError(
