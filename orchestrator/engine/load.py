@@ -103,7 +103,14 @@ def read_results(store: Store) -> StudyResults:
         excluded=excluded_trials(declaration.reasons(dict(sorted(groups.items())))),
         states=states,
         lost=lost,
+        search_all_rows=_search_all_rows,
     )
+
+
+def _search_all_rows(*arguments: Any) -> Any:
+    from orchestrator.engine.final_estimator import final_estimator  # which imports scikit-learn
+
+    return final_estimator(*arguments)
 
 
 def _named(trials: pd.DataFrame, study: str, pair_of: Mapping[str, Pair]) -> pd.DataFrame:
