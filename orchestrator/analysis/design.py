@@ -60,7 +60,7 @@ def read_design(results: StudyResults) -> Design:
         datasets=declaration.datasets,
         arms=declaration.arms,
         protocol=declaration.protocol,
-        search=declaration.search,
+        search=declaration.search.words,
         metric=declaration.protocol.get("metric", "accuracy"),
         n_outer=int(declaration.protocol.get("outer", 0)),
         pairs=tuple(pair for pair in pairs if pair in declaration.pairs),

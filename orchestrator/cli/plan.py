@@ -23,7 +23,7 @@ def plan(request: Request, console: Console) -> None:
     lines = planning.plan(prepared, stored, planning.mean_seconds(trials))
     print_lines(f"Plan of {settings.study.name}", lines, console)
     number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
-    most = "" if settings.study.search == "grid" else " at most"
+    most = "" if settings.study.search.target == "grid" else " at most"
     left = {line.solver for line in lines if line.left}
     arms = [arm for arm in settings.study.arms if arm.name in left]
     compiling = sum(compile_seconds(arms, settings.cluster, seconds_it_took(trials)).values())

@@ -39,7 +39,7 @@ CONF_FOLDER = next(folder for folder in (_PACKAGE / "conf", _PACKAGE.parent / "c
 
 _SEARCH_PATH = "hydra.searchpath="
 _GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
-_OPEN = ("sweep", "search.space", "dataset", "solver", "cluster.options", "protocol.metric")
+_OPEN = ("sweep", "search", "search.space", "dataset", "solver", "cluster.options", "protocol.metric")
 """Under these keys a user names parameters of classes and functions, which no schema lists."""
 
 _MOST_CHARACTERS = 50_000
@@ -288,8 +288,12 @@ def _for_hydra(override: Override, text: str) -> list[str]:
     key, plain = override.key_or_group, text.lstrip("+")
     if override.is_delete():
         return [text]
-    if not _is_open(key):
+    if not _is_open(key) or key in _GROUPS:
         return [plain]
+    if (
+        key.rpartition(".")[0] == "search.space"
+    ):  # a list cannot be merged with a range, nor a range with another
+        return [f"++{key}=null", f"++{plain}"]
     return [f"~{key}", f"+{plain}"] if key in _OPEN else [f"++{plain}"]
 
 

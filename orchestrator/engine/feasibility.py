@@ -19,7 +19,7 @@ from sklearn.metrics import get_scorer_names
 
 from orchestrator.datasets.child_process import ProcessEnded, call_in_child
 from orchestrator.datasets.dataset import Dataset
-from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study
+from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study, axis_values
 from orchestrator.study.trials import Path
 from orchestrator.training.class_checks import answers, most_doubtful
 from orchestrator.training.estimators import estimator_class, make_estimator
@@ -189,7 +189,7 @@ def _metric_problem(sample: Split, metric: str | Metric) -> str:
 
 def _any_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | None:
     kinds = estimator_class(arm.target)[0], *metric_objects(protocol.own_metrics)
-    candidate = Candidate.of({name: values[0] for name, values in arm.space.items()})
+    candidate = Candidate.of({name: axis_values(values)[0] for name, values in arm.space.items()})
     seed = protocol.seed % 2**32
     with warnings.catch_warnings(action="ignore"), kept_process_state(*kinds) as state:
         if _is_compiled(arm.target):  # fitting it may take a minute of compilation

@@ -52,8 +52,10 @@ class PreparedStudy:
     gram_memory: float = math.inf
 
     def planned_trials(self) -> dict[Pair, int]:
-        """Return the number of trials of each dataset × arm whose search visits every point of its space."""
-        return {pair: planned_trials(identity) for pair, identity in self.identities.items()}
+        """Return the number of trials of each dataset × arm whose search evaluates all that it may."""
+        return {
+            pair: planned_trials(identity, self.study.search) for pair, identity in self.identities.items()
+        }
 
     def outer_folds(self) -> range:
         """Return the outer folds that are run: all of them."""
@@ -69,7 +71,7 @@ class PreparedStudy:
                 "name": study.name,
                 "datasets": self.datasets,
                 "arms": [asdict(arm) for arm in study.arms],
-                "search": study.search,
+                "search": study.search.facts(),
                 "protocol": study.protocol.facts(),
             },
             "identities": _nested(identities),
