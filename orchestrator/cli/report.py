@@ -18,11 +18,13 @@ def report(request: Request, console: Console) -> None:
     places = [text.removeprefix("to=") for text in request.overrides if text.startswith("to=")]
     if "" in places:
         raise ConfigError(["to= names no folder; expected to=DIR"])
-    results = load_study(*request.study([text for text in request.overrides if not text.startswith("to=")]))
+    overrides = [text for text in request.overrides if not text.startswith("to=")]
+    sections = request.sections(overrides)
+    results = load_study(*request.study(overrides))
     findings = analyse(results)
     console.print(MarkdownText(markdown_summary(results, findings)))
     folder = results.folder / "report" if not places else Path(places[-1]).expanduser().resolve()
     for sentence in results.lost:
         say(console, sentence, wrap=False)
-    index = write_report(results, folder, findings)
+    index = write_report(results, folder, findings, sections)
     say(console, f"Report: {index}", wrap=False)

@@ -105,6 +105,12 @@ def _quoted(text: str) -> str:
     return "'" + re.sub(r"(\\+)$", r"\1\1", escaped) + "'"
 
 
+def find_modules(config_dir: Path | None) -> None:
+    """Let Python find the modules in a user's folder."""
+    if config_dir is not None and (modules := str(config_dir.resolve())) not in sys.path:
+        sys.path.insert(0, modules)
+
+
 def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> Settings:
     """Compose a configuration and check it: what `run` and `plan` start from.
 
@@ -120,8 +126,7 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     ConfigError
         With every problem found.
     """
-    if config_dir is not None and (modules := str(config_dir.resolve())) not in sys.path:
-        sys.path.insert(0, modules)
+    find_modules(config_dir)
     config, problems = _compose(overrides, config_dir)
     if any(problem.startswith("unknown experiment") for problem in problems):
         raise ConfigError(problems)  # it would have said what seems to be missing

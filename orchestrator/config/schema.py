@@ -46,6 +46,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     problems += _too_few_cores(cluster, protocol)
     problems += wrong_values(config, ("on_error", "retry", "data_memory"))
     problems += _path_problems(config["paths"])
+    section_names(config, problems)
     nodes = {group: _with_target(group, config[group], problems) for group in ("dataset", "solver")}
     datasets = [_dataset(key, node, problems) for key, node in nodes["dataset"].items()]
     # These import scikit-learn or numpy, which not every command needs.
@@ -108,6 +109,19 @@ def folders(config: Mapping[str, Any]) -> Paths:
     return Paths(
         *(Path(str(path)).expanduser().absolute() for path in (paths["results"], paths["data"], cache))
     )
+
+
+def section_names(config: Mapping[str, Any], problems: list[str]) -> list[str]:
+    """Return the dotted paths of a user's sections of a report; nothing is imported."""
+    names = config["report"]["sections"] or []
+    names = [names] if isinstance(names, str) else names
+    if isinstance(names, list) and all(isinstance(name, str) and "." in name for name in names):
+        return names
+    problems.append(
+        "report.sections must be a list of dotted paths of functions, such as [mysections.errors], "
+        f"found {shown(names)}"
+    )
+    return []
 
 
 def study_name(config: Mapping[str, Any]) -> str:
