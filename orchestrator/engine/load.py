@@ -157,7 +157,7 @@ def _pair_states(declaration: Declaration, trials: pd.DataFrame, store: Store) -
     return {
         pair: _recorded_state(declared.digest, declared.planned, len(declared.n_inner), trials, store)
         if declared.identity is None
-        else replay_pair(declared.identity, declaration.search, stored)
+        else replay_pair(declared.identity, declaration.search, stored, store.search_record)
         for pair, declared in declaration.pairs.items()
     }
 
