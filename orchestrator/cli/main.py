@@ -74,6 +74,7 @@ _VERBS = {
     "studies": _Verb("list the studies that are stored: how far, how large, how old", "studies"),
     "rename": _Verb("give a study another name", "studies", "NAME"),
     "delete": _Verb("delete studies with all that is stored of them", "studies", "NAME"),
+    "completion": _Verb("print what lets a shell complete commands", "completion", "bash|zsh|fish"),
 }
 
 
@@ -271,6 +272,10 @@ class _PrintableFormatter(logging.Formatter):
 def _parse(arguments: list[str]) -> argparse.Namespace:
     """Parse the arguments; overrides may stand before and after options."""
     parser = _parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks how the command may go on
+        from orchestrator.cli.completion import answer_shell
+
+        answer_shell(parser)
     options, rest = parser.parse_known_args(arguments)
     if unknown := [argument for argument in rest if argument.startswith("-")]:
         parser.error(f"unknown option {printable(unknown[0])}")

@@ -38,7 +38,7 @@ CONF_FOLDER = next(folder for folder in (_PACKAGE / "conf", _PACKAGE.parent / "c
 """Inside the package when installed from a wheel, beside it in a checkout."""
 
 _SEARCH_PATH = "hydra.searchpath="
-_GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
+GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
 _OPEN = (
     *("sweep", "search", "search.space", "dataset", "solver", "cluster.options"),
     *("protocol.outer", "protocol.inner", "protocol.metric"),
@@ -279,7 +279,7 @@ def _problem_of(override: Override, known: Mapping[str, Any], base: list[str]) -
         names = value if isinstance(value, list) else [value]
         named = ",".join(name for name in names if isinstance(name, str) and _NAME.fullmatch(name))
         return f"unknown key {key!r}; did you mean '{key}s=[{named or 'NAME'}]'?"
-    if key in _GROUPS:
+    if key in GROUPS:
         options = _options(key, base)
         if str(value) in options or (key == "experiment" and value is None):
             return ""
@@ -288,7 +288,7 @@ def _problem_of(override: Override, known: Mapping[str, Any], base: list[str]) -
     if _is_open(key) and key not in known and not (override.is_delete() and key in _OPEN):
         return "" if override.is_delete() else _not_a_section(key, value, sections.get(key))
     if key not in sections:
-        return f"unknown key {key!r}{did_you_mean(key, [*sections, *_GROUPS])}"
+        return f"unknown key {key!r}{did_you_mean(key, [*sections, *GROUPS])}"
     if override.is_delete():
         return f"{key!r} cannot be left out; give it another value"
     if isinstance(sections[key], list) and isinstance(value, Mapping):
@@ -301,7 +301,7 @@ def _for_hydra(override: Override, text: str) -> list[str]:
     key, plain = override.key_or_group, text.lstrip("+")
     if override.is_delete():
         return [text]
-    if not _is_open(key) or key in _GROUPS:
+    if not _is_open(key) or key in GROUPS:
         # A user's file of a group may leave out what it does not change.
         return [f"++{plain}" if "." in key else plain]
     if key in _OPEN or key.rpartition(".")[0] == "search.space":  # neither lists nor mappings are merged
@@ -324,7 +324,7 @@ def _walk(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 def _not_a_section(key: str, value: Any, known: Any) -> str:
     if not isinstance(known, Mapping) or isinstance(value, Mapping):
         return ""
-    choose = f"; choose a file of conf/{key}/ on the command line or in `defaults`" if key in _GROUPS else ""
+    choose = f"; choose a file of conf/{key}/ on the command line or in `defaults`" if key in GROUPS else ""
     inside = next(iter(known), "NAME")
     return f"{key} holds settings of its own, such as {key}.{inside}; found {shown(value)}{choose}"
 

@@ -47,6 +47,11 @@ _SHARE = {"report.alpha"}
 _BOOLEAN = {"cluster.dashboard", "cluster.performance_report"}
 
 
+def choices(key: str) -> tuple[str, ...]:
+    """Return the values that a key takes, if they are few."""
+    return ("true", "false") if key in _BOOLEAN else _CHOICES.get(key, ())
+
+
 def wrong_values(node: Mapping[str, Any], names: Sequence[str], prefix: str = "") -> Iterator[str]:
     """Say of each value that is not what its key takes what that is."""
     for name in names:

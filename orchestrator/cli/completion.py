@@ -1,0 +1,102 @@
+"""Completion of verbs, overrides and names in a shell: the verb `completion`, and what a shell then asks."""
+
+import argparse
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import argcomplete
+from rich.console import Console
+
+from orchestrator.cli.main import Request
+from orchestrator.study.errors import ConfigError
+
+_SHELLS = ("bash", "zsh", "fish")
+_NAMES = {"datasets": "dataset", "solvers": "solver"}
+_NAME_VERBS = ("repair", "rename", "delete")
+_KINDS = ("datasets", "solvers", "experiments", "searches")
+
+
+def completion(request: Request, console: Console) -> None:
+    """Print the script that lets a shell complete commands."""
+    shell = "".join(request.overrides[:1])
+    if shell not in _SHELLS or len(request.overrides) > 1:
+        raise ConfigError([f"completion takes a shell: one of {', '.join(_SHELLS)}"])
+    print(argcomplete.shellcode(["svmbench"], shell=shell))
+
+
+def answer_shell(parser: argparse.ArgumentParser) -> None:
+    """Answer a shell that asks how a command may go on, and end the process."""
+    actions = [action for each in _parsers(parser) for action in each._actions if action.dest == "overrides"]
+    for action in actions:
+        action.completer = _completions  # type: ignore[attr-defined]
+    argcomplete.autocomplete(parser, always_complete_options=False)
+
+
+def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from _parsers(each)
+
+
+def _completions(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
+    """Return how an argument may go on: a key, the value of one, or a name."""
+    verb, config_dir = parsed_args.verb, getattr(parsed_args, "config_dir", None)
+    if verb == "completion":
+        return list(_SHELLS)
+    key, given, value = prefix.partition("=")
+    try:
+        if given:
+            return [f"{key}={text}" for text in _values(key, value, config_dir)]
+        names = _KINDS if verb == "list" else _studies() if verb in _NAME_VERBS else ()
+        keys = (
+            _keys(config_dir)
+            if verb in ("run", "plan", "cluster")
+            else ("study", "paths.results", "paths.data")
+        )
+        return [*names, *(f"{name}=" for name in keys)]
+    except ConfigError:
+        return []
+
+
+def _keys(config_dir: Path | None) -> Iterator[str]:
+    from orchestrator.config.compose import GROUPS, compose_settings
+
+    yield from (group for group in GROUPS if group not in _NAMES.values())
+    yield from _leaves(compose_settings([], config_dir))
+
+
+def _leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in node.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+def _values(key: str, value: str, config_dir: Path | None) -> Iterator[str]:
+    from orchestrator.config.compose import GROUPS, known_names
+    from orchestrator.config.scalars import choices
+
+    if key in _NAMES:
+        start, separator, last = value.rpartition("," if "," in value else "[")
+        chosen = start.strip("[").split(",")
+        for name in known_names(_NAMES[key], config_dir=config_dir):
+            if name.startswith(last) and name not in chosen:
+                yield f"{start}{separator or '['}{name}"
+    elif key == "study":
+        yield from _studies()
+    elif key in GROUPS:
+        yield from known_names(key, config_dir=config_dir)
+    else:
+        yield from choices(key)
+
+
+def _studies() -> Iterable[str]:
+    from orchestrator.config.compose import compose_settings
+    from orchestrator.config.schema import folders
+    from orchestrator.store.study_folders import study_folders
+
+    return [folder.name for folder in study_folders(folders(compose_settings([])).results)]
