@@ -7,6 +7,7 @@ _MODULE_OF = {
     "Dataset": "dataset",
     "DatasetError": "dataset",
     "checkers": "synthetic",
+    "csv_file": "csv",
     "find_libsvm_file": "libsvm",
     "libsvm_file": "libsvm",
     "libsvm_names": "libsvm_files",

@@ -1,5 +1,6 @@
 """From a dataset's configuration to a checked `Dataset`."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import Dataset, DatasetError, Features, fingerprint
+from orchestrator.datasets.frames import category
 from orchestrator.datasets.labels import classes_and_codes
 from orchestrator.datasets.memory import gigabytes, memory_limit, require_room
 from orchestrator.datasets.metadata import (
@@ -30,7 +32,8 @@ def load(spec: DatasetSpec) -> Dataset:
     """Call a dataset's loader and check what it returns.
 
     Anything array-like will do for `X` (frames, lists, any number type, any sparse format) and for `y`
-    (numbers, booleans, strings).
+    (numbers, booleans, strings). Masked and missing values become NaN, and a pandas frame with columns of
+    text or categories stays a frame.
 
     Raises
     ------
@@ -41,11 +44,12 @@ def load(spec: DatasetSpec) -> Dataset:
     try:
         try:
             X, y, metadata = _call(spec)
+            columns = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else ()
             X = _features(X)
             classes, codes = classes_and_codes(y, X.shape[0])
             metadata = checked_metadata(metadata, X.shape[0])
             digest = fingerprint(X, classes, codes, metadata)
-            return Dataset(spec.name, X, classes, codes, digest, metadata)
+            return Dataset(spec.name, X, classes, codes, digest, metadata, columns)
         except MemoryError as error:
             raise DatasetError(
                 f"{spec.target} and the checks of its data need more than the {gigabytes(memory_limit())} "
@@ -91,19 +95,23 @@ def _call(spec: DatasetSpec) -> tuple[Any, Any, dict[str, Any]]:
 
 def _features(X: Any) -> Features:
     try:
-        X = to_csr(X) if scipy.sparse.issparse(X) else _dense(X)
+        if isinstance(X, pd.DataFrame) and not all(_is_numeric(X.iloc[:, at]) for at in range(X.shape[1])):
+            X = _mixed(X)
+        else:
+            X = to_csr(X) if scipy.sparse.issparse(X) else _dense(X)
     except DatasetError:
         raise
     except (TypeError, ValueError) as error:
         raise DatasetError(
-            f"expected numbers as features{_first_text_column(X)}, but {one_line(error)}; "
-            "encode the others as numbers"
+            f"expected numbers as features, but {one_line(error)}; "
+            "encode the others as numbers, or return a pandas frame with columns of text"
         ) from error
     if 0 in X.shape:
         raise DatasetError(
             f"expected at least one row and one feature, found shape {X.shape}; check the loader"
         )
-    _require_finite(X)
+    if not isinstance(X, pd.DataFrame):
+        _require_finite(X, lambda column: f"column {column}")
     return X
 
 
@@ -113,8 +121,7 @@ def _dense(X: Any) -> Features:
         raise DatasetError(f"expected an array, a frame or a list of rows as X, found a {type(X).__name__}")
     _require_room(X)
     _require_numbers(X)
-    _require_present(X)
-    X = _two_dimensional(X)
+    X = _two_dimensional(_with_nan(X))
     own = type(X) is np.ndarray and X.flags.owndata
     with np.errstate(all="ignore"):  # what overflows is infinite, and found below
         return _two_dimensional(np.array(X, dtype=np.float64, order="C", copy=None if own else True))
@@ -141,16 +148,17 @@ def _require_numbers(X: Any) -> None:
         )
 
 
-def _require_present(X: Any) -> None:
-    """Refuse what a conversion to numbers would fill in (masked values) or stumble over (pandas' NA)."""
+def _with_nan(X: Any) -> Any:
+    """Return values with NaN where a conversion to numbers would fill them in (masked) or stumble (NA)."""
     missing = _missing(X)
     if missing is None or missing.ndim != 2 or not missing.any():
-        return
-    row, column = map(int, np.argwhere(missing)[0])
-    raise DatasetError(
-        f"expected values everywhere, found {int(missing.sum())} missing or masked ones, the first in "
-        f"row {row}, column {column} (from 0); impute them, or leave out those rows or columns"
-    )
+        return X
+    if isinstance(X, pd.DataFrame):
+        columns = (X.iloc[:, at] for at in range(X.shape[1]))
+        return np.column_stack([_as_numbers(column) for column in columns])
+    if isinstance(X, np.ndarray) and X.dtype.kind == "O" and not np.ma.isMaskedArray(X):
+        return np.where(missing, np.nan, X)
+    return np.ma.filled(np.ma.array(X, dtype=np.float64), np.nan)
 
 
 def _missing(values: Any) -> NDArray[np.bool_] | None:
@@ -175,18 +183,10 @@ def _two_dimensional(X: Any) -> Any:
     return X
 
 
-def _first_text_column(X: Any) -> str:
-    for column in X.columns if isinstance(X, pd.DataFrame) else ():
-        try:
-            np.asarray(X[column], dtype=np.float64)
-        except (TypeError, ValueError):
-            return f" in column {shown(column)}"
-    return ""
-
-
-def _require_finite(X: Features) -> None:
+def _require_finite(X: Features, name: Callable[[int], str]) -> None:
+    """Refuse infinite values, and in a sparse matrix NaN, which no reader of it would find."""
     sparse = scipy.sparse.issparse(X)
-    finite = np.isfinite(X.data if sparse else X)
+    finite = np.isfinite(X.data) if sparse else ~np.isinf(X)
     if finite.all():
         return
     bad = np.flatnonzero(~finite)
@@ -199,5 +199,67 @@ def _require_finite(X: Features) -> None:
     n_nan = int(np.isnan(values).sum())
     raise DatasetError(
         f"expected finite features, found {n_nan} NaN and {len(bad) - n_nan} infinite values, the first in "
-        f"row {row}, column {column} (from 0); impute them, or leave out those rows or columns"
+        f"row {row}, {name(column)} (from 0); impute them, or leave out those rows or columns"
     )
+
+
+# -- frames with text ----------------------------------------------------------------------------
+
+
+def _is_numeric(column: pd.Series) -> bool:
+    """Whether a column of a frame can be converted to numbers, missing values aside."""
+    if column.dtype.kind in "biufc":
+        return True
+    try:
+        _as_numbers(column)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _as_numbers(column: pd.Series) -> NDArray[np.float64]:
+    if column.dtype.kind in "mM":
+        raise TypeError(f"column {shown(column.name)} holds dates or times; convert it in the loader")
+    with np.errstate(all="ignore"):  # what overflows is infinite, and found later
+        return column.astype(object).where(column.notna(), np.nan).to_numpy(np.float64)
+
+
+def _mixed(X: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame of numbers, text and categories, as `frames` describes it."""
+    _require_room(X)
+    names = list(map(str, X.columns))
+    if twice := next((name for at, name in enumerate(names) if name in names[:at]), None):
+        raise DatasetError(f"expected different names of columns, found {shown(twice)} twice; rename one")
+    return pd.DataFrame({name: _mixed_column(X.iloc[:, at], name) for at, name in enumerate(names)})
+
+
+def _mixed_column(column: pd.Series, name: str) -> Any:
+    present = column[column.notna()]
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        values = column.dtype.categories.tolist()
+        if any(isinstance(value, str) for value in values):
+            _require_types(name, values, str)
+        else:
+            _require_types(name, values, (bool, int, float))
+        return category(column.cat.codes, values, bool(column.dtype.ordered))
+    if any(isinstance(value, str) for value in present):
+        _require_types(name, present, str)
+        texts = np.full(len(column), np.nan, dtype=object)
+        texts[column.notna().to_numpy()] = present.tolist()
+        return pd.Series(texts, dtype=object)
+    try:
+        numbers = _as_numbers(column)
+    except (TypeError, ValueError) as error:
+        _require_types(name, present, (bool, int, float))
+        raise DatasetError(f"expected numbers or text in column {name!r}, but {one_line(error)}") from error
+    _require_finite(numbers[:, None], lambda _: f"column {name!r}")
+    return numbers
+
+
+def _require_types(name: str, values: Iterable[Any], types: Any) -> None:
+    for value in values:
+        if not isinstance(value, types):
+            raise DatasetError(
+                f"expected numbers, text, or categories of either in column {shown(name)}, found "
+                f"{shown(value)} ({type(value).__name__}); convert the column in the loader"
+            )

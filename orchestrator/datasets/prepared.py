@@ -9,12 +9,14 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
+import pandas as pd
 import scipy.sparse
 from filelock import FileLock
 
 from orchestrator.datasets.dataset import Dataset, DatasetError, Features, fingerprint
+from orchestrator.datasets.frames import EncodedFrame, decode, encode
 
-META = "meta.json"
+META, COLUMNS = "meta.json", "columns.json"
 
 
 def prepare(dataset: Dataset, cache_dir: str | Path) -> Path:
@@ -40,6 +42,8 @@ def prepare(dataset: Dataset, cache_dir: str | Path) -> Path:
 def open_prepared(folder: str | Path) -> Dataset:
     """Open a prepared dataset; its arrays are read-only views of the files, read as they are used.
 
+    A frame is read into memory.
+
     Raises
     ------
     DatasetError
@@ -48,23 +52,45 @@ def open_prepared(folder: str | Path) -> Dataset:
     folder = Path(folder)
     try:
         meta = json.loads((folder / META).read_text(encoding="utf-8"))
-        X = _open_features(folder, tuple(meta["shape"]), meta["sparse"])
+        X = _open_features(folder, meta)
         codes = _map(folder, "codes")
         classes = np.array(meta["classes"])
         if len(codes) != X.shape[0]:
             raise ValueError(f"{len(codes)} labels for {X.shape[0]} rows")
+        columns = tuple(meta.get("columns", ()))
         metadata = {name: _read(folder, name) for name in meta.get("metadata", [])}
-        return Dataset(meta["name"], X, classes, codes, meta["fingerprint"], metadata)
+        return Dataset(meta["name"], X, classes, codes, meta["fingerprint"], metadata, columns)
     except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
         raise DatasetError(
             f"the prepared dataset in {folder} is missing or damaged ({error}); run the command again"
         ) from error
 
 
+def find_prepared(cache_dir: str | Path, name: str, fingerprint: str) -> Path:
+    """Return the folder of a dataset that was prepared in a cache before.
+
+    Raises
+    ------
+    DatasetError
+        If it is not there.
+    """
+    folder = _folder(Path(cache_dir), name, fingerprint)
+    if not folder.is_dir():
+        raise DatasetError(
+            f"dataset {name!r} is not in {cache_dir}; name the cache that the study was run with, or run the "
+            "study's command again here"
+        )
+    return folder
+
+
+def _folder(cache_dir: Path, name: str, fingerprint: str) -> Path:
+    safe_name = re.sub(r"[^\w.-]", "_", name)
+    return cache_dir / f"{safe_name}-{fingerprint[:16]}"
+
+
 def _prepare(dataset: Dataset, cache_dir: Path) -> Path:
     cache_dir.mkdir(parents=True, exist_ok=True)
-    safe_name = re.sub(r"[^\w.-]", "_", dataset.name)
-    folder = cache_dir / f"{safe_name}-{dataset.fingerprint[:16]}"
+    folder = _folder(cache_dir, dataset.name, dataset.fingerprint)
     with FileLock(cache_dir / f".{folder.name}.lock"):
         if not _holds(folder, dataset):
             temporary = cache_dir / f".{folder.name}.{uuid4().hex}"
@@ -82,31 +108,53 @@ def _holds(folder: Path, dataset: Dataset) -> bool:
     with suppress(DatasetError):
         found = open_prepared(folder)
         content = fingerprint(found.X, found.classes, found.codes, found.metadata)
-        return found.name == dataset.name and found.fingerprint == content == dataset.fingerprint
+        same = (found.name, found.columns) == (dataset.name, dataset.columns)
+        return same and found.fingerprint == content == dataset.fingerprint
     return False
 
 
 def _write(dataset: Dataset, folder: Path) -> None:
-    X, sparse = dataset.X, scipy.sparse.issparse(dataset.X)
-    parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr} if sparse else {"X": X}
+    X, kind = dataset.X, _kind(dataset.X)
+    if kind == "sparse":
+        parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr}
+    elif kind == "mixed":
+        frame = encode(X)
+        parts = {"numbers": frame.numbers, "values": frame.codes}
+        (folder / COLUMNS).write_text(json.dumps(frame.columns), encoding="utf-8")
+    else:
+        parts = {"X": X}
     for name, array in {**parts, "codes": dataset.codes, **dataset.metadata}.items():
         np.save(folder / f"{name}.npy", array, allow_pickle=False)
     meta = {
         "name": dataset.name,
         "fingerprint": dataset.fingerprint,
         "shape": list(X.shape),
-        "sparse": bool(sparse),
+        "sparse": kind == "sparse",
+        "mixed": kind == "mixed",
         "classes": dataset.classes.tolist(),
         "metadata": sorted(dataset.metadata),
+        "columns": dataset.columns,
     }
     (folder / META).write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
 
-def _open_features(folder: Path, shape: tuple[int, ...], sparse: bool) -> Features:
-    if sparse:
+def _kind(X: Features) -> str:
+    if isinstance(X, pd.DataFrame):
+        return "mixed"
+    return "sparse" if scipy.sparse.issparse(X) else "dense"
+
+
+def _open_features(folder: Path, meta: dict[str, Any]) -> Features:
+    shape = tuple(meta["shape"])
+    if meta["sparse"]:
         parts = _map(folder, "data", np.float64), _map(folder, "indices"), _map(folder, "indptr")
         return scipy.sparse.csr_matrix(parts, shape=shape, copy=False)
-    X = _map(folder, "X", np.float64)
+    if meta.get("mixed"):
+        columns = json.loads((folder / COLUMNS).read_text(encoding="utf-8"))
+        arrays = (np.load(folder / f"{name}.npy", allow_pickle=False) for name in ("numbers", "values"))
+        X = decode(EncodedFrame(columns, *arrays))
+    else:
+        X = _map(folder, "X", np.float64)
     if X.shape != shape:
         raise ValueError(f"expected features of shape {shape}, found {X.shape}")
     return X

@@ -1,32 +1,38 @@
 """Find out which metrics and solvers cannot work on a dataset, before anything runs.
 
 Each metric is tried on a `DummyClassifier`, and each solver is trained on about twenty rows. A metric that
-does not fit the classes or the solver is refused. A solver that fails is warned of only, for its failed
-trainings are results too; and of a failure that the small sample may be to blame for, such as more neighbours
-than rows, nothing is said.
+does not fit the classes or the solver is refused, and so is a solver that cannot be trained on a column with
+missing values or text. A solver that fails otherwise is warned of only, for its failed trainings are results
+too; and of a failure that the small sample may be to blame for, such as more neighbours than rows, nothing is
+said.
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import get_scorer_names
+from sklearn.neighbors import NearestCentroid
+from sklearn.utils import get_tags
 
 from orchestrator.datasets.child_process import ProcessEnded, call_in_child
 from orchestrator.datasets.dataset import Dataset
+from orchestrator.engine.odd_columns import OddColumns
 from orchestrator.study.names import resolve
-from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study
+from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study, axis_values
 from orchestrator.study.text import MOST_QUOTED
 from orchestrator.study.trials import Path
 from orchestrator.training.class_checks import ask_classes, most_doubtful
 from orchestrator.training.estimators import make_estimator
 from orchestrator.training.metrics import metric_objects, metric_targets, refused_metric
-from orchestrator.training.process_state import kept_process_state
+from orchestrator.training.process_state import ProcessState, kept_process_state
 from orchestrator.training.responses import ResponseError, Responses, UndefinedError
 from orchestrator.training.source_hash import depends_on
 from orchestrator.training.split_data import Split, scaled_split
@@ -108,7 +114,11 @@ def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
         usable, problems = _usable_metrics(study.protocol, sample)
         for problem in problems:
             where.setdefault((problem, True), []).append(name)
-        trials += [_Trial(name, arm, study.protocol, usable, sample) for arm in reversed(first_arms.values())]
+        columns = OddColumns.of(datasets[name])
+        trials += [
+            _Trial(name, arm, study.protocol, usable, sample, columns)
+            for arm in reversed(first_arms.values())
+        ]
     for trial, found in zip(trials, call_in_child(_Trial.problems, trials, _SECONDS), strict=True):
         if isinstance(found, ProcessEnded):
             found = [(f"solver {trial.arm.solver} {found.reason} when it was tried on a few rows", False)]
@@ -133,6 +143,7 @@ class _Trial:
     protocol: Protocol
     metrics: Sequence[str]
     sample: Split
+    columns: OddColumns
 
     def problems(self) -> list[tuple[str, bool]]:
         """Return why the solver cannot be trained, or else not be scored by some metrics.
@@ -140,6 +151,8 @@ class _Trial:
         Each comes with whether it is a reason to refuse the study.
         """
         name = f"solver {self.arm.solver}"
+        if refusal := self.columns.refusal(self._text_of_error, self.sample):
+            return [(f"{name} cannot be trained on {refusal}", True)]
         if self._error(self.metrics) is None:
             return []
         if (error := self._error(["accuracy"])) is not None:
@@ -149,6 +162,11 @@ class _Trial:
         text = " and ".join(dict.fromkeys(map(_text, failed.values())))
         text = text.replace(Responses.__name__, self.arm.target)
         return [(f"{name} cannot be scored by {' or '.join(failed)}: {text}", True)]
+
+    def _text_of_error(self, split: Split) -> str | None:
+        """Return what goes wrong in a training and its scoring by accuracy."""
+        error = _training_error(self.arm, replace(self.protocol, metric="accuracy", also=()), split)
+        return None if error is None else _text(error)
 
     def _error(self, metrics: Sequence[str]) -> BaseException | None:
         """Return why the solver fails, unless the rows' being few may be the reason."""
@@ -188,20 +206,60 @@ def _metric_problem(sample: Split, metric: str | Metric) -> str:
 
 
 def _any_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | None:
+    if not any(map(_is_compiled, arm.targets)):  # fitting it may take a minute of compilation
+        return _training_error(arm, protocol, sample)
+    with _quiet_process(arm, protocol) as state:
+        try:
+            estimator = state.run(protocol.seeds[0] % 2**32, make_estimator, *_first_trial(arm, protocol))
+        except BaseException as error:
+            return error
+        metrics = protocol.metrics(protocol.also)
+        errors = (_metric_error(sample, metric, estimator) for metric in metrics)
+        return next((error for error in errors if error is not None), None)
+
+
+def _training_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | None:
+    """Return what a training raises; classifiers that compile are replaced by others of the same needs."""
+    _, _, candidate, seed = _first_trial(arm, protocol)
+    path = Path("", arm.name, 0, 0, (candidate,), ("",), seed, warm_starts=False)
+    with _quiet_process(arm, protocol) as state:
+        return try_training(_CheapTask(arm, protocol, path, sample, state))
+
+
+class _CheapTask(PathTask):
+    """A training without compilation."""
+
+    def estimator(self, candidate: Candidate) -> Any:
+        """Make the unfitted estimator of a candidate."""
+        return _without_compilation(super().estimator(candidate))
+
+
+def _without_compilation(estimator: Any) -> Any:
+    """Replace an estimator, or what is nested in it, where its class compiles."""
+    if _compiles(estimator):
+        return DummyClassifier() if get_tags(estimator).input_tags.allow_nan else NearestCentroid()
+    if hasattr(estimator, "get_params"):
+        nested = {name: part for name, part in estimator.get_params().items() if _compiles(part)}
+        estimator.set_params(**{name: _without_compilation(part) for name, part in nested.items()})
+    return estimator
+
+
+def _compiles(estimator: Any) -> bool:
+    kind = type(estimator)
+    return isinstance(estimator, ClassifierMixin) and _is_compiled(f"{kind.__module__}.{kind.__qualname__}")
+
+
+def _first_trial(arm: Arm, protocol: Protocol) -> tuple[Arm, Protocol, Candidate, int]:
+    """Return the arguments that make the estimator of an arm's first candidate."""
+    candidate = Candidate.of({name: axis_values(values)[0] for name, values in arm.space.items()})
+    return arm, protocol, candidate, protocol.seeds[0] % 2**32
+
+
+@contextmanager
+def _quiet_process(arm: Arm, protocol: Protocol) -> Iterator[ProcessState]:
     kinds = *map(resolve, arm.targets), *metric_objects(protocol.own_metrics)
-    candidate = Candidate.of({name: values[0] for name, values in arm.space.items()})
-    seed = protocol.seeds[0] % 2**32
     with warnings.catch_warnings(action="ignore"), kept_process_state(*kinds) as state:
-        if any(map(_is_compiled, arm.targets)):  # fitting it may take a minute of compilation
-            try:
-                estimator = state.run(seed, make_estimator, arm, protocol, candidate, seed)
-            except BaseException as error:
-                return error
-            metrics = protocol.metrics(protocol.also)
-            errors = (_metric_error(sample, metric, estimator) for metric in metrics)
-            return next((error for error in errors if error is not None), None)
-        path = Path("", arm.name, 0, 0, (candidate,), ("",), seed, warm_starts=False)
-        return try_training(PathTask(arm, protocol, path, sample, state))
+        yield state
 
 
 @cache
@@ -234,6 +292,7 @@ def _sample(dataset: Dataset, protocol: Protocol) -> Split:
     """Return rows of each class to train on, and others to predict."""
     each = max(2, ROWS // len(dataset.classes))
     members = [np.flatnonzero(dataset.codes == code) for code in range(len(dataset.classes))]
-    train = np.sort(np.concatenate([rows[: min(each, len(rows) // 2)] for rows in members]))
-    test = np.sort(np.concatenate([rows[-min(each, len(rows) // 2) :] for rows in members]))
-    return scaled_split(dataset, train, test, protocol.scaling)
+    train = np.concatenate([rows[: min(each, len(rows) // 2)] for rows in members])
+    test = np.concatenate([rows[-min(each, len(rows) // 2) :] for rows in members])
+    train = np.union1d(train, OddColumns.of(dataset).rows())
+    return scaled_split(dataset, train, np.sort(test), protocol.scaling)

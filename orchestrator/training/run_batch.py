@@ -10,11 +10,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from orchestrator.resampling.splits import take_rows
 from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.names import resolve
-from orchestrator.study.records import Records, Status
+from orchestrator.study.records import PREDICTION_COLUMNS, Records, Status
 from orchestrator.study.study import Arm
 from orchestrator.study.trials import REFIT, Path
 from orchestrator.training.environment import host_name, versions_json
@@ -147,7 +149,19 @@ def _run_path(
 
     task = PathTask(order.arm, order.protocol, path, split, state, override, monitor)
     for index, row in enumerate(train_path(task, reopen)):
+        predicted = row.pop("predicted", None)
+        if order.predictions and path.inner == REFIT and predicted is not None:
+            row |= _predictions(order, path.outer, predicted)
         yield _axes(order.arm, path, index) | row | columns
+
+
+def _predictions(order: WorkOrder, outer: int, predicted: NDArray[Any]) -> dict[str, list[int]]:
+    """Return `PREDICTION_COLUMNS` of a refit."""
+    dataset, splits = open_data(order.source)
+    _, test = splits.train_test(outer)
+    codes = np.searchsorted(dataset.classes, predicted)
+    columns = (test.tolist(), dataset.codes[test].tolist(), codes.tolist())
+    return dict(zip(PREDICTION_COLUMNS, columns, strict=True))
 
 
 def _shares_gram(order: WorkOrder, path: Path) -> bool:
@@ -227,7 +241,7 @@ def _compile(order: WorkOrder, path: Path, split: Split) -> float:
         arm.warm_starts and len(path) > 1,
         shared,
         str(type(split.X_train)),
-        split.X_train.dtype,
+        str(getattr(split.X_train, "dtype", "")),
     )
     if signature in _compiled:
         return 0.0
@@ -236,7 +250,8 @@ def _compile(order: WorkOrder, path: Path, split: Split) -> float:
     rows = _few_of_each_class(split.y_train)
 
     def sample() -> tuple[Split, dict[str, Any]]:
-        few = Split(split.X_train[rows], split.y_train[rows], split.X_test[:2], split.y_test[:2]).read_only()
+        X_train, X_test = take_rows(split.X_train, rows), split.X_test[:2]
+        few = Split(X_train, split.y_train[rows], X_test, split.y_test[:2]).read_only()
         return _with_kernel_values(SplitGram(few), 1.0, arm) if shared else (few, {})
 
     with warnings.catch_warnings(action="ignore"):  # so few rows are an unusual dataset

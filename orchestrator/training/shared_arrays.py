@@ -1,10 +1,14 @@
-"""Arrays that many trainings share: read-only for good, handed out as fresh views, checked for damage."""
+"""Arrays that many trainings share: read-only for good, handed out as fresh views, checked for damage.
+
+Of a frame every training gets a copy.
+"""
 
 import copy
 import zlib
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse
 from numpy.typing import NDArray
 
@@ -18,6 +22,8 @@ def read_only(X: Any) -> Any:
     The memory belongs to a `bytes` object. So neither `X.flags.writeable = True` nor a way through `X.base`
     or a memoryview makes it writeable, as they would for an array that owns its memory.
     """
+    if isinstance(X, pd.DataFrame):
+        return X.copy()
     if scipy.sparse.issparse(X):
         return _with_parts(X, [read_only(getattr(X, name)) for name in _SPARSE_PARTS])
     return read_only_view(np.ndarray(X.shape, X.dtype, buffer=X.tobytes()))
@@ -34,6 +40,8 @@ def fresh_view(X: Any) -> Any:
 
     `X.view()` would not do, for its `base` is the shared object.
     """
+    if isinstance(X, pd.DataFrame):
+        return private_copy(X)
     if scipy.sparse.issparse(X):
         return _with_parts(X, [fresh_view(getattr(X, name)) for name in _SPARSE_PARTS])
     return np.asarray(X.base)
@@ -41,7 +49,13 @@ def fresh_view(X: Any) -> Any:
 
 def private_copy(X: Any) -> Any:
     """Return a copy that can be written to."""
-    return X.copy()
+    if not isinstance(X, pd.DataFrame):
+        return X.copy()
+    # pandas shares values between copies until one is written to, but not by all ways to write to them.
+    columns = {name: X[name].array.copy() for name in X.columns}
+    return pd.DataFrame(
+        {name: pd.Series(values, X.index, values.dtype) for name, values in columns.items()}, X.index
+    )
 
 
 def checksum(X: Any) -> tuple[Any, ...]:
@@ -50,6 +64,8 @@ def checksum(X: Any) -> tuple[Any, ...]:
     Sums along both axes of a table of words run at the speed of memory, and find values that change
     places, which a plain sum would not.
     """
+    if isinstance(X, pd.DataFrame):
+        return ()  # no training can reach it
     if scipy.sparse.issparse(X):
         return tuple(checksum(getattr(X, name)) for name in _SPARSE_PARTS)
     if X.nbytes < 8 * _BLOCK:

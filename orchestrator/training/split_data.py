@@ -13,7 +13,7 @@ from orchestrator.datasets.dataset import Dataset, DatasetError
 from orchestrator.datasets.loader_process import load_and_prepare
 from orchestrator.datasets.prepared import META, open_prepared
 from orchestrator.resampling.nested import Samples, nested_splits
-from orchestrator.resampling.splits import Splits
+from orchestrator.resampling.splits import Splits, take_rows
 from orchestrator.study.batch import DataSource
 from orchestrator.study.study import DatasetSpec, Protocol
 from orchestrator.training.environment import cache_folder
@@ -27,7 +27,7 @@ class DataNotHere(LookupError):
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The scaled rows of one train/test split: `X` (n, d) dense or CSR, `y` (n,) the dataset's own labels."""
+    """The scaled rows of one train/test split: `X` (n, d) dense, CSR or frame, `y` (n,) labels."""
 
     X_train: Any
     y_train: np.ndarray
@@ -143,7 +143,7 @@ def scaled_split(
     dataset: Dataset, train: NDArray[np.integer], test: NDArray[np.integer], scale: str
 ) -> Split:
     """Slice the rows of these indices and scale them as `Protocol.scaling` says."""
-    X_train, X_test = dataset.X[train], dataset.X[test]
+    X_train, X_test = take_rows(dataset.X, train), take_rows(dataset.X, test)
     if scale != "none":
         scaling = fit_scaling(dataset.X if scale == "dataset" else X_train)
         X_train, X_test = scaling.apply(X_train), scaling.apply(X_test)
