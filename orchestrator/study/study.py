@@ -230,7 +230,7 @@ class Protocol:
     @property
     def seeds(self) -> tuple[int, ...]:
         """The seeds, one or several."""
-        return (self.seed,) if isinstance(self.seed, int) else self.seed
+        return self.seed if isinstance(self.seed, tuple) else (self.seed,)
 
     @property
     def n_inner(self) -> tuple[int, ...]:

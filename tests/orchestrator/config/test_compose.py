@@ -63,7 +63,7 @@ def problems_of(*overrides, config_dir=None):
             "protocol.inner=true",
             "protocol.inner must be a whole number of at least 2, or a splitter such as .*, found True",
         ),
-        ("protocol.seed=-1", "protocol.seed must be a whole number of at least 0, found -1"),
+        ("protocol.seed=-1", "protocol.seed must be a whole number of at least 0, or a list of .*, found -1"),
         ("protocol.profile=fast", "protocol.profile must be one of throughput, timing, found 'fast'"),
         ("protocol.scaling=non", "protocol.scaling must be one of.* found 'non'; did you mean 'none'.*"),
         (

@@ -132,7 +132,10 @@ def test_odd_overrides_get_sentences(part, full_size):
             "protocol.outer=1000000000",
             "protocol.outer must be a whole number of at most 1000, found 1000000000",
         ),
-        ("protocol.seed=1e400", "protocol.seed must be a whole number of at least 0, found inf"),
+        (
+            "protocol.seed=1e400",
+            "protocol.seed must be a whole number of at least 0, or a list .*, found inf",
+        ),
         (f"protocol.seed={2**64}", "protocol.seed must be a whole number of at most .*"),
         ("protocol.max_seconds=inf", "protocol.max_seconds must be a number above 0, or null, found inf"),
         ("datasets=[nan]", r"datasets holds nan; expected names, such as datasets=\[NAME\], in quotes if .*"),

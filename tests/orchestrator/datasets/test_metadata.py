@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from orchestrator.datasets import DatasetError, load, open_prepared, prepare
+from orchestrator.datasets.csv import csv_file
 from orchestrator.study.study import DatasetSpec
 
 WHO = ["b", "b", "a", "a", "c", "c"]
@@ -31,7 +32,7 @@ def asked(groups):
 
 
 def loaded(loader, **params):
-    return load(DatasetSpec("t", f"{__name__}.{loader.__name__}", params))
+    return load(DatasetSpec("t", f"{loader.__module__}.{loader.__name__}", params))
 
 
 def test_columns_that_say_something_of_the_rows_are_no_features():
@@ -54,6 +55,18 @@ def test_groups_come_from_files_lists_and_loaders_alike(tmp_path, monkeypatch):
     assert all(each.metadata["groups"].tolist() == WHO for each in found)
     assert len({each.fingerprint for each in found}) == 1
     assert loaded(numbers, test_fold="fold.txt").metadata["test_fold"].tolist() == FOLD
+
+
+def test_groups_of_a_csv_file_are_a_column_or_a_file_beside_it(tmp_path):
+    lines = [
+        f"{x},{color},{who},{label}" for x, color, who, label in zip("12 456", "rgbrgb", WHO, Y, strict=True)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["x,color,who,ill", *lines]))
+    (tmp_path / "who.txt").write_text("\n".join(WHO))
+    said = {"path": str(tmp_path / "t.csv"), "label": "ill"}
+    of_column, of_file = loaded(csv_file, **said, groups="who"), loaded(csv_file, **said, groups="who.txt")
+    assert (of_column.columns, of_file.columns) == (("x", "color"), ("x", "color", "who"))
+    assert of_column.metadata["groups"].tolist() == of_file.metadata["groups"].tolist() == WHO
 
 
 def test_groups_are_part_of_what_a_dataset_is_and_of_its_prepared_copy(tmp_path):
