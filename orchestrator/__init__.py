@@ -2,14 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 __all__ = ["load_study", "run_study"]
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from orchestrator.store.results import StudyResults
 
 
@@ -41,9 +39,7 @@ def load_study(name: str | Path, results: str | Path = "results") -> "StudyResul
     return load.load_study(name, results)
 
 
-def run_study(
-    *overrides: str, config_dir: str | Path | None = None, client: "Client | None" = None
-) -> "StudyResults":
+def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any = None) -> "StudyResults":
     """Run a study to its end, or go on with it, and return its tables; `svmbench run` from Python.
 
     Parameters
