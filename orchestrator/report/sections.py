@@ -3,6 +3,7 @@
 They are named on the command line or in the user's own configuration, never in a study's folder.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ def printed_sections(
     results : StudyResults
     """
     for section in dict.fromkeys(sections):
-        name = section if isinstance(section, str) else f"{section.__module__}.{section.__qualname__}"
+        name = _name(section)
         open_before = _open_figures()
         try:
             # The name seeds the identifiers in an SVG, so that it comes out the same.
@@ -87,6 +88,14 @@ def printed_sections(
             yield PrintedSection(name, name, paragraphs=[problem])
         finally:
             _close_figures(open_before)
+
+
+def _name(section: str | SectionFunction) -> str:
+    """Return a dotted path that can be a part of a file's name."""
+    if isinstance(section, str):
+        return section
+    path = f"{section.__module__}.{getattr(section, '__qualname__', type(section).__name__)}"
+    return re.sub(r"[^\w.]", "", path)
 
 
 def _printed(name: str, section: Any) -> PrintedSection:

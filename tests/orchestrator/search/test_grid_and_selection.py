@@ -119,7 +119,11 @@ def test_a_choice_before_the_end_is_refused():
 @pytest.mark.parametrize(
     ("kind", "space", "message"),
     [
-        ("gird", {"C": (1,)}, "unknown search 'gird'; expected one of grid, pattern; did you mean 'grid'"),
+        (
+            "gird",
+            {"C": (1,)},
+            "unknown search 'gird'; expected one of grid, pattern, random; did you mean 'grid'",
+        ),
         (
             "grid",
             {str(axis): range(10) for axis in range(20)},

@@ -38,6 +38,13 @@ def binary(y_true, y_pred):
 
 def accuracy(y_true, y_pred):
     return 0.5
+
+calls = 0
+
+def counts(y_true, y_pred):
+    global calls
+    calls += 1
+    return calls
 """
 
 
@@ -144,3 +151,10 @@ def test_a_metric_is_tried_on_each_dataset(folder):
     metric = "protocol.metric=worsemetric.binary"
     (problem,) = problems(folder, metric, datasets="breast_cancer,iris")
     assert problem.startswith("dataset iris: protocol.metric=binary does not work: Target is multiclass")
+
+
+def test_what_a_metric_remembers_is_forgotten_after_each_training(folder):
+    small = ("protocol.outer=2", "protocol.inner=2", "search.space={C: [1, 2], gamma: [1]}", "cluster=serial")
+    chosen = ("study=counts", "datasets=[iris]", "solvers=[libsvm_l1]", f"paths.results={folder / 'r'}")
+    metric = "protocol.metric=worsemetric.counts"
+    assert set(run_study(*chosen, *small, metric, config_dir=folder).trials["score"]) == {1.0}
