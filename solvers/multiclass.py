@@ -126,10 +126,10 @@ def without(rows, class_start, dropped, classes):
     if np.count_nonzero(sizes) == 1:
         raise ValueError(
             "Invalid input - all samples with positive weights belong to the same class, "
-            f"{classes[sizes > 0][0]!r}; at least two classes need some"
+            f"{classes[sizes > 0][0]}; at least two classes need some"
         )
     if not sizes.all():
         raise ValueError(
-            f"every class needs a sample with a positive weight; class {classes[sizes == 0][0]!r} has none"
+            f"every class needs a sample with a positive weight; class {classes[sizes == 0][0]} has none"
         )
     return rows[kept], np.concatenate(([0], np.cumsum(sizes)))

@@ -48,7 +48,7 @@ def test_a_path_has_the_machines_of_its_fits(iris, model, multiclass, cache_size
     K = rbf_kernel(X, gamma=1.0)
     for path, samples in ((model.fit_path(X, y, Cs), X), (of_gram.fit_path(K, y, Cs), K)):
         labels = path.predict_path(samples)
-        assert (np.abs(path.objective_ - unweighted.objective_) > 1e-3).all()
+        assert (np.abs(path.objective_ - unweighted.objective_) > 1e-4).all()
         for j, C in enumerate(Cs):
             cold = fitted(model, WEIGHTS, C=C).fit(X, y)
             assert path.objective_[j] == pytest.approx(cold.objective_, rel=1e-4)
@@ -107,9 +107,9 @@ def test_an_infinite_penalty_is_a_hard_margin(loss):
     assert margins.min() == pytest.approx(1.0, abs=1e-5)
     reference = SVC(C=1e10, kernel="linear", tol=1e-8).fit(X, y)
     assert_allclose(model.coef_, reference.coef_, atol=1e-4)
-    primal = 0.5 * float(np.sum(reference.coef_**2))
-    assert -model.objective_ <= primal * (1 + 1e-6)
-    assert (primal + model.objective_) / primal <= model.gap_ + 1e-6
+    primal = 0.5 * float(np.sum(model.coef_**2)) / margins.min() ** 2
+    assert -model.objective_ <= primal
+    assert (primal + model.objective_) / primal <= model.gap_ + 1e-12
 
 
 def test_an_infinite_penalty_is_refused_where_there_is_no_hard_margin(iris):
