@@ -29,7 +29,7 @@ def plan(request: Request, console: Console) -> None:
     if splitters := described(asdict(settings.study.protocol), n_inner):
         say(console, splitters)
     number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
-    most = "" if settings.study.search == "grid" else " at most"
+    most = "" if settings.study.search.target == "grid" else " at most"
     left = {line.solver for line in lines if line.left}
     arms = [arm for arm in settings.study.arms if arm.name in left]
     compiling = sum(compile_seconds(arms, settings.cluster, seconds_it_took(trials)).values())

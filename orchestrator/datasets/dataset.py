@@ -85,17 +85,10 @@ class Dataset:
 MISSING, TEXT = "missing values", "text"
 
 
-def take_rows(X: Features, rows: NDArray[np.integer]) -> Features:
-    """Return the features of some rows, given by position."""
-    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
-
-
 def fingerprint(
     X: Features, classes: NDArray[Any], codes: NDArray[np.int32], metadata: Mapping[str, NDArray[Any]]
 ) -> str:
-    """Return the SHA-256 of a dataset's shape, features and labels, and of what else it has.
-
-    That is a frame's names and types, and metadata.
+    """Return the SHA-256 of a dataset's shape, features and labels, names and types, and metadata.
 
     Equal values give equal fingerprints on every machine; a dense and a CSR copy of the same values do not.
     """

@@ -218,6 +218,8 @@ class Runner:
             self._count_stored(search, replayed)
             if replayed.missing is not None:
                 self._queue.add([replayed.missing])
+        if self._prepared.study.search.is_own:  # before its trials run, so that no row is without its search
+            self._store.write_search_record(search.record_name, search.record())
         if (row := search.selection_row()) is not None:
             self._tables.add_selection(search.pair, row)
         if search.done:

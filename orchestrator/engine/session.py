@@ -38,11 +38,12 @@ _ENDS_OF_A_RUN = (StudyStopped, KeyboardInterrupt, ExecutionError, StoreError)
 
 
 def run_session(
-    settings: Settings, prepared: PreparedStudy, display: Display, command: list[str]
+    settings: Settings, prepared: PreparedStudy, display: Display, command: list[str], client: Any = None
 ) -> RunSummary:
     """Run a prepared study to its end, or as far as it gets; what finished is stored.
 
-    No cluster is started for a study of which every trial is stored.
+    No cluster is started for a study of which every trial is stored. A Dask client of the user's own, if
+    given, leads to the workers in place of the configured cluster.
 
     Raises
     ------
@@ -59,7 +60,7 @@ def run_session(
         _stopping(log_path) as begun,
         store.lock(),
         run_log(log_path),
-        _executor(settings, prepared, store, report) as executor,
+        _executor(settings, prepared, store, report, client) as executor,
     ):
         facts = executor.facts()
         log.info("run %s on %d workers: %s", run_id, facts["workers"], shlex.join(command))
@@ -121,7 +122,9 @@ def _stopping(log_path: Path) -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _executor(settings: Settings, prepared: PreparedStudy, store: Store, report: Path) -> Iterator[Executor]:
+def _executor(
+    settings: Settings, prepared: PreparedStudy, store: Store, report: Path, client: Any
+) -> Iterator[Executor]:
     stored = stored_trials(store, settings.study, settings.retry == "failed")
     search, identities = prepared.study.search, prepared.identities.values()
     if all(replay_pair(identity, search, stored).complete for identity in identities):
@@ -136,7 +139,8 @@ def _executor(settings: Settings, prepared: PreparedStudy, store: Store, report:
 
     study, cluster = settings.study, settings.cluster
     requirements = Requirements(tuple(_packages(study)), timing=study.protocol.profile == "timing")
-    with cluster_executor(cluster, requirements, report if cluster.performance_report else None) as executor:
+    kept = report if cluster.performance_report else None
+    with cluster_executor(cluster, requirements, kept, client) as executor:
         yield executor
 
 

@@ -21,6 +21,11 @@ Rows = NDArray[np.int32]
 """Indices of rows."""
 
 
+def take_rows(X: Any, rows: NDArray[np.integer]) -> Any:
+    """Return the rows of an array, a CSR matrix or a frame that indices name, in their order."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
 class Splits(ABC):
     """The rows to train and to evaluate on: of every outer split, and of the inner splits of each."""
 

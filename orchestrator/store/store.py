@@ -6,6 +6,7 @@ key is resolved on reading, and `compact` merges the parts into one. A part's na
 its bytes; a part that has another one is named in an error and never left out in silence.
 """
 
+import json
 import os
 import platform
 import uuid
@@ -49,6 +50,7 @@ from orchestrator.store.part_summaries import SUMMARY_KEY, PartSummary, Scan
 from orchestrator.store.provenance import Provenance
 from orchestrator.study.records import Records, StoredTrial
 from orchestrator.study.trials import REFIT
+from orchestrator.study.values import for_json, from_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -179,6 +181,41 @@ class Store:
     def write_provenance(self, run_id: str, facts: Mapping[str, Any]) -> None:
         """Replace `provenance/<run_id>.json`."""
         self.provenance_records.write(run_id, facts)
+
+    def write_search_record(self, name: str, record: Mapping[str, Any]) -> None:
+        """Replace `searches/<name>.json`, what a user's search has proposed; nothing if that is there."""
+        path, content = self._record_path(name), json.dumps(for_json(record)).encode()
+        with suppress(OSError, StoreError):
+            if read_whole(self.folder, path) == content:
+                return
+        with naming_errors(self.folder, path):
+            path.parent.mkdir(exist_ok=True)
+        with replacing(self.folder, path) as file:
+            file.write(content)
+
+    def search_record(self, name: str) -> Mapping[str, Any]:
+        """Return what a run recorded of a user's search; nothing proposed if none did.
+
+        Raises
+        ------
+        StoreError
+            When the file is damaged.
+        """
+        path = self._record_path(name)
+        try:
+            record: Mapping[str, Any] = json.loads(read_whole(self.folder, path), object_hook=from_json)
+            if isinstance(record["rounds"], list) and isinstance(record["ended"], bool):
+                return record
+        except FileNotFoundError:
+            return {"rounds": [], "ended": False}
+        except (ValueError, TypeError, KeyError, RecursionError):
+            pass
+        raise StoreError(
+            f"{path} is damaged; remove it and run the study's command again, which writes it anew"
+        )
+
+    def _record_path(self, name: str) -> Path:
+        return self.folder / "searches" / f"{name}.json"
 
     def compact(
         self, everything: bool = True, summarise: Callable[[Scan], PartSummary] | None = None

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from orchestrator.datasets.dataset import take_rows
+from orchestrator.resampling.splits import take_rows
 from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.names import resolve
 from orchestrator.study.records import PREDICTION_COLUMNS, Records, Status

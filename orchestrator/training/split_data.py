@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.datasets.dataset import Dataset, DatasetError, take_rows
+from orchestrator.datasets.dataset import Dataset, DatasetError
 from orchestrator.datasets.loader_process import load_and_prepare
 from orchestrator.datasets.prepared import META, open_prepared
 from orchestrator.resampling.nested import Samples, nested_splits
-from orchestrator.resampling.splits import Splits
+from orchestrator.resampling.splits import Splits, take_rows
 from orchestrator.study.batch import DataSource
 from orchestrator.study.study import DatasetSpec, Protocol
 from orchestrator.training.environment import cache_folder

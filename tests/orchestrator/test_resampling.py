@@ -204,6 +204,18 @@ def test_what_is_no_splitter_is_refused_before_data_is_loaded(folder, overrides,
     assert message in problem
 
 
+@pytest.mark.parametrize(
+    "file", ["inner: 2", "outer: {_target_: sklearn.model_selection.GroupKFold, n_splits: 2}"]
+)
+@pytest.mark.parametrize("said", [3, {"_target_": "visits.OneHospital"}])
+def test_what_is_said_takes_the_place_of_what_a_file_says_or_leaves_out(folder, file, said):
+    (folder / "protocol" / "own.yaml").write_text(file)
+    text = str(said).replace("'", "")
+    settings = load_settings([*STUDY, "protocol=own", f"protocol.outer={text}"], folder)
+    assert settings.study.protocol.outer == said
+    assert settings.study.protocol.scaling == "none"
+
+
 def test_a_splitter_that_ends_its_process_ends_no_study(folder):
     (folder / "quits.py").write_text("import os\n\n\ndef splitter():\n    os._exit(3)\n")
     with pytest.raises(ConfigError, match=r"protocol.outer: quits.splitter ended its process .*; correct it"):

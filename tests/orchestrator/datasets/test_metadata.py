@@ -21,6 +21,10 @@ def numbers(third=None):
     return (X, Y) if third is None else (X, Y, third)
 
 
+def stored(folder):
+    return numbers()
+
+
 def asked(groups):
     """A loader with an argument of that name, which it is given."""
     return numbers(groups)
@@ -43,6 +47,9 @@ def test_groups_come_from_files_lists_and_loaders_alike(tmp_path, monkeypatch):
     (tmp_path / "who.txt").write_text("\n".join(WHO) + "\n")
     (tmp_path / "fold.txt").write_text("\n".join(map(str, FOLD)))
     found = [loaded(numbers, groups=source) for source in ("who.npy", "who.txt", WHO)]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "who.txt").rename(tmp_path / "data" / "who.txt")
+    found += [loaded(stored, folder="data", groups="who.txt")]
     found += [loaded(numbers, third=WHO), loaded(asked, groups=WHO)]
     assert all(each.metadata["groups"].tolist() == WHO for each in found)
     assert len({each.fingerprint for each in found}) == 1
