@@ -21,7 +21,7 @@ MARK = re.compile(r"<!-- tested(?: with: (.*))? -->")
 BLOCK = re.compile(r"^```(bash|python|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"(?:# @package _global_\n)?# ([\w/]+/\w+\.(?:py|yaml))\n")
 PAGES = [page for page in sorted(ROOT.glob("docs/*.md")) if MARK.search(page.read_text(encoding="utf-8"))]
-SAMPLE = ("install.md", "own.md")
+SAMPLE = ("own.md",)
 EXAMPLES = sorted(ROOT.glob("examples/0*.*"))
 
 

@@ -50,6 +50,7 @@ class StudyResults:
     Attributes
     ----------
     name : str
+        The study's name.
     folder : Path
         The study's folder, `results/NAME`.
     trials : DataFrame
