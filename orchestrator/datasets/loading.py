@@ -260,6 +260,6 @@ def _require_types(name: str, values: Iterable[Any], types: Any) -> None:
     for value in values:
         if not isinstance(value, types):
             raise DatasetError(
-                f"expected numbers, text, or categories of either in column {shown(name)}, found "
+                f"expected numbers as features, or text or categories, in column {shown(name)}, found "
                 f"{shown(value)} ({type(value).__name__}); convert the column in the loader"
             )

@@ -238,9 +238,9 @@ def _without_compilation(estimator: Any) -> Any:
     """Replace an estimator, or what is nested in it, where its class compiles."""
     if _compiles(estimator):
         return DummyClassifier() if get_tags(estimator).input_tags.allow_nan else NearestCentroid()
-    if hasattr(estimator, "get_params"):
-        nested = {name: part for name, part in estimator.get_params().items() if _compiles(part)}
-        estimator.set_params(**{name: _without_compilation(part) for name, part in nested.items()})
+    parts = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    if stand_ins := {name: _without_compilation(part) for name, part in parts.items() if _compiles(part)}:
+        estimator.set_params(**stand_ins)
     return estimator
 
 

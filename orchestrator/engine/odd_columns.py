@@ -43,9 +43,8 @@ class OddColumns:
     def rows(self) -> NDArray[np.integer]:
         """Return for each of the first columns with missing values a row that lacks it."""
         lacking = [column for column, kind in self.kinds.items() if MISSING in kind][:_MOST]
-        return np.unique([int(np.argmax(_is_missing(self.dataset.X, column))) for column in lacking]).astype(
-            int
-        )
+        first = (int(np.argmax(_is_missing(self.dataset.X, column))) for column in lacking)
+        return np.unique(np.fromiter(first, dtype=np.intp))
 
     def refusal(self, error_on: Callable[[Split], str | None], sample: Split) -> str:
         """Say which column a solver cannot be trained on; empty if there is none.
