@@ -95,7 +95,7 @@ class ClusterUnderTest:
     def names(self) -> list[str]:
         return ["scheduler", *(f"worker-{number}" for number in range(WORKERS)), "client"]
 
-    def tend(self) -> bool:
+    def restart_ended(self) -> bool:
         """Replace what has ended; return whether the client has finished its study."""
         for name in self.names():
             process = self.processes.get(name)
@@ -107,8 +107,8 @@ class ClusterUnderTest:
             self.clients += name == "client"
         return False
 
-    def strike(self, chance: random.Random) -> str:
-        """Do one random harm and say which."""
+    def inject_fault(self, chance: random.Random) -> str:
+        """Kill or stop one process at random and say which."""
         name = chance.choice([*self.names(), *self.names()[1:-1]])  # workers twice as often
         process = self.processes[name]
         del self.processes[name]
@@ -133,14 +133,14 @@ def dask_setup(worker: Any) -> None:
     """Have a worker write down each batch it has finished; Dask calls this where the file is preloaded."""
     run_batch, finished = cluster.run_batch, Path(os.environ[LOGS]) / f"finished-{os.getpid()}.jsonl"
 
-    def witnessed(order: Any, name: str) -> Any:
+    def run_and_log(order: Any, name: str) -> Any:
         result = run_batch(order, name)
         keys = [key for path in order.batch.paths for key in path.keys]
         with finished.open("a") as lines:
             lines.write(json.dumps([time.time(), order.run_id, keys]) + "\n")
         return result
 
-    cluster.run_batch = witnessed
+    cluster.run_batch = run_and_log
 
 
 def run_command(folder: Path, *overrides: str) -> list[str]:
@@ -222,10 +222,10 @@ def disturb(target: ClusterUnderTest, n_faults: int, chance: random.Random) -> t
     seen: dict[str, str] = {}
     recomputed = 0
     try:
-        while not target.tend():
+        while not target.restart_ended():
             time.sleep(chance.uniform(0.5, 3.0))  # a client takes seconds to start
             if sum(faults.values()) < n_faults:
-                faults[target.strike(chance)] += 1
+                faults[target.inject_fault(chance)] += 1
             rows = stored_rows(target.folder)
             for key, finished in rows.get("finished_at", pd.Series(dtype=object)).astype(str).items():
                 recomputed += seen.setdefault(key, finished) != finished

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from orchestrator.study.settings import Cluster, Paths, Settings
-from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
+from orchestrator.study.study import Arm, DatasetSpec, Protocol, SearchSpec, Study
 
 
 def idle_settings(folder: Path, trials: int, workers: int, seconds: float = 0.0) -> Settings:
@@ -22,7 +22,7 @@ def idle_settings(folder: Path, trials: int, workers: int, seconds: float = 0.0)
                 {"C": values, "a": values},
             ),
         ),
-        search="grid",
+        search=SearchSpec("grid"),
         protocol=Protocol(profile="timing"),
     )
     paths = Paths(results=folder / "results", data=folder, cache=folder / "cache")

@@ -92,10 +92,12 @@ def measure_ours(
         ]
         settings = check_settings(compose_settings(said))
         prepared = prepare_study(settings)
-        cut = FirstFolds(prepared.study, prepared.sources, prepared.shapes, prepared.identities)
+        cut = FirstFolds(**vars(prepared))
         object.__setattr__(cut, "n_outer", n_outer)
         store = Store(Path(folder) / solver)
         with store.lock():
+            declared = {"run_id": "benchmark", "number": 1, **prepared.declaration()}
+            store.write_provenance("benchmark", declared)
             planned = prepared.planned_trials()
             runner = Runner(
                 cut, store, SerialExecutor(), Progress(planned, display(Console(quiet=True))), "benchmark"

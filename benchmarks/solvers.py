@@ -107,7 +107,7 @@ def cross_validate(X, y, C, gamma):
             seconds = fit_seconds(model, X[train], y[train])
             score = model.score(X[test], y[test])
             rows[name].append(
-                (score, seconds, model.n_iter_, model.n_kernel_evals_ / 1e6, model.support_.size)
+                (score, seconds, np.sum(model.n_iter_), model.n_kernel_evals_ / 1e6, model.support_.size)
             )
     return {name: np.array(values) for name, values in rows.items()}
 
@@ -202,7 +202,7 @@ def checkers_scaling():
         took = fit_seconds(model, X, y)
         score = model.score(*checkers(20_000, seed=1))
         print(
-            f"{name:15}{took:8.2f} s  accuracy {score:.4f}  {model.n_iter_:7} steps  "
+            f"{name:15}{took:8.2f} s  accuracy {score:.4f}  {np.sum(model.n_iter_):7} steps  "
             f"{model.n_kernel_evals_ / 1e6:9.1f} M kernel values  {model.support_.size} vectors"
         )
 

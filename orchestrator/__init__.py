@@ -1,5 +1,6 @@
 """Distributed nested cross-validation: declares, schedules, stores and reports comparisons of classifiers."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,8 @@ __version__ = "0.1.0"
 __all__ = ["load_study", "run_study"]
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from orchestrator.store.results import StudyResults
 
 
@@ -38,7 +41,9 @@ def load_study(name: str | Path, results: str | Path = "results") -> "StudyResul
     return load.load_study(name, results)
 
 
-def run_study(*overrides: str, config_dir: str | Path | None = None) -> "StudyResults":
+def run_study(
+    *overrides: str, config_dir: str | Path | None = None, client: "Client | None" = None
+) -> "StudyResults":
     """Run a study to its end, or go on with it, and return its tables; `svmbench run` from Python.
 
     Parameters
@@ -47,6 +52,9 @@ def run_study(*overrides: str, config_dir: str | Path | None = None) -> "StudyRe
         In Hydra's grammar, as on the command line: `"experiment=quickstart"`, `"cluster=serial"`.
     config_dir : path, optional
         A folder with further configurations, laid out like `conf/`.
+    client : distributed.Client, optional
+        Run on the workers of its scheduler, whatever `cluster` says. They have to be processes of one thread
+        each, with the client's software.
 
     Returns
     -------
@@ -71,5 +79,7 @@ def run_study(*overrides: str, config_dir: str | Path | None = None) -> "StudyRe
     folder = None if config_dir is None else Path(config_dir)
     command = ["svmbench", "run", *overrides, *([] if folder is None else ["--config-dir", str(folder)])]
     settings = load_settings(overrides, folder)
-    run_session(settings, prepare_study(settings), display(terminal()), command)
+    if client is not None:
+        settings = replace(settings, cluster=replace(settings.cluster, kind="address"))
+    run_session(settings, prepare_study(settings), display(terminal()), command, client)
     return load_study(settings.study.name, settings.paths.results)

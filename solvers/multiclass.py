@@ -61,8 +61,18 @@ def pairwise_decisions(K, dual_coef, intercept, class_start):
     return decisions
 
 
-def votes(decisions, n_classes):
+def votes(decisions, n_classes, zero_for_first=False, break_ties=True):
     """Count the votes of the pair machines; ties are broken by the summed evidence, squashed to half a vote.
+
+    Parameters
+    ----------
+    decisions : ndarray of shape (m, n_pairs)
+        Positive for the first class of a pair.
+    n_classes : int
+    zero_for_first : bool
+        Which class of a pair a decision of exactly 0 is a vote for.
+    break_ties : bool
+        False: nothing is added to the votes.
 
     Returns
     -------
@@ -72,12 +82,12 @@ def votes(decisions, n_classes):
     evidence = np.zeros_like(count)
     for k, (i, j) in enumerate(pairs_of(n_classes)):
         d = decisions[:, k]
-        wins = d > 0.0
+        wins = d >= 0.0 if zero_for_first else d > 0.0
         count[:, i] += wins
         count[:, j] += ~wins
         evidence[:, i] += d
         evidence[:, j] -= d
-    return count + evidence / (3.0 * (np.abs(evidence) + 1.0))
+    return count + evidence / (3.0 * (np.abs(evidence) + 1.0)) if break_ties else count
 
 
 def all_at_once_coefficients(class_of_support, alpha, n_classes):
@@ -108,12 +118,18 @@ def sort_by_class(y):
 
 
 def without(rows, class_start, dropped, classes):
-    """Leave out samples (bool, by row of X), those of weight 0 say."""
+    """Leave out samples (bool, by row of X), those without a positive weight."""
     kept = ~dropped[rows]
     sizes = np.add.reduceat(kept, class_start[:-1], dtype=np.int64)
+    if not sizes.any():
+        raise ValueError("Invalid input - all samples have zero or negative weights; some must be positive")
+    if np.count_nonzero(sizes) == 1:
+        raise ValueError(
+            "Invalid input - all samples with positive weights belong to the same class, "
+            f"{classes[sizes > 0][0]!r}; at least two classes need some"
+        )
     if not sizes.all():
         raise ValueError(
-            f"every class needs a sample whose sample_weight is not zero; "
-            f"class {classes[sizes == 0][0]!r} has none"
+            f"every class needs a sample with a positive weight; class {classes[sizes == 0][0]!r} has none"
         )
     return rows[kept], np.concatenate(([0], np.cumsum(sizes)))

@@ -2,15 +2,18 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
-CONTRIBUTING = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COSTS = (ROOT / "docs" / "costs.md").read_text(encoding="utf-8")
 FACTORS = {"three outer folds": 1.620, "": 1.677}
 """Corrected ÷ descriptive standard error of n folds out of five: √(n/(n−1))·√n·√(1/n + 1/4)."""
 
 
 def test_the_standard_errors_of_the_cost_table_are_the_corrected_ones_beside_the_descriptive_ones():
-    rows = [line for line in README.splitlines() if line.startswith("|") and "±" in line]
+    rows = [line for line in COSTS.splitlines() if line.startswith("|") and "±" in line]
     assert len(rows) == 6
     for row in rows:
         pairs = re.findall(r"± (\d\.\d\d) \((\d\.\d\d)\)", row)
@@ -21,8 +24,29 @@ def test_the_standard_errors_of_the_cost_table_are_the_corrected_ones_beside_the
             assert float(corrected) == pytest.approx(factor * float(descriptive), abs=0.005 * (1 + factor))
 
 
-def test_no_conclusion_is_drawn_from_a_single_dataset():
-    assert not re.search(r"(higher|lower|better|worse) (by|on|than)|standard error,? so", README)
+def test_the_readme_says_what_the_table_says():
+    ratios = re.findall(r"^\| [\w*, ]+ \| [\d.]+ \| 1/([\d.]+) \| 1/([\d.]+)", COSTS, re.MULTILINE)
+    assert len(ratios) == 7
+    for solver, factors in zip(("newton", "mnsvm"), zip(*ratios, strict=True), strict=True):
+        least, most = sorted(factors, key=float)[:: len(factors) - 1]
+        assert f"`{solver}` 1/{least} to 1/{most}" in README
+
+
+@pytest.mark.parametrize("text", [README, COSTS])
+def test_no_conclusion_is_drawn_from_a_single_dataset(text):
+    assert not re.search(r"(higher|lower|better|worse) (by|on|than)|standard error,? so", text)
+
+
+def test_the_readme_names_every_key_of_the_protocol():
+    keys = yaml.safe_load((ROOT / "conf" / "protocol" / "nested5x5.yaml").read_text(encoding="utf-8"))
+    assert not [key for key in keys if not re.search(rf"`(protocol\.)?{key}`", README)]
+
+
+def test_the_readme_is_short_and_points_to_pages_that_are_there():
+    assert len(README) < 7000
+    links = re.findall(r"\]\((\S+?)\)", README)
+    assert len(links) > 10
+    assert all((ROOT / link).is_file() for link in links)
 
 
 @pytest.mark.parametrize("start", ["## From `svmbench run`", "## From a row in Parquet"])
@@ -31,7 +55,7 @@ def test_the_walks_through_the_code_pass_at_most_twelve_files_and_functions_that
     steps = re.findall(r"^\d+\. `([a-z_/]+\.py)`: (.*(?:\n   .*)*)", walk, re.MULTILINE)
     assert 6 < len(steps) == len(set(re.findall(r"\w+\.py", walk))) <= 12
     for file, text in steps:
-        source = (Path(__file__).parents[1] / "orchestrator" / file).read_text(encoding="utf-8")
+        source = (ROOT / "orchestrator" / file).read_text(encoding="utf-8")
         for name in re.findall(r"`([A-Za-z_.]+)`", text):
             if not name.endswith(".py"):
                 assert re.search(rf"\b{name.split('.')[-1]}\b", source), (file, name)

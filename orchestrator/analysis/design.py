@@ -91,7 +91,7 @@ def _design_of(declaration: Declaration) -> Design:
         datasets=declaration.datasets,
         arms=declaration.arms,
         protocol=declaration.protocol,
-        search=declaration.search,
+        search=declaration.search.words,
         metric=declaration.protocol.get("metric", "accuracy"),
         n_inner={
             name: n_inner_splits(facts, declaration.protocol) for name, facts in declaration.datasets.items()

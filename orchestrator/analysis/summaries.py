@@ -5,7 +5,7 @@ dataset × arm in declared order.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import nan, sqrt
 from typing import Any
 
@@ -301,10 +301,10 @@ def selections(results: StudyResults, design: Design) -> pd.DataFrame:
 
 
 def _edges(
-    column: np.ndarray | None, places: np.ndarray, values: Sequence[Any]
+    column: np.ndarray | None, places: np.ndarray, values: Sequence[Any] | Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which rows chose the smallest and which the largest of several numeric values."""
-    limits = [float(value) for value in values if is_number(value)]
+    """Return which rows chose the smallest and which the largest of numeric values; none of a range."""
+    limits = [] if isinstance(values, Mapping) else [float(value) for value in values if is_number(value)]
     if column is None or len(set(limits)) < 2:
         nowhere = np.zeros(len(places), dtype=bool)
         return nowhere, nowhere
@@ -340,7 +340,9 @@ def choice_counts(results: StudyResults, design: Design) -> pd.DataFrame:
         space = {name: values for name, values in facts.get("space", {}).items() if len(values) > 1}
         columns = [f"param_{name}" for name in space]
         rows = by_arm.get(arm)
-        numeric = all(map(stored_as_numbers, space.values()))
+        numeric = all(
+            stored_as_numbers(values) and not isinstance(values, Mapping) for values in space.values()
+        )
         if len(space) != 2 or not numeric or rows is None or not set(columns) <= set(rows):
             continue
         points = rows[columns].dropna().apply(pd.to_numeric).to_numpy(dtype=float)

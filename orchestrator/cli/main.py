@@ -48,10 +48,10 @@ exit codes:
 
 overrides are Hydra's; the ones everybody needs:
   experiment=quickstart  study=NAME  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
-  search=grid|pattern  search.space.C=[1,4,16]  sweep.eta=[1,1.3,1.6]
+  search=grid|pattern|random  search.budget=20  search.space.C=[1,4,16]  sweep.eta=[1,1.3,1.6]
   protocol.outer=5  protocol.inner=5  protocol.seed=0  protocol.profile=throughput|timing
   protocol.metric=accuracy  protocol.also=[f1_macro]  protocol.scaling=train|dataset|none
-  protocol.max_seconds=600
+  protocol.max_seconds=600  report.sections=[mysections.errors]
   cluster=serial|local|address|slurm|ssh|kubernetes  cluster.workers=2
   cluster.address=tls://HOST:PORT  cluster.tls.folder=DIR
   paths.results=DIR  paths.data=DIR  on_error=continue|fail_fast  retry=none|failed
@@ -96,6 +96,19 @@ class Request:
         settings = load_settings(self.overrides, self.config_dir)
         _collect_garbage()
         return settings
+
+    def sections(self, overrides: Sequence[str]) -> list[str]:
+        """Return the dotted paths of the sections that a user adds to a report, and let Python find them."""
+        from orchestrator.config.compose import compose_settings, find_modules
+        from orchestrator.config.schema import section_names
+        from orchestrator.study.errors import ConfigError
+
+        problems: list[str] = []
+        names = section_names(compose_settings(overrides, self.config_dir), problems)
+        if problems:
+            raise ConfigError(problems)
+        find_modules(self.config_dir)
+        return names
 
     def study(self, overrides: Sequence[str] | None = None) -> tuple[str, Path]:
         """Return a study's name and the folder of studies, by the command's overrides or by others."""

@@ -10,8 +10,8 @@ from orchestrator.cli.terminal import say
 from orchestrator.engine import planning
 from orchestrator.engine.compilation import compile_seconds, seconds_it_took
 from orchestrator.engine.prepare import prepare_study
+from orchestrator.engine.replay import stored_trials
 from orchestrator.store.store import Store
-from orchestrator.study.records import final_trials
 from orchestrator.study.schemes import described
 from orchestrator.study.text import format_seconds
 
@@ -22,14 +22,14 @@ def plan(request: Request, console: Console) -> None:
     prepared = prepare_study(settings)
     store = Store(settings.paths.results / settings.study.name)
     trials = store.trials()
-    stored = final_trials(store.stored(), settings.retry == "failed")
+    stored = stored_trials(store, settings.study, settings.retry == "failed")
     lines = planning.plan(prepared, stored, planning.mean_seconds(trials))
     print_lines(f"Plan of {settings.study.name}", lines, console)
     n_inner = [identity.n_inner for identity in prepared.identities.values()]
     if splitters := described(asdict(settings.study.protocol), n_inner):
         say(console, splitters)
     number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
-    most = "" if settings.study.search == "grid" else " at most"
+    most = "" if settings.study.search.target == "grid" else " at most"
     left = {line.solver for line in lines if line.left}
     arms = [arm for arm in settings.study.arms if arm.name in left]
     compiling = sum(compile_seconds(arms, settings.cluster, seconds_it_took(trials)).values())

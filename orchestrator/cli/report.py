@@ -25,11 +25,12 @@ def report(request: Request, console: Console) -> None:
     overrides = [text for text in request.overrides if not text.startswith("to=")]
     config = compose_settings(overrides, request.config_dir)
     given = given_choices(config, overrides)
+    sections = request.sections(overrides)
     results = load_study(study_name(config), folders(config).results)
     findings = analyse(results, report_choices(results.provenance, given))
     console.print(MarkdownText(markdown_summary(results, findings)))
     folder = results.folder / "report" if not places else Path(places[-1]).expanduser().resolve()
     for sentence in results.lost:
         say(console, sentence, wrap=False)
-    index = write_report(results, folder, findings)
+    index = write_report(results, folder, findings, sections)
     say(console, f"Report: {index}", wrap=False)

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.datasets.child_process import ProcessEnded
-from orchestrator.search import make_search
+from orchestrator.search import make_search, make_space, most_candidates
+from orchestrator.study.errors import StudyStopped
 from orchestrator.study.names import did_you_mean
-from orchestrator.study.study import PATH_PARAM, Arm
+from orchestrator.study.study import PATH_PARAM, Arm, SearchSpec, axis_values
 from orchestrator.study.targets import targets_in
 from orchestrator.study.text import shown
 from orchestrator.study.values import ParamValue, canonical_json, cell, is_number
@@ -27,14 +28,14 @@ from orchestrator.training.source_hash import class_identity
 MOST_ARMS = 5000
 """Of a solver: values of a sweep multiply."""
 
-Space = Mapping[str, tuple[ParamValue, ...]]
+Space = Mapping[str, tuple[ParamValue, ...] | Mapping[str, Any]]
 
 
 def build_arms(
     solvers: Mapping[str, Mapping[str, Any]],
     sweep: Mapping[str, Sequence[ParamValue]],
-    search: str,
-    default_space: Mapping[str, Sequence[ParamValue]],
+    search: SearchSpec,
+    default_space: Mapping[str, Any],
     profile: str,
 ) -> tuple[list[Arm], list[str]]:
     """Multiply solvers by the sweep's values.
@@ -45,9 +46,8 @@ def build_arms(
         By name: `_target_`, parameters of the class, and optionally a `space` of its own.
     sweep : mapping of str to sequence
         Axes; each multiplies every solver that has the parameter.
-    search : str
-        Kind of the search.
-    default_space : mapping of str to sequence
+    search : SearchSpec
+    default_space : mapping of str to sequence or mapping
         The space of solvers that have none of their own. A solver with none of its parameters is not tuned:
         it has one candidate.
     profile : {"throughput", "timing"}
@@ -73,6 +73,8 @@ def build_arms(
     if problems:
         return arms, problems
     asked: list[Arm] = []
+    # Other searches seldom propose paths, and their rows are to serve whatever asks for a candidate.
+    starts = profile == "throughput" and search.target in ("grid", "pattern")
     described = _described(solvers, [sweep, default_space])
     for (name, config), (unusable, accepted) in zip(solvers.items(), described, strict=True):
         if unusable:
@@ -91,7 +93,7 @@ def build_arms(
             continue
         for values in itertools.product(*axes.values()):
             try:
-                arm = _arm(name, config, space, dict(zip(axes, values, strict=True)), accepted, profile)
+                arm = _arm(name, config, space, dict(zip(axes, values, strict=True)), accepted, starts)
             except (ValueError, TypeError) as error:  # of a class that a parameter names
                 problems.append(f"solver {name}: {error}")
                 continue
@@ -101,6 +103,7 @@ def build_arms(
             else:
                 asked.append(arm)
     problems += _refused_by_classes(asked)
+    problems += _refused_by_search(search, asked) if search.is_own else ()
     problems += list(_same_computations(arms))
     return arms, list(dict.fromkeys(problems))
 
@@ -169,7 +172,7 @@ def _arm(
     space: Space,
     sweep: dict[str, ParamValue],
     accepted: frozenset[str],
-    profile: str,
+    starts: bool,
 ) -> Arm:
     target = str(config["_target_"])
     params = _params(config) | sweep
@@ -182,7 +185,7 @@ def _arm(
         solver=name,
         sweep=sweep,
         # The C of a nested solver (`step__C`) makes no path: its pipeline would not start from the last fit.
-        warm_starts=profile == "throughput"
+        warm_starts=starts
         and isinstance(estimator_class(target)[0], type)
         and "warm_start" in accepted
         and params.get("warm_start") is not False
@@ -202,7 +205,7 @@ def _is_path(values: Any) -> bool:
     return isinstance(values, tuple) and len(values) > 1 and all(map(is_number, values))
 
 
-def _problems(arm: Arm, accepted: frozenset[str], search: str) -> Iterator[str]:
+def _problems(arm: Arm, accepted: frozenset[str], search: SearchSpec) -> Iterator[str]:
     known = sorted(accepted)
     for param in arm.params:
         if param not in accepted:
@@ -220,7 +223,11 @@ def _problems(arm: Arm, accepted: frozenset[str], search: str) -> Iterator[str]:
         yield from unusable
         return
     try:
-        make_search(search, arm.space)
+        if search.is_own:  # whose code is tried in a child process
+            make_space(arm.space)
+            most_candidates(search, arm.space)
+        else:
+            make_search(search, arm.space)
     except ValueError as error:
         yield f"solver {arm.solver}: {error}"
 
@@ -257,9 +264,30 @@ def _refused_values(arm: Arm) -> Iterator[str]:
         yield f"solver {arm.name}: {arm.target} is a {kind}; expected a classifier"
         return
     for param, values in arm.space.items():
-        for value in values:
+        for value in axis_values(values):
             if refusal := refused_value(arm.target, {**arm.params, param: value}):
                 yield f"search.space.{param} for solver {arm.name}: {refusal}"
+
+
+def _refused_by_search(search: SearchSpec, arms: Sequence[Arm]) -> Iterator[str]:
+    """Try a user's search on the space of each arm, in a child process."""
+
+    def ask(arm: Arm) -> str:
+        try:
+            first, again = (make_search(search, arm.space, seed=0).ask() for _ in range(2))
+        except StudyStopped as error:
+            return str(error)
+        if first != again:
+            return (
+                f"search {search.target} proposes other candidates each time; expected the same for one seed"
+            )
+        return "" if first else f"search {search.target} proposes no candidate for solver {arm.solver}"
+
+    for found in dict.fromkeys(ask_classes(ask, [(search.target, arm) for arm in arms])):
+        if isinstance(found, ProcessEnded):
+            yield f"search {search.target} {found.reason} when it was asked for candidates; correct it"
+        elif found:
+            yield found
 
 
 def _same_computations(arms: Sequence[Arm]) -> Iterator[str]:

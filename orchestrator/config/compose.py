@@ -40,7 +40,7 @@ CONF_FOLDER = next(folder for folder in (_PACKAGE / "conf", _PACKAGE.parent / "c
 _SEARCH_PATH = "hydra.searchpath="
 _GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
 _OPEN = (
-    *("sweep", "search.space", "dataset", "solver", "cluster.options"),
+    *("sweep", "search", "search.space", "dataset", "solver", "cluster.options"),
     *("protocol.outer", "protocol.inner", "protocol.metric"),
 )
 """Under these keys a user names parameters of classes and functions, which no schema lists."""
@@ -108,6 +108,12 @@ def _quoted(text: str) -> str:
     return "'" + re.sub(r"(\\+)$", r"\1\1", escaped) + "'"
 
 
+def find_modules(config_dir: Path | None) -> None:
+    """Let Python find the modules in a user's folder."""
+    if config_dir is not None and (modules := str(config_dir.resolve())) not in sys.path:
+        sys.path.insert(0, modules)
+
+
 def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> Settings:
     """Compose a configuration and check it: what `run` and `plan` start from.
 
@@ -123,8 +129,7 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     ConfigError
         With every problem found.
     """
-    if config_dir is not None and (modules := str(config_dir.resolve())) not in sys.path:
-        sys.path.insert(0, modules)
+    find_modules(config_dir)
     config, problems = _compose(overrides, config_dir)
     if any(problem.startswith("unknown experiment") for problem in problems):
         raise ConfigError(problems)  # it would have said what seems to be missing
@@ -296,9 +301,12 @@ def _for_hydra(override: Override, text: str) -> list[str]:
     key, plain = override.key_or_group, text.lstrip("+")
     if override.is_delete():
         return [text]
-    if not _is_open(key):
-        return [plain]
-    return [f"~{key}", f"+{plain}"] if key in _OPEN else [f"++{plain}"]
+    if not _is_open(key) or key in _GROUPS:
+        # A user's file of a group may leave out what it does not change.
+        return [f"++{plain}" if "." in key else plain]
+    if key in _OPEN or key.rpartition(".")[0] == "search.space":  # neither lists nor mappings are merged
+        return [f"++{key}=null", f"++{plain}"]
+    return [f"++{plain}"]
 
 
 def _is_open(key: str) -> bool:

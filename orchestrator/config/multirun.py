@@ -8,7 +8,7 @@ from hydra.errors import HydraException
 
 from orchestrator.study.errors import ConfigError
 
-_AXES = ("datasets", "solvers")
+_AXES = ("datasets", "solvers", "protocol.seed")
 
 
 def as_axes(overrides: Sequence[str]) -> list[str]:
@@ -51,4 +51,4 @@ def _no_axis(override: Override, values: Sequence[str]) -> str:
         hint = f"a search chooses among {key}=[{','.join(values)}]"
     else:
         hint = "run a study of its own, study=NAME, for each value"
-    return f"--multirun: {key} is no axis of a study (datasets, solvers and sweep.PARAMETER are); {hint}"
+    return f"--multirun: {key} is no axis of a study ({', '.join(_AXES)} and sweep.PARAMETER are); {hint}"

@@ -13,6 +13,7 @@ MOST_FOLDS = 1000
 _CHOICES = {
     "protocol.scaling": ("train", "dataset", "none"),
     "protocol.profile": ("throughput", "timing"),
+    "protocol.predictions": ("none", "outer"),
     "cluster.kind": tuple(CLUSTER_KINDS),
     "on_error": ("continue", "fail_fast"),
     "retry": ("none", "failed"),
@@ -21,6 +22,8 @@ _WHOLE = {
     "protocol.outer": (2, MOST_FOLDS),
     "protocol.inner": (2, MOST_FOLDS),
     "protocol.seed": (0, 2**64 - 1),
+    "search.budget": (1, 100_000),
+    "search.seed": (0, 2**64 - 1),
     "cluster.workers": (1, 10**6),
     "cluster.adapt.minimum": (1, 10**6),
     "cluster.adapt.maximum": (1, 10**6),

@@ -1,8 +1,8 @@
 """From a composed configuration, in plain containers, to a `Study`; all its problems are told at once."""
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from orchestrator.config.scalars import MOST_FOLDS, wrong_values
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import ResolveError, is_imported, resolve
 from orchestrator.study.settings import MOST_TRAININGS, Cluster, Paths, Settings
-from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
+from orchestrator.study.study import Arm, DatasetSpec, Protocol, SearchSpec, Study
 from orchestrator.study.text import shown
 from orchestrator.training.cores import physical_cores, usable_cores
 
@@ -45,24 +45,29 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     problems += _too_few_cores(cluster, protocol)
     problems += wrong_values(config, ("on_error", "retry", "data_memory"))
     problems += _path_problems(config["paths"])
+    section_names(config, problems)
     nodes = {group: _with_target(group, config[group], problems) for group in ("dataset", "solver")}
     datasets = [_dataset(key, node, problems) for key, node in nodes["dataset"].items()]
-    search = config["search"] or {}
-    sweep = _sweep(config["sweep"], problems)
-    from orchestrator.config.arms import build_arms  # it imports scikit-learn, which not every command needs
+    # These import scikit-learn or numpy, which not every command needs.
+    from orchestrator.config.arms import build_arms
+    from orchestrator.config.search import read_search
+    from orchestrator.training.source_hash import class_identity
 
-    arms, found = build_arms(
-        nodes["solver"], sweep, str(search.get("kind")), search.get("space") or {}, protocol.profile
-    )
+    search, space = read_search(config["search"] or {}, problems)
+    sweep = _sweep(config["sweep"], problems)
+    arms, found = build_arms(nodes["solver"], sweep, search, space, protocol.profile)
     problems += found
-    problems += _size_problem(protocol, arms, len(datasets))
+    problems += _size_problem(protocol, search, arms, len(datasets))
     if {arm.solver for arm in arms} == set(config["solvers"]):
         problems += _unused_axes(sweep, arms)
     if not problems:
         problems += report.unknown_names([arm.name for arm in arms], [dataset.name for dataset in datasets])
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
-    study = Study(name, tuple(datasets), tuple(arms), str(search["kind"]), protocol)
+    if search.is_own:
+        search = replace(search, identity=class_identity(search.target))
+    keeps_predictions = config["protocol"].get("predictions") == "outer"
+    study = Study(name, tuple(datasets), tuple(arms), search, protocol, keeps_predictions)
     memory = config["data_memory"] and config["data_memory"] * 2**30
     return Settings(study, cluster, folders(config), config["on_error"], config["retry"], report, memory)
 
@@ -79,21 +84,24 @@ def _path_problems(paths: Mapping[str, Any]) -> Iterator[str]:
             yield f"paths.{key} must name a folder, found {shown(path)}"
 
 
-def _size_problem(protocol: Protocol, arms: Sequence[Arm], n_datasets: int) -> Iterator[str]:
+def _size_problem(
+    protocol: Protocol, search: SearchSpec, arms: Sequence[Arm], n_datasets: int
+) -> Iterator[str]:
     folds = protocol.outer, protocol.inner
     if not all(isinstance(number, int) and 2 <= number <= MOST_FOLDS for number in folds):
         return
-    points = [math.prod(len(values) for values in arm.space.values()) for arm in arms if _has_lists(arm)]
+    from orchestrator.search import most_candidates
+
+    points = []
+    for arm in arms:
+        with suppress(ValueError, TypeError):  # which is told of the arm
+            points.append(most_candidates(search, arm.space))
     number = n_datasets * sum(inner * each + 1 for each in points for inner in protocol.n_inner)
     if number > MOST_TRAININGS:
         yield (
             f"the study asks for {number:.3g} trainings; expected at most {MOST_TRAININGS:,}: "
             "use fewer folds, values, solvers or datasets"
         )
-
-
-def _has_lists(arm: Arm) -> bool:
-    return all(isinstance(values, tuple) for values in arm.space.values())
 
 
 def folders(config: Mapping[str, Any]) -> Paths:
@@ -103,6 +111,19 @@ def folders(config: Mapping[str, Any]) -> Paths:
     return Paths(
         *(Path(str(path)).expanduser().absolute() for path in (paths["results"], paths["data"], cache))
     )
+
+
+def section_names(config: Mapping[str, Any], problems: list[str]) -> list[str]:
+    """Return the dotted paths of a user's sections of a report; nothing is imported."""
+    names = config["report"]["sections"] or []
+    names = [names] if isinstance(names, str) else names
+    if isinstance(names, list) and all(isinstance(name, str) and "." in name for name in names):
+        return names
+    problems.append(
+        "report.sections must be a list of dotted paths of functions, such as [mysections.errors], "
+        f"found {shown(names)}"
+    )
+    return []
 
 
 def study_name(config: Mapping[str, Any]) -> str:
@@ -136,8 +157,8 @@ def _study_name(config: Mapping[str, Any], problems: list[str]) -> str:
 
 
 def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
-    node = {**Protocol().facts(), **node}
-    problems += wrong_values(node, ("scaling", "profile", "max_seconds"), "protocol.")
+    node = {**Protocol().facts(), "predictions": "none", **node}
+    problems += wrong_values(node, ("scaling", "profile", "max_seconds", "predictions"), "protocol.")
     from orchestrator.config.metrics import read_metrics  # both import scikit-learn
     from orchestrator.config.resampling import resampling_problems
 

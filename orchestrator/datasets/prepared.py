@@ -66,10 +66,31 @@ def open_prepared(folder: str | Path) -> Dataset:
         ) from error
 
 
+def find_prepared(cache_dir: str | Path, name: str, fingerprint: str) -> Path:
+    """Return the folder of a dataset that was prepared in a cache before.
+
+    Raises
+    ------
+    DatasetError
+        If it is not there.
+    """
+    folder = _folder(Path(cache_dir), name, fingerprint)
+    if not folder.is_dir():
+        raise DatasetError(
+            f"dataset {name!r} is not in {cache_dir}; name the cache that the study was run with, or run the "
+            "study's command again here"
+        )
+    return folder
+
+
+def _folder(cache_dir: Path, name: str, fingerprint: str) -> Path:
+    safe_name = re.sub(r"[^\w.-]", "_", name)
+    return cache_dir / f"{safe_name}-{fingerprint[:16]}"
+
+
 def _prepare(dataset: Dataset, cache_dir: Path) -> Path:
     cache_dir.mkdir(parents=True, exist_ok=True)
-    safe_name = re.sub(r"[^\w.-]", "_", dataset.name)
-    folder = cache_dir / f"{safe_name}-{dataset.fingerprint[:16]}"
+    folder = _folder(cache_dir, dataset.name, dataset.fingerprint)
     with FileLock(cache_dir / f".{folder.name}.lock"):
         if not _holds(folder, dataset):
             temporary = cache_dir / f".{folder.name}.{uuid4().hex}"

@@ -26,7 +26,7 @@ from orchestrator.datasets.child_process import ProcessEnded, call_in_child
 from orchestrator.datasets.dataset import Dataset
 from orchestrator.engine.odd_columns import OddColumns
 from orchestrator.study.names import resolve
-from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study
+from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study, axis_values
 from orchestrator.study.text import MOST_QUOTED
 from orchestrator.study.trials import Path
 from orchestrator.training.class_checks import ask_classes, most_doubtful
@@ -251,7 +251,7 @@ def _compiles(estimator: Any) -> bool:
 
 def _first_trial(arm: Arm, protocol: Protocol) -> tuple[Arm, Protocol, Candidate, int]:
     """Return the arguments that make the estimator of an arm's first candidate."""
-    candidate = Candidate.of({name: values[0] for name, values in arm.space.items()})
+    candidate = Candidate.of({name: axis_values(values)[0] for name, values in arm.space.items()})
     return arm, protocol, candidate, protocol.seeds[0] % 2**32
 
 

@@ -103,7 +103,14 @@ def read_results(store: Store) -> StudyResults:
         excluded=excluded_trials(declaration.reasons(dict(sorted(groups.items())))),
         states=states,
         lost=lost,
+        search_all_rows=_search_all_rows,
     )
+
+
+def _search_all_rows(*arguments: Any) -> Any:
+    from orchestrator.engine.final_estimator import final_estimator  # which imports scikit-learn
+
+    return final_estimator(*arguments)
 
 
 def _named(trials: pd.DataFrame, study: str, pair_of: Mapping[str, Pair]) -> pd.DataFrame:
@@ -150,7 +157,7 @@ def _pair_states(declaration: Declaration, trials: pd.DataFrame, store: Store) -
     return {
         pair: _recorded_state(declared.digest, declared.planned, len(declared.n_inner), trials, store)
         if declared.identity is None
-        else replay_pair(declared.identity, declaration.search, stored)
+        else replay_pair(declared.identity, declaration.search, stored, store.search_record)
         for pair, declared in declaration.pairs.items()
     }
 

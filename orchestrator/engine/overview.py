@@ -15,12 +15,13 @@ from functools import cache, partial
 from pathlib import Path
 
 from orchestrator.engine.replay import replay_pair
-from orchestrator.search.fold_search import planned_trials
+from orchestrator.search.fold_search import Records, planned_trials, record_name, selection_key
 from orchestrator.store.part_summaries import Group, PairSummary, PartSummary, Rows, Scan
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import Declaration, current_declaration
 from orchestrator.study.failures import KINDS_OF_AN_ARM, Failure, most_common_kinds
 from orchestrator.study.records import Status, StoredTrial
+from orchestrator.study.study import SearchSpec
 from orchestrator.study.trials import Identity, Pair
 from orchestrator.study.values import digest
 
@@ -73,10 +74,11 @@ def overview(store: Store, declaration: Declaration) -> Overview:
 
     Those of which too little is recorded to tell their trials' keys are left out.
     """
-    summary = store.scan(partial(summarise, declaration))
+    search, records = declaration.search, store.search_record
+    summary = store.scan(partial(summarise, declaration, records))
     pairs = {
-        pair: summary.pairs.get(_summary_key(identity, declaration.search))
-        or PairSummary(planned_trials(identity))
+        pair: summary.pairs.get(_summary_key(identity, search, records))
+        or PairSummary(planned_trials(identity, search))
         for pair, identity in _identities(declaration)
     }
     return Overview(pairs, summary.groups)
@@ -85,17 +87,20 @@ def overview(store: Store, declaration: Declaration) -> Overview:
 def compact(store: Store, everything: bool = True) -> None:
     """Merge the parts of a store, see `Store.compact`, and keep how far each dataset × arm is."""
     declaration = current_declaration(store.provenance())
-    store.compact(everything, None if declaration is None else partial(summarise, declaration))
+    store.compact(
+        everything, None if declaration is None else partial(summarise, declaration, store.search_record)
+    )
 
 
-def summarise(declaration: Declaration, scan: Scan) -> PartSummary:
+def summarise(declaration: Declaration, records: Records, scan: Scan) -> PartSummary:
     """Return what a part keeps that holds all scanned rows; see `PartSummary`."""
+    search = declaration.search
     declared = {
-        identity.digest: (identity, _summary_key(identity, declaration.search))
+        identity.digest: (identity, _summary_key(identity, search, records))
         for _, identity in _identities(declaration)
     }
     identities = {key: identity for identity, key in declared.values()}
-    summaries = scan.summaries(lambda summary: _is_possible(summary, identities))
+    summaries = scan.summaries(lambda summary: _is_possible(summary, identities, search))
     known = {key: pair for summary in summaries for key, pair in summary.pairs.items()}
     parts_with = Counter(identity for summary in summaries for identity in summary.identities)
     # Rows are read of identities without a summary, or with rows in more than one part.
@@ -115,16 +120,16 @@ def summarise(declaration: Declaration, scan: Scan) -> PartSummary:
     for identity, rows in scan.rows(wanted):
         groups.update(rows.groups(identity))
         if identity in declared:
-            pairs[declared[identity][1]] = _pair_summary(declared[identity][0], declaration.search, rows)
+            pairs[declared[identity][1]] = _pair_summary(declared[identity][0], search, records, rows)
     return PartSummary(code_digest(), groups, pairs, runs)
 
 
-def _is_possible(summary: PartSummary, identities: Mapping[str, Identity]) -> bool:
+def _is_possible(summary: PartSummary, identities: Mapping[str, Identity], search: SearchSpec) -> bool:
     """Whether this code can have found a summary in rows that are as many by dataset, solver and identity."""
     for key, pair in summary.pairs.items():
         if (identity := identities.get(key)) is None:
             continue
-        most = planned_trials(identity)
+        most = planned_trials(identity, search)
         if not (pair.planned <= most if pair.complete else pair.planned == most):
             return False
         if any(n > summary.groups[dataset, solver, identity.digest] for dataset, solver, n in pair.counted):
@@ -138,10 +143,10 @@ def _identities(declaration: Declaration) -> Iterator[tuple[Pair, Identity]]:
             yield pair, declared.identity
 
 
-def _pair_summary(identity: Identity, search: str, rows: Rows) -> PairSummary:
+def _pair_summary(identity: Identity, search: SearchSpec, records: Records, rows: Rows) -> PairSummary:
     """Replay the searches of a dataset × arm on its rows."""
     stored = dict(zip(rows.keys, map(StoredTrial, rows.statuses, rows.scores), strict=True))
-    state = replay_pair(identity, search, stored)
+    state = replay_pair(identity, search, stored, records)
     places_of = {key: place for place, key in enumerate(rows.keys)}
     places = [places_of[key] for key in state.keys]
     counted = Counter((rows.datasets[place], rows.solvers[place]) for place in places)
@@ -164,9 +169,13 @@ def _failures(rows: Rows, places: Iterator[int]) -> list[tuple[str, str, int]]:
     return [*shown, (Status.ERROR, "failures of further kinds", rest)] if rest else shown
 
 
-def _summary_key(identity: Identity, search: str) -> str:
+def _summary_key(identity: Identity, search: SearchSpec, records: Records) -> str:
     """Return what the state of a dataset × arm depends on besides its rows."""
-    return digest([identity.digest, search, [[name, values] for name, values in identity.arm.space.items()]])
+    space = [[name, values] for name, values in identity.arm.space.items()]
+    if not search.is_own:
+        return digest([identity.digest, search.facts(), space])
+    key, folds = selection_key(identity, search), range(len(identity.n_inner))
+    return digest([key, space, [records(record_name(key, outer)) for outer in folds]])
 
 
 @cache

@@ -53,8 +53,10 @@ class PreparedStudy:
     gram_memory: float = math.inf
 
     def planned_trials(self) -> dict[Pair, int]:
-        """Return the number of trials of each dataset × arm whose search visits every point of its space."""
-        return {pair: planned_trials(identity) for pair, identity in self.identities.items()}
+        """Return the number of trials of each dataset × arm whose search evaluates all that it may."""
+        return {
+            pair: planned_trials(identity, self.study.search) for pair, identity in self.identities.items()
+        }
 
     def outer_folds(self, pair: Pair) -> range:
         """Return the outer splits of a dataset × arm that are run: all of them."""
@@ -70,7 +72,7 @@ class PreparedStudy:
                 "name": study.name,
                 "datasets": self.datasets,
                 "arms": [asdict(arm) for arm in study.arms],
-                "search": study.search,
+                "search": study.search.facts(),
                 "protocol": study.protocol.facts(),
             },
             "identities": _nested(identities),
@@ -120,7 +122,8 @@ def prepare_study(settings: Settings) -> PreparedStudy:
         )
         for (name, (source, _, splits)), arm in itertools.product(loaded.items(), study.arms)
     }
-    if (number := sum(map(planned_trials, identities.values()))) > MOST_TRAININGS:
+    number = sum(planned_trials(identity, study.search) for identity in identities.values())
+    if number > MOST_TRAININGS:
         raise ConfigError(
             [
                 f"the study asks for {number:.3g} trainings; expected at most {MOST_TRAININGS:,}: "

@@ -8,12 +8,22 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.search.fold_search import FoldSearch, planned_trials
+from orchestrator.search.fold_search import FoldSearch, Records, planned_trials
 from orchestrator.store.results import PairState
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import Declaration
-from orchestrator.study.records import StoredTrial
+from orchestrator.study.records import StoredTrial, final_trials
+from orchestrator.study.study import SearchSpec, Study
 from orchestrator.study.trials import REFIT, Identity, Pair, Path
+
+
+def stored_trials(store: Store, study: Study, retry_failed: bool) -> dict[str, StoredTrial]:
+    """Return the stored trials that a run of a study does not train again.
+
+    Refits with a score are trained again if the study keeps predictions and none of theirs are stored.
+    """
+    lacking = store.refits_without_predictions() if study.predictions else ()
+    return final_trials(store.stored(), retry_failed, lacking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +64,25 @@ def replay(search: FoldSearch, stored: Mapping[str, StoredTrial]) -> Iterator[Re
             yield Replayed(path, known, missing)
 
 
-def replay_pair(identity: Identity, search: str, stored: Mapping[str, StoredTrial]) -> PairState:
+def replay_pair(
+    identity: Identity,
+    search: SearchSpec,
+    stored: Mapping[str, StoredTrial],
+    records: Records | None = None,
+) -> PairState:
     """Follow all searches of a dataset × arm as far as the stored trials answer them.
 
     Parameters
     ----------
     identity : Identity
-    search : str
-        Kind of the search.
+    search : SearchSpec
     stored : mapping of key to StoredTrial
+    records : callable, optional
+        What a run recorded of a user's search, whose code is not run then.
     """
-    state = PairState(planned_trials(identity))
+    state = PairState(planned_trials(identity, search))
     for outer in range(len(identity.n_inner)):
-        fold = FoldSearch(identity, search, outer)
+        fold = FoldSearch(identity, search, outer, records)
         for replayed in replay(fold, stored):
             keys = [replayed.path.keys[index] for index in replayed.stored]
             state.keys += keys
@@ -142,7 +158,7 @@ def derive(
                 if row["identity"] == declared.digest:
                     tables.add_selection(pair, row)
             continue
-        state = replay_pair(declared.identity, declaration.search, stored)
+        state = replay_pair(declared.identity, declaration.search, stored, store.search_record)
         for row in state.selections:
             tables.add_selection(pair, row)
         for key, selection_key in state.refits.items():

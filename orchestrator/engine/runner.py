@@ -11,7 +11,7 @@ from orchestrator.engine.overview import compact
 from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Progress
 from orchestrator.engine.queue import BATCHES_LEFT, TARGET_SECONDS, WorkQueue
-from orchestrator.engine.replay import Replayed, derive, replay
+from orchestrator.engine.replay import Replayed, derive, replay, stored_trials
 from orchestrator.execution.executor import Executor, Outcome
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
@@ -19,7 +19,7 @@ from orchestrator.study.batch import WorkOrder
 from orchestrator.study.declaration import current_declaration
 from orchestrator.study.errors import StudyStopped
 from orchestrator.study.failures import FirstOfEachKind, described
-from orchestrator.study.records import Records, final_trials
+from orchestrator.study.records import Records
 from orchestrator.study.settings import DeathLimits
 from orchestrator.study.study import Candidate
 from orchestrator.study.trials import REFIT, Pair, Path
@@ -104,7 +104,7 @@ class Runner:
         self._costs = CostModel(prepared.shapes)
         self._queue = WorkQueue(self._costs, limits)
         stored = store.stored()
-        self._stored = final_trials(stored, retry_failed)
+        self._stored = stored_trials(store, prepared.study, retry_failed)
         self._refits = store.refits() if stored else {}
         self._unopened = deque(self._most_expensive_first())
         self._folds_left = Counter(pair for pair, _ in self._unopened)
@@ -201,6 +201,7 @@ class Runner:
                 study.protocol,
                 batch,
                 self._prepared.gram_memory,
+                study.predictions,
             )
             self._progress.started((batch.dataset, batch.solver))
             self._executor.submit(order)
@@ -217,6 +218,8 @@ class Runner:
             self._count_stored(search, replayed)
             if replayed.missing is not None:
                 self._queue.add([replayed.missing])
+        if self._prepared.study.search.is_own:  # before its trials run, so that no row is without its search
+            self._store.write_search_record(search.record_name, search.record())
         if (row := search.selection_row()) is not None:
             self._tables.add_selection(search.pair, row)
         if search.done:

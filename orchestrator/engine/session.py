@@ -15,7 +15,7 @@ from typing import Any
 from orchestrator.engine.compilation import compile_seconds
 from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Display, Progress
-from orchestrator.engine.replay import replay_pair
+from orchestrator.engine.replay import replay_pair, stored_trials
 from orchestrator.engine.runner import Runner, RunSummary
 from orchestrator.execution.executor import Executor
 from orchestrator.execution.serial import NoExecutor, SerialExecutor
@@ -23,7 +23,6 @@ from orchestrator.execution.worker_pool import Requirements
 from orchestrator.store.run_log import run_log, warnings_shown
 from orchestrator.store.store import Store, StoreError
 from orchestrator.study.errors import ExecutionError, StudyStopped
-from orchestrator.study.records import final_trials
 from orchestrator.study.settings import Settings
 from orchestrator.study.storable import describe_error
 from orchestrator.study.study import Study
@@ -39,11 +38,12 @@ _ENDS_OF_A_RUN = (StudyStopped, KeyboardInterrupt, ExecutionError, StoreError)
 
 
 def run_session(
-    settings: Settings, prepared: PreparedStudy, display: Display, command: list[str]
+    settings: Settings, prepared: PreparedStudy, display: Display, command: list[str], client: Any = None
 ) -> RunSummary:
     """Run a prepared study to its end, or as far as it gets; what finished is stored.
 
-    No cluster is started for a study of which every trial is stored.
+    No cluster is started for a study of which every trial is stored. A Dask client of the user's own, if
+    given, leads to the workers in place of the configured cluster.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def run_session(
         _stopping(log_path) as begun,
         store.lock(),
         run_log(log_path),
-        _executor(settings, prepared, store, report) as executor,
+        _executor(settings, prepared, store, report, client) as executor,
     ):
         facts = executor.facts()
         log.info("run %s on %d workers: %s", run_id, facts["workers"], shlex.join(command))
@@ -122,8 +122,10 @@ def _stopping(log_path: Path) -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _executor(settings: Settings, prepared: PreparedStudy, store: Store, report: Path) -> Iterator[Executor]:
-    stored = final_trials(store.stored(), settings.retry == "failed")
+def _executor(
+    settings: Settings, prepared: PreparedStudy, store: Store, report: Path, client: Any
+) -> Iterator[Executor]:
+    stored = stored_trials(store, settings.study, settings.retry == "failed")
     search, identities = prepared.study.search, prepared.identities.values()
     if all(replay_pair(identity, search, stored).complete for identity in identities):
         yield NoExecutor()
@@ -137,7 +139,8 @@ def _executor(settings: Settings, prepared: PreparedStudy, store: Store, report:
 
     study, cluster = settings.study, settings.cluster
     requirements = Requirements(tuple(_packages(study)), timing=study.protocol.profile == "timing")
-    with cluster_executor(cluster, requirements, report if cluster.performance_report else None) as executor:
+    kept = report if cluster.performance_report else None
+    with cluster_executor(cluster, requirements, kept, client) as executor:
         yield executor
 
 

@@ -48,7 +48,7 @@ class Journal(Monitor):
 
     Attributes
     ----------
-    suspects : dict of Pair to str
+    ended_with : dict of Pair to str
         The key of the training that an earlier run ended with; empty if that is known to end processes.
     ends : int
         How many runs in a row have ended with their processes.
@@ -57,9 +57,9 @@ class Journal(Monitor):
     def __init__(self, path: Path):
         self._path = path
         left, self.ends = self._left()
-        self.suspects = dict(left)
+        self.ended_with = dict(left)
         self._ends_then = self.ends + 1
-        self._known = [pair for pair, key in self.suspects.items() if not key]
+        self._known = [pair for pair, key in self.ended_with.items() if not key]
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
         self._file = os.open(path, flags, 0o600)
         self._done = 0
@@ -124,7 +124,7 @@ class SerialExecutor:
         self._waiting: deque[WorkOrder] = deque()
         self._journal = None if journal is None else Journal(journal)
         self._reported: set[tuple[Pair, str]] = set()
-        self._isolated: dict[Pair, str] = dict(self._journal.suspects) if self._journal else {}
+        self._isolated: dict[Pair, str] = dict(self._journal.ended_with) if self._journal else {}
         self._isolates_all = self._journal is not None and self._journal.ends >= _MOST_ENDS
         self._in_child: Pair | None = None
 

@@ -3,10 +3,11 @@
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os.path import lexists
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
@@ -20,16 +21,47 @@ from orchestrator.store.results import StudyResults
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.text import spreadsheet_text
 
-__all__ = ["markdown_summary", "write_report"]
+if TYPE_CHECKING:
+    from orchestrator.report.sections import Section, SectionFunction
+
+__all__ = ["Section", "markdown_summary", "write_report"]
 
 _FILE = re.compile(r"index\.html|report\.json|(tables|figures)/[^/.][^/]*\.(csv|tex|svg)")
 
 
-def write_report(results: StudyResults, folder: Path, findings: Findings | None = None) -> Path:
+def __getattr__(name: str) -> Any:
+    if name == "Section":  # which imports matplotlib
+        from orchestrator.report.sections import Section
+
+        return Section
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def write_report(
+    results: StudyResults,
+    folder: Path,
+    findings: Findings | None = None,
+    sections: "Sequence[str | SectionFunction]" = (),
+) -> Path:
     """Write `index.html`, `report.json`, `tables/*.csv|tex` and `figures/*.svg`, and return the page's path.
 
     Each file is whole at any moment, and the page comes last; tables and figures that `report.json` lists of
     an earlier report of the study, and that this one no longer has, are removed.
+
+    Parameters
+    ----------
+    results : StudyResults
+    folder : Path
+    findings : Findings, optional
+        Of the results; computed if not given.
+    sections : sequence of str or callable
+        Functions of a user's own that return a `Section` each, or their dotted paths. One that fails leaves
+        a sentence in its place.
+
+    Returns
+    -------
+    Path
+        That of the page.
 
     Raises
     ------
@@ -41,10 +73,14 @@ def write_report(results: StudyResults, folder: Path, findings: Findings | None 
     from orchestrator.report.figures import all_figures
     from orchestrator.report.html import html
     from orchestrator.report.report_json import report_json
+    from orchestrator.report.sections import printed_sections
 
     findings = findings or analyse(results)
     tables = {name: captioned(table, findings) for name, table in all_tables(findings).items()}
     figures = all_figures(findings)
+    own = list(printed_sections(sections, results))
+    tables |= {section.name: section.table for section in own if section.table is not None}
+    figures |= {section.name: section.figure for section in own if section.figure}
     folder = Path(folder)
     files = {folder / "figures" / f"{name}.svg": svg for name, svg in figures.items()}
     for name, table in tables.items():
@@ -53,7 +89,11 @@ def write_report(results: StudyResults, folder: Path, findings: Findings | None 
     index, listing = folder / "index.html", folder / "report.json"
     names = [path.relative_to(folder).as_posix() for path in [*files, listing, index]]
     # The list comes first, so that the next report knows the files of one that was killed.
-    files = {listing: report_json(findings, tables, names), **files, index: html(findings, tables, figures)}
+    files = {
+        listing: report_json(findings, tables, names, own),
+        **files,
+        index: html(findings, tables, figures, own),
+    }
     _refuse_links(folder)
     earlier = {folder / name for name in _listed(listing, results.name, names)}
     if folder.absolute() != results.folder / "report":

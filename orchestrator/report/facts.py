@@ -60,8 +60,7 @@ def arms(findings: Findings) -> Table:
             "package": facts.get("identity", ""),
             "fixed": _settings(facts.get("params", {})) or "the defaults of its class",
             "searched": "; ".join(
-                f"{param} ∈ {{{', '.join(map(cell, values))}}}"
-                for param, values in facts.get("space", {}).items()
+                f"{param} ∈ {_searched(values)}" for param, values in facts.get("space", {}).items()
             ),
         }
         for name, facts in findings.design.arms.items()
@@ -78,6 +77,14 @@ def arms(findings: Findings) -> Table:
         },
         text_columns=4,
     )
+
+
+def _searched(values: Any) -> str:
+    if not isinstance(values, Mapping):
+        return f"{{{', '.join(map(cell, values))}}}"
+    kinds = {"log": "logarithmic", "integer": "whole numbers"}
+    ends = f"[{cell(values.get('low'))}, {cell(values.get('high'))}]"
+    return ", ".join([ends, *(word for key, word in kinds.items() if values.get(key))])
 
 
 def apart(findings: Findings) -> Table:

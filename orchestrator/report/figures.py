@@ -33,7 +33,7 @@ INK = "#1f2328"
 MUTED = "#6b7280"
 RULE = "#e3e6ea"
 
-_STYLE_SHEET = Path(__file__).parent / "templates" / "report.mplstyle"
+STYLE_SHEET = Path(__file__).parent / "templates" / "report.mplstyle"
 
 ROW = 0.19
 """Height of one line of text in a chart, inches."""
@@ -298,7 +298,7 @@ def all_figures(findings: Findings) -> dict[str, str]:
     for name, wanted, draw in build:
         if wanted:
             # The name seeds the identifiers in an SVG, so that it comes out the same.
-            with mpl.rc_context({"svg.hashsalt": name}, _STYLE_SHEET):
+            with mpl.rc_context({"svg.hashsalt": name}, STYLE_SHEET):
                 figures[name] = to_svg(draw(findings))
     return figures
 

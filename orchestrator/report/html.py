@@ -1,7 +1,7 @@
 """The report as one HTML page that needs nothing but itself."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +12,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
 from orchestrator.report import format as fmt
 from orchestrator.report.captions import arms_note, protocol
+from orchestrator.report.sections import PrintedSection
 from orchestrator.report.table import Table
 from orchestrator.report.verdict import incomplete_note, verdict
 from orchestrator.study.text import printable
@@ -19,7 +20,12 @@ from orchestrator.study.text import printable
 _LONGEST_WORD = 28
 
 
-def html(findings: Findings, tables: Mapping[str, Table], figures: Mapping[str, str]) -> str:
+def html(
+    findings: Findings,
+    tables: Mapping[str, Table],
+    figures: Mapping[str, str],
+    sections: Sequence[PrintedSection] = (),
+) -> str:
     """Return the page.
 
     Parameters
@@ -28,6 +34,8 @@ def html(findings: Findings, tables: Mapping[str, Table], figures: Mapping[str, 
     tables : mapping of str to Table
     figures : mapping of str to str
         SVG documents by name.
+    sections : sequence of PrintedSection
+        Those of a user's own, whose tables and figures are among the others.
     """
     return _template().render(
         findings=findings,
@@ -35,6 +43,7 @@ def html(findings: Findings, tables: Mapping[str, Table], figures: Mapping[str, 
         incomplete=incomplete_note(findings),
         protocol=protocol(findings),
         tables=tables,
+        sections=sections,
         left_out=arms_note(findings),
         figures={name: inline(svg, name) for name, svg in figures.items()},
         fmt=fmt,

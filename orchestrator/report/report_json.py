@@ -10,12 +10,18 @@ import pandas as pd
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.report.captions import protocol
+from orchestrator.report.sections import PrintedSection
 from orchestrator.report.table import Table
 from orchestrator.report.verdict import incomplete_note, verdict
 from orchestrator.study.text import json_text
 
 
-def report_json(findings: Findings, tables: Mapping[str, Table], files: Sequence[str] = ()) -> str:
+def report_json(
+    findings: Findings,
+    tables: Mapping[str, Table],
+    files: Sequence[str] = (),
+    sections: Sequence[PrintedSection] = (),
+) -> str:
     """Return every number of the report, unrounded, as JSON; a number that does not exist is null.
 
     Parameters
@@ -24,6 +30,8 @@ def report_json(findings: Findings, tables: Mapping[str, Table], files: Sequence
     tables : mapping of str to Table
     files : sequence of str
         The files of the report, which the next one may overwrite or remove.
+    sections : sequence of PrintedSection
+        Those of a user's own.
     """
     content = {
         "study": findings.results.name,
@@ -35,6 +43,10 @@ def report_json(findings: Findings, tables: Mapping[str, Table], files: Sequence
         "tables": {
             name: {"title": table.title, "caption": table.caption, "rows": table.data.to_dict("records")}
             for name, table in tables.items()
+        },
+        "sections": {
+            section.name: {"title": section.title, "caption": section.caption, "text": section.paragraphs}
+            for section in sections
         },
         "friedman": None if findings.friedman is None else asdict(findings.friedman),
         "provenance": findings.results.provenance,

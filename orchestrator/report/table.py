@@ -74,6 +74,7 @@ def print_table(
     columns: Columns,
     *,
     rows: Sequence[Row] | None = None,
+    caption: str = "",
     text_columns: int = 1,
     last_is_text: bool = False,
 ) -> Table:
@@ -84,7 +85,7 @@ def print_table(
     return Table(
         name=name,
         title=title,
-        caption=cut if len(rows) > ROWS_SHOWN else "",
+        caption=caption + (cut if len(rows) > ROWS_SHOWN else ""),
         header=list(columns),
         rows=[[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in cells],
         data=data,

@@ -1,6 +1,6 @@
 """Splits of splits: outer splits of all rows, and inner splits of the training rows of each."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -84,6 +84,22 @@ def nested_splits(samples: Samples, protocol: Protocol) -> Splits:
                 )
     splits = IndexSplits(found)
     _require_groups_apart(splits, samples.metadata.get("groups"))
+    return splits
+
+
+def splits_of_all_rows(samples: Samples, protocol: Protocol) -> Splits:
+    """Return inner splits of all rows, as of an outer split that trains on them and tests on them.
+
+    Raises
+    ------
+    ValueError
+        See `nested_splits`.
+    """
+    seed = np.random.SeedSequence(protocol.seeds[0]).generate_state(1).tolist()[0]
+    rows = np.arange(len(samples.y), dtype=np.int32)
+    splits = IndexSplits([[(rows, rows), *_splits(protocol.inner, samples, seed, "inner")]])
+    groups = samples.metadata.get("groups")
+    _require_groups_apart(splits, groups, levels=("inner",))
     return splits
 
 
@@ -173,13 +189,19 @@ def _require_classes(codes: NDArray[Any], classes: NDArray[Any]) -> None:
         )
 
 
-def _require_groups_apart(splits: Splits, groups: NDArray[Any] | None) -> None:
+def _require_groups_apart(
+    splits: Splits, groups: NDArray[Any] | None, levels: Sequence[str] = ("outer", "inner")
+) -> None:
     if groups is None:
         return
-    for level, refits in (("outer", True), ("inner", False)):
+    names, codes = np.unique(groups, return_inverse=True)
+    for level in levels:
+        refits = level == "outer"
         for outer, inner in splits.of_level(refits):
             train, test = splits.train_test(outer, inner)
-            both = np.intersect1d(groups[train], groups[test])
+            trained = np.zeros(len(names), dtype=bool)
+            trained[codes[train]] = True
+            both = names[np.unique(codes[test][trained[codes[test]]])]
             if len(both):
                 where = f"outer split {outer}" if refits else f"inner split {inner} of outer split {outer}"
                 raise ValueError(

@@ -1,25 +1,42 @@
 """The search of one dataset × arm × outer fold, from its first candidate to its refit."""
 
 import math
+from collections.abc import Callable
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from orchestrator.search import Space, make_search
-from orchestrator.study.study import Candidate
+from orchestrator.search import Range, Record, Space, make_search, make_space, most_candidates
+from orchestrator.study.study import Candidate, SearchSpec
 from orchestrator.study.trials import REFIT, Identity, Path
 from orchestrator.study.values import digest
+
+Records = Callable[[str], Record]
+"""Returns what a run recorded of a search, given its selection key and outer fold: see `record_name`."""
+
+
+def selection_key(identity: Identity, search: SearchSpec) -> str:
+    """Return what goes with the selections of a dataset × arm and with their refits."""
+    text = search.text if search.options or search.is_own else search.target
+    return _selection_key(identity.digest, text, make_space(identity.arm.space))
 
 
 @lru_cache(maxsize=1024)
 def _selection_key(identity: str, search: str, space: Space) -> str:
-    return digest([identity, search, [[name, values] for name, values in space.axes.items()]])
+    axes = [[name, asdict(axis) if isinstance(axis, Range) else axis] for name, axis in space.axes.items()]
+    return digest([identity, search, axes])
 
 
-def planned_trials(identity: Identity) -> int:
-    """Return the number of trials of a dataset × arm whose search visits every point of its space."""
-    points = math.prod(len(values) for values in identity.arm.space.values())
+def record_name(selection_key: str, outer: int) -> str:
+    """Return the name under which what a search of an outer fold has proposed is recorded."""
+    return f"{selection_key}-{outer}"
+
+
+def planned_trials(identity: Identity, search: SearchSpec) -> int:
+    """Return the number of trials of a dataset × arm whose search evaluates all that it may."""
+    points = most_candidates(search, identity.arm.space)
     return sum(n_inner * points + 1 for n_inner in identity.n_inner)
 
 
@@ -30,22 +47,25 @@ class FoldSearch:
     ----------
     identity : Identity
         Of the dataset × arm.
-    search : str
-        Kind of the search.
+    search : SearchSpec
     outer : int
         The outer fold.
+    records : callable, optional
+        Follow what a user's search has proposed before, without its code.
 
     Attributes
     ----------
     selection_key : str
-        Hash of the identity, the kind of search and its space, which goes with the selection and its refit.
+        Hash of the identity, the search, its options and its space; goes with the selection and its refit.
     """
 
-    def __init__(self, identity: Identity, search: str, outer: int):
+    def __init__(self, identity: Identity, search: SearchSpec, outer: int, records: Records | None = None):
         self.identity = identity
         self.outer = outer
-        self._search = make_search(search, identity.arm.space)
-        self.selection_key = _selection_key(identity.digest, search, self._search.space)
+        self.selection_key = selection_key(identity, search)
+        seed = identity.search_seed(outer, search.options.get("seed", 0))
+        record = records(self.record_name) if records is not None and search.is_own else None
+        self._search = make_search(search, identity.arm.space, seed, record)
         self._n_inner = identity.n_inner[outer]
         self._scores: dict[Candidate, list[float | None]] = {}
         self._refit_asked = False
@@ -55,6 +75,16 @@ class FoldSearch:
     def pair(self) -> tuple[str, str]:
         """The dataset and the arm."""
         return self.identity.dataset, self.identity.arm.name
+
+    @property
+    def record_name(self) -> str:
+        """The name of its record."""
+        return record_name(self.selection_key, self.outer)
+
+    def record(self) -> dict[str, Any]:
+        """Return what the search has proposed."""
+        rounds = [[dict(candidate.params) for candidate in step] for step in self._search.rounds]
+        return {"rounds": rounds, "ended": self._search.done}
 
     @property
     def done(self) -> bool:

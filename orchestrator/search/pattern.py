@@ -20,6 +20,7 @@ def pattern_plan(space: Space, scores: Mapping[Point, float]) -> Iterator[list[P
     ValueError
         If an axis holds something other than numbers: the pattern needs neighbours on every axis.
     """
+    space.require_lists("pattern")
     if categorical := space.categorical_axes():
         raise ValueError(
             f"pattern search needs numbers on every axis, but {', '.join(categorical)} has others; "

@@ -8,11 +8,12 @@ from orchestrator.search.selection import Selection, select
 from orchestrator.search.space import Point, Space
 from orchestrator.study.study import Candidate
 
-Plan = Callable[[Space, Mapping[Point, float]], Iterator[list[Point]]]
+Plan = Callable[[Space, Mapping[Point, float]], Iterator[list[Point] | None]]
 """A search written as a generator: it yields the points of a step, and is resumed when all have a score.
 
 Its second argument holds every score told so far (nan for a failure), keyed by point. A step may name
-points that have a score already; they are not evaluated again.
+points that have a score already; they are not evaluated again. None in place of a step means that what comes
+next is not known.
 """
 
 
@@ -32,6 +33,8 @@ class Search:
     ----------
     done : bool
         Whether every candidate the search wants is told.
+    rounds : list of list of Candidate
+        What it has proposed, step by step.
     """
 
     def __init__(self, space: Space, plan: Plan):
@@ -41,6 +44,7 @@ class Search:
         self._unasked: list[Point] = []
         self._awaited: set[Point] = set()
         self.done = False
+        self.rounds: list[list[Candidate]] = []
         self._steps = plan(space, MappingProxyType(self._scores))
         self._advance()
 
@@ -88,6 +92,9 @@ class Search:
 
     def _advance(self) -> None:
         for step in self._steps:
+            if step is None:
+                return
+            self.rounds.append(list(map(self.space.candidate, step)))
             self._unasked = [point for point in dict.fromkeys(step) if point not in self._scores]
             self._awaited = set(self._unasked)
             if self._awaited:

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 from orchestrator.study.study import PATH_PARAM, Candidate
@@ -11,28 +12,70 @@ from orchestrator.study.values import ParamValue, canonical_json, is_number
 
 MOST_POINTS = 100_000
 
-Point = tuple[int, ...]
-"""Positions on the axes of a space, in the order of its parameters."""
+Point = tuple[Any, ...]
+"""Positions on the axes of a space, in the order of its parameters; on a range, the number itself."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers between two, both included.
+
+    Attributes
+    ----------
+    low, high : float
+    log : bool
+        Whether equal ratios, not equal differences, are equally likely.
+    integer : bool
+        Whether only whole numbers belong to it.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+    integer: bool = False
+
+    def at(self, share: float) -> float:
+        """Return the number below which a share of the range lies, from 0 to 1.
+
+        It has six significant digits, so that it is the same on every machine.
+        """
+        half = 0.5 if self.integer else 0.0
+        low, high = self.low - half, self.high + half
+        found = low * (high / low) ** share if self.log else low + share * (high - low)
+        return min(max(round(found) if self.integer else float(f"{found:.6g}"), self.low), self.high)
+
+    def __contains__(self, value: object) -> bool:
+        return (
+            is_number(value)
+            and self.low <= value <= self.high  # type: ignore[operator]
+            and not (self.integer and value != int(value))  # type: ignore[call-overload]
+        )
 
 
 class Space:
-    """A finite grid of hyper-parameters; of none, it has one point.
+    """A space of hyper-parameters, each with a list of values or a range; of none, it has one point.
 
     Parameters
     ----------
-    axes : mapping of str to sequence
+    axes : mapping of str to sequence or mapping
         The values of each parameter; parameters in order of precedence for ties. Numbers are sorted;
-        an axis that holds anything else keeps its order. 1, 1.0 and true are different values.
+        an axis that holds anything else keeps its order. 1, 1.0 and true are different values. A mapping
+        holds the attributes of a `Range`.
 
     Raises
     ------
     ValueError
-        If an axis is empty, not a list, or holds a value twice, a nan, or what has no canonical text; or if
+        If an axis is empty, neither a list nor a range, or holds a value twice, a nan, or what has no
+        canonical text; or if
         there are more points than `MOST_POINTS`.
     """
 
-    def __init__(self, axes: Mapping[str, Sequence[ParamValue]]):
-        self.axes = {name: _axis(name, values) for name, values in axes.items()}
+    def __init__(self, axes: Mapping[str, Sequence[ParamValue] | Mapping[str, Any]]):
+        self.axes = {
+            name: _range(name, values) if isinstance(values, Mapping) else _axis(name, values)
+            for name, values in axes.items()
+        }
+        self._places: dict[str, dict[str, int]] = {}
         if (number := math.prod(self.shape)) > MOST_POINTS:
             raise ValueError(
                 f"the search space has {number:.3g} points; expected at most {MOST_POINTS:,}: "
@@ -42,8 +85,16 @@ class Space:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of values on each axis."""
-        return tuple(len(values) for values in self.axes.values())
+        """Number of values on each axis; 1 for a range."""
+        return tuple(1 if isinstance(values, Range) else len(values) for values in self.axes.values())
+
+    def require_lists(self, kind: str) -> None:
+        """Raise ValueError unless every parameter has a list of values."""
+        if ranges := [name for name, values in self.axes.items() if isinstance(values, Range)]:
+            raise ValueError(
+                f"{kind} search needs a list of values for every parameter, but {', '.join(ranges)} has a "
+                "range; list values, or use search=random"
+            )
 
     def points(self) -> list[Point]:
         """Return all points, the last parameter varying fastest."""
@@ -53,13 +104,67 @@ class Space:
         """Return the parameter values at a point."""
         known = self._candidates.get(point)
         if known is None:
-            values = (axis[position] for axis, position in zip(self.axes.values(), point, strict=True))
+            values = (
+                place if isinstance(axis, Range) else axis[place]
+                for axis, place in zip(self.axes.values(), point, strict=True)
+            )
             known = self._candidates[point] = Candidate.of(dict(zip(self.axes, values, strict=True)))
         return known
 
+    def point(self, params: Mapping[str, ParamValue]) -> Point:
+        """Return the point of parameter values.
+
+        Raises
+        ------
+        ValueError
+            If they are not in the space.
+        """
+        if not isinstance(params, Mapping) or params.keys() != self.axes.keys():
+            names = ", ".join(self.axes) or "no parameter"
+            raise ValueError(f"expected a value for each of {names}, found {shown(params, 50)}")
+        return tuple(self._place(name, axis, params[name]) for name, axis in self.axes.items())
+
+    def _place(self, name: str, axis: "tuple[ParamValue, ...] | Range", value: ParamValue) -> Any:
+        if isinstance(axis, Range):
+            if value in axis:
+                return int(value) if axis.integer else float(value)
+            kind = "a whole number" if axis.integer else "a number"
+            raise ValueError(
+                f"expected {kind} from {axis.low:g} to {axis.high:g} as {name}, found {shown(value)}"
+            )
+        places = self._places.setdefault(name, {})
+        if not places:
+            places |= {_identity(name, each): place for place, each in enumerate(axis)}
+        place = places.get(_identity(name, value))
+        if place is None and is_number(value):  # 1.0 in place of 1, where that is all that is listed
+            equal = [place for place, each in enumerate(axis) if is_number(each) and each == value]
+            place = equal[0] if equal else None
+        if place is None:
+            raise ValueError(f"expected one of the values listed for {name}, found {shown(value)}")
+        return place
+
     def categorical_axes(self) -> list[str]:
         """Names of the axes whose values are not all numbers, so that they have no natural order."""
-        return [name for name, values in self.axes.items() if not _all_numbers(values)]
+        lists = ((name, values) for name, values in self.axes.items() if not isinstance(values, Range))
+        return [name for name, values in lists if not _all_numbers(values)]
+
+
+def _range(name: str, values: Mapping[str, Any]) -> Range:
+    low, high = values.get("low", math.nan), values.get("high", math.nan)
+    log, integer = values.get("log", False), values.get("integer", False)
+    known = values.keys() <= {field.name for field in fields(Range)}
+    if known and _is_finite(low) and _is_finite(high) and isinstance(log, bool) and isinstance(integer, bool):
+        whole = low == int(low) and high == int(high)
+        if low < high and (low > 0 or not log) and (whole or not integer):
+            return Range(int(low), int(high), log, True) if integer else Range(float(low), float(high), log)
+    raise ValueError(
+        f"expected a range such as {{low: 1, high: 100, log: true}} or {{low: 1, high: 9, integer: true}} as "
+        f"the search space's {name!r}, low below high and, if log, above 0; found {shown(dict(values))}"
+    )
+
+
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and math.isfinite(value)
 
 
 def _axis(name: str, values: Sequence[ParamValue]) -> tuple[ParamValue, ...]:

@@ -15,7 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from orchestrator.store.columns import SCHEMA_VERSION, SELECTION_SCHEMA, TIE_COLUMNS, TRIAL_SCHEMA
+from orchestrator.store.columns import (
+    PREDICTION_TYPES,
+    SCHEMA_VERSION,
+    SELECTION_SCHEMA,
+    TIE_COLUMNS,
+    TRIAL_SCHEMA,
+)
 from orchestrator.store.files import StoreError, checksum
 from orchestrator.store.provenance import is_run_id
 from orchestrator.study.records import Records, Status
@@ -30,6 +36,7 @@ FEW_ROWS = 500
 
 _VERSION_KEY = b"svmbench_schema_version"
 _ORDER = ["dataset", "solver", "outer", "inner"]
+_FIXED = {field.name: field.type for field in TRIAL_SCHEMA} | PREDICTION_TYPES
 _FREE_TEXTS = {"message", "fit_status", "stopping"}
 
 
@@ -66,7 +73,7 @@ def as_trials(table: pa.Table) -> pa.Table:
     if len(set(schema.names)) < len(schema.names):
         raise ValueError("it has two columns of one name")
     for field in schema:
-        if field.name not in TRIAL_SCHEMA.names and not any(is_kind(field.type) for is_kind in _PLAIN):
+        if field.name not in _FIXED and not any(is_kind(field.type) for is_kind in _PLAIN):
             raise ValueError(f"its column {field.name} holds {field.type}")
     return as_schema(table, unified_schema([schema]))
 
@@ -105,9 +112,9 @@ def to_table(records: Records, schema: pa.Schema) -> pa.Table:
         name: _array(columns[name], kind) if name in columns else pa.nulls(len(records), kind)
         for name, kind in fixed.items()
     }
-    arrays |= {
-        storable_text(name): _param_array(columns[name]) for name in sorted(columns.keys() - fixed.keys())
-    }
+    for name in sorted(columns.keys() - fixed.keys()):
+        kind, values = PREDICTION_TYPES.get(name), columns[name]
+        arrays[storable_text(name)] = _param_array(values) if kind is None else _array(values, kind)
     return pa.table(arrays)
 
 
@@ -165,6 +172,16 @@ def _text(value: Any) -> str:
     return storable_text(value, None)
 
 
+def select(table: pa.Table, names: Iterable[str]) -> pa.Table:
+    """Return the columns of these names, those without rows that it lacks included."""
+    return as_schema(table, pa.schema([(name, _FIXED[name]) for name in names]))
+
+
+def without_predictions(table: pa.Table) -> pa.Table:
+    """Return a table without the columns that hold lists."""
+    return table.drop_columns([name for name in PREDICTION_TYPES if name in table.column_names])
+
+
 def unify(tables: list[pa.Table]) -> pa.Table:
     """Concatenate tables whose `param_*` and `score_*` columns may differ."""
     schema = unified_schema([table.schema for table in tables])
@@ -173,10 +190,9 @@ def unify(tables: list[pa.Table]) -> pa.Table:
 
 def unified_schema(schemas: list[pa.Schema]) -> pa.Schema:
     """Return a schema with all columns; a parameter of numbers here and text there becomes text."""
-    fixed = {field.name: field.type for field in TRIAL_SCHEMA}
     types: dict[str, pa.DataType] = {}
     for field in itertools.chain.from_iterable(schemas):
-        kind = fixed.get(field.name, field.type)
+        kind = _FIXED.get(field.name, field.type)
         if types.setdefault(field.name, kind) != kind:
             types[field.name] = pa.string()
     return pa.schema(list(types.items()))
@@ -256,13 +272,16 @@ def _row_checksums(table: pa.Table) -> NDArray[Any]:
     found = []
     for start in range(0, table.num_rows, 10_000):  # the texts of all rows may not fit into memory
         rows = table.slice(start, 10_000)
-        texts = [
-            (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).cast(pa.string())
-            for column in rows.columns
-        ]
+        texts = [_as_text(column) for column in rows.columns]
         joined = pc.binary_join_element_wise(*texts, "\0", null_handling="replace", null_replacement="\1")
         found += [checksum(text.encode()) for text in joined.to_pylist()]
     return np.array(found)
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_list(column.type):
+        return pc.binary_join(column.cast(pa.list_(pa.string())), ",")
+    return (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).cast(pa.string())
 
 
 def encoded(column: pa.ChunkedArray) -> tuple[NDArray[Any], pa.Array]:

@@ -2,6 +2,8 @@
 
 import pyarrow as pa
 
+from orchestrator.study.records import PREDICTION_COLUMNS
+
 SCHEMA_VERSION = 1
 
 
@@ -72,6 +74,10 @@ SELECTION_SCHEMA = pa.schema(
         ("n_failed", pa.int64()),
     ]
 )
+
+
+PREDICTION_TYPES = dict.fromkeys(PREDICTION_COLUMNS, pa.list_(pa.int32()))
+"""The types of the columns that hold predictions, which a part has only if its study keeps them."""
 
 
 RUN_COLUMNS = frozenset(

@@ -23,7 +23,7 @@ _PART = re.compile(r"part-.*-(?P<checksum>[0-9a-f]{16})\.parquet")
 _DAMAGE = {errno.EIO, errno.ELOOP, errno.EISDIR, errno.ENOTDIR, errno.ENXIO, errno.ENODEV}
 _LARGE, _LARGEST = 1 << 26, 1 << 34
 
-FOLDERS = ("trials", "provenance", "logs")
+FOLDERS = ("trials", "provenance", "logs", "searches")
 """The folders of a study that a run writes to."""
 
 
@@ -250,7 +250,7 @@ class _HashedFile(io.RawIOBase):
 def remove_temporaries(folder: Path) -> list[Path]:
     """Remove what writers that are dead left half-written; the caller holds the study's lock."""
     removed = []
-    for place in (folder, folder / "trials", folder / "provenance"):
+    for place in (folder, folder / "trials", folder / "provenance", folder / "searches"):
         for path in place.glob(".*.tmp"):
             with suppress(OSError):
                 path.unlink()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations  # so that `status` does not import pandas
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.store.store import Store, StoreError
 from orchestrator.study.trials import Pair
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class StudyResults:
         How far each dataset × arm is; empty if no run recorded what it declared.
     lost : list of str
         What is known of trials that were stored and are missing, a sentence each.
+    search_all_rows : callable or None
+        What `final_estimator` calls.
     """
 
     name: str
@@ -76,10 +79,62 @@ class StudyResults:
     excluded: pd.DataFrame = field(default_factory=lambda: excluded_trials([]))
     states: Mapping[Pair, PairState] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
+    search_all_rows: Callable[..., Any] | None = None
 
     def mean_scores(self) -> pd.DataFrame:
         """Return the mean score of the refits: a row for each dataset, a column for each arm."""
         return self.outer.pivot_table("score", "dataset", "solver", sort=False)
+
+    def final_estimator(self, dataset: str, arm: str, cache: str | Path | None = None) -> Any:
+        """Return the estimator to use after the study: unfitted, with what a search on all rows selects.
+
+        The search is done here and now, by inner splits of all rows: about as many trainings as one outer
+        fold has taken. The scores of the study are those of this procedure, not of this one estimator.
+
+        Parameters
+        ----------
+        dataset, arm : str
+        cache : path, optional
+            The folder `paths.cache` of the study's run, where the dataset is prepared.
+
+        Returns
+        -------
+        estimator
+            Of the arm's class; in a pipeline behind a scaler if the protocol scales.
+
+        Raises
+        ------
+        StoreError
+            When the study does not have the two, or no candidate could be trained.
+        DatasetError
+            When the dataset is not in the cache.
+        """
+        if self.search_all_rows is None:
+            raise StoreError("these results come from no store; load the study with load_study")
+        return self.search_all_rows(self, dataset, arm, None if cache is None else Path(cache))
+
+    def predictions(self) -> pd.DataFrame:
+        """Return what each refit predicted of its test rows, as far as `protocol.predictions=outer` kept it.
+
+        Returns
+        -------
+        DataFrame
+            A row for each refit and test row. Columns: dataset, solver, outer, row (its place in the
+            dataset), true and predicted (labels, as text).
+        """
+        kept = Store(self.folder).predictions().to_pandas().dropna(subset="predicted_class")
+        refits = self.outer[["key", "dataset", "solver", "outer"]].merge(kept, on="key")
+        lists = {"test_row": "row", "true_class": "true", "predicted_class": "predicted"}
+        frame = refits.rename(columns=lists).explode([*lists.values()], ignore_index=True)
+        labels = {facts["name"]: [*facts.get("class_counts", ())] for facts in self._dataset_facts()}
+        for name in ("true", "predicted"):
+            pairs = zip(frame["dataset"], frame[name], strict=True)
+            frame[name] = [labels[dataset][code] for dataset, code in pairs]
+        return frame[["dataset", "solver", "outer", *lists.values()]].astype({"row": int})
+
+    def _dataset_facts(self) -> list[Mapping[str, Any]]:
+        """Return what runs recorded about datasets, oldest first."""
+        return [facts for run in self.provenance for facts in (run.get("study") or {}).get("datasets", ())]
 
     def __repr__(self) -> str:
         arms, datasets = (self.trials[name].nunique() for name in ("solver", "dataset"))

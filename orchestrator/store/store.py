@@ -6,6 +6,7 @@ key is resolved on reading, and `compact` merges the parts into one. A part's na
 its bytes; a part that has another one is named in an error and never left out in silence.
 """
 
+import json
 import os
 import platform
 import uuid
@@ -23,7 +24,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from orchestrator.store import arrow_tables
-from orchestrator.store.columns import KEY_COLUMNS, NEEDED, OUTER_SCHEMA, SELECTION_SCHEMA, TRIAL_SCHEMA
+from orchestrator.store.columns import (
+    KEY_COLUMNS,
+    NEEDED,
+    OUTER_SCHEMA,
+    PREDICTION_TYPES,
+    SELECTION_SCHEMA,
+    TRIAL_SCHEMA,
+)
 from orchestrator.store.files import (
     FOLDERS,
     DamageError,
@@ -42,6 +50,7 @@ from orchestrator.store.part_summaries import SUMMARY_KEY, PartSummary, Scan
 from orchestrator.store.provenance import Provenance
 from orchestrator.study.records import Records, StoredTrial
 from orchestrator.study.trials import REFIT
+from orchestrator.study.values import for_json, from_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,6 +158,8 @@ class Store:
 
     def write_outer(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace `outer.parquet`, one row per refit."""
+        names = [*PREDICTION_TYPES]
+        rows = ({name: row[name] for name in row if name not in names} for row in rows)
         self._replace("outer.parquet", rows, OUTER_SCHEMA)
 
     def write_selections(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -170,6 +181,41 @@ class Store:
     def write_provenance(self, run_id: str, facts: Mapping[str, Any]) -> None:
         """Replace `provenance/<run_id>.json`."""
         self.provenance_records.write(run_id, facts)
+
+    def write_search_record(self, name: str, record: Mapping[str, Any]) -> None:
+        """Replace `searches/<name>.json`, what a user's search has proposed; nothing if that is there."""
+        path, content = self._record_path(name), json.dumps(for_json(record)).encode()
+        with suppress(OSError, StoreError):
+            if read_whole(self.folder, path) == content:
+                return
+        with naming_errors(self.folder, path):
+            path.parent.mkdir(exist_ok=True)
+        with replacing(self.folder, path) as file:
+            file.write(content)
+
+    def search_record(self, name: str) -> Mapping[str, Any]:
+        """Return what a run recorded of a user's search; nothing proposed if none did.
+
+        Raises
+        ------
+        StoreError
+            When the file is damaged.
+        """
+        path = self._record_path(name)
+        try:
+            record: Mapping[str, Any] = json.loads(read_whole(self.folder, path), object_hook=from_json)
+            if isinstance(record["rounds"], list) and isinstance(record["ended"], bool):
+                return record
+        except FileNotFoundError:
+            return {"rounds": [], "ended": False}
+        except (ValueError, TypeError, KeyError, RecursionError):
+            pass
+        raise StoreError(
+            f"{path} is damaged; remove it and run the study's command again, which writes it anew"
+        )
+
+    def _record_path(self, name: str) -> Path:
+        return self.folder / "searches" / f"{name}.json"
 
     def compact(
         self, everything: bool = True, summarise: Callable[[Scan], PartSummary] | None = None
@@ -242,7 +288,7 @@ class Store:
 
         empty = TRIAL_SCHEMA.empty_table()
         table = arrow_tables.unify(
-            [empty if columns is None else empty.select(columns), *self._retried(read)]
+            [empty if columns is None else arrow_tables.select(empty, columns), *self._retried(read)]
         )
         run_order = self.provenance_records.order(pc.unique(pc.fill_null(table["run_id"], "")).to_pylist())
         rows = arrow_tables.unique_rows(table, run_order)
@@ -333,8 +379,19 @@ class Store:
         return dict(zip(table["key"].to_pylist(), trials, strict=True))
 
     def refits(self) -> dict[str, dict[str, Any]]:
-        """Map the key of every stored refit to its whole row."""
-        return {row["key"]: row for row in self._trials(only=pc.field("inner") == REFIT).to_pylist()}
+        """Map the key of every stored refit to its row, without predictions."""
+        table = arrow_tables.without_predictions(self._trials(only=pc.field("inner") == REFIT))
+        return {row["key"]: row for row in table.to_pylist()}
+
+    def predictions(self) -> pa.Table:
+        """Return key and predictions of every refit that has a score; nulls where none were stored."""
+        columns = [*KEY_COLUMNS, "inner", "score", *PREDICTION_TYPES]
+        return self._trials(columns, (pc.field("inner") == REFIT) & pc.field("score").is_valid())
+
+    def refits_without_predictions(self) -> set[str]:
+        """Return the keys of the refits that have a score and no predictions."""
+        table = self.predictions()
+        return set(table.filter(pc.field("predicted_class").is_null())["key"].to_pylist())
 
     def outer_rows(self) -> list[dict[str, Any]]:
         """Return the rows of `outer.parquet`, if there is one."""
@@ -356,7 +413,8 @@ class Store:
 
     def trials(self) -> "pd.DataFrame":
         """Return every stored trial, one row a key, in canonical order."""
-        return arrow_tables.to_pandas(arrow_tables.in_canonical_order(self._trials()))
+        trials = arrow_tables.without_predictions(self._trials())
+        return arrow_tables.to_pandas(arrow_tables.in_canonical_order(trials))
 
     def provenance(self) -> list[dict[str, Any]]:
         """Return the provenance of every run, in the order in which the runs were recorded."""

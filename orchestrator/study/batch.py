@@ -55,11 +55,6 @@ class Batch:
     base_seconds: float
     losses: Losses = field(default_factory=Losses)
 
-    @property
-    def n_trials(self) -> int:
-        """Number of trainings in the batch."""
-        return sum(map(len, self.paths))
-
 
 @dataclass(frozen=True)
 class DataSource:
@@ -98,6 +93,7 @@ class WorkOrder:
     protocol: Protocol
     batch: Batch
     gram_memory: float = math.inf
+    predictions: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.study.study import Arm, Protocol
+from orchestrator.study.study import Arm, Protocol, SearchSpec
 from orchestrator.study.trials import Identity, Pair
 from orchestrator.study.values import canonical_json, is_number, with_merged_numbers
 
@@ -50,7 +50,7 @@ class Declaration:
         What provenance records about those that have a pair, in the order of the newest run that named them
         all; else in that of their first declarations, so that no narrower run makes another arm the control.
     protocol : dict
-    search : str
+    search : SearchSpec
     pairs : dict of (dataset, arm) to DeclaredPair
     superseded : dict of (dataset, arm, digest) to str
         Identities that were declared for a pair with other meanings, and which parts are different now.
@@ -59,7 +59,7 @@ class Declaration:
     datasets: dict[str, dict[str, Any]]
     arms: dict[str, dict[str, Any]]
     protocol: dict[str, Any]
-    search: str
+    search: SearchSpec
     pairs: dict[Pair, DeclaredPair]
     superseded: dict[tuple[str, str, str], str]
 
@@ -122,7 +122,7 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
         datasets=_facts(runs, "datasets", {dataset for dataset, _ in pairs}),
         arms=_facts(runs, "arms", {arm for _, arm in pairs}),
         protocol=dict(study.get("protocol", {})),
-        search=study.get("search", ""),
+        search=SearchSpec.from_facts(study.get("search", "")),
         pairs=pairs,
         superseded=superseded,
     )
@@ -149,8 +149,10 @@ def _arm_meaning(facts: Mapping[str, Any]) -> str:
     return canonical_json([*others, space])
 
 
-def _in_order(values: Sequence[Any]) -> list[Any]:
+def _in_order(values: Sequence[Any] | Mapping[str, Any]) -> Any:
     """Return values with numbers sorted, as a search takes them; the order of others has a meaning."""
+    if isinstance(values, Mapping):
+        return values
     if not all(map(is_number, values)):
         return list(values)
     return sorted(values, key=lambda value: (value, canonical_json(value)))
@@ -221,7 +223,8 @@ def n_inner_splits(facts: Mapping[str, Any], protocol: Mapping[str, Any]) -> tup
     if "n_inner" in facts:
         return tuple(facts["n_inner"])
     # An older svmbench knew numbers of folds only, the same for all datasets.
-    return (int(protocol.get("inner", 0)),) * int(protocol.get("outer", 0))
+    outer, inner = protocol.get("outer"), protocol.get("inner")
+    return (inner,) * outer if isinstance(outer, int) and isinstance(inner, int) else ()
 
 
 def _facts(runs: Sequence[Mapping[str, Any]], group: str, kept: set[str]) -> dict[str, dict[str, Any]]:

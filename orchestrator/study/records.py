@@ -1,7 +1,7 @@
 """The rows that trials leave, held by columns: they travel and are stored by the hundred."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -28,17 +28,14 @@ class Records:
     def of(cls, constants: dict[str, Any], rows: Sequence[Mapping[str, Any]]) -> "Records":
         """Turn rows, which may lack columns, into columns that can be stored.
 
-        Parameters stay as they are, for they come from the configuration.
+        Parameters stay as they are, for they come from the configuration, and so do lists of predictions.
         """
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: [row.get(name) for row in rows] for name in names}
-        return cls(
-            constants,
-            {
-                name: values if name.startswith("param_") else storable_values(values)
-                for name, values in columns.items()
-            },
-        )
+        for name, values in columns.items():
+            if not name.startswith("param_") and name not in PREDICTION_COLUMNS:
+                columns[name] = storable_values(values)
+        return cls(constants, columns)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
@@ -78,8 +75,28 @@ class StoredTrial(NamedTuple):
         return not math.isnan(self.score)
 
 
-def final_trials(stored: dict[str, StoredTrial], retry_failed: bool) -> dict[str, StoredTrial]:
-    """Return the stored trials that a run does not train again."""
-    if not retry_failed:
+PREDICTION_COLUMNS = ("test_row", "true_class", "predicted_class")
+"""Of a refit, if the study keeps them: lists of the places of its test rows in the dataset, of their classes
+and of those predicted, both as places among the dataset's sorted labels."""
+
+
+def final_trials(
+    stored: dict[str, StoredTrial], retry_failed: bool, incomplete: Collection[str] = ()
+) -> dict[str, StoredTrial]:
+    """Return the stored trials that a run does not train again.
+
+    Parameters
+    ----------
+    stored : dict of str to StoredTrial
+    retry_failed : bool
+        Whether those without a score are trained again.
+    incomplete : collection of str
+        The keys of trials with a score that are trained again, too.
+    """
+    if not retry_failed and not incomplete:
         return stored
-    return {key: trial for key, trial in stored.items() if trial.scored}
+    return {
+        key: trial
+        for key, trial in stored.items()
+        if key not in incomplete and (trial.scored or not retry_failed)
+    }

@@ -25,21 +25,19 @@ def in_words(scheme: Any, counts: Iterable[int] = ()) -> str:
         text = f"{number} splits × {repeats} repeats"
     else:
         found = sorted({number} if isinstance(number, int) and repeats is None else set(counts))
-        text = (
-            f"{found[0]} to {found[-1]} splits" if len(found) > 1 else f"{found[0]} splits" if found else ""
-        )
+        text = " to ".join(map(str, dict.fromkeys([*found[:1], *found[-1:]])))
+        text = f"{text} split{'' if text == '1' else 's'}" if text else ""
     others = ", ".join(f"{name}={cell(value)}" for name, value in said.items())
-    name = str(scheme[TARGET]).rpartition(".")[2]
+    name = str(scheme.get(TARGET)).rpartition(".")[2]
     return ", ".join(part for part in (name, text, others) if part)
 
 
 def n_repeats(protocol: Mapping[str, Any]) -> int:
     """Return how often a protocol repeats its outer splits: over seeds, and by a splitter that says so."""
     seed, outer = protocol.get("seed"), protocol.get("outer")
-    repeats = outer.get("n_repeats", 1) if isinstance(outer, Mapping) else 1
-    return (len(seed) if isinstance(seed, (list, tuple)) else 1) * (
-        repeats if isinstance(repeats, int) else 1
-    )
+    repeats = outer.get("n_repeats") if isinstance(outer, Mapping) else 1
+    n_seeds = len(seed) if isinstance(seed, (list, tuple)) else 1
+    return n_seeds * (repeats if isinstance(repeats, int) else 1)
 
 
 def described(protocol: Mapping[str, Any], n_inner: Iterable[Sequence[int]]) -> str:
@@ -58,7 +56,7 @@ def described(protocol: Mapping[str, Any], n_inner: Iterable[Sequence[int]]) -> 
         return ""
     numbers = [list(each) for each in n_inner]
     texts = [
-        f"outer splits: {in_words(outer, [len(each) // len(seeds) for each in numbers])}",
+        f"outer splits: {in_words(outer, [len(each) // max(1, len(seeds)) for each in numbers])}",
         f"inner splits: {in_words(inner, [number for each in numbers for number in each])}",
     ]
     if len(seeds) > 1:

@@ -4,7 +4,7 @@ A study is datasets × arms × search × protocol. Everything that can change a 
 key, and nothing else is: the key decides what a resumed run may skip.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -83,8 +83,9 @@ class Arm:
     params : mapping
         Parameters that every training of the arm shares, sweep values included: arguments of the target, and
         those of nested estimators as `step__param`.
-    space : mapping of str to tuple
-        The hyper-parameters the inner search chooses from, in order of precedence for ties.
+    space : mapping of str to tuple or mapping
+        The hyper-parameters the inner search chooses from, in order of precedence for ties: lists of values,
+        or ranges such as `{low: 1, high: 100, log: true}`.
     identity : str
         Hashes of the sources that its targets consist of, or the versions of their packages.
     solver : str
@@ -98,7 +99,7 @@ class Arm:
     name: str
     target: str
     params: Mapping[str, Any]
-    space: Mapping[str, tuple[ParamValue, ...]]
+    space: Mapping[str, tuple[ParamValue, ...] | Mapping[str, Any]]
     identity: str = ""
     solver: str = ""
     sweep: Mapping[str, ParamValue] = field(default_factory=dict)
@@ -113,7 +114,10 @@ class Arm:
         TypeError
             If it lacks an attribute or holds one that this version does not know.
         """
-        space = {name: tuple(values) for name, values in facts.get("space", {}).items()}
+        space = {
+            name: values if isinstance(values, Mapping) else tuple(values)
+            for name, values in facts.get("space", {}).items()
+        }
         return cls(**{**facts, "space": space})
 
     @cached_property
@@ -216,7 +220,7 @@ class Protocol:
         own = tuple(Metric(**metric) for metric in facts.get("own_metrics", ()))
         seed = facts.get("seed", cls.seed)
         if isinstance(seed, (list, tuple)):
-            seed = tuple(seed) if len(seed) > 1 else seed[0]  # a list of one says no more than the seed
+            seed = seed[0] if len(seed) == 1 else tuple(seed)  # a list of one says no more than the seed
         also = tuple(facts.get("also", ()))
         return cls(**{**facts, "seed": seed, "also": also, "own_metrics": own})
 
@@ -237,11 +241,71 @@ class Protocol:
 
 
 @dataclass(frozen=True)
+class SearchSpec:
+    """A search over hyper-parameters, which an instance for each dataset × arm × outer fold follows.
+
+    Attributes
+    ----------
+    target : str
+        The name of one that is built in, or the dotted path of a user's own.
+    options : mapping
+        What it is given beside the space, `budget` and `seed` for example.
+    identity : str
+        Of a user's own, hash of the sources that it consists of, or the version of its package.
+    """
+
+    target: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    identity: str = ""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a user's, whose code reading a study must not need."""
+        return "." in self.target
+
+    def facts(self) -> Any:
+        """Return the search as selection keys and provenance hold it: its name alone if it has no options."""
+        return asdict(self) if self.options or self.is_own else self.target
+
+    @property
+    def words(self) -> str:
+        """What it is, for a reader."""
+        options = ", ".join(f"{name} {cell(value)}" for name, value in self.options.items())
+        return f"{self.target} ({options})" if options else self.target
+
+    @cached_property
+    def text(self) -> str:
+        """What it is, as canonical text."""
+        return canonical_json(self.facts())
+
+    @classmethod
+    def from_facts(cls, facts: Any) -> "SearchSpec":
+        """Return the search that `facts` and JSON turned into a text or a mapping.
+
+        Raises
+        ------
+        TypeError
+            If it holds what this version does not know.
+        """
+        return cls(**facts) if isinstance(facts, Mapping) else cls(str(facts))
+
+
+@dataclass(frozen=True)
 class Study:
     """One declared comparison."""
 
     name: str
     datasets: tuple[DatasetSpec, ...]
     arms: tuple[Arm, ...]
-    search: str
+    search: SearchSpec
     protocol: Protocol
+    predictions: bool = False
+    """Whether what refits predict of their test rows is stored, too; no trial depends on it."""
+
+
+def axis_values(values: Sequence[ParamValue] | Mapping[str, Any]) -> tuple[ParamValue, ...]:
+    """Return the values of a hyper-parameter; of a range its ends."""
+    if not isinstance(values, Mapping):
+        return tuple(values)
+    number = int if values.get("integer") else float
+    return number(values["low"]), number(values["high"])

@@ -132,6 +132,11 @@ class Identity:
         key.update(axes.encode())
         return key.hexdigest()[:32]
 
+    def search_seed(self, outer: int, root: int) -> int:
+        """Return what the search of an outer fold draws from, the same for every arm."""
+        entropy = int(digest([*self._seed_axes, "search", root, outer]), 16)
+        return int(np.random.SeedSequence(entropy).generate_state(1)[0])
+
     def _seed(self, outer: int, inner: int, rest: Candidate) -> int:
         return _seed_of(*self._seed_axes, outer, inner, rest)
 

@@ -86,8 +86,13 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def stored_as_numbers(values: Sequence[ParamValue]) -> bool:
-    """Whether floats can stand for the values of a parameter: all are numbers, and no two are equal."""
+def stored_as_numbers(values: Sequence[ParamValue] | Mapping[str, Any]) -> bool:
+    """Whether floats can stand for the values of a parameter: all are numbers, and no two are equal.
+
+    A mapping is a range of numbers.
+    """
+    if isinstance(values, Mapping):
+        return True
     return all(map(is_number, values)) and len(set(map(float, values))) == len(values)
 
 

@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 
 from orchestrator.study.names import resolve
 from orchestrator.study.storable import error_text
-from orchestrator.study.study import Arm, Candidate, Protocol
+from orchestrator.study.study import Arm, Candidate, Protocol, axis_values
 from orchestrator.study.targets import ARGS, instantiate, target_problems, targets_in
 from orchestrator.study.text import MOST_QUOTED, error_line, one_line, shown
 from orchestrator.study.values import is_number
@@ -217,7 +217,7 @@ def takes_shared_gram(arm: Arm, n_samples: int, n_features: int) -> bool:
     kind, accepted = estimator_class(arm.target)
     if not inspect.isclass(kind) or not {"kernel", "gamma"} <= accepted or "kernel" in arm.space:
         return False
-    gammas = arm.space.get("gamma", (arm.params.get("gamma"),))
+    gammas = axis_values(arm.space.get("gamma", (arm.params.get("gamma"),)))
     if not all(map(is_number, gammas)) or refused_value(arm.target, {**arm.params, "kernel": "precomputed"}):
         return False
     with recorded_interrupts():

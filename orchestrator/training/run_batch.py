@@ -10,12 +10,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from orchestrator.resampling.splits import take_rows
 from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.names import resolve
-from orchestrator.study.records import Records, Status
+from orchestrator.study.records import PREDICTION_COLUMNS, Records, Status
 from orchestrator.study.study import Arm
 from orchestrator.study.trials import REFIT, Path
 from orchestrator.training.environment import host_name, versions_json
@@ -148,7 +149,19 @@ def _run_path(
 
     task = PathTask(order.arm, order.protocol, path, split, state, override, monitor)
     for index, row in enumerate(train_path(task, reopen)):
+        predicted = row.pop("predicted", None)
+        if order.predictions and path.inner == REFIT and predicted is not None:
+            row |= _predictions(order, path.outer, predicted)
         yield _axes(order.arm, path, index) | row | columns
+
+
+def _predictions(order: WorkOrder, outer: int, predicted: NDArray[Any]) -> dict[str, list[int]]:
+    """Return `PREDICTION_COLUMNS` of a refit."""
+    dataset, splits = open_data(order.source)
+    _, test = splits.train_test(outer)
+    codes = np.searchsorted(dataset.classes, predicted)
+    columns = (test.tolist(), dataset.codes[test].tolist(), codes.tolist())
+    return dict(zip(PREDICTION_COLUMNS, columns, strict=True))
 
 
 def _shares_gram(order: WorkOrder, path: Path) -> bool:

@@ -246,7 +246,7 @@ def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> R
         return task.call(lambda: getattr(estimator, method)(share(split.X_test)))
 
     labels = checked_labels(predicted, split.classes, len(split.y_test))
-    row = _accuracy(split, labels)
+    row = _accuracy(split, labels) | {"predicted": labels}
     metrics = {f"score_{name}": name for name in protocol.also}
     if protocol.metric != "accuracy":
         metrics["score"] = protocol.metric
@@ -383,7 +383,8 @@ def _evaluate_whole(task: PathTask, fitted: Any, predicted: Any, fit: Row, predi
     for share, labels, columns in zip(_shares_of_time(fitted, n), predicted, fitted_rows, strict=True):
         row = each | {name: seconds * share for name, seconds in fit.items()} | columns
         try:
-            row |= _accuracy(split, checked_labels(labels, split.classes, len(split.y_test)))
+            labels = checked_labels(labels, split.classes, len(split.y_test))
+            row |= _accuracy(split, labels) | {"predicted": labels}
             row |= _outcome(row, task.protocol)
         except ResponseError as error:
             row |= _failure(error)

@@ -19,11 +19,11 @@ def random_seed(random_state):
     return int(check_random_state(random_state).randint(1 << 31))
 
 
-def machine_seeds(seed, n_machines, *fold):
-    """Derive a random state, a number of 64 bits but 0, for every machine of a fit (or of a fold of it).
+def machine_seeds(seed, n_machines):
+    """Derive a random state, a number of 64 bits but 0, for every machine of a fit.
 
-    `SeedSequence` hashes seed, fold and number of the machine: no two share a stream, whereas by adding them
-    up machine k of seed s would have that of machine k − 1 of seed s + 1.
+    `SeedSequence` hashes seed and number of the machine: no two share a stream, whereas by adding them up
+    machine k of seed s would have that of machine k − 1 of seed s + 1.
     """
-    states = np.random.SeedSequence(seed, spawn_key=fold).generate_state(n_machines, np.uint64)
+    states = np.random.SeedSequence(seed).generate_state(n_machines, np.uint64)
     return np.maximum(states, np.uint64(1))

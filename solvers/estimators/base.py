@@ -17,33 +17,37 @@ a parameter of some solvers only is an attribute of the class for all (`bias`, `
 import time
 import warnings
 from collections.abc import Callable
-from copy import copy
+from functools import partial
 from numbers import Integral, Real
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import Interval, Options, StrOptions, validate_parameter_constraints
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from solvers.common.limits import Budget
 from solvers.common.memory import require_memory
-from solvers.common.seeds import machine_seeds, random_seed
+from solvers.common.seeds import machine_seeds
 from solvers.common.status import REASONS, heaviest, stopping_of
+from solvers.estimators.calibration import fit_calibrated
 from solvers.estimators.parameters import Positive, Switch
-from solvers.estimators.platt import class_probabilities, fit_sigmoids, folds_of
 from solvers.kernels.functions import (
     GRAM,
     KINDS,
     LINEAR,
     Kernel,
+    as_array,
     for_samples,
+    is_table,
     kernel_block,
     kernel_diagonal,
     require_finite,
+    values_of,
     variance_of,
 )
 from solvers.multiclass import (
@@ -64,7 +68,7 @@ BLOCK_VALUES = 1 << 20  # kernel values of a block of predictions (8 MB)
 
 
 class TrainingSet(NamedTuple):
-    """Samples of a fit, or of a fold of it, class by class."""
+    """Samples of a fit, class by class."""
 
     X: np.ndarray | sparse.csr_matrix  # features, or the Gram matrix
     kernel: Kernel
@@ -81,10 +85,15 @@ class Machines(NamedTuple):
     members: list[np.ndarray]  # rows of X of each
 
 
+# Whole numbers of any size: scikit-learn's "random_state" would refuse those of more than 32 bits.
+RandomState = Annotated[object, Interval(Integral, 0, None, closed="left"), np.random.RandomState, None]
+ClassWeight = Annotated[dict | str | None, StrOptions({"balanced"}), dict, None]
+
+
 def _gives_probabilities(model):
     if not model.probability:
         raise AttributeError(
-            f"predict_proba needs {type(model).__name__}(probability=True); set it before fit"
+            f"class probabilities need {type(model).__name__}(probability=True); set it before fit"
         )
     return True
 
@@ -99,7 +108,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     kernel : {"rbf", "linear", "poly", "sigmoid", "imq", "precomputed"} or callable
         ``rbf`` is exp(−γ ‖x − z‖²), ``linear`` x·z, ``poly`` (γ x·z + coef0)^degree, ``sigmoid`` tanh(γ x·z +
         coef0), ``imq`` 1/√(γ ‖x − z‖² + coef0). A callable gets two arrays of samples and returns their
-        kernel matrix. A precomputed float32 Gram matrix is used as it is, with sums in float64.
+        kernel matrix. To predict it gets the support vectors, of samples that are no table of numbers (of
+        strings, say) all training samples as in `sklearn.svm.SVC`. A precomputed float32 Gram matrix is used
+        as it is, with sums in float64.
     gamma : {"scale", "auto"} or float
         Width γ of the kernel, as in `sklearn.svm.SVC`.
     degree : float
@@ -116,7 +127,24 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     max_seconds : float or None
         Limit of the wall time of `fit`.
     probability : bool
-        Provide `predict_proba` (Platt 1999), at the cost of five more trainings.
+        Provide `predict_proba` and `predict_log_proba`, at the cost of five more trainings: by
+        ``CalibratedClassifierCV(self, method="sigmoid", ensemble=False)`` of scikit-learn.
+    class_weight : dict, "balanced" or None
+        Class t has the penalty C · class_weight[t], times those of `sample_weight`; "balanced" is n_samples /
+        (n_classes · n_t), as in `sklearn.svm.SVC`.
+    decision_function_shape : {"ovr", "ovo"}
+        What `decision_function` returns for more than two classes: a score of every class, or the decision of
+        every pair.
+    break_ties : {"auto"} or bool
+        Whether `predict` breaks ties of votes by the summed evidence; if not, the first class wins. True and
+        False are those of `sklearn.svm.SVC`: True is refused for ``decision_function_shape="ovo"``, and a
+        decision of exactly 0 is a vote for the first class of its pair in `decision_function`, for the second
+        one in `predict` where ties are not broken. "auto" breaks ties for both shapes, and a decision of 0 is
+        a vote for the second class.
+    verbose : bool
+        Print what `fit` came to.
+    random_state : int, RandomState or None
+        Of the folds for `probability`.
 
     Attributes
     ----------
@@ -126,11 +154,15 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         Rows of the training samples that are support vectors of any machine, sorted by class.
     support_vectors_ : {ndarray, CSR} of shape (n_SV, n_features)
         Empty for a precomputed kernel.
+    class_weight_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (n_pairs, n_features), or (n_classes, n_features) for all at once
+        Weights of the features; only with ``kernel="linear"``, unless that is normalised. Read-only.
     n_support_ : ndarray of shape (n_classes,), int32
     dual_coef_ : ndarray of shape (n_classes − 1, n_SV), or (n_classes, n_SV) for all at once
         As in `sklearn.svm.SVC`.
     intercept_ : ndarray of shape (n_pairs,), or (n_classes,)
-    n_iter_, n_kernel_evals_ : int
+    n_iter_ : int ndarray of shape (n_machines,)
+    n_kernel_evals_ : int
         Summed over the machines.
     objective_ : float
         Summed over the machines; for the geometric solvers, ‖c‖².
@@ -143,9 +175,6 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         that is.
     stopping_ : str
         ``"certified: ..."``, or what ended the machine that is farthest from its tolerance, and its gap.
-    sigmoids_ : ndarray of shape (n_machines, 2), or (n_classes, 2) for all at once
-        A and B of every machine, whose decision is positive for its first class; for its own class for all at
-        once. Only with `probability`.
     fit_status_ : int
         0 exactly when `converged_`; else why: 1 `max_iter`, 2 `max_seconds`, 3 the kernel is not positive
         definite, 4 its steps made no more progress, or rounding is too large to certify `tol`, 5 its draws
@@ -154,10 +183,10 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    `max_iter` and `max_seconds` bound a whole `fit`: all of its machines together, and those of the five
-    more trainings for `probability`. Each machine gets an equal share of what those before it have left.
+    `max_iter` and `max_seconds` bound a whole `fit`: all of its machines together. Each gets an equal share
+    of what those before it have left. With `probability`, each of the six trainings gets an equal share.
 
-    Predictions and probabilities are computed in blocks that stay within `cache_size`. What would not fit
+    Predictions are computed in blocks that stay within `cache_size`. What would not fit
     into memory is refused before the training begins: kernel values that `cache_size` allows, and those of a
     callable kernel, which is evaluated for all pairs of samples at once.
 
@@ -178,9 +207,14 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     max_iter: Annotated[int, Options(Integral, {-1}), Interval(Integral, 1, None, closed="left")] = -1
     max_seconds: Annotated[float | None, Interval(Real, 0, None, closed="right"), None] = None
     probability: Switch = False
+    decision_function_shape: Annotated[str, StrOptions({"ovr", "ovo"})] = "ovr"
+    break_ties: Annotated[bool | str, "boolean", StrOptions({"auto"})] = "auto"
+    verbose: Switch = False
+    random_state: RandomState = None
 
     # What is no parameter of every solver.
     bias, multiclass, warm_start = "theoretic", "pairwise", False
+    class_weight = cast(dict | str | None, None)
     normalises = False  # whether the method needs a constant k(x, x)
 
     def fit(self, X, y, sample_weight=None):
@@ -191,7 +225,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         X : {array-like, CSR} of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
-            Sample i has penalty C · sample_weight[i]; with weight 0 it is left out.
+            Sample i has penalty C · sample_weight[i]; with a weight of 0 or less it is left out.
 
         Returns
         -------
@@ -199,13 +233,16 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         """
         started = time.monotonic()
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=self._accepted_types(), order="C")
+        if self.probability:
+            self._calibrated = fit_calibrated(self, X, y, sample_weight)
+            return self
+        X, y = self._check_training_samples(X, y)
         self.classes_, rows, class_start = sort_by_class(y)
-        weights = self._check_weights(sample_weight, X.shape[0])
-        if weights is not None and not weights.all():
-            rows, class_start = without(rows, class_start, weights == 0.0, self.classes_)
+        self.class_weight_ = self._weights_of_classes(self.classes_, y)
+        weights = self._weights_of_samples(sample_weight, rows, class_start)
+        if weights is not None and not (weights > 0.0).all():
+            rows, class_start = without(rows, class_start, weights <= 0.0, self.classes_)
         self._require_cache(rows.size)
-        folds = folds_of(y, rows) if self.probability else []
         C = np.array([float(self.C)])
         if weights is not None:
             C = self._penalties(weights, rows)
@@ -216,20 +253,16 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
 
         samples = TrainingSet(X_or_gram, kernel, rows, class_start, C, scale)
         n_machines = len(self._groups())
-        seed = random_seed(self.random_state) if "random_state" in self._parameter_constraints else 0
-        budget = Budget(self.max_iter, self.max_seconds, n_machines * (1 + len(folds)), started)
+        budget = Budget(self.max_iter, self.max_seconds, n_machines, started)
         starts = self._starts(rows, class_start, n_machines)
-        machines = self._train(samples, starts, machine_seeds(seed, n_machines), budget)
+        machines = self._train(samples, starts, machine_seeds(self._seed(), n_machines), budget)
         self._publish(X, samples, machines)
         if self.warm_start:
             self._last = (rows, class_start, machines.solutions)
-        of_calibration = []
-        if folds:
-            self.sigmoids_, of_calibration = fit_sigmoids(self, X, y, samples, folds, seed, budget)
+        if self.verbose:
+            print(f"[{type(self).__name__}] {self.n_iter_.sum()} iterations; {self.stopping_}")
         if not self.converged_:
-            self._warn(self.fit_status_)
-        elif any(of_calibration):
-            self._warn(heaviest(of_calibration), of_calibration=True)
+            self._warn()
         return self
 
     def _groups(self):
@@ -266,32 +299,43 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             machines.members.append(member)
         return machines
 
-    def _train_without(self, X, samples, held_out, seeds, budget):
-        """Return a copy fitted to the samples but those held out, and the statuses of its machines.
-
-        Rows keep their numbers and X is not copied: what belongs to a Gram matrix stays in place.
-        """
-        rows, class_start = without(samples.rows, samples.class_start, held_out, self.classes_)
-        part = samples._replace(rows=rows, class_start=class_start)
-        machines = self._train(part, [None] * len(seeds), seeds, budget)
-        model = copy(self)
-        model._publish(X, part, machines)
-        return model, [s.fit_status for s in machines.solutions]
+    @property
+    def coef_(self):
+        """Weights of the features."""
+        if self.kernel != "linear" or getattr(self, "_normalised", False):
+            raise AttributeError(
+                f"coef_ holds the weights of features, which {type(self).__name__} has only with "
+                "kernel='linear', where that is not normalised"
+            )
+        if not hasattr(self, "support_vectors_"):
+            raise AttributeError(f"{type(self).__name__} has no coef_ before fit")
+        coef = self._machines_on(self.support_vectors_.T, np.zeros_like(self.intercept_)).T
+        coef.flags.writeable = False
+        return coef
 
     def decision_function(self, X):
         """Evaluate the machines.
 
         Returns
         -------
-        scores : ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
-            Two classes: positive for `classes_[1]`. Pairwise: votes, with ties broken by the summed evidence.
-            All at once: y_t · (W x + b) of each class.
+        scores : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            Two classes: positive for `classes_[1]`. Pairwise: votes, with ties broken by the summed evidence;
+            for ``decision_function_shape="ovo"`` the decisions of the pairs, positive for the first of a
+            pair. All at once: y_t · (W x + b) of each class.
         """
-        X = self._check_samples(X, "classes_")
+        return self._scores(X, self._count_votes() if self.decision_function_shape == "ovr" else None)
+
+    def _count_votes(self):
+        """Return how `decision_function` counts votes: as `sklearn.svm.SVC` does, unless by default."""
+        return partial(votes, zero_for_first=self.break_ties != "auto")
+
+    def _scores(self, X, count):
+        """Evaluate the machines, and count the votes of pairs by a function, or not at all."""
+        X = self._check_samples(X)
         n_classes = self.classes_.size
-        is_voted = n_classes > 2 and self.dual_coef_.shape[0] < n_classes
+        is_voted = n_classes > 2 and self.dual_coef_.shape[0] < n_classes and count is not None
         blocks = self._decision_blocks(X)
-        scores = np.concatenate([votes(block, n_classes) if is_voted else block for block in blocks])
+        scores = np.concatenate([count(block, n_classes) if is_voted else block for block in blocks])
         return scores[:, 0] if n_classes == 2 else scores
 
     @available_if(_gives_probabilities)
@@ -306,12 +350,35 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        X = self._check_samples(X, "sigmoids_")
-        return np.concatenate([class_probabilities(self, block) for block in self._decision_blocks(X)])
+        check_is_fitted(self, "classes_")
+        if self._calibrated is None:
+            raise NotFittedError(
+                "predict_proba is not available when fitted with probability=False: fit once more"
+            )
+        return self._calibrated.predict_proba(X)
 
-    def _check_samples(self, X, attribute):
-        """Validate samples to predict; `fit` has set the attribute."""
-        check_is_fitted(self, attribute)
+    @available_if(_gives_probabilities)
+    def predict_log_proba(self, X):
+        """Return the logarithms of `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+    def _check_training_samples(self, X, y):
+        """Validate what a model is trained on."""
+        if self.kernel == "precomputed" and sparse.issparse(X):
+            raise TypeError(
+                "Sparse precomputed kernels are not read: kernel='precomputed' needs a dense matrix, as "
+                "toarray() gives"
+            )
+        if callable(self.kernel) and not is_table(X):
+            check_consistent_length(X, y)
+            return as_array(X), column_or_1d(y, warn=True)
+        return validate_data(self, X, y, accept_sparse="csr", dtype=self._accepted_types(), order="C")
+
+    def _check_samples(self, X):
+        """Validate samples to predict."""
+        check_is_fitted(self, "classes_")
+        if callable(self.kernel) and not is_table(X):
+            return as_array(X)
         accepted = self._accepted_types()
         return validate_data(self, X, accept_sparse="csr", dtype=accepted, order="C", reset=False)
 
@@ -319,34 +386,40 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         """Evaluate every machine on blocks of samples, one after the other; all at once: every class."""
         # Of sparse samples `Kernel.place` makes a copy for a dense machine.
         is_copied = sparse.issparse(X) and not sparse.issparse(self.support_vectors_)
-        for block in self._blocks(X.shape[0], X.shape[1] if is_copied else 0):
-            yield self._decisions(X[block])
+        width = X.shape[1] if is_copied else 0
+        for block in self._blocks(X.shape[0], width if self._samples is None else self._samples.size):
+            yield self._machines_on(self._kernel_to_support(X[block]), self.intercept_)
 
     def _blocks(self, n, width=0):
-        """Cut n samples into blocks whose kernel values, decisions and couplings stay within `cache_size`.
+        """Cut n samples into blocks whose kernel values and decisions stay within `cache_size`.
 
-        So does a copy of the samples of a block, if their `width` is given.
+        So does what else has `width` values for each sample of a block: a copy, say.
         """
         room = min(BLOCK_VALUES, self.cache_size * 1e6 / 16)
         step = max(1, int(room // max(1, width + self.support_.size + 8 * (self.classes_.size - 2) ** 2)))
         return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
-    def _decisions(self, X):
-        """Evaluate every machine on a block of samples; all at once: every class."""
-        K = self._kernel_to_support(X)
+    def _machines_on(self, K, intercept):
+        """Evaluate every machine from kernel values to the support vectors; all at once: every class."""
         if self.dual_coef_.shape[0] == self.classes_.size:
-            return K @ self.dual_coef_.T + self.intercept_
+            return K @ self.dual_coef_.T + intercept
         class_start = np.concatenate(([0], np.cumsum(self.n_support_)))
-        return pairwise_decisions(K, self.dual_coef_, self.intercept_, class_start)
+        return pairwise_decisions(K, self.dual_coef_, intercept, class_start)
 
     def predict(self, X):
         """Predict a label of `classes_` for every sample."""
-        scores = self.decision_function(X)
+        check_is_fitted(self, "classes_")
+        if self.decision_function_shape == "ovo" and self.break_ties not in ("auto", False):
+            raise ValueError(
+                "break_ties must be False when decision_function_shape is 'ovo', whose scores are not of "
+                "classes; 'auto' breaks ties for both shapes"
+            )
+        scores = self._scores(X, self._count_votes() if self.break_ties else partial(votes, break_ties=False))
         return self.classes_[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.kernel != "precomputed"
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
@@ -368,26 +441,48 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             if len(found_valid) > 10_000:  # of values drawn at random
                 found_valid.clear()
             found_valid.update((kind, name, type(v), v) for name, v in new.items() if type(v) in _PLAIN)
+        if self.decision_function_shape == "ovo" and self.multiclass == "all_at_once":
+            raise ValueError(
+                "decision_function_shape='ovo' needs multiclass='pairwise', for one machine for all classes "
+                "has no decisions of pairs: set it to 'ovr'"
+            )
         if self.kernel == "imq" and self.coef0 <= 0:
             raise ValueError(
                 f"coef0 must be > 0 for kernel='imq', which is 1/√(γ‖x − z‖² + coef0); got {self.coef0}"
             )
 
-    def _check_weights(self, sample_weight, n):
-        """Return weights (n,), or None where all are equal to one."""
-        if sample_weight is None:
+    def _seed(self):
+        """Return the source of the draws of a fit, as a number."""
+        return 0
+
+    def _weights_of_classes(self, classes, y):
+        """Return `class_weight_`."""
+        if self.class_weight is None:
+            return np.ones(classes.size)
+        weights = compute_class_weight(self.class_weight, classes=classes, y=y)
+        if not np.isfinite(weights).all():
+            raise ValueError(f"class_weight must be finite numbers; got {self.class_weight}")
+        return weights
+
+    def _weights_of_samples(self, sample_weight, rows, class_start):
+        """Return weights (n,), those of classes included, or None where all are equal to one."""
+        if sample_weight is None and self.class_weight is None:
             return None
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        n = rows.size
+        weights = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
         if weights.ndim == 0:
             weights = np.full(n, float(weights))
         if weights.shape != (n,):
             raise ValueError(
                 f"sample_weight must have shape ({n},), one weight a sample; got {weights.shape}"
             )
-        if not np.all(np.isfinite(weights)) or (weights < 0).any():
+        if not np.all(np.isfinite(weights)):
             raise ValueError(
-                "sample_weight must be finite and ≥ 0; drop the samples or mend the weights that are not"
+                "sample_weight must be finite; drop the samples or mend the weights that are not"
             )
+        if self.class_weight is not None:
+            weights = weights.copy()
+            weights[rows] *= np.repeat(self.class_weight_, np.diff(class_start))
         return None if (weights == 1.0).all() else weights
 
     def _penalties(self, weights, rows):
@@ -399,7 +494,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} needs the same C for all samples, which must lie on a sphere; "
                 "sample_weight has different weights: use MNSVC, or weights that are all equal (or zero)"
             )
-        return self.C * weights
+        return self.C * np.where(weights > 0.0, weights, 1.0)
 
     def _accepted_types(self):
         """Return what X may be: float64 features; a precomputed matrix as it is."""
@@ -413,22 +508,13 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
                 f"the matrix of a callable kernel for {X.shape[0]:,} samples",
                 "use a named kernel, which is evaluated in parts, or fewer samples",
             )
-            gram = np.ascontiguousarray(self.kernel(X, X), dtype=np.float64)
-            if gram.shape != (X.shape[0],) * 2:
-                raise ValueError(
-                    f"the kernel callable must return a matrix of shape {(X.shape[0],) * 2} here; "
-                    f"it returned {gram.shape}"
-                )
+            gram = values_of(self.kernel, X, X)
             require_finite(gram)
             return Kernel(GRAM), gram
         kind = KINDS[self.kernel]
         if kind == GRAM and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"a precomputed kernel must be a square matrix, samples × samples; got shape {X.shape}"
-            )
-        if kind == GRAM and sparse.issparse(X):
-            raise ValueError(
-                "a precomputed kernel must be a dense matrix; got a sparse one: convert it by toarray()"
             )
         if kind == GRAM:
             return Kernel(GRAM, error=float(self.gram_error)), X
@@ -517,7 +603,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         # Not X[:0], which is a view and would keep the whole Gram matrix in memory.
         is_gram = self.kernel == "precomputed"
         self.support_vectors_ = np.empty((0, X.shape[1]), X.dtype) if is_gram else X[self.support_]
-        self.n_iter_ = sum(s.n_iter for s in solutions)
+        self._calibrated = None
+        self._samples = X if callable(self.kernel) and not is_table(X) else None
+        self.n_iter_ = np.array([s.n_iter for s in solutions], dtype=np.int64)
         self.n_kernel_evals_ = sum(s.n_kernel_evals for s in solutions)
         self.objective_ = float(sum(s.objective for s in solutions))
         gaps, certified = np.array([s.gap for s in solutions]), np.array([s.converged for s in solutions])
@@ -526,12 +614,11 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         self.converged_ = bool(certified.all())
         self.stopping_ = stopping_of(certified, gaps, lambda k: solutions[k].stopping)
 
-    def _warn(self, status, of_calibration=False):
-        """Say why a machine, of the classifier or of its calibration, did not converge."""
-        of_what = " for the class probabilities" if of_calibration else ""
-        what = "" if of_calibration else f" (stopping_: {self.stopping_})"
+    def _warn(self):
+        """Say why a machine did not converge."""
         warnings.warn(
-            f"{type(self).__name__}{of_what} stopped before its tolerance was met: {REASONS[status]}{what}",
+            f"{type(self).__name__} stopped before its tolerance was met: {REASONS[self.fit_status_]} "
+            f"(stopping_: {self.stopping_})",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -541,7 +628,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         if self.kernel == "precomputed":
             return np.asarray(X[:, self.support_], dtype=np.float64)
         if callable(self.kernel):
-            return np.asarray(self.kernel(X, self.support_vectors_), dtype=np.float64)
+            if self._samples is None:
+                return values_of(self.kernel, X, self.support_vectors_)
+            return values_of(self.kernel, X, self._samples)[:, self.support_]
         X = self._kernel.place(X)
         K = kernel_block(X, self._kernel.place(self.support_vectors_), self._kernel)
         if self._normalised:

@@ -1,11 +1,11 @@
 """What the estimators share that move a point of the hull."""
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Annotated
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from solvers.common.seeds import random_seed
 from solvers.common.selection import PAIRS
 from solvers.estimators.base import KernelSVC
 from solvers.estimators.parameters import Count, Multiclass, Switch
@@ -13,9 +13,6 @@ from solvers.hull.descent import Rules, descend
 from solvers.hull.machine import HullSolver
 from solvers.hull.steps import TO_ORIGIN
 from solvers.hull.stopping import RULES
-
-# Whole numbers of any size: scikit-learn's "random_state" would refuse those of more than 32 bits.
-RandomState = Annotated[object, Interval(Integral, 0, None, closed="left"), np.random.RandomState, None]
 
 
 class GeometricSVC(KernelSVC):
@@ -44,7 +41,7 @@ class GeometricSVC(KernelSVC):
     warm_start : bool
         Start a `fit` on the same samples and labels from the weights of the last one.
     random_state : int, RandomState or None
-        Source of the draws.
+        Source of the draws, and of the folds for `probability`.
     """
 
     tol: Annotated[str | float, StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")] = "auto"
@@ -55,13 +52,15 @@ class GeometricSVC(KernelSVC):
     bias: Annotated[str, StrOptions({"theoretic", "average", "none"})] = "theoretic"
     multiclass: Multiclass = "pairwise"
     warm_start: Switch = False
-    random_state: RandomState = None
 
     # What is no parameter of every solver.
     pair, pair_exponent, eta, stopping = "mdm", 0.0, 1.0, "meb"
     step, loop, draws_per_tuning = TO_ORIGIN, staticmethod(descend), 10
     first_epsilon = 0.5  # of the multi-scale approximation (Algorithm 5)
     first_samples = 1  # that get weight before the first iteration
+
+    def _seed(self):
+        return random_seed(self.random_state)
 
     def _rules(self):
         """Return the parameters as numbers."""

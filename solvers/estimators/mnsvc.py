@@ -6,8 +6,8 @@ from typing import Annotated
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from solvers.common.seeds import random_seed
 from solvers.common.selection import PAIRS, TINY
+from solvers.estimators.base import ClassWeight
 from solvers.estimators.geometric import GeometricSVC
 from solvers.estimators.parameters import OverRelaxation, with_parameters
 from solvers.hull.state import TRACK_ALL
@@ -67,6 +67,7 @@ class MNSVC(PathMixin, GeometricSVC):
     pair_exponent: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.5
     eta: OverRelaxation = 1.0
     stopping: Annotated[str, StrOptions({"mn", "adjmn", "meb"})] = "mn"
+    class_weight: ClassWeight = None
 
     def _check_diagonal(self, X, kernel, rows, C):
         if self.stopping == "mn":
@@ -81,8 +82,8 @@ class MNSVC(PathMixin, GeometricSVC):
                 )
 
     def _path_solver(self):
-        memory, seed = 1e6 * self.cache_size, random_seed(self.random_state)
-        return MinimalNormSolver(self._rules(), self.tol, seed, memory, self._solve)
+        memory = 1e6 * self.cache_size
+        return MinimalNormSolver(self._rules(), self.tol, self._seed(), memory, self._solve)
 
     def _check_path(self, solution):
         usual = solution.problem.Cs >= TINY  # below, 1/C is infinite

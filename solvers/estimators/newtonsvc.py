@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from solvers.common.status import CONVERGED, ENDED, left_over
-from solvers.estimators.base import KernelSVC
+from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.parameters import Multiclass, Switch, with_parameters
 from solvers.gram.newton_machine import FEATURE_ROWS, solve_machine
 from solvers.gram.outcomes import method_names, new_outcomes
@@ -98,6 +98,7 @@ class NewtonSVC(PathMixin, KernelSVC):
     compact: Switch = False
     cache_size: float = 1000
     warm_start: Switch = False
+    class_weight: ClassWeight = None
 
     def _publish(self, X, samples, machines):
         super()._publish(X, samples, machines)

@@ -1,12 +1,13 @@
 """SMO for the L1 and the L2 support vector machine with a bias constraint: LIBSVM's problems."""
 
+from numbers import Real
 from typing import Annotated
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from solvers.common.status import TIMEOUT
-from solvers.estimators.base import KernelSVC
+from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.parameters import Positive, Switch, with_parameters
 from solvers.kernels.machine import OutOfTime
 from solvers.smo.machine import SmoState, certify
@@ -22,6 +23,9 @@ class SMOSVC(KernelSVC):
 
     Parameters
     ----------
+    C : float
+        Penalty of the slacks (l1) or of their squares (l2). Infinite: no slack is allowed, and training only
+        ends by itself where the kernel separates the classes.
     loss : {"l1", "l2"}
         "l1": C Σ ξ_i, so 0 ≤ α_i ≤ C, as in `sklearn.svm.SVC`. "l2": ½ C Σ ξ_i², so α_i ≥ 0 on the kernel k +
         δ_ij / C. This is the modified L2 SVM of `NewtonSVC` but for the bias: there it is part of the kernel
@@ -70,6 +74,8 @@ class SMOSVC(KernelSVC):
     loss: Annotated[str, StrOptions({"l1", "l2"})] = "l1"
     tol: Positive = 1e-3
     shrinking: Switch = True
+    class_weight: ClassWeight = None
+    C: Annotated[float, Interval(Real, 0, None, closed="right")] = 1.0
 
     def _solve(self, problem):
         state = SmoState(problem, self.loss)

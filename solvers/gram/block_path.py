@@ -334,7 +334,6 @@ class NewtonRules(NamedTuple):
 
 
 @implement(solve_path, NewtonRules)
-def _(rules, machine, H, class_start, bias, Cs, limits, weights, outcomes):
-    m = H.shape[0]
-    tol, value_error = rules.tol, rules.value_error
-    block_path(H, np.ones(m), Cs, tol, value_error, limits, np.inf, np.zeros(m), weights, outcomes, machine)
+def _(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
+    tol, error, alpha = rules.tol, rules.value_error, np.zeros(H.shape[0])
+    block_path(H, inverse_weight, Cs, tol, error, limits, np.inf, alpha, weights, outcomes, machine)

@@ -11,7 +11,7 @@ from solvers.common.limits import share_of
 from solvers.gram.cut import cut_block, is_sorted, store_block
 
 
-def solve_path(rules, machine, H, class_start, bias, Cs, limits, weights, outcomes):
+def solve_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
     """Solve the block of a machine for every C; numba picks the solver by the type of its rules.
 
     Parameters
@@ -22,6 +22,8 @@ def solve_path(rules, machine, H, class_start, bias, Cs, limits, weights, outcom
     H : array (m, m), float32 or float64, C-contiguous
         ``(y_i·y_j)(k(x_i, x_j) + bias)``.
     class_start : int64 array (classes of the machine + 1,)
+    inverse_weight : array (m,)
+        1/C of a sample is this over C.
     bias : {0.0, 1.0}
     Cs : array (n_C,)
     limits : int64 array (n_C,)
@@ -35,7 +37,9 @@ def solve_path(rules, machine, H, class_start, bias, Cs, limits, weights, outcom
 
 
 @njit
-def solve_machines(rules, K, rows, class_start, groups, opposite, bias, Cs, left, blocks, weights, outcomes):
+def solve_machines(
+    rules, K, rows, class_start, inverse_weights, groups, opposite, bias, Cs, left, blocks, weights, outcomes
+):
     """Solve every machine for every C.
 
     Parameters
@@ -46,6 +50,8 @@ def solve_machines(rules, K, rows, class_start, groups, opposite, bias, Cs, left
     rows : int32 array (n,)
         Rows of ``K`` sorted by class.
     class_start : int64 array (n_classes + 1,)
+    inverse_weights : array (n_classes,)
+        1/C of the samples of a class is this over C.
     groups : int64 array (n_machines, classes of a machine)
     opposite, bias : float
         y_i·y_j of different classes; what is added to the kernel.
@@ -63,6 +69,7 @@ def solve_machines(rules, K, rows, class_start, groups, opposite, bias, Cs, left
     in_order = is_sorted(rows)
     solutions = np.empty(n_C * class_start[-1])
     starts = np.zeros(groups.shape[1] + 1, np.int64)
+    inverse_weight = np.empty(class_start[-1])
     for k in range(n_machines):
         group = groups[k]
         starts[1:] = np.cumsum(class_start[group + 1] - class_start[group])
@@ -70,7 +77,10 @@ def solve_machines(rules, K, rows, class_start, groups, opposite, bias, Cs, left
         H = blocks[: m * m].reshape((m, m))
         solution = solutions[: n_C * m].reshape((n_C, m))
         cut_block(K, rows, in_order, class_start, group, opposite, bias, H)
-        solve_path(rules, k, H, starts, bias, Cs, share_of(left, n_machines - k), solution, outcomes)
+        for t in range(group.size):
+            inverse_weight[starts[t] : starts[t + 1]] = inverse_weights[group[t]]
+        limits = share_of(left, n_machines - k)
+        solve_path(rules, k, H, starts, inverse_weight[:m], bias, Cs, limits, solution, outcomes)
         left -= np.minimum(left, outcomes.iterations[k])
         store_block(solution, class_start, group, weights)
         outcomes.evaluations[k] = m * m

@@ -32,7 +32,9 @@ SHRINKINGS = 4
 
 
 @njit
-def descend_block(H, diagonal, added, class_start, alpha, g, square_norm, epsilon, rules, max_iter, state):
+def descend_block(
+    H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter, state
+):
     """Algorithms 4 and 5 from a hull point, as in `solvers.hull.descent.descend`.
 
     Parameters
@@ -41,8 +43,7 @@ def descend_block(H, diagonal, added, class_start, alpha, g, square_norm, epsilo
         ``(y_i·y_j)(k(x_i, x_j) + bias)``.
     diagonal : array (m,)
         Diagonal of ``H`` plus 1/C.
-    added : float
-        1/C.
+    inverse_C : array (m,)
     class_start : int64 array (classes + 1,)
         Where each class starts among the m samples.
     alpha, g : arrays (m,), float64, changed in place
@@ -95,8 +96,8 @@ def descend_block(H, diagonal, added, class_start, alpha, g, square_norm, epsilo
             square_norm += beta * (beta * square_distance - 2.0 * ahead)
             alpha[v] += beta
             alpha[u] = alpha[u] - beta if beta < alpha[u] else 0.0
-            g[v] += beta * added
-            g[u] -= beta * added
+            g[v] += beta * inverse_C[v]
+            g[u] -= beta * inverse_C[u]
             lowest = shift_and_argmin_of_support(g, alpha, H[v], H[u], beta)
             steps += 1
             v = lowest
@@ -113,14 +114,14 @@ def descend_shrunk(
 ):
     """`descend_block`; where it takes long, on samples with weight or next to the margin first, then on all.
 
-    Parameters and result are those of `descend_block`, but for ``inverse_C``, an array (m,).
+    Parameters and result are those of `descend_block`.
     """
-    m, added = g.size, inverse_C[0]
+    m = g.size
     steps = 0
     for _ in range(SHRINKINGS):
         left = min(max_iter - steps, STEPS_BEFORE_SHRINKING * m)
         square_norm, taken, status = descend_block(
-            H, diagonal, added, class_start, alpha, g, square_norm, epsilon, rules, left, state
+            H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, left, state
         )
         steps += taken
         if status != LIMIT or steps >= max_iter:
@@ -131,15 +132,26 @@ def descend_shrunk(
             break
         part = np.empty((rows.size, rows.size), H.dtype)
         gather(H, rows, part)
+        part_diagonal, part_inverse_C = diagonal[rows], inverse_C[rows]
         part_alpha, part_g, left = alpha[rows], g[rows], max_iter - steps
         square_norm, taken, status = descend_block(
-            part, diagonal[rows], added, starts, part_alpha, part_g, square_norm, epsilon, rules, left, state
+            part,
+            part_diagonal,
+            part_inverse_C,
+            starts,
+            part_alpha,
+            part_g,
+            square_norm,
+            epsilon,
+            rules,
+            left,
+            state,
         )
         steps += taken
         alpha[rows] = part_alpha
         square_norm = refresh(H, inverse_C, alpha, g)
     square_norm, taken, status = descend_block(
-        H, diagonal, added, class_start, alpha, g, square_norm, epsilon, rules, max_iter - steps, state
+        H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter - steps, state
     )
     return square_norm, steps + taken, status
 
@@ -179,12 +191,14 @@ class MinimalNormRules(NamedTuple):
 
 
 @implement(solve_path, MinimalNormRules)
-def _(rules, machine, H, class_start, bias, Cs, limits, weights, outcomes):
-    minimal_norm_path(rules, machine, H, class_start, bias, Cs, limits, weights, outcomes)
+def _(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
+    minimal_norm_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes)
 
 
 @njit
-def minimal_norm_path(path_rules, machine, H, class_start, bias, Cs, limits, weights, outcomes):
+def minimal_norm_path(
+    path_rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes
+):
     """Solve one block for every C, the first from a random sample, each other from the solution before it.
 
     Parameters are those of `solvers.gram.machines.solve_path`.
@@ -195,11 +209,11 @@ def minimal_norm_path(path_rules, machine, H, class_start, bias, Cs, limits, wei
     m = H.shape[0]
     alpha, g = np.zeros(m), np.empty(m)
     alpha[random_below(state, m)] = 1.0
-    inverse_C = np.full(m, 1.0 / Cs[0])
+    inverse_C = inverse_weight / Cs[0]
     square_norm = refresh(H, inverse_C, alpha, g)
     since_refresh = 0
     for k in range(Cs.size):
-        previous, inverse_C = inverse_C, np.full(m, 1.0 / Cs[k])
+        previous, inverse_C = inverse_C, inverse_weight / Cs[k]
         square_norm = change_C(previous, inverse_C, alpha, g, square_norm)
         diagonal = np.diag(H) + inverse_C
         largest = np.max(diagonal)

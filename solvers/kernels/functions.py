@@ -88,6 +88,41 @@ def canonical(X):
     return X
 
 
+def is_table(X):
+    """Whether samples are rows of numbers; a callable kernel takes others too."""
+    if sparse.issparse(X):
+        return True
+    try:
+        array = np.asarray(X)
+    except ValueError:  # rows of different lengths
+        return False
+    return array.ndim == 2 and array.dtype.kind not in "US"
+
+
+def as_array(X):
+    """Return samples that are no table of numbers as an array, which can be cut into parts."""
+    try:
+        return np.asarray(X)
+    except ValueError:
+        array = np.empty(len(X), dtype=object)
+        for i, sample in enumerate(X):
+            array[i] = sample
+        return array
+
+
+def values_of(function, A, B):
+    """Evaluate a callable kernel between two sets of samples: C-contiguous, float64."""
+    values = function(A, B)
+    values = values.toarray() if sparse.issparse(values) else values
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    if values.shape != (A.shape[0], B.shape[0]):
+        raise ValueError(
+            f"the kernel callable must return a matrix of shape {(A.shape[0], B.shape[0])} here; "
+            f"it returned {values.shape}"
+        )
+    return values
+
+
 def require_finite(values):
     """Refuse kernel values with a NaN or an infinity among them; one pass where there is none."""
     with np.errstate(over="ignore", invalid="ignore"):

@@ -109,7 +109,7 @@ def path_by_machines(X, kernel, problem, solver):
             X=X,
             rows=problem.rows[samples],
             class_start=np.concatenate(([0], np.cumsum(np.diff(class_start)[group]))),
-            C=np.ones(1),
+            C=np.repeat(1.0 / problem.inverse_weights[group], np.diff(class_start)[group]),
             kernel=kernel,
             bias=problem.bias,
             scale=np.empty(0),
@@ -135,7 +135,19 @@ def solve_gram(K, kernel_error, problem, groups, left, seeds, solver, weights, o
     K = writeable(np.ascontiguousarray(K))
     with solver.threads():
         solve_machines(
-            rules, K, rows, class_start, groups, opposite, bias, Cs, left, blocks, weights, outcomes
+            rules,
+            K,
+            rows,
+            class_start,
+            problem.inverse_weights,
+            groups,
+            opposite,
+            bias,
+            Cs,
+            left,
+            blocks,
+            weights,
+            outcomes,
         )
 
 

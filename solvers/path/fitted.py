@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_array
 
 from solvers.gram.cut import groups_of
 from solvers.gram.outcomes import method_names
-from solvers.kernels.functions import GRAM, kernel_block
+from solvers.kernels.functions import GRAM, as_array, is_table, kernel_block, values_of
 
 BLOCK_VALUES = 1 << 22  # of a block of predictions, at most (32 MB)
 
@@ -65,11 +65,11 @@ class FittedPath:
         self.fit_seconds_ = solution.seconds
         if solution.has_methods:
             self.method_ = [method_names(bits) for bits in np.bitwise_or.reduce(outcomes.methods, axis=1)]
-        self._kernel, self._name, self._width = kernel, type(estimator).__name__, X.shape[1]
+        self._kernel, self._name, self._width = kernel, type(estimator).__name__, X.shape[-1]
         self._room = min(BLOCK_VALUES, 1e6 * estimator.cache_size / 24)
         self._callable = estimator.kernel if callable(estimator.kernel) else None
-        if kernel.kind == GRAM and self._callable is None:
-            self._solution, self._vectors = solution, None
+        if kernel.kind == GRAM and (self._callable is None or not is_table(X)):
+            self._solution, self._vectors = solution, None if self._callable is None else X
         else:
             self._solution, kept = solution.on_used_rows()
             self._vectors = X[kept]
@@ -85,15 +85,7 @@ class FittedPath:
         -------
         labels : ndarray of shape (n_C, n_test)
         """
-        if self._vectors is None:
-            X = np.asarray(X)
-        else:
-            X = check_array(X, accept_sparse="csr", dtype=np.float64, order="C")
-        if X.ndim != 2 or X.shape[1] != self._width:
-            raise ValueError(
-                f"X has {X.shape[-1] if X.ndim else 0} features, but {self._name} is expecting "
-                f"{self._width} features as input"
-            )
+        X = self._check_samples(X)
         n_C, depth, n = self._solution.weights.shape
         if sparse.issparse(X) and not sparse.issparse(self._vectors):
             n += X.shape[1]  # of a dense copy
@@ -105,7 +97,21 @@ class FittedPath:
             labels[:, block] = self._solution.predict_path(K)
         return labels
 
+    def _check_samples(self, X):
+        if self._callable is not None and not is_table(X):
+            return as_array(X)
+        if self._vectors is None:
+            X = np.asarray(X)
+        else:
+            X = check_array(X, accept_sparse="csr", dtype=np.float64, order="C")
+        if X.ndim != 2 or X.shape[1] != self._width:
+            raise ValueError(
+                f"X has {X.shape[-1] if X.ndim else 0} features, but {self._name} is expecting "
+                f"{self._width} features as input"
+            )
+        return X
+
     def _kernel_to(self, X):
         if self._callable is not None:
-            return np.asarray(self._callable(X, self._vectors), dtype=np.float64)
+            return values_of(self._callable, X, self._vectors)
         return kernel_block(self._kernel.place(X), self._vectors, self._kernel)

@@ -3,7 +3,7 @@
 from copy import copy, deepcopy
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from scipy import sparse
 
 from solvers.kernels.functions import require_finite
 
@@ -26,8 +26,8 @@ def check_path_input(estimator, X, y):
             f"fit_path does not heed max_seconds, which is {estimator.max_seconds}: "
             "set it to None, or use fit for one C after the other"
         )
-    if estimator.kernel != "precomputed":
-        return validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+    if estimator.kernel != "precomputed" or sparse.issparse(X):
+        return estimator._check_training_samples(X, y)
     X, y = np.asarray(X), np.asarray(y)
     if X.dtype not in (np.float64, np.float32) or X.shape != (y.size, y.size) or y.ndim != 1:
         raise ValueError(

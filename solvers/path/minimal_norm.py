@@ -31,8 +31,9 @@ class MinimalNormSolver(BlockSolver):
         epsilons = np.full((len(groups), problem.Cs.size), 0.0 if self.tol == "auto" else self.tol)
         if self.tol == "auto":
             first = problem.rows[problem.class_start[groups[:, 0]]]
-            square_radius = K[first, first].astype(np.float64)[:, None] + problem.bias + 1.0 / problem.Cs
-            epsilons[:] = default_tolerance(self.parameters.stopping, square_radius, problem.Cs)
+            C = problem.Cs / problem.inverse_weights[groups[:, 0], None]
+            square_radius = K[first, first].astype(np.float64)[:, None] + problem.bias + 1.0 / C
+            epsilons[:] = default_tolerance(self.parameters.stopping, square_radius, C)
         return MinimalNormRules(self.parameters, epsilons, seeds, value_error)
 
     def intercepts(self, weights, outcomes, problem):
@@ -49,7 +50,12 @@ class MinimalNormSolver(BlockSolver):
         # Two copies: of one, BLAS would compute a symmetric product, which rounds otherwise.
         K = kernel_block(problem.X[problem.rows], problem.X[problem.rows], problem.kernel)
         group = np.arange(problem.class_start.size - 1)
-        alone = path._replace(rows=np.arange(m, dtype=np.int32), class_start=problem.class_start)
+        inverse_weights = 1.0 / problem.C[problem.class_start[:-1]]
+        alone = path._replace(
+            rows=np.arange(m, dtype=np.int32),
+            class_start=problem.class_start,
+            inverse_weights=inverse_weights,
+        )
         error = problem.kernel.error
         solve_gram(K, error, alone, group[None, :], limits, seed, self, weights, outcome)
         return weights[:, 0], weights[:, 0]
@@ -58,7 +64,7 @@ class MinimalNormSolver(BlockSolver):
 def solve_for_each_C(solve, problem, Cs, limits, weights, outcome):
     """Train a machine for one C after the other, each from the solution before it."""
     for j in range(Cs.size):
-        solved = solve(replace(problem, C=Cs[j : j + 1], max_iter=int(limits[j])))
+        solved = solve(replace(problem, C=Cs[j] * problem.C, max_iter=int(limits[j])))
         problem.start = solved
         weights[j, solved.support] = solved.alpha
         outcome.square_norms[0, j], outcome.gaps[0, j] = solved.objective, solved.gap

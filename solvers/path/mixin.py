@@ -8,7 +8,7 @@ import numpy as np
 from solvers.common.limits import NO_LIMIT
 from solvers.common.status import BY_WEIGHT, CONVERGED, NOT_DRAWN, STALLED, stopping_of
 from solvers.kernels.functions import GRAM, kernel_block
-from solvers.multiclass import sort_by_class
+from solvers.multiclass import sort_by_class, without
 from solvers.path.driver import path_by_machines, path_from_gram
 from solvers.path.fitted import FittedPath
 from solvers.path.input import check_ascending, check_path_input, detached
@@ -60,12 +60,16 @@ class PathMixin:
         classes, rows, class_start = sort_by_class(y)
         model._require_cache(rows.size)
         kernel, source = model._resolve_kernel(X)
-        model._check_diagonal(source, kernel, rows, np.ones(1))
+        weights = model._weights_of_classes(classes, y)
+        if not (weights > 0.0).all():  # refuses them
+            without(rows, class_start, np.isin(y, classes[weights <= 0.0]), classes)
+        model._check_diagonal(source, kernel, rows, weights)
         problem = PathProblem(
             Cs=Cs,
             classes=classes,
             rows=rows,
             class_start=class_start,
+            inverse_weights=1.0 / weights,
             at_once=model.multiclass == "all_at_once" and classes.size > 2,
             bias=0.0 if model.bias == "none" else 1.0,
             max_iter=NO_LIMIT if model.max_iter == -1 else int(model.max_iter),

@@ -25,6 +25,7 @@ class PathProblem(NamedTuple):
     classes: np.ndarray  # (n_classes,)
     rows: np.ndarray  # (n,) row numbers sorted by class; a Gram matrix in that order is read twice as fast
     class_start: np.ndarray  # (n_classes + 1,)
+    inverse_weights: np.ndarray  # (n_classes,): 1/C of the samples of a class is this over C
     at_once: bool  # one machine for all classes, with labels on a simplex, instead of one for every pair
     bias: float  # added to the kernel: 1, or 0
     max_iter: int = NO_LIMIT  # of all machines together, for each C

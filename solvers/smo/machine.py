@@ -168,9 +168,16 @@ class SmoState:
         # f(x_i) is F_i + y_i without 1/C's share.
         slack = np.maximum(0.0, sign * error - self.y * (self.F - self.inverse_C * self.beta + bias))
         square_norm = max(0.0, quadratic - float(self.inverse_C @ self.beta**2) + sign * doubt)
-        loss = self.C @ slack if self.loss == "l1" else 0.5 * self.C @ slack**2
-        primal = float(0.5 * square_norm + loss) * (1.0 + sign * rounding)
-        return max(0.0, float((primal - dual) / primal)) * (1.0 + rounding) if primal > 0.0 else np.inf
+        if np.isinf(self.C[0]):  # the nearest machine that leaves no slack is this one, scaled
+            least = 1.0 - slack.max()
+            primal = 0.5 * square_norm / least**2 if least > 0.0 else np.inf
+        else:
+            loss = self.C @ slack if self.loss == "l1" else 0.5 * self.C @ slack**2
+            primal = float(0.5 * square_norm + loss)
+        primal *= 1.0 + sign * rounding
+        return (
+            max(0.0, float((primal - dual) / primal)) * (1.0 + rounding) if 0.0 < primal < np.inf else np.inf
+        )
 
     def largest_violation(self, error):
         """Largest violation of the optimality conditions by any sample, at most."""

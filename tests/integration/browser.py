@@ -51,8 +51,17 @@ def chromium():
             process.stderr.close()
 
 
-def visit(address, url, width, script, screenshot=None):
+def visit(address, url, width, script, screenshot=None, errors=None):
     """Open a page at a width in CSS pixels and evaluate a script in it.
+
+    Parameters
+    ----------
+    address, url : str
+    width : int
+    script : str
+    screenshot : Path, optional
+    errors : list, optional
+        Is given the errors that the page's console shows.
 
     Returns
     -------
@@ -61,10 +70,10 @@ def visit(address, url, width, script, screenshot=None):
     requests : list of str
         Every address the page asked for, itself included.
     """
-    return asyncio.run(_visit(address, url, width, script, screenshot))
+    return asyncio.run(_visit(address, url, width, script, screenshot, [] if errors is None else errors))
 
 
-async def _visit(address, url, width, script, screenshot):
+async def _visit(address, url, width, script, screenshot, errors):
     request = urllib.request.Request(f"http://{address}/json/new?about:blank", method="PUT")
     with urllib.request.urlopen(request, timeout=20) as reply:
         target = json.load(reply)
@@ -79,6 +88,10 @@ async def _visit(address, url, width, script, screenshot):
                 requests.append(message["params"]["request"]["url"])
             elif message.get("method") == "Page.loadEventFired":
                 loaded.set()
+            elif message.get("method") == "Runtime.exceptionThrown":
+                errors.append(message["params"]["exceptionDetails"]["text"])
+            elif message.get("method") == "Log.entryAdded" and message["params"]["entry"]["level"] == "error":
+                errors.append(message["params"]["entry"]["text"])
             elif "id" in message:
                 replies[message["id"]].set_result(message)
 
@@ -93,6 +106,8 @@ async def _visit(address, url, width, script, screenshot):
     listener = asyncio.create_task(listen())
     await call("Page.enable")
     await call("Network.enable")
+    await call("Runtime.enable")
+    await call("Log.enable")
     await call(
         "Emulation.setDeviceMetricsOverride",
         width=width,

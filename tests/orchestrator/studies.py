@@ -34,13 +34,17 @@ class StudyRun:
     overrides : sequence of str
         Besides those of `SMALL`.
     executor : Executor
+    base : sequence of str
+        In place of `SMALL`.
     options : dict
         Of the `Runner`.
     """
 
-    def __init__(self, folder, *overrides, executor=None, run_id="run", config_dir=None, **options):
+    def __init__(
+        self, folder, *overrides, executor=None, run_id="run", config_dir=None, base=SMALL, **options
+    ):
         paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
-        settings = load_settings([*SMALL, *paths, *overrides], config_dir)
+        settings = load_settings([*base, *paths, *overrides], config_dir)
         self.prepared = prepare_study(settings)
         self.store = Store(settings.paths.results / settings.study.name)
         self.store.lock().release()

@@ -3,9 +3,10 @@
 import os
 
 import pytest
+from distributed import Client, LocalCluster
 
 from orchestrator import load_study, run_study
-from orchestrator.study.errors import ConfigError
+from orchestrator.study.errors import ConfigError, ExecutionError
 
 QUICK = (
     "solvers=[libsvm_l1]",
@@ -72,3 +73,27 @@ def test_results_show_themselves_in_a_notebook(results):
     shown = results._repr_html_()
     assert f"{results.outer['score'].mean():.4f}" in shown
     assert "<study" not in shown
+
+
+ONE_WORKER = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+
+
+def test_a_dask_client_of_one_s_own_lends_its_workers_and_stays(results, tmp_path):
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as own,
+    ):
+        found = run_study("study=s", "datasets=[iris]", *QUICK[:4], f"paths.results={tmp_path}", client=own)
+        (worker,) = own.scheduler_info()["workers"].values()
+        assert own.submit(sum, [1, 2]).result() == 3
+    assert found.outer["score"].tolist() == results.outer["score"].tolist()
+    assert set(found.trials["worker"]) == {str(worker["name"])}
+
+
+def test_a_client_whose_workers_cannot_be_used_is_refused(tmp_path):
+    quick = ("study=s", "datasets=[iris]", *QUICK[:4], f"paths.results={tmp_path}")
+    refused = pytest.raises(ExecutionError, match="workers are threads of this process")
+    with Client(processes=False, **ONE_WORKER) as threads, refused:
+        run_study(*quick, client=threads)
+    with pytest.raises(ExecutionError, match="the client is closed"):
+        run_study(*quick, client=threads)

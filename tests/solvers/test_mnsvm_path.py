@@ -42,7 +42,7 @@ def solve_gram(model, K, y, Cs=CS):
     """What `fit_path` holds inside: every machine's weights."""
     bias = 0.0 if model.bias == "none" else 1.0
     at_once = model.multiclass == "all_at_once" and len(set(y)) > 2
-    problem = PathProblem(np.asarray(Cs), *sort_by_class(y), at_once, bias)
+    problem = PathProblem(np.asarray(Cs), *sort_by_class(y), np.ones(np.unique(y).size), at_once, bias)
     return path_from_gram(K, 0.0, problem, MinimalNormSolver(model._rules(), model.tol, seed=1))
 
 

@@ -179,7 +179,7 @@ def test_warm_start_continues_on_the_same_rows():
     model = NewtonSVC(C=1.0, gamma=1.0, warm_start=True).fit(X, y)
     cold = NewtonSVC(C=4.0, gamma=1.0).fit(X, y)
     warm = model.set_params(C=4.0).fit(X, y)
-    assert warm.n_iter_ < cold.n_iter_
+    assert warm.n_iter_.sum() < cold.n_iter_.sum()
     assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-3)
 
 
@@ -208,7 +208,7 @@ def test_same_input_same_model():
     X, y = bundled("digits")
     first, second = (NewtonSVC(C=16.0, gamma=0.1).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(first.dual_coef_, second.dual_coef_)
-    assert first.n_iter_ == second.n_iter_
+    assert (first.n_iter_ == second.n_iter_).all()
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_max_seconds_ends_a_fit_with_its_best_model():
 
 @pytest.mark.parametrize("C", [1e-6, 1e8])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_nasty_data_is_solved_all_the_same(C, scale):
+def test_duplicates_are_solved_at_any_scale_and_C(C, scale):
     rng = np.random.default_rng(0)
     X = np.round(rng.normal(size=(400, 3))) * scale  # many duplicates, of either class
     X[:, 0] = scale

@@ -17,7 +17,7 @@ SOLVERS = [MNSVC, SphereSVC, BallSVC, CoreSVC]
 
 
 @st.composite
-def nasty(draw):
+def degenerate(draw):
     """A few samples of two or three classes: duplicates, constant features, scales from 10⁻¹² to 10⁹."""
     n, d = draw(st.integers(4, 24)), draw(st.integers(1, 5))
     X = draw(hnp.arrays(np.float64, (n, d), elements=st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e-12])))
@@ -29,7 +29,7 @@ def nasty(draw):
 
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    data=nasty(),
+    data=degenerate(),
     C=st.sampled_from([1e-6, 1e-2, 1.0, 1e4, 1e8]),
     gamma=st.sampled_from(["scale", "auto", 1e-6, 1.0, 1e6]),
     solver=st.sampled_from(SOLVERS),
@@ -54,7 +54,7 @@ def test_fit_ends_finite_and_certified(data, C, gamma, solver, multiclass, bias)
 
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    data=nasty(),
+    data=degenerate(),
     C=st.sampled_from([1e-6, 1.0, 1e8]),
     gamma=st.sampled_from([1e-6, 1.0, 1e6]),
     kernel=st.sampled_from(["linear", "poly", "sigmoid", "imq"]),

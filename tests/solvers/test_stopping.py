@@ -221,14 +221,6 @@ def test_rounding_is_not_blamed_on_draws(solver):
     assert (model.converged_, model.fit_status_) == (False, 4)
 
 
-def test_a_warning_tells_the_calibration_from_the_machine():
-    X, y = load_iris(return_X_y=True)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        MNSVC(C=1024.0, max_iter=3, probability=True, random_state=0).fit(X[:100], y[:100])
-    assert "probabilities" not in str(caught[0].message)
-
-
 @pytest.mark.parametrize(("name", "n"), [("ijcnn1", 10_000), ("shuttle", 40_000), ("mnist", 10_000)])
 def test_large_sets_are_certified_or_said_not_to_be(name, n, full_size):
     """Ended by their draws, these had gaps of 0.4 to 1 while `converged_` was true."""

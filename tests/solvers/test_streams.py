@@ -51,14 +51,6 @@ def test_machines_of_a_path_share_no_stream(monkeypatch):
     assert len(set(seeds)) == 120
 
 
-def test_folds_of_the_calibration_draw_from_streams_of_their_own(monkeypatch):
-    X, y = load_iris(return_X_y=True)
-    model = MNSVC(random_state=0, probability=True)
-    seeds = seeds_of(model, monkeypatch, lambda model: model.fit(X, y))
-    assert len(seeds) == 3 * 6
-    assert len(set(seeds)) == 3 * 6
-
-
 def test_a_negative_seed_is_refused_in_a_sentence():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=r"'random_state' parameter of MNSVC must be an int .*Got -1"):

@@ -41,6 +41,42 @@ class Address(Deployment):
                 raise ExecutionError(why_refused(address, tls)) from error
 
 
+class OfClient(Address):
+    """The scheduler of a user's own client, to which a second one connects.
+
+    Parameters
+    ----------
+    settings : Cluster
+    client : distributed.Client
+        Stays as it is.
+
+    Raises
+    ------
+    ExecutionError
+        When its workers are threads, or it is closed.
+    """
+
+    def __init__(self, settings: Cluster, client: Client):
+        super().__init__(settings)
+        if client.status != "running" or client.asynchronous:
+            state = "asynchronous" if client.asynchronous else client.status
+            raise ExecutionError(
+                f"the client is {state}; expected one that is connected, such as distributed.Client(ADDRESS)"
+            )
+        self._client = client
+
+    def start(self) -> Client:
+        """Connect to the scheduler as the client is connected."""
+        address = self._client.scheduler.address
+        if address.startswith("inproc:"):
+            raise ExecutionError(
+                "the client's workers are threads of this process, where trainings would disturb each other; "
+                "expected processes, such as LocalCluster(processes=True, threads_per_worker=1)"
+            )
+        made = Client(address, security=self._client.security, timeout=CONNECT_SECONDS)
+        return self._resources.enter_context(made)
+
+
 def why_refused(address: str, tls: Tls | None) -> str:
     """Find out why a connection to a scheduler has failed.
 

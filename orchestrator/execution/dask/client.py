@@ -19,6 +19,7 @@ from distributed import Client, Future, KilledWorker, performance_report
 from distributed.client import ClosedClientError
 
 from orchestrator.execution.cluster_executor import LOST_SCHEDULER, ClusterExecutor
+from orchestrator.execution.clusters.address import OfClient
 from orchestrator.execution.clusters.deployment import deployment_of
 from orchestrator.execution.dask.death_reports import report_deaths
 from orchestrator.execution.dask.worker_calls import direct_call, guarded_call
@@ -139,7 +140,10 @@ class DaskTransport:
 
 @contextlib.contextmanager
 def cluster_executor(
-    cluster: Cluster, requirements: Requirements | None = None, report: Path | None = None
+    cluster: Cluster,
+    requirements: Requirements | None = None,
+    report: Path | None = None,
+    client: Client | None = None,
 ) -> Iterator[ClusterExecutor]:
     """Start or join the configured cluster; nothing that was started here outlives the block.
 
@@ -150,20 +154,22 @@ def cluster_executor(
     requirements : Requirements, optional
     report : Path or None
         Where to leave Dask's performance report.
+    client : Client, optional
+        A user's own, whose scheduler is joined in place of the configured one.
 
     Raises
     ------
     ExecutionError
         When the cluster cannot be started or joined, or has no worker that can be used.
     """
-    deployment = deployment_of(cluster)
+    deployment = deployment_of(cluster) if client is None else OfClient(cluster, client)
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(deployment.dask_settings()))
         stack.callback(_end, deployment.close)
-        client = deployment.start()
+        connected = deployment.start()
         try:
-            _wait_for_worker(client, deployment.first_worker_seconds)
-            executor = ClusterExecutor(DaskTransport(client), cluster, requirements)
+            _wait_for_worker(connected, deployment.first_worker_seconds)
+            executor = ClusterExecutor(DaskTransport(connected), cluster, requirements)
         except OSError as error:
             raise ExecutionError(LOST_SCHEDULER) from error
         stack.callback(_end, executor.close)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -48,6 +50,45 @@ def test_means_and_errors_by_hand(quickstart):
     assert scores["se"] == pytest.approx(np.sqrt(1e-5))
     assert scores["corrected_se"] == pytest.approx(np.sqrt(6.25e-5 * 0.45))
     assert scores["complete"]
+
+
+def test_errors_follow_the_sizes_of_the_splits_by_hand(quickstart):
+    # 150 rows are tested on after trainings on 500, all in all: 0.3.
+    sizes = {"n_test": [10, 20, 30, 40, 50], "n_train": [50, 100, 100, 150, 100]}
+    outer = quickstart.outer.copy()
+    mask = (outer["dataset"] == "iris") & (outer["solver"] == "mnsvm")
+    for name, values in sizes.items():
+        outer.loc[mask, name] = values
+    unequal = replace(quickstart, outer=outer)
+    scores = row(analyse(unequal).scores, dataset="iris", solver="mnsvm")
+    assert scores["corrected_se"] == pytest.approx(np.sqrt(6.25e-5 * (1 / 5 + 0.3)))
+    others = row(analyse(unequal).scores, dataset="wine", solver="mnsvm")
+    assert (
+        others["corrected_se"]
+        == row(analyse(quickstart).scores, dataset="wine", solver="mnsvm")["corrected_se"]
+    )
+
+
+def test_repeats_count_as_splits_and_their_means_vary_by_hand(tmp_path):
+    # The golden numbers of three seeds of five folds.
+    values = [0.90, 0.93, 0.91, 0.96, 0.92, 0.91, 0.92, 0.93, 0.94, 0.93, 0.92, 0.90, 0.94, 0.95, 0.91]
+    results = make_results(tmp_path, QUICKSTART, outer=15)
+    mask = (results.outer["dataset"] == "iris") & (results.outer["solver"] == "mnsvm")
+    outer = results.outer.assign(n_train=4 * results.outer["n_test"])  # as of five folds
+    outer.loc[mask, "score"] = values
+    provenance = results.provenance[0]
+    study = provenance["study"]
+    protocol = {**study["protocol"], "outer": 5, "seed": [0, 1, 2]}
+    datasets = [{**facts, "n_inner": [2] * 15} for facts in study["datasets"]]
+    recorded = {**provenance, "study": {**study, "protocol": protocol, "datasets": datasets}}
+    found = row(
+        analyse(with_provenance(replace(results, outer=outer), recorded)).scores,
+        dataset="iris",
+        solver="mnsvm",
+    )
+    assert found["mean"] == pytest.approx(0.9246667, abs=5e-8)
+    assert found["corrected_se"] == pytest.approx(0.00994589, abs=5e-9)
+    assert found["repeat_sd"] == pytest.approx(0.00115470, abs=5e-9)
 
 
 def test_the_highest_mean_of_a_dataset_is_marked(quickstart):

@@ -130,8 +130,9 @@ def test_a_link_is_not_deleted_and_what_it_names_neither(verb, tmp_path):
 def test_multirun_makes_axes_of_one_study(verb):
     code, output, _ = verb(
         *("plan", "--multirun", "study=swept", *TINY[2:], "search.space.C=[1]"),
-        *("datasets=iris,wine", "solvers=mnsvm,libsvm_l1", "sweep.eta=1,1.5"),
+        *("datasets=iris,wine", "solvers=mnsvm,libsvm_l1", "sweep.eta=1,1.5", "protocol.seed=3,4"),
     )
+    assert "made anew for each of the seeds 3, 4" in " ".join(output.split())
     assert code == EXIT_OK
     rows = [line.split("│")[1:3] for line in output.splitlines() if line.startswith("│")]
     arms = ["mnsvm[eta=1]", "mnsvm[eta=1.5]", "libsvm_l1"]

@@ -46,4 +46,4 @@ def test_searches_span_the_papers_grid(kind):
     config = OmegaConf.to_container(OmegaConf.load(CONF / "search" / f"{kind}.yaml"))
     assert config["kind"] == kind
     assert config["space"] == {"C": [4.0**k for k in range(-2, 6)], "gamma": [4.0**k for k in range(-5, 3)]}
-    assert make_search(**config).space.shape == (8, 8)
+    assert make_search(config["kind"], config["space"]).space.shape == (8, 8)

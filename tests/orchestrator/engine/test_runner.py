@@ -447,7 +447,7 @@ def test_orders_are_small(tmp_path):
 
     class Weighing(SerialExecutor):
         def submit(self, order):
-            sizes.append(len(pickle.dumps(order)) / order.batch.n_trials)
+            sizes.append(len(pickle.dumps(order)) / sum(map(len, order.batch.paths)))
             super().submit(order)
 
     run_study(tmp_path, executor=Weighing())

@@ -38,7 +38,7 @@ from orchestrator.study.failures import failure_lines
 from orchestrator.study.text import json_text, printable, spreadsheet_text
 from tests.orchestrator.report.frames import arm, edit, make_results
 
-NASTY = [
+ODD_NAMES = [
     "knn[p=1]",
     "[bold red]x[/]",
     "[/]",
@@ -92,19 +92,19 @@ NASTY = [
 ]
 
 names = st.one_of(
-    st.sampled_from(NASTY),
+    st.sampled_from(ODD_NAMES),
     st.text(min_size=1, max_size=30),
     st.text("[]()*_`~|<>&#:$\\{}^%-'\"=+@!/\n\t\r\x1b ab1.", min_size=1, max_size=20),
 )
 
 
 # What a store can hold: UTF-8.
-STORABLE = [name for name in NASTY if name != "\ud800"]
+STORABLE = [name for name in ODD_NAMES if name != "\ud800"]
 storable = names.filter(lambda name: name != "\ud800")
 
 
-def with_nasty(test):
-    for name in NASTY:
+def with_odd_names(test):
+    for name in ODD_NAMES:
         test = example(name=name)(test)
     return given(name=names)(test)
 
@@ -113,7 +113,7 @@ def spaces(text):
     return re.sub(r"[ \t\n]+", " ", text).strip()
 
 
-@with_nasty
+@with_odd_names
 def test_nothing_that_is_printed_controls_a_terminal(name):
     text = printable(name)
     assert not re.search(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", text)
@@ -122,7 +122,7 @@ def test_nothing_that_is_printed_controls_a_terminal(name):
         assert text == name
 
 
-@with_nasty
+@with_odd_names
 def test_a_terminal_shows_it_whole(name):
     console = Console(record=True, file=io.StringIO(), width=4000, force_terminal=True)
     say(console, f"study {name} ends")
@@ -130,7 +130,7 @@ def test_a_terminal_shows_it_whole(name):
     assert console.export_text() == f"study {printable(name)} ends\n{printable(name)}\n"
 
 
-@with_nasty
+@with_odd_names
 def test_markdown_shows_it_whole(name):
     expected, text = spaces(printable(name, keep="\n\t")), escape(name)
     if not expected:
@@ -166,7 +166,7 @@ class Cell(HTMLParser):
         self.text += data
 
 
-@with_nasty
+@with_odd_names
 def test_html_shows_it_whole(name):
     cell = Cell(f"<td>{breakable(name)}</td>")
     assert cell.text == printable(name, keep="\n\t")
@@ -194,14 +194,14 @@ def from_latex(text):
     return plain
 
 
-@with_nasty
+@with_odd_names
 def test_latex_prints_it_whole(name):
     text = latex_escape(name)
     assert from_latex(text) == spaces(printable(name, keep="\n\t"))
     assert not text.startswith(("[", "*"))
 
 
-@with_nasty
+@with_odd_names
 def test_a_figure_shows_it_whole(name):
     label = matplotlib.text.Text(text=literal(name))
     assert label._preprocess_math(label.get_text()) == ("\n".join(map(printable, name.split("\n"))), False)
@@ -211,7 +211,7 @@ def test_a_figure_shows_it_whole(name):
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-@with_nasty
+@with_odd_names
 def test_a_spreadsheet_takes_it_for_a_text(name):
     buffer = io.StringIO(newline="")
     csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC).writerow([spreadsheet_text(name), -1.5])
@@ -229,7 +229,7 @@ def test_numbers_stay_numbers_in_a_spreadsheet(value):
     assert spreadsheet_text(value) is value
 
 
-@with_nasty
+@with_odd_names
 def test_json_gives_it_back(name):
     text = json_text({name: [name, -1]}, indent=1)
     assert json.loads(text) == {name: [name, -1]}
@@ -352,7 +352,7 @@ class Tables(HTMLParser):
             self.title += data
 
 
-def nasty_study(folder, names):
+def study_of_odd_names(folder, names):
     """Return a study that calls everything by such names."""
     first, second = (f"{names[0]}(1)", f"{names[-1]}(2)")
     arms = [
@@ -414,10 +414,10 @@ def check_everything(results, names, folder):
         assert spaces(name) in text
 
 
-def test_a_study_of_nasty_names_is_reported_whole(tmp_path):
+def test_a_study_of_odd_names_is_reported_whole(tmp_path):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")
-        check_everything(nasty_study(tmp_path, STORABLE), STORABLE, tmp_path / "report")
+        check_everything(study_of_odd_names(tmp_path, STORABLE), STORABLE, tmp_path / "report")
 
 
 @settings(max_examples=3, phases=[Phase.generate])
@@ -426,7 +426,7 @@ def test_a_study_of_any_names_is_reported_whole(drawn, tmp_path_factory):
     folder = tmp_path_factory.mktemp("any")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")
-        check_everything(nasty_study(folder, drawn), drawn, folder / "report")
+        check_everything(study_of_odd_names(folder, drawn), drawn, folder / "report")
 
 
 # -- what the verbs print ------------------------------------------------------------------------
@@ -436,21 +436,21 @@ def test_a_study_of_any_names_is_reported_whole(drawn, tmp_path_factory):
 def test_a_plan_shows_every_arm_by_its_name(width):
     arms = [f"knn[p={p},weights=distance,algorithm=ball_tree]" for p in (1, 2)]
     console = Console(record=True, file=io.StringIO(), width=width)
-    lines = [PlanLine(name, arm_name, 10, 5, 1, 3.0) for name in NASTY for arm_name in arms]
-    status.print_lines(f"Plan of {NASTY[0]}", lines, console)
+    lines = [PlanLine(name, arm_name, 10, 5, 1, 3.0) for name in ODD_NAMES for arm_name in arms]
+    status.print_lines(f"Plan of {ODD_NAMES[0]}", lines, console)
     text = console.export_text()
     assert "Plan of knn[p=1]" in text
     if width == 80:
         assert "…" not in text
-        assert text.count("p=1") > len(NASTY)
+        assert text.count("p=1") > len(ODD_NAMES)
         return
-    for name in [*NASTY, *arms]:
+    for name in [*ODD_NAMES, *arms]:
         assert f"{printable(name)} " in text
 
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_progress_shows_every_arm_by_its_name(terminal):
-    for name in NASTY:
+    for name in ODD_NAMES:
         file = io.StringIO()
         console = Console(file=file, width=4000, force_terminal=terminal, legacy_windows=False)
         with Progress({("iris", name): 2, (name, "knn[p=2]"): 2}, display(console)) as progress:

@@ -213,17 +213,17 @@ def journal_left_at(order, done, path):
 def test_the_training_that_a_process_ended_with_is_known_to_the_next(tmp_path):
     order = order_for(SVC, tmp_path, C=(1, 2, 4))
     key = journal_left_at(order, 1, tmp_path / "journal")
-    assert Journal(tmp_path / "journal").suspects == {("iris", "arm"): key}
+    assert Journal(tmp_path / "journal").ended_with == {("iris", "arm"): key}
 
 
 @pytest.mark.parametrize("content", ["", "x", "000000000000", '000000000000{"known": 3}', '9{"keys": []}'])
 def test_a_file_that_is_no_journal_suspects_nobody(content, tmp_path):
     (tmp_path / "journal").write_text(content)
-    assert Journal(tmp_path / "journal").suspects == {}
+    assert Journal(tmp_path / "journal").ended_with == {}
 
 
 @pytest.mark.parametrize("lives", [1, 0])
-def test_a_suspect_is_run_in_a_child_and_what_ends_that_is_lost(lives, tmp_path):
+def test_a_training_that_ended_its_process_is_run_in_a_child_and_what_ends_that_is_lost(lives, tmp_path):
     file = tmp_path / "lives"
     file.write_text(str(lives))
     order = order_for(f"{HERE}.Killer", tmp_path, C=(1, 2), params={"lives": str(file)})
@@ -237,7 +237,7 @@ def test_a_suspect_is_run_in_a_child_and_what_ends_that_is_lost(lives, tmp_path)
         assert kept(outcome.result.records) == kept(run_batch(order).records)
     executor.close()
     known = {("iris", "arm"): ""} if lives else {}
-    assert Journal(tmp_path / "journal").suspects == known
+    assert Journal(tmp_path / "journal").ended_with == known
 
 
 def test_a_run_that_ends_by_itself_leaves_no_journal(tmp_path):
@@ -268,7 +268,7 @@ def test_after_two_ends_of_processes_all_trainings_run_in_children(tmp_path):
     order = order_for(f"{HERE}.Killer", tmp_path, C=(1, 2), params=params)
     for ends in range(2):
         journal = Journal(tmp_path / "journal")
-        assert (journal.ends, journal.suspects) == (ends, {})
+        assert (journal.ends, journal.ended_with) == (ends, {})
         journal.begin(order)
         journal.idle()  # a thread that a training has left ends the process here
         os.close(journal._file)
@@ -287,7 +287,7 @@ def test_a_training_that_closes_files_here_ends_the_run_and_is_the_suspect_of_th
     with pytest.raises(ExecutionError, match=r"^a training of ClosesFiles closed files .*;"):
         executor.wait(1)
     executor.close()
-    assert Journal(tmp_path / "journal").suspects == {("iris", "arm"): order.batch.paths[0].keys[0]}
+    assert Journal(tmp_path / "journal").ended_with == {("iris", "arm"): order.batch.paths[0].keys[0]}
 
 
 def test_a_training_that_closes_the_files_of_its_child_has_ended_it(tmp_path):

@@ -28,7 +28,7 @@ ACTS = {
 
 
 def test_what_ends_the_process_is_asked_once_and_others_answer(monkeypatch):
-    monkeypatch.setattr(class_checks, "CALL_SECONDS", 1.0)
+    monkeypatch.setattr(class_checks, "CALL_SECONDS", 3.0)
     begun = time.monotonic()
     questions = [(path, path) for path in [*ACTS, *ACTS]]
     found = ask_classes(lambda path: ACTS[path](), questions)
@@ -36,12 +36,12 @@ def test_what_ends_the_process_is_asked_once_and_others_answer(monkeypatch):
         ProcessEnded("ended its process with exit status 0"),
         ProcessEnded("ended its process by SIGSEGV"),
         ProcessEnded("raised KeyboardInterrupt"),
-        ProcessEnded("did not end within 1 s"),
+        ProcessEnded("did not end within 3 s"),
     ]
     assert found[:4] == found[6:10]
     assert found[4] != os.getpid()
     assert found[5] == found[11] == os.getpid()
-    assert time.monotonic() - begun < 2.0  # what waits was awaited once
+    assert time.monotonic() - begun < 6.0  # what waits was awaited once
 
 
 def test_what_users_code_prints_is_not_printed_twice(capfd):

@@ -43,6 +43,19 @@ def test_what_arrives_in_pieces_is_what_was_sent(elsewhere, tmp_path, monkeypatc
     assert not list((tmp_path / "worker").glob(".incoming-*"))
 
 
+def test_groups_and_splits_of_any_kind_arrive_with_the_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path / "worker"))
+    spec = replace(IRIS, params={**IRIS.params, "groups": [row // 3 for row in range(150)]})
+    by_groups = {"_target_": "sklearn.model_selection.GroupKFold", "n_splits": 3}
+    source, _, splits = prepare_data(spec, Protocol(outer=by_groups, inner=by_groups), tmp_path / "client")
+    hidden = replace(source, folder=str(tmp_path / "not here" / Path(source.folder).name))
+    send(source)
+    dataset_upload.finish_upload("token", hidden)
+    dataset, found = open_data(hidden)
+    assert dataset.metadata["groups"].tolist() == spec.params["groups"]
+    assert (found.hash, found.n_inner) == (splits.hash, (3, 3, 3))
+
+
 def test_other_folds_of_a_dataset_join_what_is_there(elsewhere, tmp_path):
     source, hidden = elsewhere
     others, *_ = prepare_data(IRIS, Protocol(seed=1), tmp_path / "client")

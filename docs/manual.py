@@ -1,0 +1,98 @@
+"""What mkdocs.yml cannot say: pages of public names, pages that no section names, and the help of verbs."""
+
+import argparse
+import inspect
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import griffe
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+import orchestrator
+import solvers
+from orchestrator.cli import main
+from orchestrator.store.results import StudyResults
+
+PUBLIC = {
+    "Solvers": {f"solvers.{name}": getattr(solvers, name) for name in solvers.__all__},
+    "Python": {
+        **{f"orchestrator.{name}": getattr(orchestrator, name) for name in orchestrator.__all__},
+        "orchestrator.store.results.StudyResults": StudyResults,
+    },
+}
+"""By section: what has a page of its own."""
+
+
+class WholeTypes(griffe.Extension):
+    """Lets `{"auto"} or float` be read as a whole, of which the parser would keep what is in braces."""
+
+    def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Write choices as `"a" or "b"`."""
+        if obj.docstring:
+            types = re.compile(r"^(\s*[\w, ]+ : )\{(.+?)\}", re.MULTILINE)
+            obj.docstring.value = types.sub(
+                lambda found: found[1] + found[2].replace(", ", " or "), obj.docstring.value
+            )
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add a page for every public name, and put every page into the navigation."""
+    sections: dict[str, list[Any]] = {}
+    for entry in config.nav or ():
+        if isinstance(entry, dict):
+            sections |= entry
+    named = str(config.nav)
+    sections["How to"] += sorted(
+        file.src_uri for file in files.documentation_pages() if f"'{file.src_uri}'" not in named
+    )
+    for section, public in PUBLIC.items():
+        for path, thing in public.items():
+            page = f"reference/{thing.__name__}.md"
+            files.append(File.generated(config, page, content=_reference(path, thing)))
+            sections[section].append({thing.__name__: page})
+    return files
+
+
+def _reference(path: str, thing: Any) -> str:
+    """Return the page of a class or function, with the methods that are not scikit-learn's."""
+    package = path.partition(".")[0]
+    members = [
+        name
+        for name, member in inspect.getmembers(thing, inspect.isroutine)
+        if member.__name__ == name and not name.startswith("_") and member.__module__.startswith(package)
+    ]
+    return f"::: {path}\n    options: {{members: {members}}}\n"
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put the help of every command in the place of a line that asks for it."""
+    return markdown.replace("<!-- help -->", "\n".join(_help(main._parser())))
+
+
+def _help(parser: argparse.ArgumentParser) -> Iterator[str]:
+    os.environ["COLUMNS"] = "76"
+    for action in parser._actions:
+        if not isinstance(action, argparse._SubParsersAction):
+            continue
+        for command in action.choices.values():
+            if command.epilog:
+                command.epilog = None  # what `svmbench --help` ends with
+            if any(isinstance(each, argparse._SubParsersAction) for each in command._actions):
+                yield from _help(command)
+            else:
+                yield f"## {command.prog}\n\n```text\n{command.format_help()}```\n"
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """List the addresses of other hosts to which the pages link."""
+    site = Path(config.site_dir)
+    found = {
+        link
+        for page in site.rglob("*.html")
+        for link in re.findall(r'href="(https?://[^"]+)"', page.read_text(encoding="utf-8"))
+    }
+    (site / "external-links.txt").write_text("\n".join([*sorted(found), ""]), encoding="utf-8")

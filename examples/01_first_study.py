@@ -1,0 +1,18 @@
+"""A first study: two solvers on two datasets, and its report."""
+
+from orchestrator import run_study
+from orchestrator.report import write_report
+
+if __name__ == "__main__":
+    study = run_study(
+        "study=first",
+        "datasets=[iris,wine]",
+        "solvers=[mnsvm,libsvm_l1]",
+        "protocol.outer=3",
+        "protocol.inner=3",
+        "search.space.C=[1,16]",
+        "search.space.gamma=[0.25,1]",
+        "cluster=serial",
+    )
+    print(study.mean_scores())
+    print(write_report(study, study.folder / "report"))

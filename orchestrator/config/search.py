@@ -1,0 +1,54 @@
+"""The configuration key `search`: one that is built in, by `kind`, or a user's own, by `_target_`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.config.scalars import wrong_values
+from orchestrator.search import OPTIONS
+from orchestrator.study.names import did_you_mean
+from orchestrator.study.study import SearchSpec
+from orchestrator.study.text import shown
+from orchestrator.study.values import canonical_json
+
+
+def read_search(node: Mapping[str, Any], problems: list[str]) -> tuple[SearchSpec, dict[str, Any]]:
+    """Return the search, and the space of solvers that have none of their own; what is wrong is told.
+
+    The code of a user's own is not imported here; see `orchestrator.config.arms`.
+    """
+    space = node.get("space") or {}
+    if not isinstance(space, Mapping):
+        problems.append(
+            f"search.space must map parameters to lists of values or ranges, found {shown(space)}"
+        )
+        space = {}
+    kind, target = node.get("kind"), node.get("_target_")
+    if target is not None and (not isinstance(target, str) or "." not in target):
+        problems.append(
+            f"search._target_ must be the dotted path of a class or generator, found {shown(target)}"
+        )
+        target = None
+    if kind is not None and target is not None:
+        problems.append(
+            f"search has the kind {kind} and the _target_ {target}; put the latter into a file "
+            "search/NAME.yaml of your --config-dir and choose it with search=NAME, or add search.kind=null"
+        )
+    options = {name: value for name, value in node.items() if name not in ("kind", "_target_", "space")}
+    wrong = list(wrong_values(options, [name for name in ("budget", "seed") if name in options], "search."))
+    problems += wrong
+    known = OPTIONS.get(str(kind), ()) if target is None else None
+    for name, value in options.items():
+        if known is not None and kind in OPTIONS and name not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            problems.append(
+                f"search.{name}: {kind} has no such option; {takes}{did_you_mean(str(name), known)}"
+            )
+        try:
+            canonical_json(value)
+        except TypeError:
+            problems.append(
+                f"search.{name} is {shown(value)}; expected a number, text, or a list or mapping of these"
+            )
+    if wrong:
+        options = {name: value for name, value in options.items() if name not in ("budget", "seed")}
+    return SearchSpec(target or str(kind), options), dict(space)

@@ -1,0 +1,91 @@
+"""The estimator that a finished study recommends for use: its search done once more, on all rows."""
+
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import scipy.sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
+
+from orchestrator.datasets.dataset import Dataset
+from orchestrator.datasets.frames import number_columns
+from orchestrator.datasets.prepared import find_prepared, open_prepared
+from orchestrator.resampling.nested import Samples, splits_of_all_rows
+from orchestrator.search.fold_search import FoldSearch
+from orchestrator.store.files import StoreError
+from orchestrator.store.results import StudyResults
+from orchestrator.study.batch import Batch, DataSource, WorkOrder
+from orchestrator.study.declaration import current_declaration
+from orchestrator.study.study import DatasetSpec
+from orchestrator.study.trials import REFIT, Identity
+from orchestrator.study.trials import Path as TrialPath
+from orchestrator.training.environment import cache_folder
+from orchestrator.training.estimators import make_estimator
+from orchestrator.training.gram import memory_for_gram
+from orchestrator.training.run_batch import run_batch
+
+
+def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path | None = None) -> Any:
+    """Return the unfitted estimator that the study's search selects on all rows; see `StudyResults`."""
+    declaration = current_declaration(results.provenance)
+    declared = None if declaration is None else declaration.pairs.get((dataset, arm))
+    if declaration is None or declared is None or declared.identity is None:
+        raise StoreError(f"study {results.name!r} declares no {arm!r} on {dataset!r}, or recorded too little")
+    nested = declared.identity
+    fingerprint = str(declaration.datasets[dataset]["fingerprint"])
+    folder = find_prepared(cache or cache_folder(), dataset, fingerprint)
+    data = open_prepared(folder)
+    splits = splits_of_all_rows(Samples(data.X, data.y, data.metadata), nested.protocol)
+    splits.save(folder)
+    identity = Identity(
+        dataset,
+        data.fingerprint,
+        splits.hash,
+        nested.arm,
+        nested.protocol,
+        shared_gram=nested.shared_gram,
+        n_inner=splits.n_inner,
+    )
+    source = DataSource(DatasetSpec(dataset, ""), data.fingerprint, splits.hash, str(folder))
+    refit = _selected(FoldSearch(identity, declaration.search, 0), source)
+    protocol = identity.protocol
+    estimator = make_estimator(identity.arm, protocol, refit.candidates[0], refit.seed)
+    return estimator if protocol.scaling == "none" else make_pipeline(_scaler(data), estimator)
+
+
+def _selected(search: FoldSearch, source: DataSource) -> TrialPath:
+    """Follow a search over the inner splits; return the refit that it asks for."""
+    identity = search.identity
+    while paths := search.ask():
+        if paths[-1].inner == REFIT:
+            return paths[-1]
+        order = WorkOrder(
+            study="",
+            run_id="",
+            source=source,
+            arm=identity.arm,
+            identity=identity.digest,
+            shared_gram=identity.shared_gram,
+            protocol=identity.protocol,
+            batch=Batch(0, *search.pair, tuple(paths), attempt=1, base_seconds=0.0),
+            gram_memory=memory_for_gram(None),
+        )
+        trials = [(path, candidate) for path in paths for candidate in path.candidates]
+        outcomes = run_batch(order).records.outcomes()
+        for (path, candidate), (status, score) in zip(trials, outcomes, strict=True):
+            search.tell(candidate, path.inner, status, nan if score is None else score)
+    raise StoreError("no candidate has a score on every inner split of all rows, so that none can be chosen")
+
+
+def _scaler(data: Dataset) -> Any:
+    """Return scikit-learn's scaler that does what the protocol's scaling does, fitted on all rows or not."""
+    if scipy.sparse.issparse(data.X):
+        return MaxAbsScaler()
+    if not isinstance(data.X, pd.DataFrame):
+        return MinMaxScaler()
+    numbers = ("numbers", MinMaxScaler(), number_columns(data.X))
+    scaler = ColumnTransformer([numbers], remainder="passthrough", verbose_feature_names_out=False)
+    return scaler.set_output(transform="pandas")

@@ -1,0 +1,46 @@
+"""Class probabilities by scikit-learn's calibration of the decisions (Platt 1999)."""
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.model_selection import StratifiedKFold
+
+from solvers.common.seeds import random_seed
+
+FOLDS = 5
+
+
+def fit_calibrated(model, X, y, sample_weight):
+    """Fit a classifier by the calibration, which trains it on all samples and once more for each fold.
+
+    Parameters
+    ----------
+    model : KernelSVC
+        Gets the fitted attributes of the training on all samples.
+    X, y, sample_weight
+        As `fit` takes them.
+
+    Returns
+    -------
+    CalibratedClassifierCV
+    """
+    _, counts = np.unique(y, return_counts=True)
+    if counts.min() < 2:
+        raise ValueError(
+            "probability=True holds samples out, which needs at least 2 of every class; "
+            "one class has a single sample: add samples of it, or set probability=False"
+        )
+    n_folds = min(FOLDS, int(counts.min()))
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_seed(model.random_state) % 2**32)
+    limits = {}
+    if model.max_iter != -1:
+        limits["max_iter"] = max(1, model.max_iter // (n_folds + 1))
+    if model.max_seconds is not None:
+        limits["max_seconds"] = model.max_seconds / (n_folds + 1)
+    plain = clone(model).set_params(probability=False, decision_function_shape="ovr", **limits)
+    calibrated = CalibratedClassifierCV(plain, method="sigmoid", cv=folds, ensemble=False)
+    calibrated.fit(X, y, None if sample_weight is None else np.maximum(sample_weight, 0.0))
+    trained = calibrated.calibrated_classifiers_[0].estimator
+    parameters = trained.get_params(deep=False)
+    vars(model).update({name: value for name, value in vars(trained).items() if name not in parameters})
+    return calibrated

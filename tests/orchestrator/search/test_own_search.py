@@ -1,0 +1,285 @@
+"""`search=random`, and searches of a user's own in a folder outside the repository."""
+
+import math
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestrator.config.compose import load_settings
+from orchestrator.engine.load import load_study, read_results
+from orchestrator.execution.serial import SerialExecutor
+from orchestrator.search import Range, Space, make_search
+from orchestrator.study.errors import ConfigError, StudyStopped
+from orchestrator.study.study import SearchSpec
+from tests.orchestrator.studies import StudyRun, run_study
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "search"
+
+WORSE = """
+import os, random
+
+def moods(space, seed):
+    yield [{name: axis.at(random.random()) for name, axis in space.items()}]
+
+def ends(space, seed):
+    os._exit(3)
+
+def outside(space, seed):
+    yield [{"C": 1e9, "gamma": 1.0}]
+
+def nothing(space, seed):
+    yield []
+
+def tires(space, seed):
+    yield [{"C": 1.0, "gamma": 1.0}]
+    raise RuntimeError("enough")
+"""
+
+RANGES = "search.space={C: {low: 0.1, high: 100, log: true}, gamma: {low: 0.01, high: 1, log: true}}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    copy = shutil.copytree(EXAMPLE, tmp_path_factory.mktemp("elsewhere") / "search")
+    (copy / "worsesearch.py").write_text(WORSE)
+    for name in ("moods", "ends", "outside", "nothing", "tires", "missing"):
+        (copy / "search" / f"{name}.yaml").write_text(
+            f"_target_: worsesearch.{name}\nbudget: 9\nspace: {{}}\n"
+        )
+    return copy
+
+
+def candidates(search, score=lambda **_: 0.5):
+    """Follow a search to its end; return all that it asked for."""
+    asked = []
+    while batch := search.ask():
+        asked += batch
+        for candidate in batch:
+            search.tell(candidate, score(**candidate.as_dict()))
+    assert search.done
+    return [candidate.as_dict() for candidate in asked]
+
+
+def drawn(space, seed=0, **options):
+    return candidates(make_search(SearchSpec("random", options), space, seed))
+
+
+# -- spaces with ranges --------------------------------------------------------------------------
+
+
+def test_a_range_is_walked_from_end_to_end():
+    assert [Range(2.0, 10.0).at(share) for share in (0, 0.25, 1)] == [2.0, 4.0, 10.0]
+    assert [Range(1.0, 10000.0, log=True).at(share) for share in (0, 0.25, 1)] == [1.0, 10.0, 10000.0]
+    assert Range(0.0, 1.0).at(1 / 3) == 0.333333
+    whole = Counter(Range(1, 4, integer=True).at(share) for share in np.linspace(0, 1, 4001).tolist())
+    assert sorted(whole) == [1, 2, 3, 4]
+    assert all(count == pytest.approx(1000, abs=2) for count in whole.values())
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [
+        *({"low": 1}, {"low": 2, "high": 1}, {"low": 0, "high": 1, "log": True}),
+        {"low": 1, "high": 2.5, "integer": True},
+        *({"low": 1, "high": 2, "step": 1}, {"low": "a", "high": 2}, {"low": 1, "high": math.inf}),
+    ],
+)
+def test_what_is_no_range_is_refused(axis):
+    with pytest.raises(ValueError, match="expected a range such as"):
+        Space({"C": axis})
+
+
+def test_values_lead_to_their_point_and_back():
+    space = Space(
+        {"C": {"low": 1, "high": 8}, "kernel": ["rbf", "linear"], "n": {"low": 1, "high": 5, "integer": True}}
+    )
+    point = space.point({"kernel": "linear", "n": 3.0, "C": np.float64(2.5)})
+    assert point == (2.5, 1, 3)
+    assert space.candidate(point).as_dict() == {"C": 2.5, "kernel": "linear", "n": 3}
+    for wrong in ({"C": 9}, {"kernel": "poly"}, {"n": 2.5}, {"C": True}, {"gamma": 1}):
+        with pytest.raises(ValueError, match="expected"):
+            space.point({"C": 2, "kernel": "rbf", "n": 1} | wrong)
+
+
+@pytest.mark.parametrize("kind", ["grid", "pattern"])
+def test_a_search_of_lists_refuses_a_range(kind):
+    with pytest.raises(ValueError, match=f"{kind} search needs a list of values .* C has a range"):
+        make_search(kind, {"C": {"low": 1, "high": 2}})
+
+
+# -- random --------------------------------------------------------------------------------------
+
+
+def test_lists_are_drawn_from_without_replacement():
+    space = {"C": (1, 2, 4), "gamma": (0.5, 1), "kernel": ("rbf", "poly")}
+    found = drawn(space, budget=100)
+    assert sorted(map(str, found)) == sorted(map(str, candidates(make_search("grid", space))))
+    assert drawn(space, budget=5) == found[:5]
+    assert drawn(space, seed=1, budget=100) != found
+
+
+def test_a_larger_budget_begins_with_what_a_smaller_one_draws():
+    space = {"C": {"low": 1e-3, "high": 1e3, "log": True}, "kernel": ("rbf", "poly")}
+    found = drawn(space, budget=400)
+    assert drawn(space, budget=40) == found[:40]
+    logs = np.log10([each["C"] for each in found])
+    assert -3 <= logs.min() < -2.8 < 2.8 < logs.max() <= 3
+    assert abs(logs.mean()) < 0.3
+    assert 150 < sum(each["kernel"] == "rbf" for each in found) < 250
+
+
+def test_scores_change_nothing_and_a_space_of_nothing_has_one_candidate():
+    space = {"C": {"low": 0, "high": 1}}
+    search = make_search(SearchSpec("random", {"budget": 7}), space, 0)
+    assert candidates(search, lambda C: math.nan) == drawn(space, budget=7)
+    assert drawn({}, budget=7) == [{}]
+
+
+SMALLER = ("datasets=[iris]", "protocol.outer=2", "protocol.inner=2")
+
+
+def test_arms_get_the_same_candidates_and_a_larger_budget_adds_to_the_trials(tmp_path):
+    random = (*SMALLER, "solvers=[libsvm_l1]", "sweep.tol=[0.001,0.01]", "search=random", RANGES)
+    few, summary = run_study(tmp_path, *random, "search.budget=2")
+    assert summary.trials_run == 2 * 2 * (2 * 2 + 1)
+    drawn = few.trials.groupby(["solver", "outer"])["param_C"].apply(lambda column: sorted(set(column)))
+    assert drawn["libsvm_l1[tol=0.001]"].tolist() == drawn["libsvm_l1[tol=0.01]"].tolist()
+    assert drawn["libsvm_l1[tol=0.01]"][0] != drawn["libsvm_l1[tol=0.01]"][1]
+    many, summary = run_study(tmp_path, *random, "search.budget=3", run_id="again")
+    inner = few.trials[few.trials["inner"] >= 0]
+    assert set(inner["key"]) <= set(many.trials["key"])
+    assert summary.trials_run <= 2 * 2 * (2 + 1)
+    assert set(few.selections["selection_key"]).isdisjoint(many.selections["selection_key"])
+
+
+# -- a user's own --------------------------------------------------------------------------------
+
+
+def own(folder, name, *options):
+    return ("study=own", *SMALLER, "solvers=[libsvm_l1]", f"search={name}", *options)
+
+
+class Interrupted(SerialExecutor):
+    """Takes so many batches and no more."""
+
+    left = 4
+
+    def submit(self, order):
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        super().submit(order)
+
+
+def comparable(results):
+    columns = [name for name in results.trials if name.startswith(("key", "param_", "score", "status"))]
+    return results.trials[columns], results.selections, results.outer["key"].tolist()
+
+
+def without_code(folder, monkeypatch):
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(folder)])
+    for name in ("mysearch", "worsesearch"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def test_a_search_runs_resumes_and_is_read_without_its_code(folder, tmp_path, monkeypatch):
+    zoom = own(folder, "zoom", RANGES)
+    whole, _ = run_study(tmp_path / "whole", *zoom, config_dir=folder)
+    assert len(whole.trials) == 2 * (2 * 12 + 1)
+    stopped = StudyRun(tmp_path / "stopped", *zoom, config_dir=folder, executor=Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        stopped.go()
+    with monkeypatch.context() as patch:
+        without_code(folder, patch)
+        part = read_results(stopped.store)
+        assert 0 < len(part.trials) < len(whole.trials)
+        assert part.excluded.empty
+    again, summary = run_study(tmp_path / "stopped", *zoom, config_dir=folder, run_id="again")
+    assert summary.trials_stored_before == len(part.trials)
+    without_code(folder, monkeypatch)
+    for found in (again, load_study("own", tmp_path / "whole" / "results")):
+        for one, other in zip(comparable(found), comparable(whole), strict=True):
+            assert one == other if isinstance(one, list) else one.equals(other)
+    command = ["status", "study=own", f"paths.results={tmp_path / 'whole' / 'results'}"]
+    done = subprocess.run([sys.executable, "-m", "orchestrator", *command], capture_output=True, text=True)
+    assert "50 of 50 trials, 0 failed, complete" in done.stdout, done.stderr
+
+
+def test_a_damaged_record_of_a_search_is_named(folder, tmp_path):
+    run_study(tmp_path, *own(folder, "climb", "search.space={C: [1,4], gamma: [1]}"), config_dir=folder)
+    record = next((tmp_path / "results" / "own" / "searches").glob("*.json"))
+    record.write_bytes(record.read_bytes()[:10])
+    with pytest.raises(RuntimeError, match=f"{record} is damaged; remove it and run"):
+        load_study("own", tmp_path / "results")
+
+
+def test_a_class_is_asked_and_told_round_by_round(folder, monkeypatch):
+    monkeypatch.syspath_prepend(folder)
+    scores = {(1, 1): 0.5, (2, 1): 0.6, (4, 1): 0.6, (2, 3): 0.7}
+    search = make_search(SearchSpec("mysearch.Climb"), {"a": (1, 2, 4), "b": (1, 3)})
+    asked = candidates(search, lambda a, b: scores[a, b])
+    assert [tuple(each.values()) for each in asked] == [(1, 1), (2, 1), (4, 1), (2, 3)]
+    assert search.selection.best.as_dict() == {"a": 2, "b": 3}
+    assert list(chain(*search.rounds)) != []
+
+
+def test_the_options_are_in_the_selection_key_alone(folder):
+    def keys(*options):
+        settings = load_settings(["study=x", *own(folder, "zoom", *options)], folder)
+        return settings.study.search.text, settings.study.arms, settings.study.protocol
+
+    (text, *rest), (other, *same) = keys(), keys("search.width=3")
+    assert text != other
+    assert rest == same
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["search=moods", RANGES], "search worsesearch.moods proposes other candidates each time"),
+        (["search=ends", RANGES], "search worsesearch.ends ended its process with exit status 3"),
+        (
+            ["search=outside", RANGES],
+            "worsesearch.outside: expected a number from 0.1 to 100 as C, found 10000",
+        ),
+        (["search=nothing", RANGES], "search worsesearch.nothing proposes no candidate for solver libsvm_l1"),
+        (["search=missing", RANGES], "the module 'worsesearch' has no 'missing'"),
+        (["search=zoom", "search.wdth=3"], "unexpected keyword argument 'wdth'"),
+        (
+            ["search=zoom", "search.budget=3"],
+            "expected at most 3 candidates, as search.budget says; found more",
+        ),
+        (["search=climb", RANGES], "a search of a space with a range needs search.budget"),
+        (["search=grid", "search.budget=3"], "search.budget: grid has no such option; it takes none"),
+        (["search=random", "search.seeds=3"], "it takes budget, seed; did you mean 'seed'?"),
+        (["search=random", "search.budget=0"], "search.budget must be a whole number of at least 1, found 0"),
+        (
+            ["search=grid", "search._target_=mysearch.zoom"],
+            "search has the kind grid and the _target_ mysearch.zoom",
+        ),
+        (
+            ["search=grid", RANGES],
+            "grid search needs a list of values for every parameter, but C, gamma has a",
+        ),
+    ],
+)
+def test_what_cannot_search_is_refused(overrides, sentence, folder):
+    with pytest.raises(ConfigError) as found:
+        load_settings(["study=x", *own(folder, "grid"), *overrides], folder)
+    assert any(sentence in problem for problem in found.value.problems)
+
+
+def test_a_search_that_fails_later_stops_the_study_which_keeps_what_it_has(folder, tmp_path):
+    options = own(folder, "tires", "search.space={C: [1], gamma: [1]}")
+    run = StudyRun(tmp_path, *options, config_dir=folder)
+    with pytest.raises(
+        StudyStopped, match=r"search worsesearch.tires: RuntimeError: enough; correct it and run"
+    ):
+        run.go()
+    assert len(run.store.stored()) > 0

@@ -1,0 +1,61 @@
+"""The estimator to use after a study: what its search selects on all rows."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.svm import SVC
+
+from orchestrator import run_study
+from orchestrator.datasets.dataset import DatasetError
+from orchestrator.store.files import StoreError
+
+GRID = {"C": [0.25, 4.0, 64.0], "gamma": [0.0625, 0.5]}
+TINY = (
+    *("study=s", "datasets=[wine]", "protocol.outer=2", "protocol.inner=3", "cluster=serial"),
+    *(f"search.space.{name}={values}" for name, values in GRID.items()),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("final")
+
+
+@pytest.fixture(scope="module")
+def results(folder):
+    paths = (f"paths.results={folder}", f"paths.cache={folder / 'cache'}")
+    return run_study(*TINY, "solvers=[libsvm_l1]", *paths)
+
+
+def test_it_is_what_scikit_learn_selects_by_the_same_folds(results, folder):
+    estimator = results.final_estimator("wine", "libsvm_l1", folder / "cache")
+    X, y = load_wine(return_X_y=True)
+    seed = np.random.SeedSequence(0).generate_state(1).tolist()[0]
+    folds = StratifiedKFold(3, shuffle=True, random_state=seed)
+    grid = {f"svc__{name}": values for name, values in GRID.items()}
+    expected = GridSearchCV(make_pipeline(MinMaxScaler(), SVC()), grid, cv=folds).fit(X, y)
+    chosen = estimator[-1].get_params()
+    scores = dict(
+        zip(map(str, expected.cv_results_["params"]), expected.cv_results_["mean_test_score"], strict=True)
+    )
+    found = scores[str({f"svc__{name}": chosen[name] for name in GRID})]
+    assert found == expected.best_score_
+    assert not hasattr(estimator[-1], "classes_")
+    assert estimator.fit(X, y).score(X, y) > 0.95
+
+
+def test_it_is_the_same_each_time_and_stores_nothing(results, folder):
+    before = sorted(path for path in results.folder.rglob("*"))
+    first, second = (results.final_estimator("wine", "libsvm_l1", folder / "cache") for _ in range(2))
+    assert str(first) == str(second)
+    assert sorted(path for path in results.folder.rglob("*")) == before
+
+
+def test_what_is_not_there_is_named(results, folder, tmp_path):
+    with pytest.raises(StoreError, match="declares no 'mnsvm' on 'wine'"):
+        results.final_estimator("wine", "mnsvm", folder / "cache")
+    with pytest.raises(DatasetError, match="name the cache that the study was run with"):
+        results.final_estimator("wine", "libsvm_l1", tmp_path)
