@@ -156,9 +156,9 @@ def test_a_transformer_is_fitted_on_the_training_rows_alone(folder, tmp_path, sc
     log = tmp_path / "fits.txt"
     (folder / "dataset" / "numbered.yaml").write_text("_target_: traces.numbered\n")
     (folder / "solver" / "recording.yaml").write_text(
-        f"{PIPE} [[log, {{_target_: traces.Records, file: {log}}}],\n"
-        "  [fill, {_target_: sklearn.impute.SimpleImputer}],\n"
-        "  [tree, {_target_: sklearn.tree.DecisionTreeClassifier}]]\nspace: {tree__max_depth: [1, 2]}\n"
+        f"{PIPE} [[log, {{_target_: traces.Records, file: {log}}}],"
+        "\n  [fill, {_target_: sklearn.impute.SimpleImputer}],"
+        "\n  [tree, {_target_: sklearn.tree.DecisionTreeClassifier}]]\nspace: {tree__max_depth: [1, 2]}\n"
     )
     study = ["datasets=[numbered]", "solvers=[recording]", f"study=recorded_{scaling}"]
     study += ["protocol.outer=3", "protocol.inner=2", f"protocol.scaling={scaling}"]
