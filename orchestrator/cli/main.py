@@ -273,9 +273,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     """Parse the arguments; overrides may stand before and after options."""
     parser = _parser()
     if "_ARGCOMPLETE" in os.environ:  # a shell asks how the command may go on
-        from orchestrator.cli.completion import answer_shell
-
-        answer_shell(parser)
+        importlib.import_module("orchestrator.cli.completion").answer_shell(parser)
     options, rest = parser.parse_known_args(arguments)
     if unknown := [argument for argument in rest if argument.startswith("-")]:
         parser.error(f"unknown option {printable(unknown[0])}")

@@ -331,7 +331,7 @@ FILES = {
     "space_of_number": (f"{SVC}space: 3\n", "`space` must map parameters to lists"),
     "space_of_scalars": (f"{SVC}space: {{C: 4}}\n", r"must be a list of values, such as \[4\]"),
     "space_of_null": (f"{SVC}space: {{C: null}}\n", "must be a list of values"),
-    "space_of_mapping": (f"{SVC}space: {{C: {{a: 1}}}}\n", "must be a list of values"),
+    "space_of_mapping": (f"{SVC}space: {{C: {{a: 1}}}}\n", "expected a range such as"),
     "space_of_empty_list": (f"{SVC}space: {{C: []}}\n", "is empty"),
     "space_of_nan": (f"{SVC}space: {{C: [.nan]}}\n", "holds a nan"),
     "space_of_numeric_keys": (f"{SVC}space: {{1: [2]}}\n", "expected names of parameters, found 1"),
