@@ -40,7 +40,7 @@ from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
 from orchestrator.study.records import Records
 from orchestrator.study.settings import Cluster, Paths, Settings
-from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
+from orchestrator.study.study import Arm, DatasetSpec, Protocol, SearchSpec, Study
 
 
 def main() -> None:
@@ -164,7 +164,9 @@ def study(
         dummies = [
             Arm("dummy", "sklearn.dummy.DummyClassifier", {}, {"strategy": strategies}, solver="dummy")
         ]
-    declared = Study("large", tuple(specs), tuple(dummies), "grid", Protocol(outer=outer, inner=inner))
+    declared = Study(
+        "large", tuple(specs), tuple(dummies), SearchSpec("grid"), Protocol(outer=outer, inner=inner)
+    )
     paths = Paths(results=folder / "results", data=folder, cache=folder / "cache")
     return Settings(declared, Cluster("serial", 1), paths, on_error="continue", retry="none")
 

@@ -82,6 +82,6 @@ class Settings:
     paths: Paths
     on_error: str
     retry: str
-    report: ReportChoices
+    report: ReportChoices = field(default_factory=ReportChoices)
     data_memory: float | None = None
     """Bytes that loading and checking a dataset may take; None for the default."""

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from orchestrator.config.arms import build_arms
 from orchestrator.study.batch import Batch, WorkOrder
-from orchestrator.study.study import Candidate, DatasetSpec, Protocol
+from orchestrator.study.study import Candidate, DatasetSpec, Protocol, SearchSpec
 from orchestrator.study.trials import Identity
 from orchestrator.study.values import canonical_json
 from orchestrator.training.process_state import _outputs
@@ -311,7 +311,7 @@ def order_for(target, cache, C=(1, 4), params=None, dataset=None, folds=((0, 0),
     protocol = Protocol(**protocol)
     space = {"C": C} if gamma is None else {"C": C, "gamma": gamma}
     arms, problems = build_arms(
-        {"arm": {"_target_": target, **(params or {})}}, {}, "grid", space, protocol.profile
+        {"arm": {"_target_": target, **(params or {})}}, {}, SearchSpec("grid"), space, protocol.profile
     )
     assert not problems
     spec = dataset or DatasetSpec("iris", "sklearn.datasets.load_iris", {"return_X_y": True})
