@@ -9,9 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
-from orchestrator.report import format as fmt
-from orchestrator.report.captions import arms_note, protocol
+from orchestrator.report.page import Page, page_sections
 from orchestrator.report.sections import PrintedSection
 from orchestrator.report.table import Table
 from orchestrator.report.verdict import incomplete_note, verdict
@@ -41,13 +39,8 @@ def html(
         findings=findings,
         verdict=verdict(findings),
         incomplete=incomplete_note(findings),
-        protocol=protocol(findings),
-        tables=tables,
-        sections=sections,
-        left_out=arms_note(findings),
+        sections=page_sections(Page(findings, tables, sections)),
         figures={name: inline(svg, name) for name, svg in figures.items()},
-        fmt=fmt,
-        all_pairs=len(findings.means.columns) <= ALL_PAIRS_UP_TO,
     )
 
 
