@@ -126,12 +126,14 @@ def by_hand(row):
     return Pipeline([("columns", columns(None, ordinal, "passthrough")), ("model", model)])
 
 
-def test_the_example_scores_as_a_loop_over_scikit_learn_bit_for_bit(folder):
-    trials = run(folder, "experiment=pipelines").trials
+def test_the_example_scores_as_a_loop_over_scikit_learn_bit_for_bit(folder, full_size):
+    n_splits = 5 if full_size else 2
+    n_outer = 2 * n_splits
+    trials = run(folder, "experiment=pipelines", f"protocol.outer.n_splits={n_splits}").trials
     table = pd.read_csv(folder / "people.csv")
     X, y = table.drop(columns="answer"), table["answer"].to_numpy()
-    seeds = np.random.SeedSequence(0).generate_state(11).tolist()
-    outer = RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=seeds[0])
+    seeds = np.random.SeedSequence(0).generate_state(n_outer + 1).tolist()
+    outer = RepeatedStratifiedKFold(n_splits=n_splits, n_repeats=2, random_state=seeds[0])
     inner = [StratifiedKFold(2, shuffle=True, random_state=seed) for seed in seeds[1:]]
     checked = 0
     for number, (train, test) in enumerate(outer.split(X, y)):
@@ -144,7 +146,7 @@ def test_the_example_scores_as_a_loop_over_scikit_learn_bit_for_bit(folder):
             for metric, column in (("balanced_accuracy", "score"), ("roc_auc", "score_roc_auc")):
                 assert row[column] == get_scorer(metric)(model, X.iloc[score], y[score]), row
             checked += 1
-    assert checked == len(trials) == 10 * (3 * 2 + 1) + 10 * (2 + 1) + 10 * (4 * 2 + 1)
+    assert checked == len(trials) == n_outer * (3 * 2 + 1) + n_outer * (2 + 1) + n_outer * (4 * 2 + 1)
     assert (trials["status"] == "ok").all()
 
 

@@ -68,6 +68,7 @@ def test_asked_for_later_they_cost_the_refits_alone(config, capsys):
     assert len(load_study("kept", config / "later").predictions()) == 2 * (150 + 178)
 
 
+@pytest.mark.full
 def test_workers_and_limits_of_time_store_the_same(kept, config):
     limited = run_study(
         *(*TINY, KEPT, "cluster=local", "cluster.workers=1", "protocol.max_seconds=60"),
