@@ -60,8 +60,8 @@ class Design:
 
     def planned(self, dataset: str, arm: str) -> int | None:
         """Return the number of trainings, where it is known: Σ (inner splits · |grid| + 1)."""
-        size = self.grid_size(arm)
-        return None if size is None else sum(n_inner * size + 1 for n_inner in self.n_inner[dataset])
+        size, n_inner = self.grid_size(arm), self.n_inner[dataset]
+        return None if size is None or 0 in n_inner else sum(number * size + 1 for number in n_inner)
 
 
 def read_design(results: StudyResults, choices: ReportChoices | None = None) -> Design:

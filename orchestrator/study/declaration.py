@@ -219,12 +219,12 @@ class _Identities:
 
 
 def n_inner_splits(facts: Mapping[str, Any], protocol: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the number of inner splits of each outer split of a dataset, as a run recorded it."""
+    """Return the number of inner splits of each outer split of a dataset, as was recorded; 0: unknown."""
     if "n_inner" in facts:
         return tuple(facts["n_inner"])
     # An older svmbench knew numbers of folds only, the same for all datasets.
     outer, inner = protocol.get("outer"), protocol.get("inner")
-    return (inner,) * outer if isinstance(outer, int) and isinstance(inner, int) else ()
+    return (inner if isinstance(inner, int) else 0,) * outer if isinstance(outer, int) else ()
 
 
 def _facts(runs: Sequence[Mapping[str, Any]], group: str, kept: set[str]) -> dict[str, dict[str, Any]]:

@@ -25,10 +25,16 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import compute_class_weight
+from sklearn.utils import _safe_indexing, compute_class_weight
 from sklearn.utils._param_validation import Interval, Options, StrOptions, validate_parameter_constraints
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from solvers.common.limits import Budget
 from solvers.common.memory import require_memory
@@ -186,7 +192,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     `max_iter` and `max_seconds` bound a whole `fit`: all of its machines together. Each gets an equal share
     of what those before it have left. With `probability`, each of the six trainings gets an equal share.
 
-    Predictions are computed in blocks that stay within `cache_size`. What would not fit
+    Predictions and probabilities are computed in blocks that stay within `cache_size`. What would not fit
     into memory is refused before the training begins: kernel values that `cache_size` allows, and those of a
     callable kernel, which is evaluated for all pairs of samples at once.
 
@@ -355,7 +361,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             raise NotFittedError(
                 "predict_proba is not available when fitted with probability=False: fit once more"
             )
-        return self._calibrated.predict_proba(X)
+        blocks = self._blocks(_num_samples(X))
+        return np.concatenate([self._calibrated.predict_proba(_safe_indexing(X, block)) for block in blocks])
 
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X):

@@ -74,7 +74,7 @@ def run(folder, address, *overrides):
     [
         (("pyproject.toml", VERSION, OTHER), "svmbench 0.1.1 (here 0.1.0)"),
         (
-            ("orchestrator/resampling/splits.py", "shuffle=True", "shuffle=False"),
+            ("orchestrator/resampling/nested.py", "shuffle=True", "shuffle=False"),
             "sources of orchestrator orchestrator",
         ),
     ],

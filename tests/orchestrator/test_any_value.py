@@ -22,7 +22,7 @@ from orchestrator.report import write_report
 from orchestrator.search import make_search
 from orchestrator.store.store import Store
 from orchestrator.study.records import Records
-from orchestrator.study.study import Arm, Candidate, Protocol
+from orchestrator.study.study import Arm, Candidate, Protocol, SearchSpec
 from orchestrator.study.trials import Identity
 from orchestrator.study.values import canonical_json, cell, for_json, from_json, stored_as_numbers
 from tests.orchestrator.classifiers import here
@@ -155,7 +155,7 @@ def test_an_estimator_may_change_the_list_it_is_given():
 def test_a_swept_value_has_a_label_of_its_own():
     swept = [1, 1.0, True, "1", None, "null", [1], {"a": 1}, 0.12345678, 0.12345679, "a,b", HUGE]
     arms, problems = build_arms(
-        {"x": {"_target_": here("Setting")}}, {"setting": swept}, "grid", {"C": (1,)}, "timing"
+        {"x": {"_target_": here("Setting")}}, {"setting": swept}, SearchSpec("grid"), {"C": (1,)}, "timing"
     )
     assert not problems
     assert len({arm.name for arm in arms}) == len(swept)
