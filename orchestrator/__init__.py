@@ -69,6 +69,7 @@ def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any
     from orchestrator.cli.display import display
     from orchestrator.cli.terminal import terminal
     from orchestrator.config.compose import load_settings
+    from orchestrator.engine.edited_sources import require_as_imported
     from orchestrator.engine.prepare import prepare_study
     from orchestrator.engine.session import run_session
 
@@ -77,5 +78,6 @@ def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any
     settings = load_settings(overrides, folder)
     if client is not None:
         settings = replace(settings, cluster=replace(settings.cluster, kind="address"))
+    require_as_imported(settings.study)
     run_session(settings, prepare_study(settings), display(terminal()), command, client)
     return load_study(settings.study.name, settings.paths.results)

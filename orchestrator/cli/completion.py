@@ -13,6 +13,10 @@ from orchestrator.study.errors import ConfigError
 
 _SHELLS = ("bash", "zsh", "fish")
 _NAMES = {"datasets": "dataset", "solvers": "solver"}
+_READER_KEYS = (
+    *("study", "paths.results", "paths.data"),
+    *("report.control", "report.alpha", "report.leave_out", "report.sections"),
+)
 _NAME_VERBS = ("repair", "rename", "delete")
 _KINDS = ("datasets", "solvers", "experiments", "searches")
 
@@ -51,11 +55,7 @@ def _completions(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list
         if given:
             return [f"{key}={text}" for text in _values(key, value, config_dir)]
         names = _KINDS if verb == "list" else _studies() if verb in _NAME_VERBS else ()
-        keys = (
-            _keys(config_dir)
-            if verb in ("run", "plan", "cluster")
-            else ("study", "paths.results", "paths.data")
-        )
+        keys = _keys(config_dir) if verb in ("run", "plan", "cluster") else _READER_KEYS
         return [*names, *(f"{name}=" for name in keys)]
     except ConfigError:
         return []

@@ -191,7 +191,8 @@ def _arm(
         and params.get("warm_start") is not False
         and _is_path(space.get(PATH_PARAM, ())),
     )
-    return replace(arm, identity=" + ".join(dict.fromkeys(filter(None, map(class_identity, arm.targets)))))
+    identities = filter(None, map(class_identity, [target, *sorted(arm.targets[1:])]))
+    return replace(arm, identity=" + ".join(dict.fromkeys(identities)))
 
 
 def _label(value: ParamValue) -> str:

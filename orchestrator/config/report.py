@@ -22,7 +22,7 @@ def checked_choices(node: Mapping[str, Any], problems: list[str]) -> ReportChoic
 
 
 def given_choices(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the choices that overrides name, without those that nobody spoke of.
+    """Return the choices that overrides, or an experiment, speak of.
 
     Parameters
     ----------
@@ -39,6 +39,6 @@ def given_choices(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
     chosen = checked_choices(config["report"], problems).declared()
     if problems:
         raise ConfigError(problems)
-    return {
-        name: value for name, value in chosen.items() if any(f"report.{name}=" in text for text in overrides)
-    }
+    default = ReportChoices().declared()
+    named = {name for name in chosen if any(f"report.{name}=" in text for text in overrides)}
+    return {name: value for name, value in chosen.items() if name in named or value != default[name]}

@@ -47,9 +47,13 @@ def csv_file(
         raise DatasetError(f"there is no file {path}; correct `path`") from None
     except (OSError, ValueError, TypeError) as error:
         raise DatasetError(f"cannot read {path}: {one_line(error)}") from error
+    if not isinstance(table, pd.DataFrame):
+        raise DatasetError(f"{path} was read in pieces; leave out `chunksize` and `iterator`")
     known = list(map(str, table.columns))
     for name in [label, *drop, *categories]:
         if name not in table.columns:
             raise DatasetError(f"{path} has no column {name!r}{did_you_mean(str(name), known)}")
+    if unused := {*categories} & {label, *drop}:
+        raise DatasetError(f"{min(unused)!r} is no feature of {path}; take it off `categories`")
     X = table.drop(columns=[label, *drop])
     return X.astype(dict.fromkeys(categories, "category")), table[label]

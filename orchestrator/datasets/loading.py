@@ -207,7 +207,9 @@ def _require_finite(X: Features, name: Callable[[int], str]) -> None:
 
 
 def _is_numeric(column: pd.Series) -> bool:
-    """Whether a column of a frame can be converted to numbers, missing values aside."""
+    """Whether a column of a frame can be converted to numbers, missing values aside; categories stay."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return False
     if column.dtype.kind in "biufc":
         return True
     try:

@@ -1,5 +1,6 @@
 """The estimator that a finished study recommends for use: its search done once more, on all rows."""
 
+from dataclasses import replace
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -52,8 +53,9 @@ def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path |
     source = DataSource(DatasetSpec(dataset, ""), data.fingerprint, splits.hash, str(folder))
     refit = _selected(FoldSearch(identity, declaration.search, 0), source)
     protocol = identity.protocol
-    estimator = make_estimator(identity.arm, protocol, refit.candidates[0], refit.seed)
-    return estimator if protocol.scaling == "none" else make_pipeline(_scaler(data), estimator)
+    alone = replace(identity.arm, warm_starts=False)  # which serve the trainings of a path
+    estimator = make_estimator(alone, protocol, refit.candidates[0], refit.seed)
+    return estimator if protocol.scaling == "none" else make_pipeline(*_scalers(data), estimator)
 
 
 def _selected(search: FoldSearch, source: DataSource) -> TrialPath:
@@ -80,12 +82,17 @@ def _selected(search: FoldSearch, source: DataSource) -> TrialPath:
     raise StoreError("no candidate has a score on every inner split of all rows, so that none can be chosen")
 
 
-def _scaler(data: Dataset) -> Any:
-    """Return scikit-learn's scaler that does what the protocol's scaling does, fitted on all rows or not."""
+def _scalers(data: Dataset) -> list[Any]:
+    """Return steps of a pipeline that do what the protocol's scaling does."""
     if scipy.sparse.issparse(data.X):
-        return MaxAbsScaler()
+        return [MaxAbsScaler()]
     if not isinstance(data.X, pd.DataFrame):
-        return MinMaxScaler()
-    numbers = ("numbers", MinMaxScaler(), number_columns(data.X))
-    scaler = ColumnTransformer([numbers], remainder="passthrough", verbose_feature_names_out=False)
-    return scaler.set_output(transform="pandas")
+        return [MinMaxScaler()]
+    columns = list(data.X.columns)
+    scaled = _columns([("numbers", MinMaxScaler(), number_columns(data.X))], remainder="passthrough")
+    return [scaled, _columns([("in_order", "passthrough", columns)])]  # the first puts numbers before others
+
+
+def _columns(transformers: list[tuple[str, Any, list[str]]], **options: Any) -> Any:
+    made = ColumnTransformer(transformers, verbose_feature_names_out=False, **options)
+    return made.set_output(transform="pandas")

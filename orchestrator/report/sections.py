@@ -6,7 +6,8 @@ They are named on the command line or in the user's own configuration, never in 
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import matplotlib as mpl
@@ -75,19 +76,32 @@ def printed_sections(
         Functions, or their dotted paths.
     results : StudyResults
     """
-    for section in dict.fromkeys(sections):
+    names: set[str] = set()
+    for number, section in enumerate(dict.fromkeys(sections), start=1):
         name = _name(section)
+        name = f"{name}.{number}" if name in names else name  # two functions may have one name
+        names.add(name)
         open_before = _open_figures()
         try:
             # The name seeds the identifiers in an SVG, so that it comes out the same.
             with mpl.rc_context({"svg.hashsalt": name}, STYLE_SHEET):
                 function = resolve(section) if isinstance(section, str) else section
-                yield _printed(name, function(results))
+                yield _printed(name, function(_copy(results)))
         except (Exception, SystemExit) as error:  # of the user's code
             problem = f"This section cannot be shown: {error_line(error)}; correct {name} and report again."
             yield PrintedSection(name, name, paragraphs=[problem])
         finally:
             _close_figures(open_before)
+
+
+def _copy(results: StudyResults) -> StudyResults:
+    """Return results that a section may change without changing what others print."""
+    frames: dict[str, Any] = {
+        field.name: value.copy()
+        for field in fields(results)
+        if isinstance(value := getattr(results, field.name), pd.DataFrame)
+    }
+    return replace(results, **frames, provenance=deepcopy(results.provenance), states=dict(results.states))
 
 
 def _name(section: str | SectionFunction) -> str:
@@ -115,8 +129,13 @@ def _printed(name: str, section: Any) -> PrintedSection:
 
 def _table(name: str, title: str, caption: str, frame: pd.DataFrame) -> Table:
     """Print a frame, with its index where that says something."""
+    if isinstance(frame.columns, pd.MultiIndex):
+        frame = frame.set_axis([" ".join(map(str, names)) for names in frame.columns], axis="columns")
     frame = frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index()
     frame = frame.rename(columns=str)
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise ValueError(f"expected columns of different names, found two called {twice!r}")
 
     def printed(column: str) -> Callable[[dict[str, Any]], Cell]:
         return lambda row: Cell(_text(row[column]))

@@ -17,6 +17,12 @@ from orchestrator.study.report_choices import ReportChoices
 def verdict(findings: Findings) -> str:
     """Answer "which is more accurate, and is the difference real?" in one paragraph."""
     if findings.is_empty:
+        states = findings.results.states.values()
+        if states and all(state.complete for state in states):
+            return (
+                f"No outer fold of the study {findings.results.name} has a score, for every refit failed: "
+                "the table of failures says why."
+            )
         return (
             f"The study {findings.results.name} has no scored outer fold yet, so there is nothing to "
             "compare: run it, or let it finish, and write the report again."
@@ -31,16 +37,20 @@ def verdict(findings: Findings) -> str:
 
 
 def _choices(findings: Findings) -> list[str]:
-    """Say what was chosen for this report, and whether that was before the first trial."""
+    """Say what was chosen for this report, and what of it only after the study's first run."""
     choices, default = findings.design.choices, ReportChoices()
-    control = choices.control or next(iter(findings.design.arms), None)
-    chosen = [f"control {control}"] if choices.control or choices.post_hoc else []
-    chosen += [f"level {choices.alpha:g}"] if choices.alpha != default.alpha or choices.post_hoc else []
-    chosen += [f"without {fmt.listed(list(choices.leave_out))}"] if choices.leave_out else []
-    if not chosen:
-        return []
-    when = "Chosen post hoc, when trials had been run" if choices.post_hoc else "Declared before any trial"
-    return [f"{when}: {', '.join(chosen)}."]
+    control = next(iter(findings.design.arms), None)
+    first = choices.first or default
+    without = fmt.listed(list(choices.leave_out)) if choices.leave_out else "nothing"
+    chosen = {
+        f"control {control}": (choices.control is not None, first.control not in (None, control)),
+        f"level {choices.alpha:g}": (choices.alpha != default.alpha, choices.alpha != first.alpha),
+        f"without {without}": (bool(choices.leave_out), choices.leave_out != first.leave_out),
+    }
+    declared = [text for text, (is_chosen, is_late) in chosen.items() if is_chosen and not is_late]
+    late = [text for text, (_, is_late) in chosen.items() if is_late]
+    sentences = [f"Declared before any trial: {', '.join(declared)}."] if declared else []
+    return sentences + ([f"Chosen post hoc, after the first run: {', '.join(late)}."] if late else [])
 
 
 def _standing(findings: Findings) -> str:

@@ -66,15 +66,24 @@ def nested_splits(samples: Samples, protocol: Protocol) -> Splits:
     ------
     ValueError
         If a splitter fails, or a split is not one to train and to evaluate on: without rows, with rows in
-        both parts, a class missing from the training rows, or a group in both parts.
+        both parts, a class missing from the training rows, or a group in both parts; or if several seeds
+        make the same split.
     """
     if isinstance(protocol.outer, int) and isinstance(protocol.inner, int) and len(protocol.seeds) == 1:
         splits: Splits = nested_folds(samples.y, protocol.outer, protocol.inner, protocol.seeds[0])
         _require_groups_apart(splits, samples.metadata.get("groups"))
         return splits
     found, size = [], 0
+    seen: set[tuple[bytes, ...]] = set()
     for seed in protocol.seeds:
         for each in _splits_of_seed(samples, protocol, seed):
+            rows = tuple(part.tobytes() for part in each[0])
+            if len(protocol.seeds) > 1 and rows in seen:
+                raise ValueError(
+                    "protocol.outer makes the same split for several seeds, which would count as several; "
+                    "give protocol.seed one value, or choose a splitter that draws by its random_state"
+                )
+            seen.add(rows)
             found.append(each)
             size += sum(len(rows) for split in each for rows in split)
             if size > MOST_INDICES:
@@ -150,7 +159,14 @@ def _found(
                 "the dataset has no groups; name a column of its table, or a file with the group of each "
                 "row, as `groups` of the dataset, or choose a splitter that needs none"
             )
-        return list(islice(splitter.split(samples.X, samples.y, groups), MOST_SPLITS + 1))
+        found = list(islice(splitter.split(samples.X, samples.y, groups), MOST_SPLITS + 1))
+        if not str(scheme[TARGET]).startswith("sklearn."):
+            again = make_splitter(scheme, seed, samples.metadata).split(samples.X, samples.y, groups)
+            if repr(found) != repr(list(islice(again, MOST_SPLITS + 1))):
+                raise ValueError(
+                    "it makes other splits each time; let it draw from a random_state that it is given"
+                )
+        return found
     except (Exception, SystemExit, GeneratorExit) as error:  # of a user's class, given any rows
         text = one_line(error) if isinstance(error, ValueError) else error_line(error)
         raise ValueError(

@@ -50,7 +50,7 @@ from orchestrator.store.part_summaries import SUMMARY_KEY, PartSummary, Scan
 from orchestrator.store.provenance import Provenance
 from orchestrator.study.records import Records, StoredTrial
 from orchestrator.study.trials import REFIT
-from orchestrator.study.values import for_json, from_json
+from orchestrator.study.values import digest, for_json, from_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,7 +184,9 @@ class Store:
 
     def write_search_record(self, name: str, record: Mapping[str, Any]) -> None:
         """Replace `searches/<name>.json`, what a user's search has proposed; nothing if that is there."""
-        path, content = self._record_path(name), json.dumps(for_json(record)).encode()
+        record = {**record, "name": name}
+        content = json.dumps(for_json(record | {"checksum": digest(for_json(record))})).encode()
+        path = self._record_path(name)
         with suppress(OSError, StoreError):
             if read_whole(self.folder, path) == content:
                 return
@@ -203,12 +205,13 @@ class Store:
         """
         path = self._record_path(name)
         try:
-            record: Mapping[str, Any] = json.loads(read_whole(self.folder, path), object_hook=from_json)
-            if isinstance(record["rounds"], list) and isinstance(record["ended"], bool):
+            stored = json.loads(read_whole(self.folder, path))
+            if stored.pop("checksum") == digest(stored) and stored["name"] == name:
+                record: Mapping[str, Any] = json.loads(json.dumps(stored), object_hook=from_json)
                 return record
         except FileNotFoundError:
             return {"rounds": [], "ended": False}
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             pass
         raise StoreError(
             f"{path} is damaged; remove it and run the study's command again, which writes it anew"

@@ -1,7 +1,7 @@
 """What a report compares: declared before the first trial, or chosen later and then called so."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.study.names import did_you_mean
@@ -19,14 +19,14 @@ class ReportChoices:
         Level of the tests.
     leave_out : tuple of str
         Arms and datasets that the report does without.
-    post_hoc : bool
-        Whether another choice was declared by the study's first run.
+    first : ReportChoices or None
+        Those of the study's first run, with the name of the control that it had.
     """
 
     control: str | None = None
     alpha: float = 0.05
     leave_out: tuple[str, ...] = ()
-    post_hoc: bool = False
+    first: "ReportChoices | None" = None
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "ReportChoices":
@@ -36,7 +36,7 @@ class ReportChoices:
 
     def declared(self) -> dict[str, Any]:
         """Return what a run records."""
-        return {name: value for name, value in asdict(self).items() if name != "post_hoc"}
+        return {"control": self.control, "alpha": self.alpha, "leave_out": self.leave_out}
 
     def unknown_names(self, arms: Sequence[str], datasets: Sequence[str]) -> list[str]:
         """Return what is wrong with the choices for a study of these arms and datasets."""
@@ -66,5 +66,8 @@ def report_choices(runs: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) 
         Choices by name.
     """
     recorded = [ReportChoices.of(run.get("report") or {}) for run in runs] or [ReportChoices()]
-    chosen = ReportChoices.of(recorded[-1].declared() | dict(given))
-    return replace(chosen, post_hoc=chosen != recorded[0])
+    first = recorded[0]
+    arms = ((runs[0].get("study") or {}).get("arms") or [{}]) if runs else [{}]
+    if first.control is None:
+        first = replace(first, control=arms[0].get("name"))
+    return replace(ReportChoices.of(recorded[-1].declared() | dict(given)), first=first)

@@ -120,15 +120,38 @@ def scorer(metric: str | Metric) -> Any:
         return get_scorer(metric)
     found = instantiate(_node(metric))
     if _is_made(found):
+        found._score_func = _named(found._score_func)
         return found
     number = _required_arguments(found)
+    if number == 2 and (wanted := _SCORES & inspect.signature(found).parameters.keys()):
+        raise TypeError(
+            f"{metric.definition} takes scores or probabilities ({min(wanted)}), not labels; name "
+            "scikit-learn's scorer (such as roc_auc), or make one by sklearn.metrics.make_scorer with a "
+            "response_method"
+        )
     if number not in (2, 3):
         raise TypeError(
             f"expected {metric.definition} to be f(y_true, y_pred), a scorer f(estimator, X, y), or made by "
             f"sklearn.metrics.make_scorer, found {shown(found)}"
             + (f", which has {number} required arguments" if number >= 0 else "")
         )
-    return make_scorer(found) if number == 2 else found
+    return make_scorer(_named(found)) if number == 2 else found
+
+
+_SCORES = {"y_score", "y_prob", "y_proba", "pred_decision"}
+"""What scikit-learn's functions call predictions that are no labels."""
+
+
+def _named(function: Any) -> Any:
+    """Return a callable that has a name, which scikit-learn shows of the scorers it makes."""
+    if hasattr(function, "__name__"):
+        return function
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        return function(*arguments, **options)
+
+    call.__name__ = type(function).__name__
+    return call
 
 
 def takes_features(metric: Metric) -> bool:

@@ -30,8 +30,10 @@ class Scaling:
     def apply(self, X: Features) -> Features:
         """Return scaled rows, of the kind the scaling was fitted on; rows not fitted on may leave [0, 1]."""
         if isinstance(X, pd.DataFrame):
-            names = number_columns(X)
-            return X.assign(**dict(zip(names, self.apply(X[names].to_numpy()).T, strict=True)))
+            names, scaled = number_columns(X), X.copy()
+            for name, values in zip(names, self.apply(X[names].to_numpy()).T, strict=True):
+                scaled[name] = values
+            return scaled
         if self.shift is None:
             parts = X.data / self.span[X.indices], X.indices, X.indptr
             return scipy.sparse.csr_matrix(parts, shape=X.shape)

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import PredefinedSplit, StratifiedKFold
 
 from solvers.common.seeds import random_seed
 
@@ -24,7 +24,8 @@ def fit_calibrated(model, X, y, sample_weight):
     -------
     CalibratedClassifierCV
     """
-    _, counts = np.unique(y, return_counts=True)
+    kept = np.broadcast_to(True if sample_weight is None else np.asarray(sample_weight) > 0.0, len(y))
+    _, counts = np.unique(np.asarray(y)[kept], return_counts=True)
     if counts.min() < 2:
         raise ValueError(
             "probability=True holds samples out, which needs at least 2 of every class; "
@@ -32,6 +33,8 @@ def fit_calibrated(model, X, y, sample_weight):
         )
     n_folds = min(FOLDS, int(counts.min()))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_seed(model.random_state) % 2**32)
+    if not kept.all():
+        folds = _folds_of_kept(folds, np.asarray(y), kept)
     limits = {}
     if model.max_iter != -1:
         limits["max_iter"] = max(1, model.max_iter // (n_folds + 1))
@@ -44,3 +47,12 @@ def fit_calibrated(model, X, y, sample_weight):
     parameters = trained.get_params(deep=False)
     vars(model).update({name: value for name, value in vars(trained).items() if name not in parameters})
     return calibrated
+
+
+def _folds_of_kept(folds, y, kept):
+    """Return folds that are stratified for the samples kept; the others, without weight, are in the first."""
+    fold_of = np.zeros(y.size, dtype=int)
+    rows = np.flatnonzero(kept)
+    for k, (_, test) in enumerate(folds.split(rows, y[kept])):
+        fold_of[rows[test]] = k
+    return PredefinedSplit(fold_of)

@@ -1,6 +1,7 @@
 """The estimator to use after a study: what its search selects on all rows."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -59,3 +60,31 @@ def test_what_is_not_there_is_named(results, folder, tmp_path):
         results.final_estimator("wine", "mnsvm", folder / "cache")
     with pytest.raises(DatasetError, match="name the cache that the study was run with"):
         results.final_estimator("wine", "libsvm_l1", tmp_path)
+
+
+def test_columns_of_a_frame_keep_their_order_and_nothing_is_left_of_warm_starts(folder):
+    config = folder / "mixed"
+    (config / "dataset").mkdir(parents=True)
+    (config / "solver").mkdir()
+    table = pd.DataFrame({"city": ["a", "b"] * 30, "self": np.arange(60.0), "income": np.arange(60.0) % 7})
+    table.assign(answer=[0, 0, 1] * 20).to_csv(config / "table.csv", index=False)
+    (config / "dataset" / "table.yaml").write_text(
+        f"_target_: orchestrator.datasets.csv_file\npath: {config / 'table.csv'}\nlabel: answer\n"
+    )
+    (config / "solver" / "second.yaml").write_text(
+        "_target_: sklearn.pipeline.Pipeline\nsteps:\n- - chosen\n"
+        "  - {_target_: sklearn.compose.ColumnTransformer, transformers: [[kept, passthrough, [1]]]}\n"
+        "- [tree, {_target_: sklearn.tree.DecisionTreeClassifier}]\nspace: {}\n"
+    )
+    (config / "solver" / "linear.yaml").write_text(
+        "_target_: sklearn.linear_model.LogisticRegression\nspace: {C: [1, 10]}\n"
+    )
+    paths = (f"paths.results={folder}", f"paths.cache={folder / 'cache'}", *TINY[2:5])
+    results = run_study("study=frame", "datasets=[table]", "solvers=[second]", *paths, config_dir=config)
+    estimator = results.final_estimator("table", "second", folder / "cache")
+    estimator.fit(table, [0, 0, 1] * 20)
+    prepared = estimator[:-1].transform(table)
+    assert list(prepared.columns) == ["city", "self", "income"]
+    assert prepared["self"].to_numpy(dtype=float) == pytest.approx(np.arange(60) / 59)
+    results = run_study("study=cold", "datasets=[wine]", "solvers=[linear]", *paths, config_dir=config)
+    assert not results.final_estimator("wine", "linear", folder / "cache")[-1].warm_start

@@ -97,3 +97,16 @@ def test_a_client_whose_workers_cannot_be_used_is_refused(tmp_path):
         run_study(*quick, client=threads)
     with pytest.raises(ExecutionError, match="the client is closed"):
         run_study(*quick, client=threads)
+
+
+def test_code_that_was_edited_after_its_import_is_refused(tmp_path):
+    (tmp_path / "solver").mkdir()
+    (tmp_path / "solver" / "mine.yaml").write_text("_target_: from_python_edited.Mine\nspace: {C: [1]}\n")
+    module = tmp_path / "from_python_edited.py"
+    module.write_text("from sklearn.svm import SVC\n\n\nclass Mine(SVC): ...\n")
+    mine = ("study=s", "solvers=[mine]", *QUICK[1:], f"paths.results={tmp_path}")
+    run_study(*mine, "datasets=[iris]", config_dir=tmp_path)
+    run_study(*mine, "datasets=[iris,wine]", config_dir=tmp_path)
+    module.write_text(module.read_text().replace("...", "edited = True"))
+    with pytest.raises(ConfigError, match="was edited after this Python process had imported it"):
+        run_study(*mine, "datasets=[iris]", config_dir=tmp_path)

@@ -102,3 +102,11 @@ def test_the_same_random_state_gives_the_same_probabilities():
     X, y = scaled(load_iris)
     first, second = (MNSVC(gamma=1.0, probability=True, random_state=2**40).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+
+
+def test_samples_without_weight_take_no_part_in_the_folds():
+    X, y = load_iris(return_X_y=True)
+    weights = np.where((y == 1) & (np.arange(y.size) > 52), 0.0, 1.0)  # three samples of class 1 are left
+    for seed in range(4):
+        model = SMOSVC(probability=True, random_state=seed).fit(X, y, weights)
+        assert model.predict_proba(X).shape == (150, 3)

@@ -8,6 +8,7 @@ from orchestrator import load_study
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.ratios import summarise
 from orchestrator.cli.main import EXIT_BAD, EXIT_OK, main
+from orchestrator.report.verdict import verdict
 from orchestrator.study.report_choices import report_choices
 
 TINY = ("datasets=[iris,wine,breast_cancer]", "protocol.outer=2", "protocol.inner=2", "cluster=serial")
@@ -71,14 +72,18 @@ def test_the_level_decides_verdicts_and_intervals(folder):
 
 
 def test_choices_of_the_first_run_are_declared_and_all_others_post_hoc(folder, capsys):
-    declared = findings_of(folder, "declared").design.choices
-    assert (declared.control, declared.alpha, declared.post_hoc) == ("two", 0.2, False)
-    assert findings_of(folder, "declared", alpha=0.05).design.choices.post_hoc
-    assert not findings_of(folder, "plain").design.choices.post_hoc
+    declared = findings_of(folder, "declared")
+    assert verdict(declared).startswith("Declared before any trial: control two, level 0.2. ")
+    late = findings_of(folder, "declared", alpha=0.05)
+    assert verdict(late).startswith(
+        "Declared before any trial: control two. Chosen post hoc, after the first run: level 0.05. "
+    )
+    for given in ({}, {"control": "one"}, {"alpha": 0.05}):  # what it would have been anyhow
+        assert "post hoc" not in verdict(findings_of(folder, "plain", **given))
     before = load_study("plain", folder).trials
     where = f"paths.results={folder}"
     assert main(["report", "study=plain", "report.control=five", where, f"to={folder / 'report'}"]) == EXIT_OK
-    sentence = "Chosen post hoc, when trials had been run: control five, level 0.05."
+    sentence = "Chosen post hoc, after the first run: control five."
     assert sentence in " ".join(capsys.readouterr().out.split())
     assert json.loads((folder / "report" / "report.json").read_text())["answer"].startswith(sentence)
     assert load_study("plain", folder).trials.equals(before)
@@ -89,8 +94,18 @@ def test_a_run_that_changes_the_choices_stores_nothing_anew_and_is_post_hoc(fold
     assert run(folder, "study=declared", "report.control=one") == EXIT_OK
     results = load_study("declared", folder)
     assert results.trials.equals(trials)
-    choices = analyse(results).design.choices
-    assert (choices.control, choices.alpha, choices.post_hoc) == ("one", 0.05, True)
+    found = verdict(analyse(results))
+    assert found.startswith("Chosen post hoc, after the first run: control one, level 0.05. ")
+
+
+def test_another_order_of_the_arms_makes_another_control_and_that_is_post_hoc(folder):
+    arms = f"solvers=[{','.join(reversed(ARMS))}]"
+    assert run(folder, "study=ordered") == EXIT_OK
+    where = ("--config-dir", str(folder), f"paths.results={folder}")
+    assert main(["run", "study=ordered", arms, *TINY, *where]) == EXIT_OK
+    found = findings_of(folder, "ordered")
+    assert found.tests["second"].tolist() == ["five"] * 4
+    assert verdict(found).startswith("Chosen post hoc, after the first run: control five. ")
 
 
 def test_names_that_the_study_has_not_are_refused_together(folder, capsys):

@@ -80,12 +80,33 @@ def test_a_report_is_the_same_again_and_loses_what_is_no_longer_asked_for(result
     assert plain == page(results, tmp_path / "other")
 
 
+def twice(results):
+    return Section("t", "c", pd.DataFrame([[1, 2]], columns=["score", "score"]))
+
+
+def pivot(results):
+    table = results.outer.pivot_table("score", "dataset", ["solver", "outer"])
+    results.provenance.clear()
+    results.outer["score"] = 0.0
+    return Section("Folds", "Scores of the outer folds.", table)
+
+
+def test_columns_of_several_levels_are_shown_and_changed_results_change_nothing_else(results, tmp_path):
+    others = page(results, tmp_path / "others")
+    text = page(results, tmp_path / "r", pivot)
+    assert "a 0" in text
+    assert text.replace("&nbsp;", " ").count("Software of the latest run") == 1
+    scores = re.compile(r'<table id="table-scores">.*?</table>', re.DOTALL)
+    assert scores.findall(text) == scores.findall(others)
+
+
 @pytest.mark.parametrize(
     ("section", "sentence"),
     [
         (ends, "SystemExit: 3; correct"),
         (raises, "ValueError: &lt;b&gt;no such column&lt;/b&gt;; correct"),
         (number, "expected a DataFrame, a Figure or text as its content, found a int"),
+        (twice, "expected columns of different names, found two called &#39;score&#39;"),
         (bare, "expected a Section(title, caption, content), found a DataFrame"),
         ("no_such_module.section", "there is no module &#39;no_such_module&#39;"),
     ],

@@ -166,6 +166,18 @@ def odd(**params):
     return scheme(f"{__name__}.Odd", **params)
 
 
+class Unseeded:
+    """A splitter that draws from no random state that it is given."""
+
+    def split(self, X, y=None, groups=None):
+        rows = np.random.default_rng().permutation(len(y))
+        yield rows[:40], rows[40:]
+
+
+def scheme_of_unseeded():
+    return scheme(f"{__name__}.Unseeded")
+
+
 EVEN, ODD = list(range(0, 60, 2)), list(range(1, 60, 2))
 
 
@@ -194,6 +206,9 @@ EVEN, ODD = list(range(0, 60, 2)), list(range(1, 60, 2))
             {"groups": GROUPS},
             "inner split 0 of outer split 0 trains on rows",
         ),
+        ({"outer": odd(train=EVEN, test=ODD), "seed": (0, 1)}, {}, "the same split for several seeds"),
+        ({"outer": scheme("KFold"), "seed": (0, 1)}, {}, "the same split for several seeds"),
+        ({"outer": scheme_of_unseeded()}, {}, "makes other splits each time"),
         ({"outer": 21, "inner": odd()}, {}, "class 'spam' has 20 members, fewer than the 21 outer"),
     ],
 )

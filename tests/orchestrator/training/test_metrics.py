@@ -130,6 +130,7 @@ MADE = "{_target_: sklearn.metrics.make_scorer, score_func: mymetric.f2, %s}"
         ),
         ("metric=worsemetric.elsewhere", "expected a metric to ask about the rows that it is given"),
         ("metric=worsemetric.alone", "expected worsemetric.alone to be f(y_true, y_pred), a scorer"),
+        (f"metric={ROC}", "takes scores or probabilities (y_score), not labels"),
         ("metric=worsemetric.f3", "the module 'worsemetric' has no 'f3'"),
         ("metric=worsemetric.accuracy", "would be called accuracy, as a scorer of scikit-learn's is"),
         ("metric=acuracy", "scikit-learn has no scorer 'acuracy'; did you mean 'accuracy'?"),
