@@ -49,6 +49,7 @@ def cluster(tmp_path):
             process.wait()
 
 
+@pytest.mark.full
 def test_a_cluster_started_by_dask_s_own_commands_gives_the_same_rows(cluster, tmp_path):
     address, worker = cluster
     run = svmbench(tmp_path, "run", *NARROW, *OPEN, f"cluster.address={address}")

@@ -138,7 +138,9 @@ def test_a_training_that_kills_its_worker_every_time_is_given_up_and_all_others_
     assert sorted(read_results(store_of(tmp_path)).selections["n_failed"]) == [0, 1]
 
 
-@pytest.mark.parametrize("cluster", ["cluster=serial", "cluster.workers=2"])
+@pytest.mark.parametrize(
+    "cluster", ["cluster=serial", pytest.param("cluster.workers=2", marks=pytest.mark.full)]
+)
 def test_an_interrupted_run_stores_what_it_has_and_says_how_to_go_on(cluster, tmp_path, arguments):
     run = arguments()
     with started(tmp_path, *run, cluster) as process:

@@ -142,6 +142,7 @@ def test_a_study_over_ssh_is_that_of_one_process_and_leaves_nothing_on_the_hosts
     assert set(load_study("s", hosts.folder).trials["host"]) == {"one", "two"}
 
 
+@pytest.mark.full
 def test_a_killed_client_leaves_nothing_on_the_hosts_and_goes_on_later(hosts):
     line = hosts.over_ssh("killed", "solver.sleepy.seconds=0.15")
     with running(line, log := hosts.folder / "killed.log") as client:

@@ -427,7 +427,7 @@ class History(RuleBasedStateMachine):
 
 
 def test_status_plan_report_and_frames_agree_with_a_model_after_every_command(full_size):
-    steps, examples = (200, 6) if full_size else (12, 3)
+    steps, examples = (200, 6) if full_size else (12, 2)
     run_state_machine_as_test(
         History, settings=settings(stateful_step_count=steps, max_examples=examples, print_blob=False)
     )

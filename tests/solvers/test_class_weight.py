@@ -36,7 +36,9 @@ def test_balanced_weights_are_those_of_svc(iris):
     assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-4)
 
 
-@pytest.mark.parametrize("cache_size", [200, 0.06, 1e-4])
+@pytest.mark.parametrize(
+    "cache_size", [200, *(pytest.param(size, marks=pytest.mark.full) for size in (0.06, 1e-4))]
+)
 @pytest.mark.parametrize("multiclass", ["pairwise", "all_at_once"])
 @pytest.mark.parametrize("model", [MNSVC(random_state=0), NewtonSVC()], ids=str)
 def test_a_path_has_the_machines_of_its_fits(iris, model, multiclass, cache_size):

@@ -121,7 +121,7 @@ OVERRIDES += [f"hydra/{key}=x" for key in ("launcher", "help", "hydra_logging")]
 
 @pytest.mark.parametrize("part", range(4))
 def test_odd_overrides_get_sentences(part, full_size):
-    for override in random.Random(part).sample(OVERRIDES, 60 if full_size else 8):
+    for override in random.Random(part).sample(OVERRIDES, 60 if full_size else 4):
         problems_of([*BASE, override])
 
 

@@ -49,14 +49,14 @@ def test_the_error_told_is_not_exceeded_far_from_the_origin(split, gamma, offset
         assert np.abs(found - exact).max() <= gram.error(gamma) < 1e-6
 
 
-def test_what_shared_trainings_claim_holds_for_the_kernel_of_the_features():
+def test_what_shared_trainings_claim_holds_for_the_kernel_of_the_features(full_size):
     """Checkers at C = 1024: a float32 matrix taken as the kernel certifies 1e-3 where the truth is 1e-2."""
     random = np.random.default_rng(3)
     X = random.random((1200, 2))
     y = np.floor(4 * X).sum(axis=1).astype(int) % 2
     gram = SplitGram(Split(X, y, X[:10], y[:10]))
     order, Cs = np.argsort(y, kind="stable"), [16.0, 1024.0]
-    for gamma in (0.25, 1.0, 4.0):
+    for gamma in (0.25, 1.0, 4.0) if full_size else (4.0,):
         shared, error = gram.split(gamma), gram.error(gamma)
         K = np.exp(-gamma * cdist(X[order], X[order], "sqeuclidean"))
         signs = np.where(y[order] == 0, 1.0, -1.0)
