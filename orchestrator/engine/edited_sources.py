@@ -14,6 +14,12 @@ from orchestrator.training.source_hash import source_files
 _first_seen: dict[Path, str] = {}
 
 
+def study_targets(study: Study) -> set[str]:
+    """Return the dotted paths of all classes and functions of a study's solvers and metrics."""
+    targets = {target for metric in study.protocol.own_metrics for target in metric_targets(metric)}
+    return targets | {target for arm in study.arms for target in arm.targets}
+
+
 def require_as_imported(study: Study) -> None:
     """Refuse a study whose code has changed since an earlier study of this process.
 
@@ -22,9 +28,7 @@ def require_as_imported(study: Study) -> None:
     ConfigError
         Naming each file.
     """
-    targets = {target for arm in study.arms for target in arm.targets}
-    targets |= {target for metric in study.protocol.own_metrics for target in metric_targets(metric)}
-    files = {path for target in targets for path in source_files(target)}
+    files = {path for target in study_targets(study) for path in source_files(target)}
     found = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files)}
     edited = [path for path, digest in found.items() if _first_seen.setdefault(path, digest) != digest]
     if edited:

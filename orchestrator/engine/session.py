@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.engine.compilation import compile_seconds
+from orchestrator.engine.edited_sources import study_targets
 from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Display, Progress
 from orchestrator.engine.replay import replay_pair, stored_trials
@@ -27,7 +28,6 @@ from orchestrator.study.settings import Settings
 from orchestrator.study.storable import describe_error
 from orchestrator.study.study import Study
 from orchestrator.training.environment import git_state, versions
-from orchestrator.training.metrics import metric_targets
 from orchestrator.training.source_hash import source_packages
 
 log = logging.getLogger(__name__)
@@ -173,9 +173,7 @@ def _compiling_arms(settings: Settings) -> set[str]:
 
 def _packages(study: Study) -> list[str]:
     """Return the import names of the packages that hold the sources of a study's solvers and metrics."""
-    targets = {target for metric in study.protocol.own_metrics for target in metric_targets(metric)}
-    targets |= {target for arm in study.arms for target in arm.targets}
-    return sorted({name for target in targets for name in source_packages(target)})
+    return sorted({name for target in study_targets(study) for name in source_packages(target)})
 
 
 def _now() -> str:
