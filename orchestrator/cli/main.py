@@ -98,26 +98,19 @@ class Request:
         _collect_garbage()
         return settings
 
-    def sections(self, overrides: Sequence[str]) -> list[str]:
-        """Return the dotted paths of the sections that a user adds to a report, and let Python find them."""
-        from orchestrator.config.compose import compose_settings, find_modules
-        from orchestrator.config.schema import section_names
-        from orchestrator.study.errors import ConfigError
-
-        problems: list[str] = []
-        names = section_names(compose_settings(overrides, self.config_dir), problems)
-        if problems:
-            raise ConfigError(problems)
-        find_modules(self.config_dir)
-        return names
-
-    def study(self, overrides: Sequence[str] | None = None) -> tuple[str, Path]:
-        """Return a study's name and the folder of studies, by the command's overrides or by others."""
+    def config(self, overrides: Sequence[str] | None = None) -> dict[str, Any]:
+        """Compose the configuration, by the command's overrides or by others, without checking all of it."""
         from orchestrator.config.compose import compose_settings
-        from orchestrator.config.schema import folders, study_name
 
         config = compose_settings(self.overrides if overrides is None else overrides, self.config_dir)
         _collect_garbage()
+        return config
+
+    def study(self, overrides: Sequence[str] | None = None) -> tuple[str, Path]:
+        """Return a study's name and the folder of studies, by the command's overrides or by others."""
+        from orchestrator.config.schema import folders, study_name
+
+        config = self.config(overrides)
         return study_name(config), folders(config).results
 
 

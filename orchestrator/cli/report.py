@@ -8,8 +8,8 @@ from orchestrator.analysis.findings import analyse
 from orchestrator.cli.main import Request
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.terminal import say
-from orchestrator.config.compose import compose_settings
-from orchestrator.config.report import given_choices
+from orchestrator.config.compose import find_modules
+from orchestrator.config.report import given_choices, section_names
 from orchestrator.config.schema import folders, study_name
 from orchestrator.engine.load import load_study
 from orchestrator.report import markdown_summary, write_report
@@ -23,9 +23,13 @@ def report(request: Request, console: Console) -> None:
     if "" in places:
         raise ConfigError(["to= names no folder; expected to=DIR"])
     overrides = [text for text in request.overrides if not text.startswith("to=")]
-    config = compose_settings(overrides, request.config_dir)
+    config = request.config(overrides)
     given = given_choices(config, overrides)
-    sections = request.sections(overrides)
+    problems: list[str] = []
+    sections = section_names(config, problems)
+    if problems:
+        raise ConfigError(problems)
+    find_modules(request.config_dir)
     results = load_study(study_name(config), folders(config).results)
     findings = analyse(results, report_choices(results.provenance, given))
     console.print(MarkdownText(markdown_summary(results, findings)))

@@ -11,7 +11,6 @@ from rich.table import Table
 
 from orchestrator.cli.main import Request
 from orchestrator.cli.terminal import as_text, say
-from orchestrator.config.compose import compose_settings
 from orchestrator.config.schema import folders, study_name
 from orchestrator.engine.load import declared_runs, find_study
 from orchestrator.engine.overview import overview
@@ -81,7 +80,7 @@ def _names_and_folder(request: Request) -> tuple[list[str], Path]:
     """Return the names among the arguments, and the folder of studies."""
     names = [text for text in request.overrides if "=" not in text]
     overrides = [text for text in request.overrides if "=" in text]
-    return names, folders(compose_settings(overrides, request.config_dir)).results
+    return names, folders(request.config(overrides)).results
 
 
 def _state(store: Store) -> str:

@@ -42,3 +42,16 @@ def given_choices(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
     default = ReportChoices().declared()
     named = {name for name in chosen if any(f"report.{name}=" in text for text in overrides)}
     return {name: value for name, value in chosen.items() if name in named or value != default[name]}
+
+
+def section_names(config: Mapping[str, Any], problems: list[str]) -> list[str]:
+    """Return the dotted paths of a user's sections of a report; nothing is imported."""
+    names = config["report"]["sections"] or []
+    names = [names] if isinstance(names, str) else names
+    if isinstance(names, list) and all(isinstance(name, str) and "." in name for name in names):
+        return names
+    problems.append(
+        "report.sections must be a list of dotted paths of functions, such as [mysections.errors], "
+        f"found {shown(names)}"
+    )
+    return []

@@ -10,7 +10,7 @@ from typing import Any
 import platformdirs
 
 from orchestrator.config.cluster_settings import cluster_settings
-from orchestrator.config.report import checked_choices
+from orchestrator.config.report import checked_choices, section_names
 from orchestrator.config.scalars import MOST_FOLDS, wrong_values
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import ResolveError, is_imported, resolve
@@ -111,19 +111,6 @@ def folders(config: Mapping[str, Any]) -> Paths:
     return Paths(
         *(Path(str(path)).expanduser().absolute() for path in (paths["results"], paths["data"], cache))
     )
-
-
-def section_names(config: Mapping[str, Any], problems: list[str]) -> list[str]:
-    """Return the dotted paths of a user's sections of a report; nothing is imported."""
-    names = config["report"]["sections"] or []
-    names = [names] if isinstance(names, str) else names
-    if isinstance(names, list) and all(isinstance(name, str) and "." in name for name in names):
-        return names
-    problems.append(
-        "report.sections must be a list of dotted paths of functions, such as [mysections.errors], "
-        f"found {shown(names)}"
-    )
-    return []
 
 
 def study_name(config: Mapping[str, Any]) -> str:
