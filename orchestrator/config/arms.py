@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.datasets.child_process import ProcessEnded
-from orchestrator.search import make_search, make_space, most_candidates
+from orchestrator.search import check_search, make_search, make_space, most_candidates
 from orchestrator.study.errors import StudyStopped
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import PATH_PARAM, Arm, SearchSpec, axis_values
@@ -74,7 +74,7 @@ def build_arms(
         return arms, problems
     asked: list[Arm] = []
     # Other searches seldom propose paths, and their rows are to serve whatever asks for a candidate.
-    starts = profile == "throughput" and search.target in ("grid", "pattern")
+    starts = profile == "throughput" and search.target in ("grid", "race", "pattern")
     described = _described(solvers, [sweep, default_space])
     for (name, config), (unusable, accepted) in zip(solvers.items(), described, strict=True):
         if unusable:
@@ -228,7 +228,7 @@ def _problems(arm: Arm, accepted: frozenset[str], search: SearchSpec) -> Iterato
             make_space(arm.space)
             most_candidates(search, arm.space)
         else:
-            make_search(search, arm.space)
+            check_search(search, arm.space)
     except ValueError as error:
         yield f"solver {arm.solver}: {error}"
 

@@ -53,7 +53,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     from orchestrator.config.search import read_search
     from orchestrator.training.source_hash import class_identity
 
-    search, space = read_search(config["search"] or {}, problems)
+    search, space = read_search(config["search"] or {}, protocol.metric, problems)
     sweep = _sweep(config["sweep"], problems)
     arms, found = build_arms(nodes["solver"], sweep, search, space, protocol.profile)
     problems += found

@@ -1,17 +1,21 @@
 """The configuration key `search`: one that is built in, by `kind`, or a user's own, by `_target_`."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orchestrator.config.scalars import wrong_values
 from orchestrator.search import OPTIONS
+from orchestrator.search.race import highest_score
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import SearchSpec
 from orchestrator.study.text import shown
-from orchestrator.study.values import canonical_json
+from orchestrator.study.values import canonical_json, is_number
 
 
-def read_search(node: Mapping[str, Any], problems: list[str]) -> tuple[SearchSpec, dict[str, Any]]:
+def read_search(
+    node: Mapping[str, Any], metric: str, problems: list[str]
+) -> tuple[SearchSpec, dict[str, Any]]:
     """Return the search, and the space of solvers that have none of their own; what is wrong is told.
 
     The code of a user's own is not imported here; see `orchestrator.config.arms`.
@@ -49,6 +53,18 @@ def read_search(node: Mapping[str, Any], problems: list[str]) -> tuple[SearchSpe
             problems.append(
                 f"search.{name} is {shown(value)}; expected a number, text, or a list or mapping of these"
             )
+    if kind == "race":
+        problems += _race_problem(options.get("highest"), metric)
     if wrong:
         options = {name: value for name, value in options.items() if name not in ("budget", "seed")}
     return SearchSpec(target or str(kind), options), dict(space)
+
+
+def _race_problem(highest: Any, metric: str) -> Iterator[str]:
+    if highest is None and highest_score(metric) is None:
+        yield (
+            f"search=race leaves out what cannot win, and the highest value of the metric {metric} is not "
+            "known; declare it with search.highest=1, or use search=grid"
+        )
+    if highest is not None and not (is_number(highest) and math.isfinite(highest)):
+        yield f"search.highest must be the highest value of the metric, a number, found {shown(highest)}"

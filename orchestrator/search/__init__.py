@@ -15,7 +15,12 @@ from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import SearchSpec
 from orchestrator.study.values import ParamValue
 
-OPTIONS: dict[str, tuple[str, ...]] = {"grid": (), "pattern": (), "random": ("budget", "seed")}
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "grid": (),
+    "race": ("highest",),
+    "pattern": (),
+    "random": ("budget", "seed"),
+}
 """The searches that are built in, and the options of each."""
 
 _PLANS: dict[str, Plan] = {"grid": grid_plan, "pattern": pattern_plan}
@@ -23,7 +28,17 @@ _PLANS: dict[str, Plan] = {"grid": grid_plan, "pattern": pattern_plan}
 _MOST_SPACES = 64
 """Kept at once, each with the candidates that were asked for."""
 
-__all__ = ["OPTIONS", "Range", "Search", "Selection", "Space", "make_search", "make_space", "most_candidates"]
+__all__ = [
+    "OPTIONS",
+    "Range",
+    "Search",
+    "Selection",
+    "Space",
+    "check_search",
+    "make_search",
+    "make_space",
+    "most_candidates",
+]
 
 Axes = Mapping[str, Sequence[ParamValue] | Mapping[str, Any]]
 Record = Mapping[str, Any]
@@ -73,6 +88,14 @@ def _plan(search: SearchSpec, space: Axes, seed: int, record: Record | None) -> 
         yield from candidate_plan(random_search(space.axes, seed, most), space, scores, most)
 
     return plan
+
+
+def check_search(search: SearchSpec, space: Axes) -> None:
+    """Raise ValueError if a search that is built in cannot search a space."""
+    if search.target == "race":
+        make_space(space).require_lists("race")
+    else:
+        make_search(search, space)
 
 
 def most_candidates(search: SearchSpec, space: Axes) -> int:

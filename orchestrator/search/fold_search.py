@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from orchestrator.search import Range, Record, Space, make_search, make_space, most_candidates
+from orchestrator.search.every_split import EverySplit
+from orchestrator.search.race import Race, highest_score
 from orchestrator.study.study import Candidate, SearchSpec
 from orchestrator.study.trials import REFIT, Identity, Path
 from orchestrator.study.values import digest
@@ -40,6 +42,18 @@ def planned_trials(identity: Identity, search: SearchSpec) -> int:
     return sum(n_inner * points + 1 for n_inner in identity.n_inner)
 
 
+def _split_search(
+    search: SearchSpec, identity: Identity, n_splits: int, seed: int, record: Record | None
+) -> EverySplit | Race:
+    space = identity.arm.space
+    if search.target != "race":
+        return EverySplit(make_search(search, space, seed, record), n_splits)
+    highest = search.options.get("highest", highest_score(identity.protocol.metric))
+    return Race(
+        make_space(space), n_splits, math.inf if highest is None else highest, identity.arm.warm_starts
+    )
+
+
 class FoldSearch:
     """Turn a search's candidates into paths over the inner folds, and their scores into a selection.
 
@@ -65,9 +79,7 @@ class FoldSearch:
         self.selection_key = selection_key(identity, search)
         seed = identity.search_seed(outer, search.options.get("seed", 0))
         record = records(self.record_name) if records is not None and search.is_own else None
-        self._search = make_search(search, identity.arm.space, seed, record)
-        self._n_inner = identity.n_inner[outer]
-        self._scores: dict[Candidate, list[float | None]] = {}
+        self._search = _split_search(search, identity, identity.n_inner[outer], seed, record)
         self._refit_asked = False
         self._refit: tuple[str, float] | None = None
 
@@ -83,7 +95,8 @@ class FoldSearch:
 
     def record(self) -> dict[str, Any]:
         """Return what the search has proposed."""
-        rounds = [[dict(candidate.params) for candidate in step] for step in self._search.rounds]
+        assert isinstance(self._search, EverySplit)
+        rounds = [[dict(candidate.params) for candidate in step] for step in self._search.search.rounds]
         return {"rounds": rounds, "ended": self._search.done}
 
     @property
@@ -93,10 +106,9 @@ class FoldSearch:
 
     def ask(self) -> list[Path]:
         """Return the paths that can be trained now and were not returned before."""
-        candidates = self._search.ask()
-        for candidate in candidates:
-            self._scores[candidate] = [None] * self._n_inner
-        paths = self.identity.paths_of_splits(self.outer, range(self._n_inner), candidates)
+        paths = []
+        for splits, candidates in self._search.ask():
+            paths += self.identity.paths_of_splits(self.outer, splits, candidates)
         if self._search.done and not self._refit_asked:
             self._refit_asked = True
             best = self._search.selection.best
@@ -107,12 +119,8 @@ class FoldSearch:
         """Report a finished trial; a score that is nan marks a failure."""
         if inner == REFIT:
             self._refit = (status, score)
-            return
-        folds = self._scores[candidate]
-        folds[inner] = score
-        if None not in folds:
-            # A candidate that failed on any fold cannot be compared: its mean is nan.
-            self._search.tell(candidate, float(np.mean(folds)))  # type: ignore[arg-type]
+        else:
+            self._search.tell(candidate, inner, score)
 
     def selection_row(self) -> dict[str, Any] | None:
         """Return the row of `selections.parquet`, or None while the search goes on."""
@@ -132,7 +140,7 @@ class FoldSearch:
             "n_failed": selection.n_failed,
         }
         if selection.best is not None:
-            folds = np.array(self._scores[selection.best], dtype=float)
+            folds = np.array(self._search.scores(selection.best))
             row["inner_se"] = float(folds.std() / math.sqrt(len(folds)))
             row |= self.identity.arm.param_columns(selection.best)
         return row

@@ -109,15 +109,8 @@ class Identity:
     def paths_of_splits(
         self, outer: int, inners: Iterable[int], candidates: Iterable[Candidate]
     ) -> list[Path]:
-        """Group the candidates of each split into paths, each in ascending order of C.
-
-        A candidate whose C is not a number has no place in an order, and a path of its own.
-        """
-        groups: dict[Candidate, list[Candidate]] = {}
-        for candidate in candidates:
-            ordered = is_number(candidate.value(PATH_PARAM, 0))
-            groups.setdefault(candidate.off_path if ordered else candidate, []).append(candidate)
-        ascending = [tuple(sorted(group, key=_path_position)) for group in groups.values()]
+        """Return the paths of each split; see `candidates_by_path`."""
+        ascending = candidates_by_path(candidates)
         return [self._path(outer, inner, group) for inner in inners for group in ascending]
 
     def _path(self, outer: int, inner: int, candidates: tuple[Candidate, ...]) -> Path:
@@ -148,6 +141,18 @@ def _seed_of(
     axes = [fingerprint, split_hash, root, outer, inner, dict(rest.params)]
     entropy = int(digest(with_merged_numbers(axes)), 16)
     return int(np.random.SeedSequence(entropy).generate_state(1)[0])
+
+
+def candidates_by_path(candidates: Iterable[Candidate]) -> list[tuple[Candidate, ...]]:
+    """Group candidates that differ only in C, in ascending order of it.
+
+    A candidate whose C is not a number has no place in an order, and a path of its own.
+    """
+    groups: dict[Candidate, list[Candidate]] = {}
+    for candidate in candidates:
+        ordered = is_number(candidate.value(PATH_PARAM, 0))
+        groups.setdefault(candidate.off_path if ordered else candidate, []).append(candidate)
+    return [tuple(sorted(group, key=_path_position)) for group in groups.values()]
 
 
 def _path_position(candidate: Candidate) -> Any:

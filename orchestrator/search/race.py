@@ -1,0 +1,172 @@
+"""Racing grid search: no candidate is trained on further splits once it can win no more.
+
+Each candidate has a score on some inner splits, and at most the highest value of the metric on the others. As
+soon as the mean of these is below the mean of a candidate that is known on all of them, nothing that is left
+to train can change the selection. Unlike the races of Maron and Moore (NIPS 1994), which leave candidates out
+by a statistical bound, this one selects what the grid selects.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from orchestrator.search.selection import SCORE_DECIMALS, Selection, select
+from orchestrator.search.space import Space
+from orchestrator.study.study import Candidate
+from orchestrator.study.trials import candidates_by_path
+
+TIE = 2.0 * 10.0**-SCORE_DECIMALS
+"""Means that differ by less may count as equal."""
+
+LEADERS = 0.05
+"""Of the candidates, those that may lead and are trained on all splits before others go on."""
+
+_BOUNDED_BY_ONE = (
+    "accuracy", "average_precision", "balanced_accuracy", "d2_brier_score", "d2_log_loss_score", "f1",
+    "jaccard", "matthews_corrcoef", "precision", "recall", "roc_auc", "top_k_accuracy",
+)  # fmt: skip
+
+
+def highest_score(metric: str) -> float | None:
+    """Return the highest value of one of scikit-learn's scorers; None where it is not known."""
+    if metric.startswith("neg_"):  # what is negated is an error, or another number that is not negative
+        return 0.0
+    return 1.0 if metric.startswith(_BOUNDED_BY_ONE) else None
+
+
+class Race:
+    """Propose candidates and inner splits in rounds, until the winner of the grid is certain.
+
+    The candidate in the middle of the grid goes first, on all splits. All others follow on the split that it
+    found hardest. From then on those that may be the best are trained on all splits, and when none is left,
+    each of the others on the split on which it is expected to do worst, if it can still win.
+
+    Parameters
+    ----------
+    space : Space
+    n_splits : int
+        Number of inner splits.
+    highest : float
+        No score is higher; if one is, all candidates are trained on all splits.
+    together : bool
+        Whether candidates that differ only in C are trained together, as paths with warm starts are.
+
+    Attributes
+    ----------
+    done : bool
+        Whether no candidate that is left can win.
+
+    Raises
+    ------
+    ValueError
+        If a parameter has a range.
+    """
+
+    def __init__(self, space: Space, n_splits: int, highest: float, together: bool):
+        space.require_lists("race")
+        self._space, self._highest = space, highest
+        self._points = space.points()
+        self._candidates = list(map(space.candidate, self._points))
+        self._index = {candidate: index for index, candidate in enumerate(self._candidates)}
+        paths = candidates_by_path(self._candidates) if together else [(each,) for each in self._candidates]
+        self._units = [np.array([self._index[each] for each in path]) for path in paths]
+        self._scores = np.full((len(self._points), n_splits), np.nan)
+        self._told = np.zeros(self._scores.shape, dtype=bool)
+        self._asked = np.zeros(self._scores.shape, dtype=bool)
+        self._n_awaited = 0
+        self._unasked = self._first_round()
+        self.done = False
+
+    def ask(self) -> list[tuple[Sequence[int], list[Candidate]]]:
+        """Return inner splits, and the candidates to train on them that were not returned before."""
+        asked: dict[int, list[Candidate]] = {}
+        for unit, split in self._unasked:
+            asked.setdefault(split, []).extend(self._candidates[index] for index in self._units[unit])
+            self._asked[self._units[unit], split] = True
+            self._n_awaited += len(self._units[unit])
+        self._unasked = []
+        return [([split], candidates) for split, candidates in sorted(asked.items())]
+
+    def tell(self, candidate: Candidate, split: int, score: float) -> None:
+        """Report a score, nan for a failure; what comes next depends on a whole round.
+
+        Repeating a report does nothing.
+
+        Raises
+        ------
+        ValueError
+            If the candidate was not to be trained on this split.
+        """
+        index = self._index[candidate]
+        if not self._asked[index, split]:
+            raise ValueError(
+                f"expected a score that was asked for, found one of {candidate} on split {split}"
+            )
+        if score > self._highest:
+            self._highest = np.inf
+        if self._told[index, split]:
+            return
+        self._scores[index, split], self._told[index, split] = score, True
+        self._n_awaited -= 1
+        if not self._n_awaited and not self._unasked:
+            self._unasked = self._next_round()
+            self.done = not self._unasked
+
+    @property
+    def selection(self) -> Selection:
+        """The winner: the grid's.
+
+        Candidates that failed on a split on which they were not trained are not among the failed.
+
+        Raises
+        ------
+        RuntimeError
+            If scores are still missing.
+        """
+        if not self.done:
+            raise RuntimeError("the search is not done; tell it the scores of all it asked for")
+        failed = np.isnan(self._scores).any(axis=1, where=self._told)
+        known = np.flatnonzero(self._told.all(axis=1) | failed)
+        means = {self._points[index]: float(np.mean(self._scores[index])) for index in known}
+        chosen = select(self._space, means)
+        return Selection(chosen.best, chosen.score, chosen.n_tied, len(self._points), chosen.n_failed)
+
+    def scores(self, candidate: Candidate) -> Sequence[float]:
+        """Return the scores of a candidate on all inner splits."""
+        return self._scores[self._index[candidate]]
+
+    def _first_round(self) -> list[tuple[int, int]]:
+        middle = self._points.index(tuple(size // 2 for size in self._space.shape))
+        unit = next(unit for unit, indices in enumerate(self._units) if middle in indices)
+        return [(unit, split) for split in range(self._scores.shape[1])]
+
+    def _next_round(self) -> list[tuple[int, int]]:
+        """Return what to train next, units of candidates and splits; nothing if the winner is certain."""
+        failed = np.isnan(self._scores).any(axis=1, where=self._told)
+        complete = self._told.all(axis=1) & ~failed
+        ease = self._ease(complete)
+        if untried := [unit for unit, indices in enumerate(self._units) if not self._told[indices].any()]:
+            return [(unit, int(ease.argmin())) for unit in untried]
+        most = np.where(self._told, self._scores, self._highest).mean(axis=1)
+        best = most[complete].max(initial=-np.inf) - TIE
+        able = ~self._told.all(axis=1) & ~failed & (most >= best)
+        # The mean that a candidate is expected to have, from the splits where it is known.
+        level = (self._scores - ease).mean(axis=1, where=self._told, dtype=float)
+        levels = {
+            unit: level[indices[able[indices]]].max()
+            for unit, indices in enumerate(self._units)
+            if able[indices].any()
+        }
+        leaders = sorted((unit for unit in levels if levels[unit] >= best), key=lambda unit: -levels[unit])
+        if leaders:
+            some = leaders[: max(1, int(LEADERS * len(self._units)))]
+            return [(unit, split) for unit in some for split in self._open_splits(unit)]
+        return [(unit, min(self._open_splits(unit), key=lambda split: ease[split])) for unit in levels]
+
+    def _ease(self, complete: np.ndarray) -> np.ndarray:
+        """Return by how much the scores on each split exceed the means of the candidates known on all."""
+        scores = self._scores[complete]
+        return (scores - scores.mean(axis=1, keepdims=True)).sum(axis=0) / max(1, len(scores))
+
+    def _open_splits(self, unit: int) -> list[int]:
+        return np.flatnonzero(~self._told[self._units[unit][0]]).tolist()
