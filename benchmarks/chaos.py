@@ -210,6 +210,9 @@ def tell(faults: Counter, clients: int, recomputed: int, lost: pd.DataFrame) -> 
     kinds = ", ".join(f"{number} × {what}" for what, number in sorted(faults.items()))
     print(f"faults: {sum(faults.values())} ({kinds}); clients started: {clients}")
     print(f"trials computed again after they were stored: {recomputed}")
+    if lost.empty:
+        print("nothing lost with a killed client")
+        return
     runs = lost.groupby("run")["trials"]
     for what, counts in (("batches", runs.size()), ("trials", runs.sum())):
         print(f"{what} lost with a killed client: {counts.mean():.1f} on average, {counts.max()} at most")

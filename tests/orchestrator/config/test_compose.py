@@ -36,8 +36,8 @@ def problems_of(*overrides, config_dir=None):
         ("protocol.outr=3", "unknown key 'protocol.outr'; did you mean 'protocol.outer'.*"),
         ("+protocol.outr=3", "unknown key 'protocol.outr'; did you mean 'protocol.outer'.*"),
         ("+foo=1", "unknown key 'foo'"),
-        ("search=grdi", r"unknown search 'grdi'; known: grid, pattern, random; did you mean 'grid'\?"),
-        ("search=null", "unknown search 'None'; known: grid, pattern, random"),
+        ("search=grdi", r"unknown search 'grdi'; known: grid, pattern, race, random; did you mean 'grid'\?"),
+        ("search=null", "unknown search 'None'; known: grid, pattern, race, random"),
         (
             "cluster=slrm",
             "unknown cluster 'slrm'; known: address, kubernetes, local, .*; did you mean 'slurm'.",
@@ -130,7 +130,7 @@ def problems_of(*overrides, config_dir=None):
             "search.space.kernel=[rbf]",
             "the configuration of solver libsvm_l1 fixes 'kernel', which the search.*",
         ),
-        ("search.kind=foo", "solver libsvm_l1: unknown search 'foo'; expected one of grid, pattern, random"),
+        ("search.kind=foo", "solver libsvm_l1: unknown search 'foo'; expected one of grid, race, pattern, random"),
         (
             "solver.libsvm_l1.kernl=rbf",
             "solver libsvm_l1: sklearn.svm.SVC has no parameter 'kernl'; did you mean 'kernel'.*",
