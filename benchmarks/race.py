@@ -8,8 +8,11 @@ rule it out soonest. Scores come from a run of the grid; arms with warm starts t
 
 import argparse
 import itertools
+import sys
 import tempfile
 from pathlib import Path
+
+sys.path[0] = str(Path(__file__).parent.parent)  # or benchmarks/solvers.py would hide the package
 
 import numpy as np
 

@@ -130,7 +130,7 @@ def problems_of(*overrides, config_dir=None):
             "search.space.kernel=[rbf]",
             "the configuration of solver libsvm_l1 fixes 'kernel', which the search.*",
         ),
-        ("search.kind=foo", "solver libsvm_l1: unknown search 'foo'; expected one of grid, race, pattern, random"),
+        ("search.kind=foo", "unknown search 'foo'; expected one of grid, race, pattern, random"),
         (
             "solver.libsvm_l1.kernl=rbf",
             "solver libsvm_l1: sklearn.svm.SVC has no parameter 'kernl'; did you mean 'kernel'.*",
