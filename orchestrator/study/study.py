@@ -225,7 +225,8 @@ class Protocol:
         return cls(**{**facts, "seed": seed, "also": also, "own_metrics": own})
 
     def __hash__(self) -> int:
-        return hash(canonical_json(asdict(self)))  # mappings have no hash of their own
+        # Mappings, which splitters are, have no hash of their own.
+        return hash((self.seed, self.scaling, self.metric, self.also, self.profile, self.max_seconds))
 
     @property
     def seeds(self) -> tuple[int, ...]:

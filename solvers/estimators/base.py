@@ -17,7 +17,7 @@ a parameter of some solvers only is an attribute of the class for all (`bias`, `
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from numbers import Integral, Real
 from typing import Annotated, NamedTuple, cast
 
@@ -68,9 +68,17 @@ from solvers.multiclass import (
 from solvers.problem import Problem, Solution
 
 _PLAIN = (bool, int, float, str, type(None))
-_found_valid: set[tuple[type, str, type, object]] = set()
 
 BLOCK_VALUES = 1 << 20  # kernel values of a block of predictions (8 MB)
+
+
+def _check_parameter(estimator, name, kind, value):
+    """Refuse a value of a parameter; `kind`, its type, tells 1, 1.0 and True apart for the cache."""
+    constraints = {name: estimator._parameter_constraints[name]}
+    validate_parameter_constraints(constraints, {name: value}, estimator.__name__)
+
+
+_check_plain = lru_cache(maxsize=10_000)(_check_parameter)
 
 
 class TrainingSet(NamedTuple):
@@ -436,18 +444,11 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     def _check_parameters(self):
         """Refuse parameters that are not valid, each by itself or together."""
         # What `_validate_params` does, without reading the signature of `__init__` and without checking plain
-        # values again that were found valid before: 5 µs, not 30. The type tells 1, 1.0 and True apart.
-        kind, found_valid = type(self), _found_valid
-        new = {}
+        # values again that were found valid before.
         for name in self._parameter_constraints:
             value = getattr(self, name)
-            if type(value) not in _PLAIN or (kind, name, type(value), value) not in found_valid:
-                new[name] = value
-        if new:
-            validate_parameter_constraints(self._parameter_constraints, new, kind.__name__)
-            if len(found_valid) > 10_000:  # of values drawn at random
-                found_valid.clear()
-            found_valid.update((kind, name, type(v), v) for name, v in new.items() if type(v) in _PLAIN)
+            check: Callable = _check_plain if type(value) in _PLAIN else _check_parameter
+            check(type(self), name, type(value), value)
         if self.decision_function_shape == "ovo" and self.multiclass == "all_at_once":
             raise ValueError(
                 "decision_function_shape='ovo' needs multiclass='pairwise', for one machine for all classes "
