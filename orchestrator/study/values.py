@@ -3,9 +3,8 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
-
-import numpy as np
 
 ParamValue = Any
 """Whatever YAML can say: null, booleans, numbers, text, and lists and mappings of these."""
@@ -26,13 +25,13 @@ def canonical_json(value: Any) -> str:
     """
     if value is None:
         return "null"
-    if isinstance(value, (bool, np.bool_)):
+    if _is_boolean(value):
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(str(value))
-    if isinstance(value, (int, np.integer)):
+    if isinstance(value, (int, Integral)):
         return str(int(value))
-    if isinstance(value, (float, np.floating)):
+    if isinstance(value, (float, Real)):
         return json.dumps(float(value) + 0.0)  # -0.0 becomes 0.0, which is equal to it
     if isinstance(value, Mapping):
         items = sorted((canonical_json(key), canonical_json(item)) for key, item in value.items())
@@ -42,6 +41,11 @@ def canonical_json(value: Any) -> str:
     raise TypeError(
         f"cannot put a {type(value).__name__} into a trial key; use numbers, strings, lists and mappings"
     )
+
+
+def _is_boolean(value: Any) -> bool:
+    kind = type(value)  # NumPy, which `svmbench list` does not import, registers its booleans nowhere
+    return kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"))
 
 
 def cell(value: ParamValue) -> str:
@@ -78,7 +82,7 @@ def from_json(mapping: dict[str, Any]) -> dict[Any, Any]:
 
 def is_number(value: Any) -> bool:
     """Whether a value is a number that a float holds exactly; a boolean is none."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+    if _is_boolean(value) or not isinstance(value, (int, float, Real)):
         return False
     try:
         return bool(float(value) == value)
