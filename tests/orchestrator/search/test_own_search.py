@@ -39,6 +39,10 @@ def nothing(space, seed):
 def tires(space, seed):
     yield [{"C": 1.0, "gamma": 1.0}]
     raise RuntimeError("enough")
+
+def leaves(space, seed):
+    yield [{"C": 1.0, "gamma": 1.0}]
+    os._exit(3)
 """
 
 RANGES = "search.space={C: {low: 0.1, high: 100, log: true}, gamma: {low: 0.01, high: 1, log: true}}"
@@ -48,7 +52,7 @@ RANGES = "search.space={C: {low: 0.1, high: 100, log: true}, gamma: {low: 0.01, 
 def folder(tmp_path_factory):
     copy = shutil.copytree(EXAMPLE, tmp_path_factory.mktemp("elsewhere") / "search")
     (copy / "worsesearch.py").write_text(WORSE)
-    for name in ("moods", "ends", "outside", "nothing", "tires", "missing"):
+    for name in ("moods", "ends", "outside", "nothing", "tires", "leaves", "missing"):
         (copy / "search" / f"{name}.yaml").write_text(
             f"_target_: worsesearch.{name}\nbudget: 9\nspace: {{}}\n"
         )
@@ -243,7 +247,7 @@ def test_the_options_are_in_the_selection_key_alone(folder):
     ("overrides", "sentence"),
     [
         (["search=moods", RANGES], "search worsesearch.moods proposes other candidates each time"),
-        (["search=ends", RANGES], "search worsesearch.ends ended its process with exit status 3"),
+        (["search=ends", RANGES], "search worsesearch.ends: SystemExit: os._exit(3); correct it and run"),
         (
             ["search=outside", RANGES],
             "worsesearch.outside: expected a number from 0.1 to 100 as C, found 10000",
@@ -275,11 +279,12 @@ def test_what_cannot_search_is_refused(overrides, sentence, folder):
     assert any(sentence in problem for problem in found.value.problems)
 
 
-def test_a_search_that_fails_later_stops_the_study_which_keeps_what_it_has(folder, tmp_path):
-    options = own(folder, "tires", "search.space={C: [1], gamma: [1]}")
+@pytest.mark.parametrize(
+    ("name", "what"), [("tires", "RuntimeError: enough"), ("leaves", r"SystemExit: os\._exit\(3\)")]
+)
+def test_a_search_that_fails_later_stops_the_study_which_keeps_what_it_has(name, what, folder, tmp_path):
+    options = own(folder, name, "search.space={C: [1], gamma: [1]}")
     run = StudyRun(tmp_path, *options, config_dir=folder)
-    with pytest.raises(
-        StudyStopped, match=r"search worsesearch.tires: RuntimeError: enough; correct it and run"
-    ):
+    with pytest.raises(StudyStopped, match=rf"search worsesearch.{name}: {what}; correct it and run"):
         run.go()
     assert len(run.store.stored()) > 0
