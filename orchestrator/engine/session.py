@@ -86,6 +86,7 @@ def run_session(
             begun.set()
             try:
                 summary = runner.run()
+                provenance["complete"] = True
                 log.info("run %s is complete: %s", run_id, asdict(summary))
             finally:
                 provenance |= {

@@ -11,10 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import orchestrator
 from orchestrator.config.compose import load_settings
-from orchestrator.engine.load import load_study, read_results
+from orchestrator.engine.damage_repair import repair
+from orchestrator.engine.load import find_study, load_study, read_results
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.search import Range, Space, make_search
+from orchestrator.store.files import DamageError
 from orchestrator.study.errors import ConfigError, StudyStopped
 from orchestrator.study.study import SearchSpec
 from tests.orchestrator.studies import StudyRun, run_study
@@ -215,12 +218,23 @@ def test_a_search_runs_resumes_and_is_read_without_its_code(folder, tmp_path, mo
     assert "50 of 50 trials, 0 failed, complete" in done.stdout, done.stderr
 
 
-def test_a_damaged_record_of_a_search_is_named(folder, tmp_path):
-    run_study(tmp_path, *own(folder, "climb", "search.space={C: [1,4], gamma: [1]}"), config_dir=folder)
-    record = next((tmp_path / "results" / "own" / "searches").glob("*.json"))
+def test_a_lost_or_damaged_record_of_a_search_is_named_and_written_anew(folder, tmp_path):
+    paths = [f"paths.{name}={tmp_path / name}" for name in ("results", "cache")]
+    command = (*own(folder, "climb", "search.space={C: [1,4], gamma: [1]}", "cluster=serial"), *paths)
+    whole = orchestrator.run_study(*command, config_dir=folder)
+    store = find_study("own", tmp_path / "results")
+    record, other = sorted(store.searches_folder.glob("*.json"))
     record.write_bytes(record.read_bytes()[:10])
-    with pytest.raises(RuntimeError, match=f"{record} is damaged; remove it and run"):
-        load_study("own", tmp_path / "results")
+    with pytest.raises(DamageError, match=rf"{record} is damaged .* svmbench repair study=own"):
+        read_results(store)
+    assert f"{record} is damaged" in repair(store)[0]
+    other.unlink()
+    (found,) = read_results(store).lost
+    assert f"2 records of searches are missing from {record.parent}" in found
+    again = orchestrator.run_study(*command, config_dir=folder)
+    assert again.lost == []
+    for one, expected in zip(comparable(again), comparable(whole), strict=True):
+        assert one == expected if isinstance(one, list) else one.equals(expected)
 
 
 def test_a_class_is_asked_and_told_round_by_round(folder, monkeypatch):
