@@ -293,6 +293,14 @@ def test_what_cannot_search_is_refused(overrides, sentence, folder):
     assert any(sentence in problem for problem in found.value.problems)
 
 
+@pytest.mark.parametrize(("option", "other"), [("seed=-1", "budget=3"), ("budget=0", "seed=1")])
+def test_only_the_option_that_is_wrong_is_told(option, other, folder):
+    with pytest.raises(ConfigError) as found:
+        load_settings([*own(folder, "random"), "study=x", f"search.{option}", f"search.{other}", RANGES])
+    (problem,) = found.value.problems
+    assert problem.startswith(f"search.{option.partition('=')[0]} must be a whole number")
+
+
 @pytest.mark.parametrize(
     ("name", "what"), [("tires", "RuntimeError: enough"), ("leaves", r"SystemExit: os\._exit\(3\)")]
 )
