@@ -195,8 +195,11 @@ def _arm(
         and params.get("warm_start") is not False
         and _is_path(space.get(PATH_PARAM, ())),
     )
-    identities = filter(None, map(class_identity, [target, *sorted(arm.targets[1:])]))
-    return replace(arm, identity=" + ".join(dict.fromkeys(identities)))
+    nested = sorted(set(targets_in(params)) - {target})
+    identities = dict.fromkeys(filter(None, map(class_identity, [target, *nested])))
+    of_space = {name: class_identity(name) for name in sorted(set(targets_in(space)))}
+    others = {name: found for name, found in of_space.items() if found and found not in identities}
+    return replace(arm, identity=" + ".join(identities), space_identities=others)
 
 
 def _labels(values: Sequence[ParamValue]) -> list[str]:
