@@ -290,6 +290,10 @@ class Store:
 
     # -- reading ---------------------------------------------------------------------------------
 
+    def holds_trials(self) -> bool:
+        """Whether any trial is stored."""
+        return bool(self._parts())
+
     def _parts(self) -> list[Path]:
         return listed(self.folder, self.trials_folder, "part-", ".parquet")
 
