@@ -84,6 +84,10 @@ def test_a_range_is_walked_from_end_to_end():
     assert [Range(2.0, 10.0).at(share) for share in (0, 0.25, 1)] == [2.0, 4.0, 10.0]
     assert [Range(1.0, 10000.0, log=True).at(share) for share in (0, 0.25, 1)] == [1.0, 10.0, 10000.0]
     assert Range(0.0, 1.0).at(1 / 3) == 0.333333
+    assert Range(1.0, 1.002).at(1 / 3) == 1.00067
+    for low, high, log in ((1.0, 1.000001, False), (1e6, 1e6 + 0.1, True), (-1e-9 - 1, -1.0, False)):
+        narrow = [Range(low, high, log).at(share) for share in np.linspace(0, 1, 101).tolist()]
+        assert (len(set(narrow)), narrow[0], narrow[-1]) == (101, low, high)
     whole = Counter(Range(1, 4, integer=True).at(share) for share in np.linspace(0, 1, 4001).tolist())
     assert sorted(whole) == [1, 2, 3, 4]
     assert all(count == pytest.approx(1000, abs=2) for count in whole.values())
