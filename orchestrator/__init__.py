@@ -49,8 +49,9 @@ def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any
     config_dir : path, optional
         A folder with further configurations, laid out like `conf/`.
     client : distributed.Client, optional
-        Run on the workers of its scheduler, whatever `cluster` says. They have to be processes of one thread
-        each, with the client's software.
+        Run on the workers of its scheduler, which have to be processes with the client's software. Trainings
+        of one process take turns, so that a second thread makes none faster. Of `cluster` only `memory`,
+        `give_up`, `no_workers_timeout` and `performance_report` have an effect then.
 
     Returns
     -------
@@ -63,6 +64,8 @@ def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any
         When the configuration cannot be run, with every problem found; nothing was run.
     StoreError, ExecutionError
         When the store or the cluster cannot be used at all; nothing was run.
+    TypeError
+        When `client` is none of Dask's.
     StudyStopped, KeyboardInterrupt
         When the run ended before the study did; the same call resumes it.
     """
@@ -75,8 +78,13 @@ def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any
 
     folder = None if config_dir is None else Path(config_dir)
     command = ["svmbench", "run", *overrides, *([] if folder is None else ["--config-dir", str(folder)])]
-    settings = load_settings(overrides, folder)
-    if client is not None:
+    if client is None:
+        settings = load_settings(overrides, folder)
+    else:
+        from orchestrator.execution.clusters.address import require_usable  # imports Dask
+
+        require_usable(client)
+        settings = load_settings([*overrides, "cluster.kind=local"], folder)  # which needs no other setting
         settings = replace(settings, cluster=replace(settings.cluster, kind="address"))
     require_as_imported(settings.study)
     run_session(settings, prepare_study(settings), display(terminal()), command, client)

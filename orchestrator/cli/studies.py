@@ -62,7 +62,7 @@ def delete(request: Request, console: Console) -> None:
     names, results = _names_and_folder(request)
     if not names:
         raise ConfigError(["delete takes the names of studies, found none"])
-    stores = [find_study(name, results) for name in names]
+    stores = [find_study(name, results) for name in dict.fromkeys(names)]
     for store in stores:
         size, _ = size_and_age(store.folder)
         say(console, f"{store.folder}: {_state(store)}, {decimal(size)}", wrap=False)

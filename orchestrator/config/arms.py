@@ -12,7 +12,7 @@ from orchestrator.search import check_search, make_search, make_space, most_cand
 from orchestrator.study.errors import StudyStopped
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import PATH_PARAM, Arm, SearchSpec, axis_values
-from orchestrator.study.targets import targets_in
+from orchestrator.study.targets import TARGET, targets_in
 from orchestrator.study.text import shown
 from orchestrator.study.values import ParamValue, canonical_json, cell, is_number
 from orchestrator.training.class_checks import ask_classes, most_doubtful
@@ -91,9 +91,13 @@ def build_arms(
                 "use fewer values"
             )
             continue
-        for values in itertools.product(*axes.values()):
+        labelled = [zip(values, _labels(values), strict=True) for values in axes.values()]
+        for chosen in itertools.product(*labelled):
+            named = dict(zip(axes, chosen, strict=True))
+            values = {param: value for param, (value, _) in named.items()}
+            label = ",".join(f"{param}={text}" for param, (_, text) in named.items())
             try:
-                arm = _arm(name, config, space, dict(zip(axes, values, strict=True)), accepted, starts)
+                arm = _arm(name, config, space, values, label, accepted, starts)
             except (ValueError, TypeError) as error:  # of a class that a parameter names
                 problems.append(f"solver {name}: {error}")
                 continue
@@ -171,12 +175,12 @@ def _arm(
     config: Mapping[str, Any],
     space: Space,
     sweep: dict[str, ParamValue],
+    label: str,
     accepted: frozenset[str],
     starts: bool,
 ) -> Arm:
     target = str(config["_target_"])
     params = _params(config) | sweep
-    label = ",".join(f"{key}={_label(value)}" for key, value in sweep.items())
     arm = Arm(
         name=f"{name}[{label}]" if sweep else name,
         target=target,
@@ -191,13 +195,28 @@ def _arm(
         and params.get("warm_start") is not False
         and _is_path(space.get(PATH_PARAM, ())),
     )
-    identities = filter(None, map(class_identity, [target, *sorted(arm.targets[1:])]))
-    return replace(arm, identity=" + ".join(dict.fromkeys(identities)))
+    nested = sorted(set(targets_in(params)) - {target})
+    identities = dict.fromkeys(filter(None, map(class_identity, [target, *nested])))
+    of_space = {name: class_identity(name) for name in sorted(set(targets_in(space)))}
+    others = {name: found for name, found in of_space.items() if found and found not in identities}
+    return replace(arm, identity=" + ".join(identities), space_identities=others)
 
 
-def _label(value: ParamValue) -> str:
-    """Write a value so that different ones have different labels, and a label reads in one way only."""
-    if isinstance(value, str) and any(mark in value for mark in ",=[]"):
+def _labels(values: Sequence[ParamValue]) -> list[str]:
+    """Write values so that different ones have different labels, and a label reads in one way only."""
+    labels = list(map(_label, values))
+    return [
+        cell(value) if labels.count(label) > 1 else label  # classes of one name, of different modules
+        for value, label in zip(values, labels, strict=True)
+    ]
+
+
+def _label(value: ParamValue, marks: str = ",=[]") -> str:
+    if isinstance(value, Mapping) and isinstance(target := value.get(TARGET), str):
+        arguments = [f"{key}={_label(each, ',=[]()')}" for key, each in value.items() if key != TARGET]
+        name = target.rpartition(".")[2]
+        return f"{name}({','.join(arguments)})" if arguments else name
+    if isinstance(value, str) and any(mark in value for mark in marks):
         return canonical_json(value)
     return cell(value)
 

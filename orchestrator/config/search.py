@@ -38,8 +38,10 @@ def read_search(
             "search/NAME.yaml of your --config-dir and choose it with search=NAME, or add search.kind=null"
         )
     options = {name: value for name, value in node.items() if name not in ("kind", "_target_", "space")}
-    wrong = list(wrong_values(options, [name for name in ("budget", "seed") if name in options], "search."))
-    problems += wrong
+    for name, usable in (("budget", 1), ("seed", 0)):
+        if name in options and (wrong := list(wrong_values(options, [name], "search."))):
+            problems += wrong
+            options[name] = usable  # so that nothing else is told of it
     known = OPTIONS.get(str(kind), ()) if target is None else None
     for name, value in options.items():
         if known is not None and kind in OPTIONS and name not in known:
@@ -55,8 +57,6 @@ def read_search(
             )
     if kind == "race":
         problems += _race_problem(options.get("highest"), metric)
-    if wrong:
-        options = {name: value for name, value in options.items() if name not in ("budget", "seed")}
     return SearchSpec(target or str(kind), options), dict(space)
 
 

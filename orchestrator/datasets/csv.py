@@ -1,6 +1,6 @@
 """Datasets from CSV files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,21 +39,44 @@ def csv_file(
     Raises
     ------
     DatasetError
-        If there is no such file or column, or pandas cannot read it.
+        If there is no such file or column, two columns have one name, or pandas cannot read it.
     """
     try:
         table = pd.read_csv(Path(path).expanduser(), **options)
+        twice = _named_twice(Path(path).expanduser(), table, options)
     except FileNotFoundError:
         raise DatasetError(f"there is no file {path}; correct `path`") from None
     except (OSError, ValueError, TypeError) as error:
         raise DatasetError(f"cannot read {path}: {one_line(error)}") from error
     if not isinstance(table, pd.DataFrame):
         raise DatasetError(f"{path} was read in pieces; leave out `chunksize` and `iterator`")
+    if twice:
+        raise DatasetError(f"{path} has two columns {twice[0]!r}; give each column a name of its own")
     known = list(map(str, table.columns))
     for name in [label, *drop, *categories]:
         if name not in table.columns:
-            raise DatasetError(f"{path} has no column {name!r}{did_you_mean(str(name), known)}")
+            quotes = "" if isinstance(name, str) else "; a name that YAML does not read as text needs quotes"
+            columns = did_you_mean(str(name), known) or f"; it has {', '.join(known[:20])}"
+            raise DatasetError(f"{path} has no column {name!r}{columns}{quotes}")
     if unused := {*categories} & {label, *drop}:
         raise DatasetError(f"{min(unused)!r} is no feature of {path}; take it off `categories`")
     X = table.drop(columns=[label, *drop])
     return X.astype(dict.fromkeys(categories, "category")), table[label]
+
+
+_LAYOUT = (
+    *("sep", "delimiter", "skipinitialspace", "skiprows", "skip_blank_lines", "comment", "compression"),
+    *("quotechar", "quoting", "doublequote", "escapechar", "encoding", "engine"),
+)
+"""The options that say where the first line is and how it is divided."""
+
+
+def _named_twice(path: Path, table: Any, options: Mapping[str, Any]) -> list[str]:
+    """Return the names that stand twice in the first line, of which pandas calls the second `NAME.1`."""
+    names = {str(name) for name in getattr(table, "columns", ())}
+    renamed = any(name.rpartition(".")[2].isdigit() and name.rpartition(".")[0] in names for name in names)
+    if not renamed or options.get("names") is not None or options.get("header", "infer") not in ("infer", 0):
+        return []
+    layout = {name: value for name, value in options.items() if name in _LAYOUT}
+    first = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **layout).loc[0]
+    return list(first[first.duplicated()])

@@ -29,8 +29,19 @@ def classes_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
     Raises
     ------
     DatasetError
-        If a row has no label, or the labels cannot be distinguished or stored.
+        If a row has no label, all have the same, or the labels cannot be distinguished or stored.
     """
+    classes, codes = values_and_codes(y, n)
+    if len(classes) < 2:
+        raise DatasetError(
+            f"expected two classes or more, found {shown(classes[0].item())} in all {n} rows; "
+            "check the labels"
+        )
+    return classes, codes
+
+
+def values_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the same of values that may all be one; see `classes_and_codes`."""
     if np.ma.is_masked(y):
         row = int(np.flatnonzero(np.ma.getmaskarray(y))[0])
         raise DatasetError(
@@ -46,11 +57,6 @@ def classes_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
             f"expected a label for each row, found {n} rows and {len(labels)} labels; check the loader"
         )
     classes, codes = np.unique(_plain(labels), return_inverse=True)
-    if len(classes) < 2:
-        raise DatasetError(
-            f"expected two classes or more, found {shown(classes[0].item())} in all {n} rows; "
-            "check the labels"
-        )
     return classes, codes.astype(np.int32)
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.datasets.labels import classes_and_codes
+from orchestrator.datasets.labels import values_and_codes
 from orchestrator.study.text import one_line, shown
 
 GROUPS, TEST_FOLD = "groups", "test_fold"
@@ -69,7 +69,7 @@ def checked_metadata(found: Mapping[str, Any], n: int) -> dict[str, NDArray[Any]
     Raises
     ------
     DatasetError
-        If a row has none, or values are of another kind.
+        If a row has none, all have the same, or values are of another kind.
     """
     checked = {}
     for name, values in found.items():
@@ -79,9 +79,14 @@ def checked_metadata(found: Mapping[str, Any], n: int) -> dict[str, NDArray[Any]
                 "correct what it names"
             )
         try:
-            classes, codes = classes_and_codes(values, n)
+            classes, codes = values_and_codes(values, n)
         except DatasetError as error:
             raise DatasetError(f"{name}, read as labels are: {error}") from error
+        if len(classes) == 1:
+            raise DatasetError(
+                f"expected two values or more as {name}, so that rows can be held out by them; found "
+                f"{shown(classes[0].item())} in all {n} rows; correct what it names, or take it off"
+            )
         if name == TEST_FOLD and (classes.dtype.kind != "i" or classes[0] < -1):
             raise DatasetError(
                 "expected whole numbers from 0 as test_fold, and -1 for rows that are always trained on, "

@@ -37,6 +37,10 @@ def repair(store: Store) -> list[str]:
         parts = store.damaged_parts()
         done += [f"{_set_aside(store, part.path, part.reason)}; its trials will run again" for part in parts]
         done += _repair_provenance(store)
+        done += [
+            f"{_set_aside(store, record.path, record.reason)}; the study's command writes it anew"
+            for record in store.damaged_search_records()
+        ]
         done += _derive_again(store)
     return done
 

@@ -1,10 +1,10 @@
 """Find out which metrics and solvers cannot work on a dataset, before anything runs.
 
 Each metric is tried on a `DummyClassifier`, and each solver is trained on about twenty rows. A metric that
-does not fit the classes or the solver is refused, and so is a solver that cannot be trained on a column with
-missing values or text. A solver that fails otherwise is warned of only, for its failed trainings are results
-too; and of a failure that the small sample may be to blame for, such as more neighbours than rows, nothing is
-said.
+does not fit the classes, the solver or the test rows of a split is refused, and so is a solver that cannot be
+trained on a column with missing values or text. A solver that fails otherwise is warned of only, for its
+failed trainings are results too; and of a failure that the small sample may be to blame for, such as more
+neighbours than rows, nothing is said.
 """
 
 import warnings
@@ -25,6 +25,7 @@ from sklearn.utils import get_tags
 from orchestrator.datasets.child_process import ProcessEnded, call_in_child
 from orchestrator.datasets.dataset import Dataset
 from orchestrator.engine.odd_columns import OddColumns
+from orchestrator.resampling.splits import Splits, take_rows
 from orchestrator.study.names import resolve
 from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study, axis_values
 from orchestrator.study.text import MOST_QUOTED
@@ -50,16 +51,20 @@ So are SystemExit, KeyboardInterrupt and all else that no `except Exception` cat
 
 def _metric_error(split: Split, metric: str | Metric, like: Any = None) -> Exception | None:
     """Return what a scorer raises for a dummy that has all methods, or those of an estimator."""
-    dummy = _Dummy(split)
-    responses = Responses(dummy if like is None else like, dummy.answer, dummy.predict(), dummy.classes)
     try:
-        with warnings.catch_warnings(action="ignore"):
-            responses.scores([metric], split.y_test, split.X_test)
+        _score_dummy(split, metric, like)
     except UndefinedError:
         return None  # of few rows
     except Exception as error:
         return error
     return None
+
+
+def _score_dummy(split: Split, metric: str | Metric, like: Any = None) -> None:
+    dummy = _Dummy(split)
+    responses = Responses(dummy if like is None else like, dummy.answer, dummy.predict(), dummy.classes)
+    with warnings.catch_warnings(action="ignore"):
+        responses.scores([metric], split.y_test, split.X_test)
 
 
 class _Dummy:
@@ -194,6 +199,43 @@ def _usable_metrics(protocol: Protocol, sample: Split) -> tuple[list[str], list[
         else:
             usable.append(name)
     return usable, problems
+
+
+def without_value(protocol: Protocol, name: str, dataset: Dataset, splits: Splits) -> Iterator[str]:
+    """Yield a sentence for each scorer of scikit-learn's that has no value for the test rows of some split.
+
+    Area under a curve, for example, takes rows of two classes, and leave-one-out tests on one row.
+    """
+    sample = _sample(dataset, protocol)
+    for metric in dict.fromkeys((protocol.metric, *protocol.also)):
+        if metric not in protocol.metrics([metric]) or not _has_value(sample, metric):
+            continue
+        for level in ("inner", "outer"):
+            split = min(
+                splits.of_level(level == "outer"), key=lambda at: len(_test_classes(dataset, splits, at))
+            )
+            found = _test_classes(dataset, splits, split)
+            rows = splits.train_test(*split)[1]
+            tested = replace(sample, X_test=take_rows(dataset.X, rows), y_test=dataset.y[rows])
+            if len(found) < len(dataset.classes) and not _has_value(tested, metric):
+                lacking = dataset.classes[np.setdiff1d(np.arange(len(dataset.classes)), found)[0]].item()
+                yield (
+                    f"dataset {name}: {metric} has no value for test rows without class {lacking!r}, as "
+                    f"protocol.{level} makes them; choose another metric, or test sets with all classes"
+                )
+                break
+
+
+def _test_classes(dataset: Dataset, splits: Splits, split: tuple[int, int]) -> NDArray[Any]:
+    return np.unique(dataset.codes[splits.train_test(*split)[1]])
+
+
+def _has_value(split: Split, metric: str) -> bool:
+    try:
+        _score_dummy(split, metric)
+    except Exception:
+        return False
+    return True
 
 
 def _targets(metric: str | Metric) -> list[str]:

@@ -20,6 +20,7 @@ from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
 from orchestrator.study.batch import Batch, DataSource, WorkOrder
 from orchestrator.study.declaration import current_declaration
+from orchestrator.study.failures import Failure, lines_of
 from orchestrator.study.study import DatasetSpec
 from orchestrator.study.trials import REFIT, Identity
 from orchestrator.study.trials import Path as TrialPath
@@ -61,6 +62,7 @@ def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path |
 def _selected(search: FoldSearch, source: DataSource) -> TrialPath:
     """Follow a search over the inner splits; return the refit that it asks for."""
     identity = search.identity
+    failures: list[Failure] = []
     while paths := search.ask():
         if paths[-1].inner == REFIT:
             return paths[-1]
@@ -76,10 +78,17 @@ def _selected(search: FoldSearch, source: DataSource) -> TrialPath:
             gram_memory=memory_for_gram(None),
         )
         trials = [(path, candidate) for path in paths for candidate in path.candidates]
-        outcomes = run_batch(order).records.outcomes()
-        for (path, candidate), (status, score) in zip(trials, outcomes, strict=True):
+        records = run_batch(order).records
+        for index, ((path, candidate), (status, score)) in enumerate(
+            zip(trials, records.outcomes(), strict=True)
+        ):
             search.tell(candidate, path.inner, status, nan if score is None else score)
-    raise StoreError("no candidate has a score on every inner split of all rows, so that none can be chosen")
+            if score is None:
+                failures.append(Failure(*search.pair, status, str(records.row(index)["message"]), 1))
+    raise StoreError(
+        "no candidate has a score on every inner split of all rows, so that none can be chosen; "
+        + ("; ".join(lines_of(failures)) or "the search proposed none")
+    )
 
 
 def _scalers(data: Dataset) -> list[Any]:

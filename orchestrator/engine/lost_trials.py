@@ -1,18 +1,21 @@
-"""Trials that a study had and has no longer, because a part was deleted.
+"""What a study had and has no longer, because files were deleted.
 
-A stored key is never removed. So there are at least as many as each run recorded to have found and stored,
-and those of the refits in `outer.parquet`.
+A stored key is never removed. So there are at least as many trials as each run recorded to have found and
+stored, and those of the refits in `outer.parquet`. Of a user's search a run that came to its end has left a
+record for each outer split.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from orchestrator.search.fold_search import record_name, selection_key
 from orchestrator.store.store import Store
+from orchestrator.study.declaration import current_declaration
 
 
 def lost_trials(store: Store, runs: Sequence[Mapping[str, Any]], stored: Mapping[str, int]) -> list[str]:
-    """Say which runs stored trials that are missing, the newest first.
+    """Say which runs stored trials that are missing, the newest first, and which records of searches are.
 
     Parameters
     ----------
@@ -39,7 +42,32 @@ def lost_trials(store: Store, runs: Sequence[Mapping[str, Any]], stored: Mapping
             f"{missing:,} refits of outer.parquet are missing from {store.trials_folder}; run the study's "
             "command again"
         )
+    if missing := _missing_search_records(store, runs):
+        sentences.append(
+            f"{missing:,} records of searches are missing from {store.searches_folder}, so that the trials "
+            "they asked for do not count; run the study's command again, which writes them anew"
+        )
     return sentences
+
+
+def _missing_search_records(store: Store, runs: Sequence[Mapping[str, Any]]) -> int:
+    declaration = current_declaration(runs)
+    if declaration is None or not declaration.search.is_own:
+        return 0
+    complete = {
+        (dataset, arm, digest)
+        for run in runs
+        if run.get("complete") and run["study"].get("search") == declaration.search.facts()
+        for dataset, digests in run["identities"].items()
+        for arm, digest in digests.items()
+    }
+    names = (
+        record_name(selection_key(declared.identity, declaration.search), outer)
+        for pair, declared in declaration.pairs.items()
+        if declared.identity is not None and (*pair, declared.digest) in complete
+        for outer in range(len(declared.n_inner))
+    )
+    return sum(not store.has_search_record(name) for name in names)
 
 
 def _recorded(run: Mapping[str, Any]) -> tuple[set[str], int]:

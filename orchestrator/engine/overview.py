@@ -173,7 +173,7 @@ def _summary_key(identity: Identity, search: SearchSpec, records: Records) -> st
     """Return what the state of a dataset × arm depends on besides its rows."""
     space = [[name, values] for name, values in identity.arm.space.items()]
     if not search.is_own:
-        return digest([identity.digest, search.facts(), space])
+        return digest([identity.digest, search.facts(), space, identity.arm.space_identities])
     key, folds = selection_key(identity, search), range(len(identity.n_inner))
     return digest([key, space, [records(record_name(key, outer)) for outer in folds]])
 

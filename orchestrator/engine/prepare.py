@@ -12,7 +12,7 @@ import scipy.sparse
 from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.datasets.dataset import Dataset, DatasetError
 from orchestrator.engine.cost_model import Shape
-from orchestrator.engine.feasibility import infeasible
+from orchestrator.engine.feasibility import infeasible, without_value
 from orchestrator.resampling.splits import Splits
 from orchestrator.search.fold_search import planned_trials
 from orchestrator.study.batch import DataSource
@@ -107,6 +107,8 @@ def prepare_study(settings: Settings) -> PreparedStudy:
             problems.append(str(error))
     problems += _same_content(loaded)
     problems += infeasible(study, {name: dataset for name, (_, dataset, _) in loaded.items()})
+    for name, (_, dataset, splits) in loaded.items():
+        problems += without_value(study.protocol, name, dataset, splits)
     if problems:
         raise ConfigError(problems)
     shared_gram = _shared_gram(study, {name: dataset for name, (_, dataset, _) in loaded.items()})

@@ -70,6 +70,7 @@ def run_session(
             display.say(f"Dask dashboard, without a password: {dashboard}")
         provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
         provenance["report"] = settings.report.declared()
+        provenance["found_trials"] = store.holds_trials()
         store.write_provenance(run_id, provenance)
         progress = Progress(prepared.planned_trials(), display, _compiling_arms(settings))
         with progress, warnings_shown(_EXECUTION, progress.note):
@@ -86,6 +87,7 @@ def run_session(
             begun.set()
             try:
                 summary = runner.run()
+                provenance["complete"] = True
                 log.info("run %s is complete: %s", run_id, asdict(summary))
             finally:
                 provenance |= {

@@ -57,7 +57,9 @@ def arms(findings: Findings) -> Table:
         {
             "solver": name,
             "class": facts.get("target", ""),
-            "package": facts.get("identity", ""),
+            "package": " + ".join(
+                dict.fromkeys([facts.get("identity", ""), *facts.get("space_identities", {}).values()])
+            ),
             "fixed": _settings(facts.get("params", {})) or "the defaults of its class",
             "searched": "; ".join(
                 f"{param} ∈ {_searched(values)}" for param, values in facts.get("space", {}).items()

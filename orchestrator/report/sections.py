@@ -18,6 +18,7 @@ from orchestrator.report import format as fmt
 from orchestrator.report.figures import STYLE_SHEET, to_svg
 from orchestrator.report.table import Cell, Table, print_table
 from orchestrator.store.results import StudyResults
+from orchestrator.study.exits import exits_raised
 from orchestrator.study.names import resolve
 from orchestrator.study.text import error_line
 
@@ -85,8 +86,10 @@ def printed_sections(
         try:
             # The name seeds the identifiers in an SVG, so that it comes out the same.
             with mpl.rc_context({"svg.hashsalt": name}, STYLE_SHEET):
-                function = resolve(section) if isinstance(section, str) else section
-                yield _printed(name, function(_copy(results)))
+                with exits_raised():
+                    function = resolve(section) if isinstance(section, str) else section
+                    printed = _printed(name, function(_copy(results)))
+                yield printed
         except (Exception, SystemExit) as error:  # of the user's code
             problem = f"This section cannot be shown: {error_line(error)}; correct {name} and report again."
             yield PrintedSection(name, name, paragraphs=[problem])

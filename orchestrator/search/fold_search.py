@@ -13,7 +13,7 @@ from orchestrator.search.every_split import EverySplit
 from orchestrator.search.race import Race, highest_score
 from orchestrator.study.study import Candidate, SearchSpec
 from orchestrator.study.trials import REFIT, Identity, Path
-from orchestrator.study.values import digest
+from orchestrator.study.values import canonical_json, digest
 
 Records = Callable[[str], Record]
 """Returns what a run recorded of a search, given its selection key and outer fold: see `record_name`."""
@@ -22,13 +22,14 @@ Records = Callable[[str], Record]
 def selection_key(identity: Identity, search: SearchSpec) -> str:
     """Return what goes with the selections of a dataset × arm and with their refits."""
     text = search.text if search.options or search.is_own else search.target
-    return _selection_key(identity.digest, text, make_space(identity.arm.space))
+    sources = canonical_json(identity.arm.space_identities) if identity.arm.space_identities else ""
+    return _selection_key(identity.digest, text, make_space(identity.arm.space), sources)
 
 
 @lru_cache(maxsize=1024)
-def _selection_key(identity: str, search: str, space: Space) -> str:
+def _selection_key(identity: str, search: str, space: Space, sources: str) -> str:
     axes = [[name, asdict(axis) if isinstance(axis, Range) else axis] for name, axis in space.axes.items()]
-    return digest([identity, search, axes])
+    return digest([identity, search, axes, *([sources] if sources else [])])
 
 
 def record_name(selection_key: str, outer: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from orchestrator.search.search import Plan
 from orchestrator.search.space import Point, Space
 from orchestrator.study.errors import StudyStopped
+from orchestrator.study.exits import exits_raised
 from orchestrator.study.names import resolve
 from orchestrator.study.study import SearchSpec
 from orchestrator.study.targets import keyword_names
@@ -26,12 +27,13 @@ def own_plan(search: SearchSpec, seed: int, most: int) -> Plan:
 
     def plan(space: Space, scores: Mapping[Point, float]) -> Iterator[list[Point]]:
         try:
-            made_by = resolve(search.target)
-            takes = keyword_names(made_by)
-            # The budget binds a search that does not ask for it, too.
-            kept = {"seed"} if takes is None or "budget" in takes else {"seed", "budget"}
-            options = {name: value for name, value in search.options.items() if name not in kept}
-            made = made_by(space=dict(space.axes), seed=seed, **options)
+            with exits_raised():
+                made_by = resolve(search.target)
+                takes = keyword_names(made_by)
+                # The budget binds a search that does not ask for it, too.
+                kept = {"seed"} if takes is None or "budget" in takes else {"seed", "budget"}
+                options = {name: value for name, value in search.options.items() if name not in kept}
+                made = made_by(space=dict(space.axes), seed=seed, **options)
             yield from candidate_plan(made, space, scores, most)
         except (Exception, SystemExit) as error:
             text = one_line(error) if type(error) is ValueError else error_line(error)
@@ -53,8 +55,11 @@ def candidate_plan(
         For a candidate outside the space, or more of them than there may be.
     """
     next_round, told, idle = _rounds(made), None, 0
-    while proposed := next_round(told):
-        points = list(map(space.point, [proposed] if isinstance(proposed, Mapping) else proposed))
+    while True:
+        with exits_raised():
+            if not (proposed := next_round(told)):
+                return
+            points = list(map(space.point, [proposed] if isinstance(proposed, Mapping) else proposed))
         idle = 0 if set(points) - scores.keys() else idle + 1
         if idle > MOST_IDLE_ROUNDS:
             raise ValueError(f"expected new candidates, or an end, found {idle:,} rounds of known ones")

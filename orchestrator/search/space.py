@@ -37,12 +37,20 @@ class Range:
     def at(self, share: float) -> float:
         """Return the number below which a share of the range lies, from 0 to 1.
 
-        It has six significant digits, so that it is the same on every machine.
+        It has six significant digits, so that it is the same on every machine; more where these would leave
+        few numbers of a narrow range.
         """
         half = 0.5 if self.integer else 0.0
         low, high = self.low - half, self.high + half
         found = low * (high / low) ** share if self.log else low + share * (high - low)
-        return min(max(round(found) if self.integer else float(f"{found:.6g}"), self.low), self.high)
+        return min(
+            max(round(found) if self.integer else float(f"{found:.{self._digits}g}"), self.low), self.high
+        )
+
+    @property
+    def _digits(self) -> int:
+        narrow = max(abs(self.low), abs(self.high)) / (self.high - self.low)
+        return 6 if narrow < 1000 else min(6 + math.ceil(math.log10(narrow)), 15)
 
     def __contains__(self, value: object) -> bool:
         return (

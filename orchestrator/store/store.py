@@ -97,6 +97,7 @@ class Store:
     def __init__(self, folder: Path):
         self.folder = Path(folder).absolute()  # an estimator may change the working directory
         self.trials_folder = self.folder / "trials"
+        self.searches_folder = self.folder / "searches"
         self.provenance_records = Provenance(self.folder)
 
     # -- writing ---------------------------------------------------------------------------------
@@ -200,25 +201,42 @@ class Store:
 
         Raises
         ------
-        StoreError
+        DamageError
             When the file is damaged.
         """
         path = self._record_path(name)
         try:
-            stored = json.loads(read_whole(self.folder, path))
-            if stored.pop("checksum") == digest(stored) and stored["name"] == name:
-                record: Mapping[str, Any] = json.loads(json.dumps(stored), object_hook=from_json)
-                return record
+            return self._read_search_record(path)
         except FileNotFoundError:
             return {"rounds": [], "ended": False}
+
+    def _read_search_record(self, path: Path) -> Mapping[str, Any]:
+        content = read_whole(self.folder, path)
+        try:
+            stored = json.loads(content)
+            if stored.pop("checksum") == digest(stored) and stored["name"] == path.stem:
+                record: Mapping[str, Any] = json.loads(json.dumps(stored), object_hook=from_json)
+                return record
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             pass
-        raise StoreError(
-            f"{path} is damaged; remove it and run the study's command again, which writes it anew"
-        )
+        raise DamageError(self.folder, path, "its content does not have its checksum, or another name")
+
+    def has_search_record(self, name: str) -> bool:
+        """Whether there is a record of a user's search."""
+        return os.path.lexists(self._record_path(name))
+
+    def damaged_search_records(self) -> list[DamageError]:
+        """Return what is wrong with the records of users' searches, one error each."""
+        found = []
+        for path in listed(self.folder, self.searches_folder, "", ".json"):
+            try:
+                self._read_search_record(path)
+            except DamageError as error:
+                found.append(error)
+        return found
 
     def _record_path(self, name: str) -> Path:
-        return self.folder / "searches" / f"{name}.json"
+        return self.searches_folder / f"{name}.json"
 
     def compact(
         self, everything: bool = True, summarise: Callable[[Scan], PartSummary] | None = None
@@ -271,6 +289,10 @@ class Store:
             part.unlink()
 
     # -- reading ---------------------------------------------------------------------------------
+
+    def holds_trials(self) -> bool:
+        """Whether any trial is stored."""
+        return bool(self._parts())
 
     def _parts(self) -> list[Path]:
         return listed(self.folder, self.trials_folder, "part-", ".parquet")

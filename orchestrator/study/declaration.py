@@ -146,7 +146,7 @@ def _meanings(study: Mapping[str, Any]) -> dict[_Part, str]:
 def _arm_meaning(facts: Mapping[str, Any]) -> str:
     space = [[name, _in_order(values)] for name, values in facts.get("space", {}).items()]
     others = [facts.get(name) for name in ("target", "params", "identity", "warm_starts")]
-    return canonical_json([*others, space])
+    return canonical_json([*others, space, facts.get("space_identities") or {}])
 
 
 def _in_order(values: Sequence[Any] | Mapping[str, Any]) -> Any:

@@ -20,7 +20,7 @@ class ReportChoices:
     leave_out : tuple of str
         Arms and datasets that the report does without.
     first : ReportChoices or None
-        Those of the study's first run, with the name of the control that it had.
+        Those of the first run that left trials, with the name of the control that it had.
     """
 
     control: str | None = None
@@ -65,9 +65,17 @@ def report_choices(runs: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) 
     given : mapping
         Choices by name.
     """
+    # Of runs that ended before any trial was stored nobody has seen a result.
+    begun = [place for place, run in enumerate(runs) if run.get("found_trials") is False]
+    runs = runs[max((place for place in begun if not any(map(_left_trials, runs[:place]))), default=0) :]
     recorded = [ReportChoices.of(run.get("report") or {}) for run in runs] or [ReportChoices()]
     first = recorded[0]
     arms = ((runs[0].get("study") or {}).get("arms") or [{}]) if runs else [{}]
     if first.control is None:
         first = replace(first, control=arms[0].get("name"))
     return replace(ReportChoices.of(recorded[-1].declared() | dict(given)), first=first)
+
+
+def _left_trials(run: Mapping[str, Any]) -> bool:
+    summary = run.get("summary") or {}
+    return any(summary.get(name) for name in ("trials_run", "trials_stored_before"))

@@ -6,6 +6,10 @@ from typing import Any
 from orchestrator.study.targets import RESERVED, TARGET
 from orchestrator.study.values import cell
 
+_REPEATED = ("sklearn.model_selection.RepeatedKFold", "sklearn.model_selection.RepeatedStratifiedKFold")
+_DEFAULTS = {"n_splits": 5, "n_repeats": 10}
+"""Of scikit-learn's repeated splitters."""
+
 
 def in_words(scheme: Any, counts: Iterable[int] = ()) -> str:
     """Say how rows are split: `5 stratified folds`; `RepeatedStratifiedKFold, 5 splits × 2 repeats`.
@@ -19,7 +23,7 @@ def in_words(scheme: Any, counts: Iterable[int] = ()) -> str:
     """
     if not isinstance(scheme, Mapping):
         return f"{scheme} stratified folds"
-    said = {name: value for name, value in scheme.items() if name not in RESERVED}
+    said = _arguments(scheme)
     number, repeats = said.pop("n_splits", None), said.pop("n_repeats", None)
     if isinstance(number, int) and isinstance(repeats, int):
         text = f"{number} splits × {repeats} repeats"
@@ -35,9 +39,15 @@ def in_words(scheme: Any, counts: Iterable[int] = ()) -> str:
 def n_repeats(protocol: Mapping[str, Any]) -> int:
     """Return how often a protocol repeats its outer splits: over seeds, and by a splitter that says so."""
     seed, outer = protocol.get("seed"), protocol.get("outer")
-    repeats = outer.get("n_repeats") if isinstance(outer, Mapping) else 1
+    repeats = _arguments(outer).get("n_repeats") if isinstance(outer, Mapping) else 1
     n_seeds = len(seed) if isinstance(seed, (list, tuple)) else 1
     return n_seeds * (repeats if isinstance(repeats, int) else 1)
+
+
+def _arguments(scheme: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a splitter's arguments, those included that say how often it repeats its splits by default."""
+    defaults = _DEFAULTS if scheme.get(TARGET) in _REPEATED else {}
+    return defaults | {name: value for name, value in scheme.items() if name not in RESERVED}
 
 
 def described(protocol: Mapping[str, Any], n_inner: Iterable[Sequence[int]]) -> str:

@@ -87,7 +87,10 @@ class Arm:
         The hyper-parameters the inner search chooses from, in order of precedence for ties: lists of values,
         or ranges such as `{low: 1, high: 100, log: true}`.
     identity : str
-        Hashes of the sources that its targets consist of, or the versions of their packages.
+        Hashes of the sources that its target and those in its parameters consist of, or the versions of their
+        packages.
+    space_identities : mapping of str to str
+        The same of targets in the space, where they have others; a trial depends on those of its candidate.
     solver : str
         The configured solver the arm belongs to, without its sweep values.
     sweep : mapping
@@ -104,6 +107,7 @@ class Arm:
     solver: str = ""
     sweep: Mapping[str, ParamValue] = field(default_factory=dict)
     warm_starts: bool = False
+    space_identities: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> "Arm":

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
+from orchestrator.study.targets import targets_in
 from orchestrator.study.values import canonical_json, digest, is_number, with_merged_numbers
 
 REFIT = -1
@@ -116,9 +117,18 @@ class Identity:
     def _path(self, outer: int, inner: int, candidates: tuple[Candidate, ...]) -> Path:
         # A warm-started training depends on those before it: keyed together, a path is one unit of resume.
         together = ";".join(candidate.text for candidate in candidates) if self.arm.warm_starts else ""
-        keys = tuple(self._key(f"{outer}|{inner}|{candidate.text}|{together}") for candidate in candidates)
+        keys = tuple(
+            self._key(f"{outer}|{inner}|{candidate.text}|{together}{self._sources(candidate)}")
+            for candidate in candidates
+        )
         seed = self._seed(outer, inner, candidates[0].off_path)
         return Path(self.dataset, self.arm.name, outer, inner, candidates, keys, seed, self.arm.warm_starts)
+
+    def _sources(self, candidate: Candidate) -> str:
+        """Return what the classes that a candidate names consist of, beside those of the whole arm."""
+        known = self.arm.space_identities
+        found = known and {known[name] for name in targets_in(dict(candidate.params)) if name in known}
+        return f"|{canonical_json(sorted(found))}" if found else ""
 
     def _key(self, axes: str) -> str:
         key = self._hash.copy()

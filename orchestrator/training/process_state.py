@@ -32,12 +32,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import sklearn
 from numpy.random import mtrand
 from threadpoolctl import ThreadpoolController
+
+from orchestrator.study.exits import end_process, exits_raised
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +86,7 @@ class ProcessState:
             return contextvars.copy_context().run(_with_own_decimals, function, *arguments)
         finally:
             if os.getpid() != self._process:
-                _end_process(1)  # a copy made by os.fork, which must not go on with the batch
+                end_process(1)  # a copy made by os.fork, which must not go on with the batch
             self._restore()
             _threads.limit()
 
@@ -115,31 +117,13 @@ def kept_process_state(*kinds: Any) -> Iterator[ProcessState]:
     Threads of one worker take turns, for most of what a training may change belongs to the process. Random
     states and numbers of threads are as they were afterwards.
     """
-    with _one_at_a_time, _threads.limited(), _outputs.copied():
+    with _one_at_a_time, _threads.limited(), _outputs.copied(), exits_raised():
         numpy_state, state = np.random.get_state(), random.getstate()  # noqa: NPY002
-        exit_of_os, os._exit = os._exit, _raising_exit()  # type: ignore[assignment]
         try:
             yield ProcessState(*kinds)
         finally:
-            os._exit = exit_of_os
             np.random.set_state(numpy_state)  # noqa: NPY002
             random.setstate(state)
-
-
-_end_process = os._exit
-
-
-def _raising_exit() -> Callable[[int], NoReturn]:
-    """Return what stands in for `os._exit`: the training fails, and the process goes on."""
-    process, thread = os.getpid(), threading.get_ident()
-
-    def raise_exit(status: int) -> NoReturn:
-        # Not for forked children, such as those of multiprocessing, and not for other threads.
-        if (os.getpid(), threading.get_ident()) != (process, thread):
-            _end_process(status)
-        raise SystemExit(f"os._exit({status!r})")
-
-    return raise_exit
 
 
 def _with_own_decimals(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -62,6 +62,18 @@ def test_what_is_not_there_is_named(results, folder, tmp_path):
         results.final_estimator("wine", "libsvm_l1", tmp_path)
 
 
+def test_it_says_why_no_candidate_can_be_chosen(folder):
+    config = folder / "failing"
+    (config / "solver").mkdir(parents=True)
+    (config / "solver" / "fails.yaml").write_text(
+        "_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {n_neighbors: [1000]}\n"
+    )
+    paths = (f"paths.results={folder}", f"paths.cache={folder / 'cache'}", *TINY[2:5])
+    results = run_study("study=fails", "datasets=[wine]", "solvers=[fails]", *paths, config_dir=config)
+    with pytest.raises(StoreError, match=r"none can be chosen; 3 × fails on wine: .*n_neighbors"):
+        results.final_estimator("wine", "fails", folder / "cache")
+
+
 def test_columns_of_a_frame_keep_their_order_and_nothing_is_left_of_warm_starts(folder):
     config = folder / "mixed"
     (config / "dataset").mkdir(parents=True)

@@ -83,7 +83,8 @@ def test_a_dask_client_of_one_s_own_lends_its_workers_and_stays(results, tmp_pat
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as own,
     ):
-        found = run_study("study=s", "datasets=[iris]", *QUICK[:4], f"paths.results={tmp_path}", client=own)
+        quick = ("study=s", "datasets=[iris]", *QUICK[:4], f"paths.results={tmp_path}")
+        found = run_study(*quick, "cluster=slurm", client=own)  # of which nothing is needed
         (worker,) = own.scheduler_info()["workers"].values()
         assert own.submit(sum, [1, 2]).result() == 3
     assert found.outer["score"].tolist() == results.outer["score"].tolist()
@@ -97,6 +98,9 @@ def test_a_client_whose_workers_cannot_be_used_is_refused(tmp_path):
         run_study(*quick, client=threads)
     with pytest.raises(ExecutionError, match="the client is closed"):
         run_study(*quick, client=threads)
+    with pytest.raises(TypeError, match=r"expected a distributed.Client, .* found 'tcp://a:1'"):
+        run_study(*quick, client="tcp://a:1")
+    assert not (tmp_path / "s").exists()
 
 
 def test_code_that_was_edited_after_its_import_is_refused(tmp_path):

@@ -20,8 +20,10 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from orchestrator import run_study
 from orchestrator.config.compose import load_settings
 from orchestrator.engine.prepare import prepare_study
+from orchestrator.search.fold_search import selection_key
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.study import Candidate
+from orchestrator.study.trials import Identity
 from orchestrator.training.estimators import make_estimator
 from orchestrator.training.split_data import open_data, scaled_split
 from solvers import MNSVC
@@ -223,6 +225,31 @@ def test_a_random_state_that_would_be_refused_or_is_fixed_is_left_alone(folder):
         "estimator__decisiontreeclassifier__random_state": 3,
         "estimator__logisticregression__random_state": 7,
     }
+
+
+def test_a_trial_depends_on_the_code_of_its_own_candidate_alone(folder):
+    logistic = "{_target_: sklearn.linear_model.LogisticRegression}"
+    for name, spaces in (("few", logistic), ("more", f"{logistic}, {{_target_: searched.Mine}}")):
+        (folder / "solver" / f"{name}.yaml").write_text(
+            f"{PIPE} [[model, {logistic}]]\nspace: {{model: [{spaces}]}}\n"
+        )
+
+    def keys(name):
+        study = load_settings(["study=x", "datasets=[people]", f"solvers=[{name}]"], folder).study
+        identity = Identity("people", "f", "s", study.arms[0], study.protocol)
+        chosen = [Candidate.of({"model": value}) for value in study.arms[0].space["model"]]
+        paths = identity.paths(0, 0, chosen)
+        return [key for path in paths for key in path.keys], selection_key(identity, study.search)
+
+    (folder / "searched.py").write_text("from sklearn.svm import SVC\n\n\nclass Mine(SVC): ...\n")
+    (few,), _ = keys("few")
+    (same, mine), selection = keys("more")
+    assert same == few
+    (folder / "searched.py").write_text("from sklearn.svm import SVC\n\n\nclass Mine(SVC): a = 1\n")
+    (same, edited), other = keys("more")
+    assert same == few
+    assert edited != mine
+    assert selection != other
 
 
 def test_the_identity_covers_nested_code_and_nothing_else(folder):

@@ -3,6 +3,7 @@
 import logging
 import socket
 import ssl
+from typing import Any
 from urllib.parse import urlsplit
 
 from distributed import Client
@@ -12,6 +13,7 @@ from orchestrator.execution.clusters.deployment import Deployment
 from orchestrator.execution.dask_settings import ANSWER_SECONDS, CONNECT_SECONDS
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
+from orchestrator.study.text import shown
 from orchestrator.study.tls import Tls, host_and_port, tls_context
 
 PROBE_SECONDS = 5.0
@@ -49,32 +51,42 @@ class OfClient(Address):
     settings : Cluster
     client : distributed.Client
         Stays as it is.
-
-    Raises
-    ------
-    ExecutionError
-        When its workers are threads, or it is closed.
     """
 
     def __init__(self, settings: Cluster, client: Client):
         super().__init__(settings)
-        if client.status != "running" or client.asynchronous:
-            state = "asynchronous" if client.asynchronous else client.status
-            raise ExecutionError(
-                f"the client is {state}; expected one that is connected, such as distributed.Client(ADDRESS)"
-            )
         self._client = client
 
     def start(self) -> Client:
         """Connect to the scheduler as the client is connected."""
-        address = self._client.scheduler.address
-        if address.startswith("inproc:"):
-            raise ExecutionError(
-                "the client's workers are threads of this process, where trainings would disturb each other; "
-                "expected processes, such as LocalCluster(processes=True, threads_per_worker=1)"
-            )
-        made = Client(address, security=self._client.security, timeout=CONNECT_SECONDS)
-        return self._resources.enter_context(made)
+        address, security = self._client.scheduler.address, self._client.security
+        return self._resources.enter_context(Client(address, security=security, timeout=CONNECT_SECONDS))
+
+
+def require_usable(client: Any) -> None:
+    """Refuse what `OfClient` cannot use.
+
+    Raises
+    ------
+    TypeError
+        When it is no client of Dask's.
+    ExecutionError
+        When its workers are threads, or it is closed.
+    """
+    if not isinstance(client, Client):
+        raise TypeError(
+            f"client: expected a distributed.Client, such as Client(ADDRESS), found {shown(client)}"
+        )
+    if client.status != "running" or client.asynchronous:
+        state = "asynchronous" if client.asynchronous else client.status
+        raise ExecutionError(
+            f"the client is {state}; expected one that is connected, such as distributed.Client(ADDRESS)"
+        )
+    if client.scheduler.address.startswith("inproc:"):
+        raise ExecutionError(
+            "the client's workers are threads of this process, where trainings would disturb each other; "
+            "expected processes, such as LocalCluster(processes=True, threads_per_worker=1)"
+        )
 
 
 def why_refused(address: str, tls: Tls | None) -> str:

@@ -111,6 +111,13 @@ def test_a_study_is_deleted_only_when_that_is_confirmed(verb, tmp_path, monkeypa
         assert (tmp_path / "first").exists() == left
 
 
+def test_a_study_that_is_named_twice_is_deleted_once(verb, tmp_path):
+    code, output, errors = verb("delete", "first", "first", "--yes")
+    assert (code, errors) == (EXIT_OK, "")
+    assert output.count("first is deleted") == 1
+    assert not (tmp_path / "first").exists()
+
+
 def test_what_a_killed_deletion_left_is_no_study_and_goes_with_the_next(verb, tmp_path):
     (tmp_path / "first").rename(tmp_path / ".deleted-first-0")
     assert "No study in" in verb("studies")[1]

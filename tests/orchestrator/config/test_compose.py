@@ -130,7 +130,7 @@ def problems_of(*overrides, config_dir=None):
             "search.space.kernel=[rbf]",
             "the configuration of solver libsvm_l1 fixes 'kernel', which the search.*",
         ),
-        ("search.kind=foo", "unknown search 'foo'; expected one of grid, race, pattern, random"),
+        ("search.kind=foo", ".*unknown search 'foo'; expected one of grid, race, pattern, random"),
         (
             "solver.libsvm_l1.kernl=rbf",
             "solver libsvm_l1: sklearn.svm.SVC has no parameter 'kernl'; did you mean 'kernel'.*",
@@ -234,6 +234,26 @@ def test_sweep_values_multiply_the_solvers_that_have_the_parameter():
     assert dict(arms[1].params) == {"eta": 1, "draws": 600}
     assert (arms[1].solver, dict(arms[1].sweep)) == ("mnsvm", {"eta": 1, "draws": 600})
     assert arms[-1].sweep == {}
+
+
+def test_classes_that_are_swept_over_give_readable_names(tmp_path):
+    write(tmp_path / "solver" / "bag.yaml", "_target_: sklearn.ensemble.BaggingClassifier\nspace: {}\n")
+    tree = "_target_: sklearn.tree.DecisionTreeClassifier"
+
+    def names(*values):
+        sweep = f"sweep.estimator=[{','.join(f'{{{value}}}' for value in values)}]"
+        return [arm.name for arm in settings_of("solvers=[bag]", sweep, config_dir=tmp_path).study.arms]
+
+    assert names(tree, f"{tree}, criterion: gini, max_depth: 3") == [
+        "bag[estimator=DecisionTreeClassifier]",
+        "bag[estimator=DecisionTreeClassifier(criterion=gini,max_depth=3)]",
+    ]
+    same = names(tree, tree.replace("tree.", "tree._classes."), f"{tree}, max_depth: 3")
+    assert len(set(same)) == 3
+    assert same[1:] == [
+        'bag[estimator={"_target_":"sklearn.tree._classes.DecisionTreeClassifier"}]',
+        "bag[estimator=DecisionTreeClassifier(max_depth=3)]",
+    ]
 
 
 def test_a_solver_s_own_space_wins(tmp_path):

@@ -178,6 +178,25 @@ def test_trainings_get_frames_of_their_own():
     pd.testing.assert_frame_equal(shared, before)
 
 
+def test_a_csv_file_whose_columns_share_a_name_is_refused(tmp_path):
+    file = tmp_path / "twice.csv"
+    file.write_text("# of two hosts\nx;ill;ill\n1;0;0\n2;1;1\n")
+    with pytest.raises(DatasetError, match=r"twice\.csv has two columns 'ill'; give each"):
+        csv_file(str(file), label="ill", sep=";", comment="#")
+    file.write_text("x,ill,ill.1\n1,0,0\n2,1,1\n")  # as somebody has named them
+    assert list(csv_file(str(file), label="ill")[0].columns) == ["x", "ill.1"]
+
+
+def test_a_label_that_yaml_reads_as_no_text_is_to_be_quoted(tmp_path):
+    file = tmp_path / "odd.csv"
+    file.write_text("x,null\n1,0\n2,1\n")
+    with pytest.raises(
+        DatasetError, match=r"no column None; it has x, null; a name that YAML .* needs quotes"
+    ):
+        csv_file(str(file), label=None)
+    assert csv_file(str(file), label="null")[1].tolist() == [0, 1]
+
+
 def test_a_csv_file_is_a_dataset(tmp_path):
     file = tmp_path / "people.csv"
     file.write_text("id;age;city;answer\n1;3;Ulm;yes\n2;;Bonn;no\n3;4;;yes\n", encoding="utf-8")

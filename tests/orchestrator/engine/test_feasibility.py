@@ -154,6 +154,17 @@ def test_a_metric_that_cannot_score_the_classes_is_refused(metric, sentence, pro
     assert re.match(sentence, problem)
 
 
+@pytest.mark.parametrize("level", ["outer", "inner"])
+def test_a_metric_without_value_for_the_test_rows_of_a_split_is_refused(level, problems):
+    alone = {level: "{_target_: sklearn.model_selection.LeaveOneOut}"}
+    (problem,) = problems(datasets="breast_cancer", metric="roc_auc", **alone)
+    assert re.match(
+        f"dataset breast_cancer: roc_auc has no value for test rows without class .* protocol.{level}",
+        problem,
+    )
+    assert problems(datasets="words", metric="accuracy", also="[matthews_corrcoef]", **alone) == []
+
+
 @pytest.mark.parametrize("name", get_scorer_names())
 def test_a_scorer_is_accepted_exactly_where_it_works(name):
     """It works where it scores a plain classifier; a scorer for quantities and clusters nowhere."""

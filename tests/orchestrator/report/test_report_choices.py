@@ -7,9 +7,10 @@ import pytest
 from orchestrator import load_study
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.ratios import summarise
-from orchestrator.cli.main import EXIT_BAD, EXIT_OK, main
+from orchestrator.cli.main import EXIT_BAD, EXIT_INTERRUPTED, EXIT_OK, main
 from orchestrator.report.verdict import verdict
 from orchestrator.study.report_choices import report_choices
+from orchestrator.training.interrupts import interrupt
 
 TINY = ("datasets=[iris,wine,breast_cancer]", "protocol.outer=2", "protocol.inner=2", "cluster=serial")
 ARMS = ("one", "two", "three", "four", "five")
@@ -96,6 +97,18 @@ def test_a_run_that_changes_the_choices_stores_nothing_anew_and_is_post_hoc(fold
     assert results.trials.equals(trials)
     found = verdict(analyse(results))
     assert found.startswith("Chosen post hoc, after the first run: control one, level 0.05. ")
+
+
+def test_what_a_run_without_trials_declared_does_not_bind(folder, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("orchestrator.engine.runner.Runner._loop", lambda self: interrupt())
+        assert run(folder, "study=early", "report.control=two") == EXIT_INTERRUPTED
+    assert run(folder, "study=early", "report.control=three") == EXIT_OK
+    assert verdict(findings_of(folder, "early")).startswith("Declared before any trial: control three. ")
+    assert "post hoc" in verdict(findings_of(folder, "early", control="two"))
+    runs = load_study("early", folder).provenance
+    runs[0]["summary"] = {"trials_run": 5}  # which were lost since
+    assert report_choices(runs, {}).first.control == "two"
 
 
 def test_another_order_of_the_arms_makes_another_control_and_that_is_post_hoc(folder):

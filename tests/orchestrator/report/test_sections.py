@@ -1,6 +1,7 @@
 """Sections of a user's own in a report: `examples/report` outside the repository, and worse ones."""
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -24,6 +25,10 @@ def results(tmp_path_factory):
 
 def ends(results):
     sys.exit(3)
+
+
+def leaves(results):
+    os._exit(3)
 
 
 def raises(results):
@@ -104,6 +109,7 @@ def test_columns_of_several_levels_are_shown_and_changed_results_change_nothing_
     ("section", "sentence"),
     [
         (ends, "SystemExit: 3; correct"),
+        (leaves, "SystemExit: os._exit(3); correct"),
         (raises, "ValueError: &lt;b&gt;no such column&lt;/b&gt;; correct"),
         (number, "expected a DataFrame, a Figure or text as its content, found a int"),
         (twice, "expected columns of different names, found two called &#39;score&#39;"),

@@ -11,10 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import orchestrator
 from orchestrator.config.compose import load_settings
-from orchestrator.engine.load import load_study, read_results
+from orchestrator.engine.damage_repair import repair
+from orchestrator.engine.load import find_study, load_study, read_results
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.search import Range, Space, make_search
+from orchestrator.store.files import DamageError
 from orchestrator.study.errors import ConfigError, StudyStopped
 from orchestrator.study.study import SearchSpec
 from tests.orchestrator.studies import StudyRun, run_study
@@ -39,6 +42,10 @@ def nothing(space, seed):
 def tires(space, seed):
     yield [{"C": 1.0, "gamma": 1.0}]
     raise RuntimeError("enough")
+
+def leaves(space, seed):
+    yield [{"C": 1.0, "gamma": 1.0}]
+    os._exit(3)
 """
 
 RANGES = "search.space={C: {low: 0.1, high: 100, log: true}, gamma: {low: 0.01, high: 1, log: true}}"
@@ -48,7 +55,7 @@ RANGES = "search.space={C: {low: 0.1, high: 100, log: true}, gamma: {low: 0.01, 
 def folder(tmp_path_factory):
     copy = shutil.copytree(EXAMPLE, tmp_path_factory.mktemp("elsewhere") / "search")
     (copy / "worsesearch.py").write_text(WORSE)
-    for name in ("moods", "ends", "outside", "nothing", "tires", "missing"):
+    for name in ("moods", "ends", "outside", "nothing", "tires", "leaves", "missing"):
         (copy / "search" / f"{name}.yaml").write_text(
             f"_target_: worsesearch.{name}\nbudget: 9\nspace: {{}}\n"
         )
@@ -77,6 +84,10 @@ def test_a_range_is_walked_from_end_to_end():
     assert [Range(2.0, 10.0).at(share) for share in (0, 0.25, 1)] == [2.0, 4.0, 10.0]
     assert [Range(1.0, 10000.0, log=True).at(share) for share in (0, 0.25, 1)] == [1.0, 10.0, 10000.0]
     assert Range(0.0, 1.0).at(1 / 3) == 0.333333
+    assert Range(1.0, 1.002).at(1 / 3) == 1.00067
+    for low, high, log in ((1.0, 1.000001, False), (1e6, 1e6 + 0.1, True), (-1e-9 - 1, -1.0, False)):
+        narrow = [Range(low, high, log).at(share) for share in np.linspace(0, 1, 101).tolist()]
+        assert (len(set(narrow)), narrow[0], narrow[-1]) == (101, low, high)
     whole = Counter(Range(1, 4, integer=True).at(share) for share in np.linspace(0, 1, 4001).tolist())
     assert sorted(whole) == [1, 2, 3, 4]
     assert all(count == pytest.approx(1000, abs=2) for count in whole.values())
@@ -211,12 +222,23 @@ def test_a_search_runs_resumes_and_is_read_without_its_code(folder, tmp_path, mo
     assert "50 of 50 trials, 0 failed, complete" in done.stdout, done.stderr
 
 
-def test_a_damaged_record_of_a_search_is_named(folder, tmp_path):
-    run_study(tmp_path, *own(folder, "climb", "search.space={C: [1,4], gamma: [1]}"), config_dir=folder)
-    record = next((tmp_path / "results" / "own" / "searches").glob("*.json"))
+def test_a_lost_or_damaged_record_of_a_search_is_named_and_written_anew(folder, tmp_path):
+    paths = [f"paths.{name}={tmp_path / name}" for name in ("results", "cache")]
+    command = (*own(folder, "climb", "search.space={C: [1,4], gamma: [1]}", "cluster=serial"), *paths)
+    whole = orchestrator.run_study(*command, config_dir=folder)
+    store = find_study("own", tmp_path / "results")
+    record, other = sorted(store.searches_folder.glob("*.json"))
     record.write_bytes(record.read_bytes()[:10])
-    with pytest.raises(RuntimeError, match=f"{record} is damaged; remove it and run"):
-        load_study("own", tmp_path / "results")
+    with pytest.raises(DamageError, match=rf"{record} is damaged .* svmbench repair study=own"):
+        read_results(store)
+    assert f"{record} is damaged" in repair(store)[0]
+    other.unlink()
+    (found,) = read_results(store).lost
+    assert f"2 records of searches are missing from {record.parent}" in found
+    again = orchestrator.run_study(*command, config_dir=folder)
+    assert again.lost == []
+    for one, expected in zip(comparable(again), comparable(whole), strict=True):
+        assert one == expected if isinstance(one, list) else one.equals(expected)
 
 
 def test_a_class_is_asked_and_told_round_by_round(folder, monkeypatch):
@@ -243,7 +265,7 @@ def test_the_options_are_in_the_selection_key_alone(folder):
     ("overrides", "sentence"),
     [
         (["search=moods", RANGES], "search worsesearch.moods proposes other candidates each time"),
-        (["search=ends", RANGES], "search worsesearch.ends ended its process with exit status 3"),
+        (["search=ends", RANGES], "search worsesearch.ends: SystemExit: os._exit(3); correct it and run"),
         (
             ["search=outside", RANGES],
             "worsesearch.outside: expected a number from 0.1 to 100 as C, found 10000",
@@ -275,11 +297,20 @@ def test_what_cannot_search_is_refused(overrides, sentence, folder):
     assert any(sentence in problem for problem in found.value.problems)
 
 
-def test_a_search_that_fails_later_stops_the_study_which_keeps_what_it_has(folder, tmp_path):
-    options = own(folder, "tires", "search.space={C: [1], gamma: [1]}")
+@pytest.mark.parametrize(("option", "other"), [("seed=-1", "budget=3"), ("budget=0", "seed=1")])
+def test_only_the_option_that_is_wrong_is_told(option, other, folder):
+    with pytest.raises(ConfigError) as found:
+        load_settings([*own(folder, "random"), "study=x", f"search.{option}", f"search.{other}", RANGES])
+    (problem,) = found.value.problems
+    assert problem.startswith(f"search.{option.partition('=')[0]} must be a whole number")
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("tires", "RuntimeError: enough"), ("leaves", r"SystemExit: os\._exit\(3\)")]
+)
+def test_a_search_that_fails_later_stops_the_study_which_keeps_what_it_has(name, what, folder, tmp_path):
+    options = own(folder, name, "search.space={C: [1], gamma: [1]}")
     run = StudyRun(tmp_path, *options, config_dir=folder)
-    with pytest.raises(
-        StudyStopped, match=r"search worsesearch.tires: RuntimeError: enough; correct it and run"
-    ):
+    with pytest.raises(StudyStopped, match=rf"search worsesearch.{name}: {what}; correct it and run"):
         run.go()
     assert len(run.store.stored()) > 0
