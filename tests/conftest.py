@@ -19,6 +19,10 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("full" if config.getoption("--full") else "sample")
     # Else the workers of every test that has a cache folder of its own compile all they use.
     os.environ.setdefault("NUMBA_CACHE_DIR", str(numba_cache(("solvers",))))
+    if hasattr(config, "workerinput"):  # one of several processes
+        from tests.compiled_once import share_compilation
+
+        share_compilation()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

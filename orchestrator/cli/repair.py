@@ -7,6 +7,7 @@ from orchestrator.cli.terminal import say
 from orchestrator.engine.damage_repair import repair as repair_study
 from orchestrator.engine.load import find_study
 from orchestrator.engine.lost_trials import lost_trials
+from orchestrator.study.declaration import current_declaration
 from orchestrator.study.errors import ConfigError
 
 
@@ -18,6 +19,7 @@ def repair(request: Request, console: Console) -> None:
     overrides = [text if "=" in text else f"study={text}" for text in request.overrides]
     store = find_study(*request.study(overrides))
     done = repair_study(store) or ["nothing is damaged"]
-    lost = lost_trials(store, store.provenance(), store.trial_counts())
+    runs = store.provenance()
+    lost = lost_trials(store, runs, current_declaration(runs), store.trial_counts())
     for sentence in [*done, *lost]:
         say(console, f"{store.folder.name}: {sentence}", wrap=False)

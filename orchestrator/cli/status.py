@@ -56,7 +56,7 @@ def _overview(
     """Return how far a study is, what does not count, and what is known of trials that are missing."""
     if all(declared.identity is not None for declared in declaration.pairs.values()):
         found = overview(store, declaration)
-        return found, found.excluded(declaration), lost_trials(store, runs, found.identities())
+        return found, found.excluded(declaration), lost_trials(store, runs, declaration, found.identities())
     return _overview_of_rows(store)
 
 

@@ -177,7 +177,7 @@ def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[st
     problems: list[str] = []
     with _hydra(config_dir, overrides) as base:
         try:
-            known = _composed(base) if base else _defaults()
+            known = _defaults()
             said = _checked_overrides(overrides, known, base, problems)
             lists = _composed([*base, *said])
             problems += _unknown_keys(lists, known)
@@ -232,7 +232,7 @@ def known_names(group: str, overrides: Sequence[str] = (), config_dir: Path | No
 
 def _options(group: str, base: Sequence[str]) -> list[str]:
     loader = GlobalHydra.instance().config_loader()
-    return list(loader.get_group_options(group, config_name="config", overrides=list(base)))
+    return list(loader.get_group_options(group, overrides=list(base)))
 
 
 # -- overrides -----------------------------------------------------------------------------------

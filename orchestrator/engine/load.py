@@ -76,8 +76,8 @@ def read_results(store: Store) -> StudyResults:
     """
     provenance = declared_runs(store)
     trials = store.trials()
-    lost = lost_trials(store, provenance, Counter(trials["identity"].tolist()))
     declaration = current_declaration(provenance)
+    lost = lost_trials(store, provenance, declaration, Counter(trials["identity"].tolist()))
     if declaration is None:
         refits = trials[trials["inner"] == REFIT].reset_index(drop=True)
         name, selections = store.folder.name, selection_frame(store.selection_rows())

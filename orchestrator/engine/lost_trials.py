@@ -11,10 +11,15 @@ from typing import Any
 
 from orchestrator.search.fold_search import record_name, selection_key
 from orchestrator.store.store import Store
-from orchestrator.study.declaration import current_declaration
+from orchestrator.study.declaration import Declaration
 
 
-def lost_trials(store: Store, runs: Sequence[Mapping[str, Any]], stored: Mapping[str, int]) -> list[str]:
+def lost_trials(
+    store: Store,
+    runs: Sequence[Mapping[str, Any]],
+    declaration: Declaration | None,
+    stored: Mapping[str, int],
+) -> list[str]:
     """Say which runs stored trials that are missing, the newest first, and which records of searches are.
 
     Parameters
@@ -22,6 +27,8 @@ def lost_trials(store: Store, runs: Sequence[Mapping[str, Any]], stored: Mapping
     store : Store
     runs : sequence of mapping
         The provenance of every run, oldest first.
+    declaration : Declaration or None
+        The one in force.
     stored : mapping of str to int
         The number of stored trials, one a key, by identity.
     """
@@ -42,7 +49,7 @@ def lost_trials(store: Store, runs: Sequence[Mapping[str, Any]], stored: Mapping
             f"{missing:,} refits of outer.parquet are missing from {store.trials_folder}; run the study's "
             "command again"
         )
-    if missing := _missing_search_records(store, runs):
+    if missing := _missing_search_records(store, runs, declaration):
         sentences.append(
             f"{missing:,} records of searches are missing from {store.searches_folder}, so that the trials "
             "they asked for do not count; run the study's command again, which writes them anew"
@@ -50,8 +57,9 @@ def lost_trials(store: Store, runs: Sequence[Mapping[str, Any]], stored: Mapping
     return sentences
 
 
-def _missing_search_records(store: Store, runs: Sequence[Mapping[str, Any]]) -> int:
-    declaration = current_declaration(runs)
+def _missing_search_records(
+    store: Store, runs: Sequence[Mapping[str, Any]], declaration: Declaration | None
+) -> int:
     if declaration is None or not declaration.search.is_own:
         return 0
     complete = {

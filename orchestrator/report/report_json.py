@@ -52,7 +52,18 @@ def report_json(
         "provenance": findings.results.provenance,
         "files": files,
     }
-    return json_text(_plain(content), indent=1) + "\n"
+    entries = (f"{json_text(key)}: {_lines(_plain(item))}" for key, item in content.items())
+    return "{\n" + ",\n".join(entries) + "\n}\n"
+
+
+def _lines(value: Any) -> str:
+    """Return JSON with a line for each entry; `json` itself takes ten times as long to indent."""
+    if isinstance(value, dict):
+        entries = (f"  {json_text(key)}: {json_text(item)}" for key, item in value.items())
+        return "{\n" + ",\n".join(entries) + "\n}"
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(f"  {json_text(item)}" for item in value) + "\n]"
+    return json_text(value)
 
 
 def _plain(value: Any) -> Any:

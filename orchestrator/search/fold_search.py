@@ -44,10 +44,12 @@ def planned_trials(identity: Identity, search: SearchSpec) -> int:
 
 
 def _split_search(
-    search: SearchSpec, identity: Identity, n_splits: int, seed: int, record: Record | None
+    search: SearchSpec, identity: Identity, outer: int, record: Record | None
 ) -> EverySplit | Race:
-    space = identity.arm.space
+    space, n_splits = identity.arm.space, identity.n_inner[outer]
     if search.target != "race":
+        draws = search.is_own or search.target == "random"
+        seed = identity.search_seed(outer, search.options.get("seed", 0)) if draws else 0
         return EverySplit(make_search(search, space, seed, record), n_splits)
     highest = search.options.get("highest", highest_score(identity.protocol.metric))
     return Race(
@@ -78,9 +80,8 @@ class FoldSearch:
         self.identity = identity
         self.outer = outer
         self.selection_key = selection_key(identity, search)
-        seed = identity.search_seed(outer, search.options.get("seed", 0))
         record = records(self.record_name) if records is not None and search.is_own else None
-        self._search = _split_search(search, identity, identity.n_inner[outer], seed, record)
+        self._search = _split_search(search, identity, outer, record)
         self._refit_asked = False
         self._refit: tuple[str, float] | None = None
 

@@ -36,6 +36,7 @@ SUMMARY_KEY = b"svmbench_summary"
 Group = tuple[str, str, str]
 """Dataset, solver and identity, as rows name them."""
 
+_FEW_ROWS = 1000
 _TEXTS = ("identity", "dataset", "solver", "status", "message", "run_id")
 _COLUMNS_READ = ("key", "score", "fit_seconds", "predict_seconds", *_TEXTS)
 
@@ -204,9 +205,15 @@ class Scan:
         self._tables: dict[tuple[tuple[str, str], ...], list[pa.Table]] = {}
 
     def summaries(self, is_possible: Callable[[PartSummary], bool]) -> list[PartSummary]:
-        """Return the summaries that can be true of their parts, and read the rows of the other parts."""
+        """Return the summaries that can be true of their parts, and read the rows of the other parts.
+
+        Those of small parts beside others are read, too: opening a part again costs more than its rows.
+        """
         for part in self._parts:
             with self._opened(part) as reader:
+                if len(self._parts) > 1 and reader.metadata.num_rows <= _FEW_ROWS:
+                    self._add(reader)
+                    continue
                 text = (reader.metadata.metadata or {}).get(SUMMARY_KEY) if has_checksum(part) else None
                 summary = PartSummary.from_json(text, reader.metadata.num_rows)
                 if summary and summary.runs <= self._run_order.keys() and is_possible(summary):

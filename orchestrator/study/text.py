@@ -50,10 +50,10 @@ def spreadsheet_text(value: Any) -> Any:
     return f"'{text}" if _FORMULA_START.match(text) else text
 
 
-def json_text(value: Any, indent: int | None = None) -> str:
+def json_text(value: Any) -> str:
     """Return JSON that keeps letters of all scripts readable and spells out what is unprintable."""
-    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
-    return _UNPRINTABLE.sub(lambda match: match[0] if match[0] == "\n" else json.dumps(match[0])[1:-1], text)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return _UNPRINTABLE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def _spelled(character: str) -> str:

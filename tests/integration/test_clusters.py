@@ -133,7 +133,7 @@ def test_a_client_ends_at_once_when_its_scheduler_dies_and_goes_on_later(study):
     assert "run the same command to resume" in " ".join(log.read_text().split())
     before = len(trainings(folder, "s"))
     assert 0 < before < 4 * (4 * 2 + 1)
-    again = [*line, "solver.sleepy.seconds=0.3", "cluster=local", "cluster.workers=2"]
+    again = [*line, "solver.sleepy.seconds=0.3", "cluster=serial"]
     done = subprocess.run(again, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert f"{before} found stored" in " ".join(done.stdout.split())

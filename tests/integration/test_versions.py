@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import zipfile
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -28,16 +29,11 @@ def install(folder: Path, edit: tuple[str, str, str]) -> Path:
     text = (source / path).read_text()
     assert before in text
     (source / path).write_text(text.replace(before, after, 1))
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source)]
-    subprocess.run(build, check=True, capture_output=True, timeout=120)
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+    subprocess.run(build, cwd=source, check=True, capture_output=True, timeout=120)
     (wheel,) = folder.glob("*.whl")
-    subprocess.run(
-        [*pip, "install", "--no-deps", "--no-index", "--target", str(target), str(wheel)],
-        check=True,
-        capture_output=True,
-        timeout=120,
-    )
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(target)
     return target
 
 

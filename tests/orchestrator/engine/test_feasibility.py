@@ -154,17 +154,6 @@ def test_a_metric_that_cannot_score_the_classes_is_refused(metric, sentence, pro
     assert re.match(sentence, problem)
 
 
-@pytest.mark.parametrize("level", ["outer", "inner"])
-def test_a_metric_without_value_for_the_test_rows_of_a_split_is_refused(level, problems):
-    alone = {level: "{_target_: sklearn.model_selection.LeaveOneOut}"}
-    (problem,) = problems(datasets="breast_cancer", metric="roc_auc", **alone)
-    assert re.match(
-        f"dataset breast_cancer: roc_auc has no value for test rows without class .* protocol.{level}",
-        problem,
-    )
-    assert problems(datasets="words", metric="accuracy", also="[matthews_corrcoef]", **alone) == []
-
-
 @pytest.mark.parametrize("name", get_scorer_names())
 def test_a_scorer_is_accepted_exactly_where_it_works(name):
     """It works where it scores a plain classifier; a scorer for quantities and clusters nowhere."""
@@ -174,12 +163,10 @@ def test_a_scorer_is_accepted_exactly_where_it_works(name):
         or any(part in name for part in ("error", "deviance", "rand", "mutual_info", "homog", "complet"))
         or name in ("v_measure_score", "d2_absolute_error_score")
     )
-    study = load_settings_once()
-    for spec in study.datasets:
-        dataset = load(spec)
-        model = LogisticRegression(max_iter=5000).fit(scale(dataset.X), dataset.y)
+    study, models = plain_classifiers()
+    for spec, dataset, X, model in models:
         try:
-            get_scorer(name)(model, scale(dataset.X), dataset.y)
+            get_scorer(name)(model, X, dataset.y)
             works = True
         except ValueError:
             works = False
@@ -188,11 +175,16 @@ def test_a_scorer_is_accepted_exactly_where_it_works(name):
 
 
 @cache
-def load_settings_once():
-    """A study of two and of three classes."""
+def plain_classifiers():
+    """A study of two and of three classes; and of each, data and a model."""
     overrides = ["study=x", "datasets=[breast_cancer,iris]", "solvers=[mnsvm]"]
     study = load_settings(overrides).study
-    return replace(study, arms=())
+    models = []
+    for spec in study.datasets:
+        dataset = load(spec)
+        X = scale(dataset.X)
+        models.append((spec, dataset, X, LogisticRegression(max_iter=5000).fit(X, dataset.y)))
+    return replace(study, arms=()), models
 
 
 def test_labels_that_are_words_have_no_positive_class(problems):
