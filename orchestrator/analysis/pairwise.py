@@ -12,6 +12,7 @@ from orchestrator.analysis.signed_rank import (
     datasets_needed,
     hodges_lehmann,
     leave_one_out_p,
+    pratt_p,
     signed_rank,
     smallest_p,
 )
@@ -59,7 +60,8 @@ def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = (), alpha: floa
     DataFrame
         Columns: first, second, the fields of `SignedRank` and `Shift` for the difference first − second,
         median_difference, p_holm, family (its size), datasets_needed, loo_p_low and loo_p_high (range of p
-        when one dataset is left out), excluded (datasets one of the two did not complete), verdict. A pair
+        when one dataset is left out), p_pratt (p when datasets without a difference are ranked, too),
+        excluded (datasets one of the two did not complete), verdict. A pair
         without a dataset counts in the family and has no p.
     """
     table = []
@@ -75,6 +77,7 @@ def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = (), alpha: floa
                 **asdict(hodges_lehmann(differences, 1 - alpha)),
                 "loo_p_low": min(left_out, default=float("nan")),
                 "loo_p_high": max(left_out, default=float("nan")),
+                "p_pratt": pratt_p(differences),
                 "excluded": ", ".join(name for name in means.index if name not in differences.index),
             }
         )
@@ -89,7 +92,7 @@ def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = (), alpha: floa
             for row in frame.to_dict("records")
         ]
         untested = frame["n"] == 0
-        frame.loc[untested, ["p", "smallest_p", "p_holm", "rank_biserial"]] = float("nan")
+        frame.loc[untested, ["p", "smallest_p", "p_holm", "p_pratt", "rank_biserial"]] = float("nan")
     return frame
 
 

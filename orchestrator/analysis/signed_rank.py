@@ -97,6 +97,25 @@ def signed_rank(differences: pd.Series) -> SignedRank:
     )
 
 
+def pratt_p(differences: pd.Series) -> float:
+    """Return the exact two-sided p with zeros ranked, too, before they are dropped (Pratt 1959).
+
+    The null distribution is that of the ranks that are left under all sign patterns, as in `signed_rank`,
+    to which it is equal without zeros.
+
+    References
+    ----------
+    J. W. Pratt (1959), Remarks on zeros and ties in the Wilcoxon signed rank procedures, *Journal of the
+    American Statistical Association* 54.
+
+    Raises
+    ------
+    FoldsAreNotIndependent, ValueError
+        As in `signed_rank`.
+    """
+    return _rank_sums(_rounded(differences))[2]
+
+
 def leave_one_out_p(differences: pd.Series) -> list[float]:
     """Return the p of `signed_rank` with each dataset left out in turn."""
     values = _rounded(differences)
@@ -104,12 +123,16 @@ def leave_one_out_p(differences: pd.Series) -> list[float]:
     return [_rank_sums(rest[rest != 0])[2] for rest in others]
 
 
-def _rank_sums(nonzero: np.ndarray) -> tuple[int, int, float]:
-    """Return twice W⁺ and twice W⁻, which are whole numbers with mid-ranks too, and the two-sided p."""
-    _, place, ties = np.unique(np.abs(nonzero), return_inverse=True, return_counts=True)
+def _rank_sums(values: np.ndarray) -> tuple[int, int, float]:
+    """Return twice W⁺ and twice W⁻, which are whole numbers with mid-ranks too, and the two-sided p.
+
+    Zeros among the values take ranks, which have no sign and count in neither sum.
+    """
+    _, place, ties = np.unique(np.abs(values), return_inverse=True, return_counts=True)
     doubled = (2 * np.cumsum(ties) - ties + 1)[place]
-    plus, minus = int(doubled[nonzero > 0].sum()), int(doubled[nonzero < 0].sum())
-    return plus, minus, min(1.0, 2 * float(_cumulative(tuple(sorted(doubled.tolist())))[min(plus, minus)]))
+    plus, minus = int(doubled[values > 0].sum()), int(doubled[values < 0].sum())
+    signed = tuple(sorted(doubled[values != 0].tolist()))
+    return plus, minus, min(1.0, 2 * float(_cumulative(signed)[min(plus, minus)]))
 
 
 def smallest_p(n: int) -> float:

@@ -71,22 +71,24 @@ def details(findings: Findings) -> Table:
 
 
 def sensitivity(findings: Findings) -> Table:
-    """How the p-values move when one dataset is left out."""
-    return print_table(
-        "sensitivity",
-        "Sensitivity: leaving one dataset out",
-        findings.tests[["first", "second", "n", "p", "loo_p_low", "loo_p_high"]],
-        {
-            "Pair, A − B": _pair(findings),
-            "Datasets": lambda row: fmt.count(row["n"]),
-            "p": lambda row: fmt.p_value(row["p"]),
-            "Lowest p": lambda row: fmt.p_value(row["loo_p_low"]),
-            "Highest p": lambda row: fmt.p_value(row["loo_p_high"]),
-            "Smallest possible p": lambda row: (
-                fmt.p_value(smallest_p(row["n"] - 1)) if row["n"] > 1 else fmt.MISSING
-            ),
-        },
-    )
+    """How the p-values move when one dataset is left out, or when those that do not differ are ranked."""
+    frame = findings.tests[["first", "second", "n", "n_zero", "p", "loo_p_low", "loo_p_high", "p_pratt"]]
+    columns: dict[str, Callable[[Row], str]] = {
+        "Pair, A − B": _pair(findings),
+        "Datasets": lambda row: fmt.count(row["n"]),
+        "p": lambda row: fmt.p_value(row["p"]),
+        "Lowest p": lambda row: fmt.p_value(row["loo_p_low"]),
+        "Highest p": lambda row: fmt.p_value(row["loo_p_high"]),
+        "Smallest possible p": lambda row: (
+            fmt.p_value(smallest_p(row["n"] - 1)) if row["n"] > 1 else fmt.MISSING
+        ),
+    }
+    title = "Sensitivity: leaving one dataset out"
+    if frame["n_zero"].any():
+        title += ", or ranking those that do not differ"
+        columns["No difference"] = lambda row: fmt.count(row["n_zero"])
+        columns["p, Pratt"] = lambda row: fmt.p_value(row["p_pratt"])
+    return print_table("sensitivity", title, frame, columns)
 
 
 def ranks(findings: Findings) -> Table:

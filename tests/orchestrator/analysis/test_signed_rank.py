@@ -1,12 +1,15 @@
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import PermutationMethod, wilcoxon
+from scipy.stats import PermutationMethod, rankdata, wilcoxon
 
 from orchestrator.analysis.signed_rank import (
     FoldsAreNotIndependent,
     datasets_needed,
     hodges_lehmann,
+    pratt_p,
     signed_rank,
     smallest_p,
 )
@@ -48,6 +51,43 @@ def test_hand_computed_ranks_and_effect():
 def test_zeros_are_dropped_and_cannot_create_significance():
     result = signed_rank(by_dataset([0.1, 0.2, 0.3, 0.4, 0.5, 0, 0]))
     assert (result.n, result.n_zero, result.p, result.smallest_p) == (7, 2, 0.0625, 0.0625)
+
+
+M_MINUS_C45 = [0.5, -0.8, 1.7, 3.3, 0.6, -0.5, 0.7, 0, 6.3, 0, 2.2, 4.7, 0.9, 2.1]
+"""Points of two arms of Demšar (2006), Table 6."""
+
+
+def test_pratt_s_p_of_demsar_s_table():
+    result = signed_rank(by_dataset(M_MINUS_C45))
+    assert (result.w_plus, result.w_minus, result.p) == (71.5, 6.5, 15 / 2048)
+    assert pratt_p(by_dataset(M_MINUS_C45)) == 1 / 128
+
+
+def test_pratt_s_p_is_that_of_all_signs_of_the_ranks_that_are_left():
+    # The ranks 3 … 7 are left of five agreeing differences and two zeros: only one pattern of 32 is as far.
+    assert pratt_p(by_dataset([0, 0, 1, 2, 3, 4, 5])) == 2 / 32
+    # −1 has rank 2, beside 3 and 4: of 8 patterns, the sums of {} and {2} are at most 2.
+    assert pratt_p(by_dataset([0, -1, 2, 3])) == 2 * 2 / 8
+    assert pratt_p(by_dataset([0, 0])) == 1
+
+
+def test_pratt_s_p_agrees_with_a_count_of_all_signs():
+    generator = np.random.default_rng(8)
+    patterns = np.array(list(itertools.product([0, 1], repeat=9)))
+    for _ in range(20):
+        values = generator.integers(-3, 4, size=9).astype(float)
+        ranks = np.where(values != 0, rankdata(np.abs(values)), 0)
+        smaller = min(ranks[values > 0].sum(), ranks[values < 0].sum())
+        expected = min(1, 2 * np.mean(patterns @ ranks <= smaller))
+        assert pratt_p(by_dataset(values)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_without_zeros_pratt_s_p_is_the_p_of_the_test():
+    generator = np.random.default_rng(9)
+    for _ in range(20):
+        values = by_dataset(generator.normal(0.3, 1, size=8).round(1))
+        if (values != 0).all():
+            assert pratt_p(values) == signed_rank(values).p
 
 
 def test_no_difference_anywhere_is_no_evidence():

@@ -355,6 +355,19 @@ def test_zeros_that_leave_too_few_differences_are_named(tmp_path):
     )
 
 
+def test_datasets_without_a_difference_are_ranked_as_a_check(tmp_path):
+    points = [0.5, -0.8, 1.7, 3.3, 0.6, -0.5, 0.7, 0, 6.3, 0, 2.2, 4.7, 0.9, 2.1]
+    means = {f"d{i}": {"a": 0.8 + value / 100, "b": 0.8} for i, value in enumerate(points)}
+    page, twin = report(make_results(tmp_path, means), tmp_path / "report")
+    head, row = page.tables["sensitivity"]
+    printed = dict(zip(head, row, strict=True))
+    assert (printed["p"], printed["No difference"], printed["p, Pratt"]) == ("0.0073", "2", "0.0078")
+    assert twin["tables"]["sensitivity"]["rows"][0]["p_pratt"] == 1 / 128
+    assert "(Pratt, 1959)" in page.text
+    without, _ = report(make_results(tmp_path, QUICKSTART), tmp_path / "without")
+    assert "Pratt" not in without.text
+
+
 def test_p_is_not_printed_where_nothing_was_compared(tmp_path):
     results = drop(make_results(tmp_path, QUICKSTART), lambda f: (f.solver == "mnsvm") & (f.outer == 0))
     page, twin = report(results, tmp_path / "report")
