@@ -12,6 +12,11 @@ from orchestrator.study.errors import ConfigError
 from orchestrator.study.report_choices import ReportChoices, report_choices
 from orchestrator.study.trials import Pair
 
+PERCENT_METRICS = frozenset({"accuracy", "balanced_accuracy"})
+"""Metrics that are shares of rows, which are read in per cent."""
+
+_ONE_POINT = 0.01
+
 
 @dataclass(frozen=True)
 class Design:
@@ -46,6 +51,15 @@ class Design:
     def alpha(self) -> float:
         """The level of the tests."""
         return self.choices.alpha
+
+    @property
+    def rope(self) -> float | None:
+        """Half the width of the region of practical equivalence; None without one."""
+        return self.rope_of(self.choices)
+
+    def rope_of(self, choices: ReportChoices) -> float | None:
+        """Return the region that other choices would have given."""
+        return choices.rope or (_ONE_POINT if self.metric in PERCENT_METRICS else None)
 
     def grid_size(self, arm: str) -> int | None:
         """Return the number of candidates a grid search evaluates for an arm; None for another search."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from orchestrator.analysis import pairwise, ratios, summaries, sweeps
-from orchestrator.analysis.design import Design, of_design, read_design
+from orchestrator.analysis import bayesian, pairwise, ratios, summaries, sweeps
+from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
 from orchestrator.analysis.statistics import Friedman
 from orchestrator.store.results import StudyResults
 from orchestrator.study.report_choices import ReportChoices
@@ -26,6 +26,8 @@ class Findings:
     means : DataFrame (datasets, arms)
     tests : DataFrame
         The declared pairwise tests of scores; with the verdicts on time in `time_ratios` one family.
+    practical : DataFrame
+        The Bayesian comparison of the same pairs; empty without a region of practical equivalence.
     ranks : DataFrame
     friedman : Friedman or None
     sweep_differences, sweep_summary : DataFrame
@@ -38,6 +40,7 @@ class Findings:
     other_scores: dict[str, pd.DataFrame]
     means: pd.DataFrame
     tests: pd.DataFrame
+    practical: pd.DataFrame
     ranks: pd.DataFrame
     friedman: Friedman | None
     effort: pd.DataFrame
@@ -106,6 +109,7 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         },
         means=means,
         tests=tests,
+        practical=_practical(results, design, means),
         ranks=pairwise.mean_ranks(means),
         friedman=pairwise.omnibus(means),
         effort=summaries.effort(results, design),
@@ -117,6 +121,15 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         sweep_differences=sweep_differences,
         sweep_summary=sweep_summary,
     )
+
+
+def _practical(results: StudyResults, design: Design, means: pd.DataFrame) -> pd.DataFrame:
+    """Compare arms by the Bayesian signed-rank test, where a difference is known to be practically none."""
+    if design.rope is None:
+        return pd.DataFrame()
+    # A share of rows cannot differ by less than one row.
+    rows = summaries.n_tested(results.outer) if design.metric in PERCENT_METRICS else None
+    return bayesian.compare(means, design.rope, rows)
 
 
 def _time_ratios(results: StudyResults, design: Design) -> pd.DataFrame:

@@ -81,7 +81,7 @@ def signed_rank(differences: pd.Series) -> SignedRank:
     ValueError
         If a difference is missing.
     """
-    values = _rounded(differences)
+    values = rounded(differences)
     nonzero = values[values != 0]
     plus, minus, p = _rank_sums(nonzero)
     return SignedRank(
@@ -113,12 +113,12 @@ def pratt_p(differences: pd.Series) -> float:
     FoldsAreNotIndependent, ValueError
         As in `signed_rank`.
     """
-    return _rank_sums(_rounded(differences))[2]
+    return _rank_sums(rounded(differences))[2]
 
 
 def leave_one_out_p(differences: pd.Series) -> list[float]:
     """Return the p of `signed_rank` with each dataset left out in turn."""
-    values = _rounded(differences)
+    values = rounded(differences)
     others = (np.delete(values, place) for place in range(len(values)))
     return [_rank_sums(rest[rest != 0])[2] for rest in others]
 
@@ -159,7 +159,7 @@ def hodges_lehmann(differences: pd.Series, confidence: float = 0.95) -> Shift:
     FoldsAreNotIndependent, ValueError
         As in `signed_rank`.
     """
-    values = _rounded(differences)
+    values = rounded(differences)
     n = len(values)
     if n == 0:
         return Shift(float("nan"), None, None, None)
@@ -175,7 +175,14 @@ def hodges_lehmann(differences: pd.Series, confidence: float = 0.95) -> Shift:
     return Shift(estimate, float(walsh[cut]), float(walsh[-1 - cut]), float(1 - miss[cut]))
 
 
-def _rounded(differences: pd.Series) -> np.ndarray:
+def rounded(differences: pd.Series) -> np.ndarray:
+    """Return the differences as they are compared, one for each dataset; see `DECIMALS`.
+
+    Raises
+    ------
+    FoldsAreNotIndependent, ValueError
+        As in `signed_rank`.
+    """
     index = differences.index
     if index.has_duplicates:
         raise FoldsAreNotIndependent(

@@ -183,6 +183,12 @@ def _repeat_sd(scores: np.ndarray, repeats: int) -> float:
     return float(scores.reshape(repeats, -1).mean(axis=1).std(ddof=1))
 
 
+def n_tested(outer: pd.DataFrame) -> pd.Series:
+    """Return how many test rows a mean is over, by dataset: the most that an arm has on all outer folds."""
+    rows = outer.assign(n_test=numbers(outer["n_test"])).groupby(["dataset", "solver"])["n_test"].sum()
+    return rows.groupby(level="dataset").max()
+
+
 def effort(results: StudyResults, design: Design) -> pd.DataFrame:
     """Average what the refits report of their own work, exact on any machine, and of how they ended.
 

@@ -38,7 +38,7 @@ _OR_ELSE = {
 }
 _MAY_BE_NULL = {"cluster.workers", "cluster.adapt.minimum", "cluster.adapt.maximum"}
 _POSITIVE = {
-    *("protocol.max_seconds", "data_memory", "cluster.give_up.minutes"),
+    *("protocol.max_seconds", "data_memory", "cluster.give_up.minutes", "report.rope"),
     *("cluster.memory", "cluster.worker_ttl", "cluster.no_workers_timeout"),
 }
 """Numbers above 0, or null."""

@@ -6,6 +6,7 @@ from math import isfinite
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
+from orchestrator.analysis.bayesian import DRAWS, EQUAL_FROM, FEWEST_DATASETS
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
 from orchestrator.analysis.signed_rank import datasets_needed
@@ -49,6 +50,9 @@ def _template(name: str) -> Template:
         "ALL_PAIRS_UP_TO": ALL_PAIRS_UP_TO,
         "GAP_LEVEL": GAP_LEVEL,
         "ARMS_SHOWN": ARMS_SHOWN,
+        "DRAWS": DRAWS,
+        "EQUAL_FROM": EQUAL_FROM,
+        "FEWEST_DATASETS": FEWEST_DATASETS,
         "datasets_needed": datasets_needed,
         "described": described,
         "fmt": fmt,

@@ -91,6 +91,26 @@ def sensitivity(findings: Findings) -> Table:
     return print_table("sensitivity", title, frame, columns)
 
 
+def practical(findings: Findings) -> Table:
+    """Probabilities that arms differ by more than matters."""
+    metric = findings.design.metric
+    frame = findings.practical
+    return print_table(
+        "practical",
+        f"Is the difference of practical size, over {fmt.margin(frame['rope'].iloc[0], metric)}?",
+        frame,
+        {
+            "Pair, A − B": _pair(findings),
+            "Datasets": lambda row: fmt.count(row["n"]),
+            "A better": lambda row: fmt.probability(row["better"]),
+            "Practically equal": lambda row: Cell(
+                fmt.probability(row["equal"]), strong=row["practically_equal"]
+            ),
+            "B better": lambda row: fmt.probability(row["worse"]),
+        },
+    )
+
+
 def ranks(findings: Findings) -> Table:
     """Mean ranks over complete datasets."""
     marked = marked_arms(findings)

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Sequence
 
+from orchestrator.analysis.design import PERCENT_METRICS
 from orchestrator.analysis.ratios import BETWEEN, EXACT
 
 MISSING = "–"
 MARK = "‡"
 """Marks an arm whose refits are not known to be near the optimum of their problem."""
-PERCENT_METRICS = frozenset({"accuracy", "balanced_accuracy"})
 
 _METRIC_NAMES = {"roc_auc": "area under the ROC curve"}
 
@@ -47,6 +47,21 @@ def correlation(value: float) -> str:
 def in_unit(metric: str) -> str:
     """Return a phrase that tells the unit of differences, to follow what they are of; empty without one."""
     return ", in percentage points" if is_percent(metric) else ""
+
+
+def margin(value: float, metric: str) -> str:
+    """Print a difference of scores that somebody chose, with its unit."""
+    if not is_percent(metric):
+        return f"{value:g}"
+    points = f"{100 * value:g}"
+    return f"{points} percentage {'point' if points == '1' else 'points'}"
+
+
+def probability(value: float) -> str:
+    """Print an estimated probability with two decimals; none of them is 0 or 1 for certain."""
+    if _missing(value):
+        return MISSING
+    return "< 0.01" if value < 0.005 else "> 0.99" if value > 0.995 else f"{value:.2f}"
 
 
 def p_value(value: float) -> str:

@@ -10,7 +10,7 @@ from orchestrator.analysis.ratios import BETWEEN, DECIDED, EXACT
 from orchestrator.analysis.summaries import STATUSES
 from orchestrator.report import facts
 from orchestrator.report import format as fmt
-from orchestrator.report.comparison import details, ranks, sensitivity, tests
+from orchestrator.report.comparison import details, practical, ranks, sensitivity, tests
 from orchestrator.report.limits import shown, shown_arms
 from orchestrator.report.marks import marked_arms, marked_cells, marked_name
 from orchestrator.report.table import Cell, Row, Table, print_table, records
@@ -275,6 +275,7 @@ def all_tables(findings: Findings) -> dict[str, Table]:
         (scored, scores),
         (tested, tests),
         (tested, details),
+        (len(findings.practical) > 0, practical),
         (tested, sensitivity),
         (len(findings.ranks) > 0 and len(findings.means.columns) > 2, ranks),
         (len(findings.timing) > 0, timing),

@@ -41,10 +41,14 @@ def _choices(findings: Findings) -> list[str]:
     choices, default = findings.design.choices, ReportChoices()
     control = next(iter(findings.design.arms), None)
     first = choices.first or default
+    rope = findings.design.rope
+    region = f"{'no ' if rope is None else ''}region of practical equivalence"
+    region += "" if rope is None else f" of ±{fmt.margin(rope, findings.design.metric)}"
     without = fmt.listed(list(choices.leave_out)) if choices.leave_out else "nothing"
     chosen = {
         f"control {control}": (choices.control is not None, first.control not in (None, control)),
         f"level {choices.alpha:g}": (choices.alpha != default.alpha, choices.alpha != first.alpha),
+        region: (choices.rope is not None, rope != findings.design.rope_of(first)),
         f"without {without}": (bool(choices.leave_out), choices.leave_out != first.leave_out),
     }
     declared = [text for text, (is_chosen, is_late) in chosen.items() if is_chosen and not is_late]

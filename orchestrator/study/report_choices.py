@@ -17,6 +17,9 @@ class ReportChoices:
         The arm with which others are compared; None: the first.
     alpha : float
         Level of the tests.
+    rope : float or None
+        Half the width of the region of practical equivalence, in the unit of the metric; None: that of the
+        metric.
     leave_out : tuple of str
         Arms and datasets that the report does without.
     first : ReportChoices or None
@@ -25,18 +28,20 @@ class ReportChoices:
 
     control: str | None = None
     alpha: float = 0.05
+    rope: float | None = None
     leave_out: tuple[str, ...] = ()
     first: "ReportChoices | None" = None
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "ReportChoices":
         """Return the choices of a configuration, or of what a run recorded of it."""
-        known = {name: facts[name] for name in ("control", "alpha", "leave_out") if name in facts}
+        known = {name: facts[name] for name in ("control", "alpha", "rope", "leave_out") if name in facts}
         return cls(**known | {"leave_out": tuple(known.get("leave_out") or ())})
 
     def declared(self) -> dict[str, Any]:
         """Return what a run records."""
-        return {"control": self.control, "alpha": self.alpha, "leave_out": self.leave_out}
+        names = ("control", "alpha", "rope", "leave_out")
+        return {name: getattr(self, name) for name in names}
 
     def unknown_names(self, arms: Sequence[str], datasets: Sequence[str]) -> list[str]:
         """Return what is wrong with the choices for a study of these arms and datasets."""

@@ -368,6 +368,30 @@ def test_datasets_without_a_difference_are_ranked_as_a_check(tmp_path):
     assert "Pratt" not in without.text
 
 
+def test_probabilities_of_practical_equality(tmp_path):
+    points = [0.5, -0.8, 1.7, 3.3, 0.6, -0.5, 0.7, 0, 6.3, 0, 2.2, 4.7, 0.9, 2.1]
+    means = {f"d{i}": {"m": 0.8 + value / 100, "C4.5": 0.8} for i, value in enumerate(points)}
+    results = edit(make_results(tmp_path, means), lambda f: f.dataset == "d2", n_test=19)
+    page, twin = report(results, tmp_path / "report")
+    assert page.tables["practical"][1] == ["m − C4.5", "14", "0.67", "0.33", "< 0.01"]
+    (numbers,) = twin["tables"]["practical"]["rows"]
+    assert (numbers["rope"], numbers["worse"]) == (0.01, 0)
+    assert "Differences of at most 1 percentage point" in page.text
+    assert "Too few test rows for a difference that small: d2." in page.text
+    few, _ = report(make_results(tmp_path, QUICKSTART), tmp_path / "few")
+    assert "practical" not in few.tables
+
+
+def test_a_metric_that_is_no_share_needs_a_region_of_its_own(tmp_path):
+    results = make_results(tmp_path, {f"d{i}": {"a": 0.8, "b": 0.8} for i in range(6)})
+    results.provenance[0]["study"]["protocol"]["metric"] = "neg_log_loss"
+    assert analyse(results).practical.empty
+    results.provenance[0]["report"] = {"rope": 2.5}
+    page, _ = report(results, tmp_path / "report")
+    assert page.tables["practical"][1] == ["a − b", "6", "< 0.01", "> 0.99", "< 0.01"]
+    assert "Differences of at most 2.5, " in page.text
+
+
 def test_p_is_not_printed_where_nothing_was_compared(tmp_path):
     results = drop(make_results(tmp_path, QUICKSTART), lambda f: (f.solver == "mnsvm") & (f.outer == 0))
     page, twin = report(results, tmp_path / "report")

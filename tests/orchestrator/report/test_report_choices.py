@@ -90,6 +90,18 @@ def test_choices_of_the_first_run_are_declared_and_all_others_post_hoc(folder, c
     assert load_study("plain", folder).trials.equals(before)
 
 
+def test_the_region_of_practical_equivalence_is_a_choice(folder):
+    findings = findings_of(folder, "plain", rope=0.02)
+    assert findings.design.rope == 0.02
+    late = "Chosen post hoc, after the first run: region of practical equivalence of ±2 percentage points."
+    assert verdict(findings).startswith(late)
+    assert findings_of(folder, "plain").design.rope == 0.01
+    for given in (0.01, None):
+        assert "post hoc" not in verdict(findings_of(folder, "plain", rope=given))
+    wrong = ("report.rope=-1", f"paths.results={folder}")
+    assert main(["report", "study=plain", *wrong]) == EXIT_BAD
+
+
 def test_a_run_that_changes_the_choices_stores_nothing_anew_and_is_post_hoc(folder):
     trials = load_study("declared", folder).trials
     assert run(folder, "study=declared", "report.control=one") == EXIT_OK

@@ -1,0 +1,151 @@
+"""The Bayesian signed-rank test over datasets, with a region of practical equivalence."""
+
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from math import nan
+
+import numpy as np
+import pandas as pd
+
+from orchestrator.analysis.pairwise import family
+from orchestrator.analysis.signed_rank import DECIMALS, rounded
+
+FEWEST_DATASETS = 6
+"""With fewer no probability is told: the weak prior would let three datasets that agree give 0.99."""
+
+EQUAL_FROM = 0.95
+"""The probability from which on two arms are called practically equal."""
+
+DRAWS = 100_000
+_LARGEST_SAMPLE = 8_000_000
+"""Weights that are drawn and kept, all in all: of many datasets there are fewer draws."""
+
+_PRIOR_WEIGHT = 0.5
+"""Of the one observation without a difference that is the prior."""
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Probabilities of how a new pair of datasets differs on average.
+
+    Attributes
+    ----------
+    better, equal, worse : float
+        Of a difference above the region of practical equivalence, in it, and below it.
+    """
+
+    better: float
+    equal: float
+    worse: float
+
+
+def bayesian_signed_rank(differences: pd.Series, rope: float) -> Posterior:
+    """Compare two arms by the Bayesian signed-rank test (Benavoli et al. 2017, §4.2.1).
+
+    The distribution of differences has a Dirichlet process as prior, with weight 0.5 on zero: the posterior
+    gives Dirichlet weights to zero and to the observed differences. A draw of them gives the share of all
+    pairs of differences, a difference with itself included, whose average lies above the region [−r, r],
+    in it, and below it; the probabilities are how often each of the three shares is the largest. The seed
+    is fixed, and neither the order of datasets nor which arm comes first makes a difference.
+
+    Parameters
+    ----------
+    differences : Series of float
+        Indexed by dataset name; each dataset once.
+    rope : float
+        r, half the width of the region of practical equivalence, which includes its ends.
+
+    Raises
+    ------
+    FoldsAreNotIndependent, ValueError
+        As in `signed_rank`.
+
+    References
+    ----------
+    A. Benavoli, G. Corani, J. Demšar and M. Zaffalon (2017), Time for a change: a tutorial for comparing
+    multiple classifiers through Bayesian analysis, *Journal of Machine Learning Research* 18.
+    """
+    values = np.sort(rounded(differences))
+    mirrored = values.tolist() < (-values[::-1]).tolist()
+    shares = _shares(-values[::-1] if mirrored else values, rope)
+    worse, equal, better = np.bincount(np.argmax(shares, axis=0), minlength=3) / shares.shape[1]
+    return Posterior(worse, equal, better) if mirrored else Posterior(better, equal, worse)
+
+
+def _shares(values: np.ndarray, rope: float) -> np.ndarray:
+    """Return, up to a factor of each draw, the weights of pairs below, in and above the region.
+
+    Because `values` ascend, the partners with which each has a sum below a limit are the first so many.
+    """
+    limit = np.round(2 * rope, DECIMALS)
+    prior, sums = _weights(len(values))
+    total = sums[-1]
+    pairs = np.round(values[:, np.newaxis] + values, DECIMALS)
+    below = _weight_of_pairs((pairs < -limit).sum(axis=1), sums)
+    not_above = _weight_of_pairs((pairs <= limit).sum(axis=1), sums)
+    # Pairs of the prior's zero and a difference come twice, as the pair may be in either order.
+    below += 2 * prior * sums[(values < -limit).sum()]
+    above = total * total - not_above + 2 * prior * (total - sums[(values <= limit).sum()])
+    return np.stack([below, (prior + total) ** 2 - below - above, above])
+
+
+def _weight_of_pairs(numbers: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """Return Σᵢ wᵢ · (w₁ + … + wₖ) with k = `numbers`[i], which descends, for the partial sums of w."""
+    weight = np.zeros(sums.shape[1])
+    for number in np.unique(numbers[numbers > 0]):
+        first, last = np.flatnonzero(numbers == number)[[0, -1]]
+        weight += (sums[last + 1] - sums[first]) * sums[number]
+    return weight
+
+
+@lru_cache(maxsize=1)
+def _weights(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw the weight of the prior's zero, and partial sums of those of n differences, not normalised.
+
+    Gamma variables divided by their sum are Dirichlet weights. All pairs of arms share the draws.
+    """
+    generator = np.random.default_rng(0)
+    draws = min(DRAWS, _LARGEST_SAMPLE // (n + 1))
+    prior = generator.standard_gamma(_PRIOR_WEIGHT, draws)
+    sums = np.zeros((n + 1, draws))
+    np.cumsum(generator.standard_exponential((n, draws)), axis=0, out=sums[1:])
+    return prior, sums
+
+
+def compare(means: pd.DataFrame, rope: float, test_rows: pd.Series | None = None) -> pd.DataFrame:
+    """Compare every pair of the family over the datasets that both arms completed.
+
+    Parameters
+    ----------
+    means : DataFrame (datasets, arms)
+    rope : float
+        Half the width of the region of practical equivalence.
+    test_rows : Series of float, optional
+        By dataset, how many rows a mean of shares is over.
+
+    Returns
+    -------
+    DataFrame
+        Columns: first, second, n, the fields of `Posterior` for the difference first − second, NaN below
+        `FEWEST_DATASETS`, rope, practically_equal, coarse (datasets with too few test rows for a difference
+        of `rope`). Empty if no pair has enough datasets.
+    """
+    too_few = () if test_rows is None else test_rows.index[test_rows * rope < 1 - 1e-9]
+    table = []
+    for first, second in family(list(means.columns)):
+        differences = (means[first] - means[second]).dropna()
+        enough = len(differences) >= FEWEST_DATASETS
+        posterior = bayesian_signed_rank(differences, rope) if enough else Posterior(nan, nan, nan)
+        table.append(
+            {
+                "first": first,
+                "second": second,
+                "n": len(differences),
+                **asdict(posterior),
+                "rope": rope,
+                "practically_equal": posterior.equal >= EQUAL_FROM,
+                "coarse": ", ".join(name for name in differences.index if name in too_few),
+            }
+        )
+    frame = pd.DataFrame(table)
+    return frame if len(frame) and frame["equal"].notna().any() else pd.DataFrame()
