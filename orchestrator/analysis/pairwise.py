@@ -44,6 +44,12 @@ def family(arms: list[str]) -> list[tuple[str, str]]:
     return [(arm, arms[0]) for arm in arms[1:]]
 
 
+def family_size(n_arms: int, times: bool) -> int:
+    """Return the number of tests of so many arms, and of their times against the first where those count."""
+    pairs = len(family([str(number) for number in range(n_arms)]))
+    return pairs + (n_arms - 1 if times else 0)
+
+
 def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = (), alpha: float = ALPHA) -> pd.DataFrame:
     """Test every pair of the family over the datasets that both arms completed.
 

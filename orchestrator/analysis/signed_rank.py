@@ -166,13 +166,22 @@ def hodges_lehmann(differences: pd.Series, confidence: float = 0.95) -> Shift:
     first, second = np.triu_indices(n)
     walsh = np.sort((values[first] + values[second]) / 2)
     estimate = float(np.median(walsh))
-    miss = 2 * _cumulative(tuple(range(1, n + 1)))
-    # Leaving out the c smallest and the c largest Walsh averages misses with probability miss[c].
-    allowed = np.flatnonzero(miss <= 1 - confidence + 1e-12)
-    if len(allowed) == 0:
+    # Leaving out the c smallest and the c largest Walsh averages misses with probability 2·P(W ≤ c).
+    cut = critical_value(n, 1 - confidence)
+    if cut is None:
         return Shift(estimate, None, None, None)
-    cut = int(allowed[-1])
-    return Shift(estimate, float(walsh[cut]), float(walsh[-1 - cut]), float(1 - miss[cut]))
+    return Shift(estimate, float(walsh[cut]), float(walsh[-1 - cut]), float(1 - _two_sided(n)[cut]))
+
+
+def critical_value(n: int, level: float) -> int | None:
+    """Return the largest c with 2·P(W ≤ c) ≤ level for n differences without ties; None if there is none."""
+    allowed = np.flatnonzero(_two_sided(n) <= level + 1e-12)
+    return int(allowed[-1]) if len(allowed) else None
+
+
+def _two_sided(n: int) -> np.ndarray:
+    """Return 2·P(W ≤ c) for c = 0, 1, … and the ranks 1 … n."""
+    return 2 * _cumulative(tuple(range(1, n + 1)))
 
 
 def rounded(differences: pd.Series) -> np.ndarray:

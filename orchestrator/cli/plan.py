@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 from rich.console import Console
 
+from orchestrator.analysis.pairwise import family_size
 from orchestrator.cli.main import Request
 from orchestrator.cli.status import print_lines
 from orchestrator.cli.terminal import say
@@ -11,8 +12,10 @@ from orchestrator.engine import planning
 from orchestrator.engine.compilation import compile_seconds, seconds_it_took
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.engine.replay import stored_trials
+from orchestrator.report.power import detectable_difference
 from orchestrator.store.store import Store
 from orchestrator.study.schemes import described
+from orchestrator.study.settings import Settings
 from orchestrator.study.text import format_seconds
 
 
@@ -35,3 +38,16 @@ def plan(request: Request, console: Console) -> None:
     compiling = sum(compile_seconds(arms, settings.cluster, seconds_it_took(trials)).values())
     first = f", plus up to {format_seconds(compiling)} of compilation at first" if compiling else ""
     say(console, f"{number:,} trainings to run{most}, about {format_seconds(seconds)} of one core{first}")
+    if power := _power(settings):
+        say(console, power)
+
+
+def _power(settings: Settings) -> str:
+    """Say which differences the report will be able to find; nothing of a single arm."""
+    study, choices = settings.study, settings.report
+    n_arms, n = (
+        len([each for each in nouns if each.name not in choices.leave_out])
+        for nouns in (study.arms, study.datasets)
+    )
+    size = family_size(n_arms, study.protocol.profile == "timing")
+    return detectable_difference(n, size, choices.alpha) if size else ""

@@ -13,6 +13,7 @@ from orchestrator.analysis.signed_rank import datasets_needed
 from orchestrator.analysis.summaries import GAP_LEVEL
 from orchestrator.report import format as fmt
 from orchestrator.report.limits import ARMS_SHOWN
+from orchestrator.report.power import detectable_difference
 from orchestrator.report.table import Table
 from orchestrator.study.schemes import described
 
@@ -55,6 +56,7 @@ def _template(name: str) -> Template:
         "FEWEST_DATASETS": FEWEST_DATASETS,
         "datasets_needed": datasets_needed,
         "described": described,
+        "detectable_difference": detectable_difference,
         "fmt": fmt,
         "isfinite": isfinite,
     }

@@ -52,6 +52,8 @@ def test_a_plan_counts_what_is_there_and_what_is_not(svmbench, finished):
     code, text, errors = svmbench("plan", *SMALL, folder=finished)
     assert (code, errors) == (EXIT_OK, [])
     assert "0 trainings to run" in text
+    found = "With 2 datasets and 1 comparison at level 0.05 no difference can be found"
+    assert found in " ".join(text.split())
     _, text, _ = svmbench("plan", *SMALL, "datasets=[iris,wine,checkers]", folder=finished)
     assert f"{TRIALS // 2} trainings to run, about" in text
     _, text, _ = svmbench("plan", *SMALL, "search=pattern", folder=finished)

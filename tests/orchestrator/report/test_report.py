@@ -382,6 +382,15 @@ def test_probabilities_of_practical_equality(tmp_path):
     assert "practical" not in few.tables
 
 
+def test_the_protocol_says_what_could_have_been_found(tmp_path):
+    means = {f"d{i}": {"a": 0.9, "b": 0.8, "c": 0.85} for i in range(10)}
+    _, twin = report(make_results(tmp_path, means, profile="timing"), tmp_path / "report")
+    text = twin["protocol_in_words"]["Power"]
+    assert text.startswith("With 10 datasets and 5 comparisons at level 0.05, 80 % power takes")
+    _, alone = report(make_results(tmp_path, {"iris": {"a": 0.9}}), tmp_path / "alone")
+    assert "Power" not in alone["protocol_in_words"]
+
+
 def test_a_metric_that_is_no_share_needs_a_region_of_its_own(tmp_path):
     results = make_results(tmp_path, {f"d{i}": {"a": 0.8, "b": 0.8} for i in range(6)})
     results.provenance[0]["study"]["protocol"]["metric"] = "neg_log_loss"
