@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from orchestrator.analysis import bayesian, pairwise, ratios, summaries, sweeps
+from orchestrator.analysis import bayesian, one_dataset, pairwise, ratios, summaries, sweeps
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
 from orchestrator.analysis.statistics import Friedman
 from orchestrator.store.results import StudyResults
@@ -24,6 +24,8 @@ class Findings:
     other_scores : dict of str to DataFrame
         The metrics recorded beside the one that selects.
     means : DataFrame (datasets, arms)
+    differences : DataFrame
+        From the first arm, on each dataset alone.
     tests : DataFrame
         The declared pairwise tests of scores; with the verdicts on time in `time_ratios` one family.
     practical : DataFrame
@@ -39,6 +41,7 @@ class Findings:
     scores: pd.DataFrame
     other_scores: dict[str, pd.DataFrame]
     means: pd.DataFrame
+    differences: pd.DataFrame
     tests: pd.DataFrame
     practical: pd.DataFrame
     ranks: pd.DataFrame
@@ -108,6 +111,7 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
             metric: summaries.scores(results, design, metric) for metric in design.protocol.get("also", ())
         },
         means=means,
+        differences=one_dataset.differences(results.outer, means, design.alpha),
         tests=tests,
         practical=_practical(results, design, means),
         ranks=pairwise.mean_ranks(means),

@@ -134,7 +134,7 @@ def scores(results: StudyResults, design: Design, metric: str | None = None) -> 
             "complete": 0 < len(values) == design.n_outer(pair[0]),
             "mean": _mean(values),
             "se": standard_error(values),
-            "corrected_se": corrected_standard_error(values, _test_share(rows)),
+            "corrected_se": corrected_standard_error(values, test_share(rows)),
             "repeat_sd": _repeat_sd(values, repeats) if len(values) == design.n_outer(pair[0]) else nan,
         }
 
@@ -170,7 +170,7 @@ def corrected_standard_error(scores: np.ndarray, test_share: float) -> float:
     return float(np.std(scores, ddof=1)) * sqrt(1 / len(scores) + test_share)
 
 
-def _test_share(rows: Rows) -> float:
+def test_share(rows: Rows) -> float:
     """Return n_test / n_train of the splits themselves, whatever made them: of their mean sizes."""
     train, test = _mean(rows["n_train"]), _mean(rows["n_test"])
     return test / train if train > 0 and test > 0 else nan
@@ -255,7 +255,7 @@ def timing(results: StudyResults, design: Design) -> pd.DataFrame:
             "complete": len(seconds) == design.n_outer(pair[0]),
             "fit_seconds": float(seconds.mean()),
             "fit_se": standard_error(errors),
-            "fit_corrected_se": corrected_standard_error(errors, _test_share(rows)),
+            "fit_corrected_se": corrected_standard_error(errors, test_share(rows)),
             "fit_cpu_seconds": _mean(fits["fit_cpu_seconds"]),
             "predict_seconds": _mean(fits["predict_seconds"]) if n_stopped == 0 else nan,
             "study_seconds": float(fitting.sum() + predicting.sum()),

@@ -1,4 +1,4 @@
-"""The printed comparison of arms: pairwise tests, their sensitivity, mean ranks."""
+"""The printed comparison of arms: on each dataset, pairwise tests, their sensitivity, mean ranks."""
 
 from collections.abc import Callable
 
@@ -6,8 +6,37 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.report import format as fmt
+from orchestrator.report.limits import shown_arms
 from orchestrator.report.marks import marked_arms, marked_name
-from orchestrator.report.table import Cell, Row, Table, print_table
+from orchestrator.report.table import Cell, Row, Table, print_table, records
+
+
+def differences(findings: Findings) -> Table:
+    """Datasets × arms with the mean difference from the first arm and its interval."""
+    frame, metric, marked = findings.differences, findings.design.metric, marked_arms(findings)
+    found = {(row["dataset"], row["solver"]): row for row in records(frame)}
+    reference = frame["reference"].iloc[0]
+    others = [arm for arm in shown_arms(findings) if arm != reference]
+
+    def of(arm: str) -> Callable[[Row], Cell]:
+        def cell(row: Row) -> Cell:
+            if (row["dataset"], arm) not in found:
+                return Cell(fmt.MISSING, tone="quiet")
+            numbers = found[row["dataset"], arm]
+            mean, low, high = (
+                fmt.difference(numbers[name], metric) for name in ("difference", "low", "high")
+            )
+            return Cell(f"{mean} [{low}, {high}]")
+
+        return cell
+
+    return print_table(
+        "differences",
+        f"Difference from {marked_name(reference, marked)}, on each dataset alone",
+        frame,
+        {"Dataset": lambda row: row["dataset"]} | {marked_name(arm, marked): of(arm) for arm in others},
+        rows=[{"dataset": dataset} for dataset in findings.design.datasets],
+    )
 
 
 def tests(findings: Findings) -> Table:

@@ -133,7 +133,7 @@ def _scores(page: Page) -> PageSection:
         "test.",
     )
     others = [part for name in page.findings.other_scores for part in page.table(f"scores_{name}")]
-    return page.section("scores", "Scores", figure, *others)
+    return page.section("scores", "Scores", figure, *page.table("differences"), *others)
 
 
 def _tests(page: Page) -> PageSection | None:

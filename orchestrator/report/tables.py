@@ -10,7 +10,7 @@ from orchestrator.analysis.ratios import BETWEEN, DECIDED, EXACT
 from orchestrator.analysis.summaries import STATUSES
 from orchestrator.report import facts
 from orchestrator.report import format as fmt
-from orchestrator.report.comparison import details, practical, ranks, sensitivity, tests
+from orchestrator.report.comparison import details, differences, practical, ranks, sensitivity, tests
 from orchestrator.report.limits import shown, shown_arms
 from orchestrator.report.marks import marked_arms, marked_cells, marked_name
 from orchestrator.report.table import Cell, Row, Table, print_table, records
@@ -273,6 +273,7 @@ def all_tables(findings: Findings) -> dict[str, Table]:
     build: list[tuple[bool, Callable[[Findings], Table]]] = [
         (len(findings.coverage) > 0, coverage),
         (scored, scores),
+        (len(findings.differences) > 0, differences),
         (tested, tests),
         (tested, details),
         (len(findings.practical) > 0, practical),

@@ -382,6 +382,28 @@ def test_probabilities_of_practical_equality(tmp_path):
     assert "practical" not in few.tables
 
 
+def test_differences_on_each_dataset_have_an_interval_and_no_p(tmp_path):
+    results = make_results(tmp_path, {"iris": {"b": 0.8, "a": 0.8}, "wine": {"b": 0.9, "a": 0.9}})
+    for fold, value in enumerate([0.012, 0.004, 0.019, -0.003, 0.008]):
+        base = results.outer.query("dataset == 'iris' and solver == 'b'")["score"].iloc[fold]
+        results = edit(
+            results,
+            lambda f, fold=fold: (
+                (f.dataset == "iris") & (f.solver == "a") & (f.inner == -1) & (f.outer == fold)
+            ),
+            score=base + value,
+        )
+    page, twin = report(results, tmp_path / "report")
+    assert page.tables["differences"] == [
+        ["Dataset", "a"],
+        ["iris", "+0.80 [−0.74, +2.34]"],
+        ["wine", "0.00 [0.00, 0.00]"],
+    ]
+    first, _ = twin["tables"]["differences"]["rows"]
+    assert first["low"] == pytest.approx(-0.007415, abs=5e-7)
+    assert "none is a test" in page.text
+
+
 def test_the_protocol_says_what_could_have_been_found(tmp_path):
     means = {f"d{i}": {"a": 0.9, "b": 0.8, "c": 0.85} for i in range(10)}
     _, twin = report(make_results(tmp_path, means, profile="timing"), tmp_path / "report")
