@@ -147,8 +147,15 @@ def change_C(old, new, inverse_C, y, beta, F, low, high, hinge):
 
 
 @njit
-def minimise(K, diagonal, inverse_C, F, beta, low, high, tol, newton_first, max_iter, scratch):
+def minimise(K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_iter, scratch):
     """Minimise until no violation by the gradient at hand is above ``tol``.
+
+    Newton's method is tried when the steps since it was last tried have cost as much as it does.
+
+    Parameters
+    ----------
+    spent : float
+        Cost of the steps since then.
 
     Returns
     -------
@@ -157,22 +164,21 @@ def minimise(K, diagonal, inverse_C, F, beta, low, high, tol, newton_first, max_
     iterations : int
         Steps and rounds of Newton's method.
     cost : float
+    spent : float
     """
     m = F.size
-    iterations, cost, spent = 0, 0.0, 0.0
+    iterations, cost = 0, 0.0
     in_vain, gains = 0, 0.0
-    wants_newton = newton_first
     while iterations < max_iter:
         allowed = min(STEPS_PER_CHUNK, max_iter - iterations)
         n_free = 0
         for t in range(m):
             n_free += low[t] < beta[t] < high[t]
         price = newton_cost(n_free, m)
-        if n_free > 1 and (wants_newton or spent > price):
+        if n_free > 1 and spent > price:
             iterations += newton_on_free(K, inverse_C, F, beta, low, high, max_iter - iterations)
             cost += price
             spent = 0.0
-            wants_newton = False
             continue
         status, steps, gain = smo_block_steps(
             K, diagonal, inverse_C, F, beta, low, high, tol, allowed, scratch
@@ -181,14 +187,14 @@ def minimise(K, diagonal, inverse_C, F, beta, low, high, tol, newton_first, max_
         cost += steps * step_cost(m)
         spent += steps * step_cost(m)
         if status != PAUSED:
-            return status, iterations, cost
+            return status, iterations, cost, spent
         in_vain += steps
         gains += gain
         if in_vain >= STEPS_IN_VAIN:
             if not gains > NO_PROGRESS * np.sum(np.abs(beta)):
-                return STALLED, iterations, cost
+                return STALLED, iterations, cost, spent
             in_vain, gains = 0, 0.0
-    return LIMIT, iterations, cost
+    return LIMIT, iterations, cost, spent
 
 
 class SmoRules(NamedTuple):
@@ -244,6 +250,7 @@ def smo_path(
     beta, F = np.empty(m), np.empty(m)
     scratch = np.empty((4, m), np.float32)
     C = Cs[0] / inverse_weight
+    spent = 0.0
     for k in range(Cs.size):
         old, C = C, Cs[k] / inverse_weight
         still_optimal = False
@@ -260,14 +267,15 @@ def smo_path(
         diagonal = kernel_diagonal + inverse_C
         largest = np.max(np.abs(diagonal))
         aim, iterations, cost = AIM * tol, 0, 0.0
-        for attempt in range(REFINEMENTS):
+        for _ in range(REFINEMENTS):
             status = CONVERGED
             if not still_optimal:
-                status, taken, spent = minimise(
-                    K, diagonal, inverse_C, F, beta, low, high, aim, attempt > 0, limits[k] - iterations, scratch
+                left = limits[k] - iterations
+                status, taken, price, spent = minimise(
+                    K, diagonal, inverse_C, F, beta, low, high, aim, spent, left, scratch
                 )
                 iterations += taken
-                cost += spent
+                cost += price
                 refresh(K, inverse_C, y, beta, F)
             still_optimal = False
             bias = bias_of(F, beta, low, high)
