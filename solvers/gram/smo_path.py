@@ -15,9 +15,9 @@ from solvers.common.certificate import (
     AFFORDABLE,
     AIM,
     FEW_ROUNDINGS,
+    ROUNDINGS_PER_STEP,
     TERMS_IN_BLOCK,
     UNIT_ROUNDOFF,
-    error_of_sums,
 )
 from solvers.common.compile import implement, njit
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, PAUSED, STALLED
@@ -32,6 +32,11 @@ STEPS_PER_CHUNK = 24
 REFINEMENTS = 30
 # A point is scaled with C if it has as many weights at their bounds as this times its free ones.
 BOUNDED_PER_FREE = 2
+# Rounding moves the gradient at every step; it is computed afresh where that may be this share of what is
+# aimed at.
+DRIFT = 0.01
+ROUNDINGS_PER_SCALING = 4.0
+UNBOUNDED = 1e300
 # So many steps that take a smaller share than the other off the objective have met rounding.
 STEPS_IN_VAIN, NO_PROGRESS = 2400, 1e-15
 
@@ -53,11 +58,12 @@ def take_labels_off(H, n_first):
 
 @njit
 def refresh(K, inverse_C, y, beta, F):
-    """Compute the gradient from the weights."""
+    """Compute the gradient from the weights; return of how many roundings of it the sums are made."""
     support = np.flatnonzero(beta)
     block_product(K, support, beta[support], F)
     for t in range(F.size):
         F[t] += inverse_C[t] * beta[t] - y[t]
+    return support.size / TERMS_IN_BLOCK + FEW_ROUNDINGS
 
 
 @njit
@@ -163,11 +169,13 @@ def minimise(K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_iter, s
         CONVERGED, LIMIT, STALLED or NOT_POSITIVE.
     iterations : int
         Steps and rounds of Newton's method.
+    roundings : float
+        Of the largest value that the gradient can have.
     cost : float
     spent : float
     """
     m = F.size
-    iterations, cost = 0, 0.0
+    iterations, roundings, cost = 0, 0.0, 0.0
     in_vain, gains = 0, 0.0
     while iterations < max_iter:
         allowed = min(STEPS_PER_CHUNK, max_iter - iterations)
@@ -177,6 +185,7 @@ def minimise(K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_iter, s
         price = newton_cost(n_free, m)
         if n_free > 1 and spent > price:
             iterations += newton_on_free(K, inverse_C, F, beta, low, high, max_iter - iterations)
+            roundings += 2.0 * (n_free / TERMS_IN_BLOCK + FEW_ROUNDINGS)  # no weight moves by more than 2 C
             cost += price
             spent = 0.0
             continue
@@ -184,17 +193,18 @@ def minimise(K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_iter, s
             K, diagonal, inverse_C, F, beta, low, high, tol, allowed, scratch
         )
         iterations += steps
+        roundings += steps * ROUNDINGS_PER_STEP
         cost += steps * step_cost(m)
         spent += steps * step_cost(m)
         if status != PAUSED:
-            return status, iterations, cost, spent
+            return status, iterations, roundings, cost, spent
         in_vain += steps
         gains += gain
         if in_vain >= STEPS_IN_VAIN:
             if not gains > NO_PROGRESS * np.sum(np.abs(beta)):
-                return STALLED, iterations, cost, spent
+                return STALLED, iterations, roundings, cost, spent
             in_vain, gains = 0, 0.0
-    return LIMIT, iterations, cost, spent
+    return LIMIT, iterations, roundings, cost, spent
 
 
 class SmoRules(NamedTuple):
@@ -250,7 +260,7 @@ def smo_path(
     beta, F = np.empty(m), np.empty(m)
     scratch = np.empty((4, m), np.float32)
     C = Cs[0] / inverse_weight
-    spent = 0.0
+    spent, drift = 0.0, 0.0
     for k in range(Cs.size):
         old, C = C, Cs[k] / inverse_weight
         still_optimal = False
@@ -261,28 +271,36 @@ def smo_path(
                 low[:], high[:] = np.where(y > 0.0, 0.0, -np.inf), np.where(y > 0.0, np.inf, 0.0)
                 inverse_C[:] = 1.0 / C
             start(K, inverse_C, y, C, n_first, hinge, beta, F)
+            lost = 2.0 * (m / TERMS_IN_BLOCK + FEW_ROUNDINGS)
         else:
             still_optimal = change_C(old, C, inverse_C, y, beta, F, low, high, hinge)
             still_optimal &= outcomes.statuses[machine, k - 1] == CONVERGED
+            lost = ROUNDINGS_PER_SCALING
+            drift *= C[0] / old[0]
         diagonal = kernel_diagonal + inverse_C
         largest = np.max(np.abs(diagonal))
+        # No value of the gradient is larger than this while all weights are within a box.
+        rounding = UNIT_ROUNDOFF * (largest * (np.sum(C) if hinge else UNBOUNDED) + 1.0)
+        drift += lost * rounding
         aim, iterations, cost = AIM * tol, 0, 0.0
         for _ in range(REFINEMENTS):
             status = CONVERGED
             if not still_optimal:
                 left = limits[k] - iterations
-                status, taken, price, spent = minimise(
+                status, taken, lost, price, spent = minimise(
                     K, diagonal, inverse_C, F, beta, low, high, aim, spent, left, scratch
                 )
                 iterations += taken
                 cost += price
-                refresh(K, inverse_C, y, beta, F)
+                drift += lost * rounding
             still_optimal = False
+            if drift > DRIFT * aim:
+                lost = refresh(K, inverse_C, y, beta, F)
+                drift = lost * UNIT_ROUNDOFF * (largest * np.sum(np.abs(beta)) + 1.0)
             bias = bias_of(F, beta, low, high)
             lowest, highest = extremes(F, beta, low, high)
             weight = np.sum(np.abs(beta))
-            terms = np.count_nonzero(beta) / TERMS_IN_BLOCK
-            error = weight * error_of_sums(value_error, largest, terms, 0) + FEW_ROUNDINGS * UNIT_ROUNDOFF
+            error = weight * value_error + drift
             gap = gap_of(F, beta, y, C, inverse_C, hinge, bias, error)
             violation = max(0.0, highest - lowest)
             converged = gap <= tol and violation + 2.0 * error <= tol
