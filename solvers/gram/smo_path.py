@@ -19,7 +19,7 @@ from solvers.common.certificate import (
     TERMS_IN_BLOCK,
     UNIT_ROUNDOFF,
 )
-from solvers.common.compile import implement, njit
+from solvers.common.compile import implement, inlined, njit
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, PAUSED, STALLED
 from solvers.gram.block import block_product
 from solvers.gram.machines import solve_path
@@ -37,6 +37,7 @@ BOUNDED_PER_FREE = 2
 DRIFT = 0.01
 ROUNDINGS_PER_SCALING = 4.0
 UNBOUNDED = 1e300
+LEAST_SHARE = 1e-3  # that the tolerance aimed at is lowered to at a time
 # So many steps that take a smaller share than the other off the objective have met rounding.
 STEPS_IN_VAIN, NO_PROGRESS = 2400, 1e-15
 
@@ -57,17 +58,28 @@ def take_labels_off(H, n_first):
 
 
 @njit
-def refresh(K, inverse_C, y, beta, F):
-    """Compute the gradient from the weights; return of how many roundings of it the sums are made."""
+def refresh(K, inverse_C, y, beta, F, largest):
+    """Compute the gradient from the weights; return a bound on its error."""
     support = np.flatnonzero(beta)
     block_product(K, support, beta[support], F)
+    weight = 0.0
     for t in range(F.size):
         F[t] += inverse_C[t] * beta[t] - y[t]
-    return support.size / TERMS_IN_BLOCK + FEW_ROUNDINGS
+        weight += abs(beta[t])
+    return (support.size / TERMS_IN_BLOCK + FEW_ROUNDINGS) * UNIT_ROUNDOFF * (largest * weight + 1.0)
 
 
 @njit
-def start(K, inverse_C, y, C, n_first, hinge, beta, F):
+def set_bounds(y, C, hinge, low, high, inverse_C):
+    """Fill the bounds and 1/C of the loss."""
+    for t in range(y.size):
+        limit = C[t] if hinge else np.inf
+        low[t], high[t] = (0.0, limit) if y[t] > 0.0 else (-limit, 0.0)
+        inverse_C[t] = 0.0 if hinge else 1.0 / C[t]
+
+
+@njit
+def start(K, y, C, n_first, hinge, beta, F):
     """Set the weights to what they are where C is small, about, and the gradient to theirs.
 
     L1: all of the smaller class are at C, and so are those of the larger class that would have the smallest
@@ -112,47 +124,45 @@ def start(K, inverse_C, y, C, n_first, hinge, beta, F):
 
 
 @njit
-def change_C(old, new, inverse_C, y, beta, F, low, high, hinge):
-    """Move a point of one C to another; return whether it is optimal there as well.
+def change_C(old, new, y, hinge, low, high, inverse_C, beta, F):
+    """Move a point of one C to another.
 
     Parameters
     ----------
     old, new : arrays (m,)
         C of each sample, ``new`` a multiple of ``old``.
-    inverse_C, low, high : arrays (m,)
-        Those of ``old``, changed in place.
+
+    Returns
+    -------
+    scale : float
+        What the weights are multiplied by, and the gradient but for its labels.
+    stays_optimal : bool
+        Whether the new point is optimal if the old one was: no weight is at an upper bound.
     """
     m = beta.size
-    ratio = new[0] / old[0]
-    if not hinge:
-        kernel_part, ridge, weight = 0.0, 0.0, 0.0
-        for t in range(m):
-            kernel_part += beta[t] * (F[t] + y[t] - inverse_C[t] * beta[t])
-            ridge += beta[t] * beta[t] / new[t]
-            weight += abs(beta[t])
-        curvature = kernel_part + ridge
-        scale = weight / curvature if curvature > 0.0 else 1.0  # where the objective is least on the ray
-        for t in range(m):
-            F[t] = scale * (F[t] + y[t] + (1.0 / new[t] - inverse_C[t]) * beta[t]) - y[t]
-            beta[t] *= scale
-            inverse_C[t] = 1.0 / new[t]
-        return False
-    n_bounded, n_free = 0, 0
+    n_bounded, n_free, kernel_part, ridge, weight = 0, 0, 0.0, 0.0, 0.0
     for t in range(m):
-        if abs(beta[t]) >= old[t]:
-            n_bounded += 1
-        elif beta[t] != 0.0:
-            n_free += 1
-    scales = n_bounded > 0 and n_bounded >= BOUNDED_PER_FREE * n_free
+        n_bounded += abs(beta[t]) >= old[t]
+        n_free += 0.0 < abs(beta[t]) < old[t]
+        kernel_part += beta[t] * (F[t] + y[t] - inverse_C[t] * beta[t])
+        ridge += beta[t] * beta[t] / new[t]
+        weight += abs(beta[t])
+    scale, curvature = 1.0, kernel_part + ridge
+    if not hinge and curvature > 0.0:
+        scale = weight / curvature  # where the objective is least on the ray
+    if hinge and n_bounded > 0 and n_bounded >= BOUNDED_PER_FREE * n_free:
+        scale = new[0] / old[0]
     for t in range(m):
-        low[t], high[t] = (0.0, new[t]) if y[t] > 0.0 else (-new[t], 0.0)
-        if scales:
-            beta[t] = y[t] * new[t] if abs(beta[t]) >= old[t] else ratio * beta[t]
-            F[t] = ratio * (F[t] + y[t]) - y[t]
-    return n_bounded == 0
+        is_bounded = hinge and abs(beta[t]) >= old[t]
+        F[t] = scale * (F[t] + y[t] - inverse_C[t] * beta[t]) - y[t]
+        beta[t] = y[t] * new[t] if is_bounded and scale > 1.0 else scale * beta[t]
+    set_bounds(y, new, hinge, low, high, inverse_C)
+    for t in range(m):
+        F[t] += inverse_C[t] * beta[t]
+    return scale, hinge and n_bounded == 0
 
 
-@njit
+@inlined
 def minimise(K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_iter, scratch):
     """Minimise until no violation by the gradient at hand is above ``tol``.
 
@@ -207,85 +217,62 @@ def minimise(K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_iter, s
     return LIMIT, iterations, roundings, cost, spent
 
 
+@njit
+def state_of(F, beta, low, high, value_error, drift):
+    """Return the bias of a point, its violation, the sum of its weights, and the error of its gradient."""
+    weight = 0.0
+    for t in range(beta.size):
+        weight += abs(beta[t])
+    lowest, highest = extremes(F, beta, low, high)
+    b = bias_of(F, beta, low, high)
+    return b, max(0.0, highest - lowest), weight, weight * value_error + drift
+
+
 class SmoRules(NamedTuple):
     """What the blocks of a path are solved by."""
 
-    hinge: bool
-    tol: float
+    hinge: bool  # the loss is C ξ; if not, ½ C ξ²
+    tol: float  # largest violation, and largest gap
     value_error: float  # bound on the error of an entry of a block
 
 
 @implement(solve_path, SmoRules)
-def _(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
-    hinge, tol, error = rules.hinge, rules.tol, rules.value_error
-    smo_path(H, class_start[1], inverse_weight, Cs, hinge, tol, error, limits, weights, outcomes, machine)
+def smo_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
+    """Solve one block for every C, each from the solution before it; H becomes the kernel itself.
 
-
-@njit
-def smo_path(
-    H, n_first, inverse_weight, Cs, hinge, tol, value_error, limits, weights, outcomes, machine
-):
-    """Solve one block for every C, each from the solution before it.
-
-    Parameters
-    ----------
-    H : array (m, m), float32 or float64, C-contiguous
-        ``y_i·y_j k(x_i, x_j)``; becomes the kernel itself.
-    n_first : int
-        Samples of the first class, for which y is 1.
-    inverse_weight : array (m,)
-        1/C of a sample is this over C; the same within a class.
-    Cs : array (n_C,)
-    hinge : bool
-        Whether the loss is C ξ; if not, it is ½ C ξ².
-    tol : float
-        Largest violation, and largest gap.
-    value_error : float
-        Bound on the error of an entry of ``H``.
-    limits : int64 array (n_C,)
-    weights : array (n_C, m)
-        Receives ``α``.
-    outcomes : solvers.gram.outcomes.Outcomes
-        Receives what is known of each solution.
-    machine : int
-        Its row.
+    Parameters are those of `solvers.gram.machines.solve_path`.
     """
-    m = H.shape[0]
+    hinge, tol, m, n_first = rules.hinge, rules.tol, H.shape[0], class_start[1]
     take_labels_off(H, n_first)
     K = H
-    y = np.ones(m)
+    y, inverse_C, diagonal, C, old = np.ones(m), np.zeros(m), np.empty(m), np.empty(m), np.empty(m)
     y[n_first:] = -1.0
-    kernel_diagonal = np.diag(K).astype(np.float64)
-    inverse_C, low, high = np.zeros(m), np.empty(m), np.empty(m)
-    beta, F = np.empty(m), np.empty(m)
+    low, high, beta, F = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     scratch = np.empty((4, m), np.float32)
-    C = Cs[0] / inverse_weight
-    spent, drift = 0.0, 0.0
+    spent, drift, growth, lost, status, is_optimal = 0.0, 0.0, 1.0, 0.0, CONVERGED, False
+    b, violation, weight, error, gap, converged = 0.0, 0.0, 0.0, 0.0, 0.0, False
     for k in range(Cs.size):
-        old, C = C, Cs[k] / inverse_weight
-        still_optimal = False
+        total = 0.0
+        for t in range(m):
+            old[t], C[t] = C[t], Cs[k] / inverse_weight[t]
+            total += C[t]
         if k == 0:
-            if hinge:
-                low[:], high[:] = np.minimum(0.0, y * C), np.maximum(0.0, y * C)
-            else:
-                low[:], high[:] = np.where(y > 0.0, 0.0, -np.inf), np.where(y > 0.0, np.inf, 0.0)
-                inverse_C[:] = 1.0 / C
-            start(K, inverse_C, y, C, n_first, hinge, beta, F)
-            lost = 2.0 * (m / TERMS_IN_BLOCK + FEW_ROUNDINGS)
+            set_bounds(y, C, hinge, low, high, inverse_C)
+            start(K, y, C, n_first, hinge, beta, F)
+            is_optimal, lost = False, 2.0 * (m / TERMS_IN_BLOCK + FEW_ROUNDINGS)
         else:
-            still_optimal = change_C(old, C, inverse_C, y, beta, F, low, high, hinge)
-            still_optimal &= outcomes.statuses[machine, k - 1] == CONVERGED
-            lost = ROUNDINGS_PER_SCALING
-            drift *= C[0] / old[0]
-        diagonal = kernel_diagonal + inverse_C
-        largest = np.max(np.abs(diagonal))
+            growth, stays_optimal = change_C(old, C, y, hinge, low, high, inverse_C, beta, F)
+            is_optimal, lost = stays_optimal and status == CONVERGED, ROUNDINGS_PER_SCALING
+        largest = 0.0
+        for t in range(m):
+            diagonal[t] = K[t, t] + inverse_C[t]
+            largest = max(largest, abs(diagonal[t]))
         # No value of the gradient is larger than this while all weights are within a box.
-        rounding = UNIT_ROUNDOFF * (largest * (np.sum(C) if hinge else UNBOUNDED) + 1.0)
-        drift += lost * rounding
-        aim, iterations, cost = AIM * tol, 0, 0.0
+        rounding = UNIT_ROUNDOFF * (largest * (total if hinge else UNBOUNDED) + 1.0)
+        drift = drift * growth + lost * rounding
+        aim, iterations, cost, status = AIM * tol, np.int64(0), 0.0, CONVERGED
         for _ in range(REFINEMENTS):
-            status = CONVERGED
-            if not still_optimal:
+            if not is_optimal:
                 left = limits[k] - iterations
                 status, taken, lost, price, spent = minimise(
                     K, diagonal, inverse_C, F, beta, low, high, aim, spent, left, scratch
@@ -293,32 +280,28 @@ def smo_path(
                 iterations += taken
                 cost += price
                 drift += lost * rounding
-            still_optimal = False
-            if drift > DRIFT * aim:
-                lost = refresh(K, inverse_C, y, beta, F)
-                drift = lost * UNIT_ROUNDOFF * (largest * np.sum(np.abs(beta)) + 1.0)
-            bias = bias_of(F, beta, low, high)
-            lowest, highest = extremes(F, beta, low, high)
-            weight = np.sum(np.abs(beta))
-            error = weight * value_error + drift
-            gap = gap_of(F, beta, y, C, inverse_C, hinge, bias, error)
-            violation = max(0.0, highest - lowest)
-            converged = gap <= tol and violation + 2.0 * error <= tol
+            is_optimal = False
+            is_stale = drift > DRIFT * aim
+            while True:
+                if is_stale:
+                    drift = refresh(K, inverse_C, y, beta, F, largest)
+                b, violation, weight, error = state_of(F, beta, low, high, rules.value_error, drift)
+                gap = gap_of(F, beta, y, C, inverse_C, hinge, b, error)
+                converged = gap <= tol and violation + 2.0 * error <= tol
+                if converged or is_stale or drift <= DRIFT * error:
+                    break
+                is_stale = True
             if converged or status != CONVERGED:
                 break
             # A tighter tolerance does not help where it is the doubt about the kernel's values that counts.
-            known = gap_of(F, beta, y, C, inverse_C, hinge, bias, 0.0)
-            doubtful = 2.0 * error > AFFORDABLE * tol or gap - known > AFFORDABLE * tol
-            if violation <= tol and (doubtful or (known <= AFFORDABLE * tol and violation <= AFFORDABLE * tol)):
+            exact, enough = gap_of(F, beta, y, C, inverse_C, hinge, b, 0.0), AFFORDABLE * tol
+            is_hopeless = 2.0 * error > enough or gap - exact > enough or max(exact, violation) <= enough
+            if is_hopeless and violation <= tol:
                 break
-            aim *= min(0.5, max(1e-3, 0.5 * tol / known)) if violation <= tol else 0.5
-        objective = 0.5 * (np.dot(beta, F) - weight)
-        outcomes.statuses[machine, k] = status
-        outcomes.converged[machine, k] = converged
-        outcomes.square_norms[machine, k] = objective
-        outcomes.gaps[machine, k] = gap
-        outcomes.iterations[machine, k] = iterations
+            aim *= min(0.5, max(LEAST_SHARE, enough / exact)) if violation <= tol else 0.5
+        outcomes.statuses[machine, k], outcomes.converged[machine, k] = status, converged
+        outcomes.square_norms[machine, k] = 0.5 * (np.dot(beta, F) - weight)
+        outcomes.gaps[machine, k], outcomes.iterations[machine, k] = gap, iterations
         outcomes.costs[machine, k] = cost
-        outcomes.biases[machine, k, 0] = bias
-        outcomes.biases[machine, k, 1] = -bias
+        outcomes.biases[machine, k, 0], outcomes.biases[machine, k, 1] = b, -b
         weights[k] = np.abs(beta)
