@@ -29,9 +29,9 @@ def free_weights(beta, low, high):
 
 @njit
 def factorise(A, least):
-    """Overwrite the upper triangle of ``A`` by U with ``UᵀU = A``; return how many pivots are large enough.
+    """Overwrite the upper triangle of ``A`` by U with ``UᵀU = A``.
 
-    Rows and columns of smaller pivots are left out, and the others move up.
+    Rows and columns whose pivots are too small are left out, and the others move up.
 
     Parameters
     ----------
@@ -169,7 +169,8 @@ def newton_on_free(K, inverse_C, F, beta, low, high, max_rounds):
             direction[k] -= drift
         step, blocker = longest_step(beta, low, high, members, n, direction)
         for k in range(n):
-            beta[members[k]] += step * direction[k]
+            t = members[k]
+            beta[t] = min(max(beta[t] + step * direction[k], low[t]), high[t])  # rounding may lead beyond
             local[k] -= step * (level + local[k])
         if blocker < 0:
             break
