@@ -21,7 +21,9 @@ class SMOSVC(PathMixin, KernelSVC):
     """Support vector machine by sequential minimal optimisation.
 
     The dual with its constraint Σ α_i y_i = 0 (the bias is not penalised), second-order working-set
-    selection, shrinking and LIBSVM's stopping rule.
+    selection, shrinking and LIBSVM's stopping rule. `fit_path` trains for many C on dense blocks of the Gram
+    matrix: from sums over classes where C is small, by scaling the weights with C while most are at their
+    bounds, and with Newton's method on the free weights beside the steps.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ def newton_cost(n, m):
 
 @njit
 def free_weights(beta, low, high):
-    """Samples whose weights lie between their bounds."""
+    """Return the samples whose weights lie between their bounds."""
     return np.flatnonzero((beta > low) & (beta < high))
 
 

@@ -20,7 +20,7 @@ from solvers.common.certificate import (
     UNIT_ROUNDOFF,
 )
 from solvers.common.compile import implement, inlined, njit
-from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, PAUSED, STALLED
+from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED
 from solvers.gram.block import block_product
 from solvers.gram.machines import solve_path
 from solvers.gram.smo_newton import newton_cost, newton_on_free

@@ -12,7 +12,7 @@ import numpy as np
 from solvers.common.compile import njit
 from solvers.common.float32_keys import bits_for, index_of, key_of, larger_of, smaller_of
 from solvers.common.selection import SMALLEST_SQUARE_DISTANCE
-from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED, STALLED
+from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED
 
 NEVER = np.float32(1e30)  # added to the value of a weight that cannot move
 NONE = np.float32(1e29)  # a larger one is that of such a weight

@@ -23,7 +23,7 @@ def extremes(F, beta, low, high):
 
 @njit
 def bias_of(F, beta, low, high):
-    """Return the mean of −F over the free weights; of none, the middle of where it may lie, as LIBSVM does."""
+    """Return the mean of −F over the free weights or, without any, the middle of where LIBSVM has it."""
     total, n_free = 0.0, 0
     for t in range(F.size):
         if low[t] < beta[t] < high[t]:

@@ -1,4 +1,4 @@
-"""The path of SMOSVC reaches LIBSVM's solutions, whatever the data and wherever its kernel values come from."""
+"""The path of SMOSVC reaches LIBSVM's solutions, whatever the data and whatever holds its kernel values."""
 
 from itertools import combinations
 from typing import NamedTuple
@@ -77,9 +77,7 @@ def test_l1_is_libsvm_s_at_every_C(name, gamma):
     assert path.converged_.all()
     check_machines(path, K, y, tol=1e-6)
     two = path.classes_.size == 2
-    peers = [
-        SVC(C=C, kernel="precomputed", tol=1e-6, decision_function_shape="ovo").fit(K, y) for C in CS
-    ]
+    peers = [SVC(C=C, kernel="precomputed", tol=1e-6, decision_function_shape="ovo").fit(K, y) for C in CS]
     expected = [peer.decision_function(K).reshape(y.size, -1) * (-1.0 if two else 1.0) for peer in peers]
     for k, pair, members, _, beta, bias in machines_of(path, y):
         np.testing.assert_allclose(K[:, members] @ beta + bias, expected[k][:, pair], atol=2e-3)
