@@ -3,13 +3,8 @@
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler
-from sklearn.svm import SVC
 
 from orchestrator import run_study
-from orchestrator.datasets import open_prepared
 from orchestrator.store.columns import RUN_COLUMNS
 
 LOADERS = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
