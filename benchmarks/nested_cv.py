@@ -124,7 +124,8 @@ def measure_sklearn(prepared: PreparedStudy, dataset: str, n_outer: int) -> Meas
         place = np.full(len(y), -1)
         place[train] = np.arange(len(train))
         inner = [
-            tuple(place[rows] for rows in folds.train_test(outer, inner)) for inner in range(folds.n_inner)
+            tuple(place[rows] for rows in folds.train_test(outer, inner))
+            for inner in range(folds.n_inner[outer])
         ]
         search = GridSearchCV(make_pipeline(MinMaxScaler(), SVC()), grid, cv=inner)
         search.fit(X[train], y[train])

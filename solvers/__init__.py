@@ -5,7 +5,7 @@ Rooms, each of which imports those below it only:
 =========== ====================================================================================
 estimators/ one scikit-learn estimator a file: parameters, docstring, which solver it calls
 path/       all C of a split in one go: one driver over any block solver, `fit_path`
-gram/       the problems on a dense block: pair steps, Newton, low rank, the minimal-norm loop
+gram/       the problems on a dense block: pair steps, Newton, low rank, the minimal-norm loop, SMO
 smo/        L1 and L2 by rows of the kernel
 hull/       the minimal-norm and ball problems by rows of the kernel, an algorithm a file
 multiclass  pairs of classes, all at once, votes

@@ -6,20 +6,24 @@ from typing import Annotated
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from solvers.common.status import TIMEOUT
+from solvers.common.status import TIMEOUT, left_over
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.parameters import Positive, Switch, with_parameters
 from solvers.kernels.machine import OutOfTime
-from solvers.smo.machine import SmoState, certify
+from solvers.path.mixin import PathMixin
+from solvers.path.smo import SmoSolver
+from solvers.smo.machine import REASONS, SmoState, certified_text, certify
 from solvers.smo.rows import rows_of
 
 
 @with_parameters
-class SMOSVC(KernelSVC):
+class SMOSVC(PathMixin, KernelSVC):
     """Support vector machine by sequential minimal optimisation.
 
     The dual with its constraint Σ α_i y_i = 0 (the bias is not penalised), second-order working-set
-    selection, shrinking and LIBSVM's stopping rule.
+    selection, shrinking and LIBSVM's stopping rule. `fit_path` trains for many C on dense blocks of the Gram
+    matrix: from sums over classes where C is small, by scaling the weights with C while most are at their
+    bounds, and with Newton's method on the free weights beside the steps.
 
     Parameters
     ----------
@@ -37,6 +41,8 @@ class SMOSVC(KernelSVC):
         Leave out samples whose weights are at a bound and look like staying there.
     cache_size : float
         Megabytes for kernel rows and for copies of the samples.
+    warm_start : bool
+        Start a `fit` on the same samples and labels from the weights of the last one.
 
     Attributes
     ----------
@@ -74,15 +80,26 @@ class SMOSVC(KernelSVC):
     loss: Annotated[str, StrOptions({"l1", "l2"})] = "l1"
     tol: Positive = 1e-3
     shrinking: Switch = True
+    warm_start: Switch = False
     class_weight: ClassWeight = None
     C: Annotated[float, Interval(Real, 0, None, closed="right")] = 1.0
+
+    bias = "none"  # that would be added to the kernel: here it is free
 
     def _solve(self, problem):
         state = SmoState(problem, self.loss)
         tol = float(self.tol)
         try:
             state.store = rows_of(state.kernel, 1e6 * self.cache_size)
+            if problem.start is not None:
+                state.start_from(problem.start)
             status, gap, converged = certify(state, tol, self.shrinking, problem.max_iter)
         except OutOfTime:
             status, gap, converged = TIMEOUT, np.nan, False
         return state.solution(status, gap, converged, tol)
+
+    def _path_solver(self):
+        return SmoSolver(self.loss == "l1", float(self.tol), 1e6 * self.cache_size, self._solve)
+
+    def _machine_text(self, status, converged, gap, by_draws):
+        return certified_text(self.tol) if converged else left_over(REASONS[status], gap)

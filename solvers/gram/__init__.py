@@ -1,5 +1,6 @@
 """The same problems on a dense block of kernel values, and all machines of a path from one Gram matrix.
 
-Pair steps, Newton's method on the support or in a low-rank space, and the minimal-norm loop.
-May import `common`, `kernels`, `hull`, `solvers.problem` and `solvers.multiclass`.
+Pair steps, Newton's method on the support or in a low-rank space, the minimal-norm loop, and the L1 and L2
+problems with a free bias. May import `common`, `kernels`, `hull`, `smo`, `solvers.problem` and
+`solvers.multiclass`.
 """

@@ -25,6 +25,7 @@ from solvers.common.status import (
 )
 from solvers.kernels.machine import MachineKernel, OutOfTime
 from solvers.problem import Solution
+from solvers.smo.certificate import bias_of, extremes, gap_of
 from solvers.smo.steps import smo_steps
 
 STEPS_BEFORE_SHRINKING = 1000
@@ -38,13 +39,18 @@ REFINEMENTS = 30
 REASONS = {**ENDED, NOT_POSITIVE: "the kernel is not positive definite"}
 
 
+def certified_text(tol):
+    """Say what is certified of a machine that converged."""
+    return f"certified: violation and gap <= {tol:g}"
+
+
 class SmoState:
     """Weights β_i = y_i α_i of all samples, and which of them are active."""
 
     def __init__(self, problem, loss):
         n = problem.rows.size
         self.y = np.where(np.arange(n) < problem.class_start[1], 1.0, -1.0)
-        C = np.broadcast_to(problem.C, (n,))
+        C = np.ascontiguousarray(np.broadcast_to(problem.C, (n,)))
         limit = C if loss == "l1" else np.full(n, np.inf)
         self.C, self.loss = C, loss
         self.low = np.where(self.y > 0, 0.0, -limit)
@@ -90,12 +96,22 @@ class SmoState:
         finally:
             self.F[a], self.beta[a] = F, beta
 
+    def start_from(self, solution):
+        """Begin with the weights of a solution for other penalties, scaled down where they leave the bounds.
+
+        Raises
+        ------
+        OutOfTime
+        """
+        limit = np.maximum(self.high, -self.low)[solution.support]
+        scale = min(1.0, (limit / solution.alpha).min(initial=1.0))
+        self.beta[solution.support] = self.y[solution.support] * np.minimum(scale * solution.alpha, limit)
+        self.recompute()
+
     def violation(self):
         """Return min F over weights that can grow and max F over those that can shrink, among the active."""
         a = self.active
-        F, beta = self.F[a], self.beta[a]
-        can_grow, can_shrink = beta < self.high[a], beta > self.low[a]
-        return F[can_grow].min(initial=np.inf), F[can_shrink].max(initial=-np.inf)
+        return extremes(self.F[a], self.beta[a], self.low[a], self.high[a])
 
     def shrink(self):
         """Leave out samples at a bound that want to move beyond it (Fan, Chen & Lin 2005, section 4)."""
@@ -142,42 +158,12 @@ class SmoState:
     def bias(self):
         """Return the bias: the mean over the free weights of the active samples."""
         a = self.active
-        F, beta = self.F[a], self.beta[a]
-        free = (beta > self.low[a]) & (beta < self.high[a])
-        if free.any():
-            return -F[free].mean()
-        ends = np.array(self.violation())
-        return -ends[np.isfinite(ends)].mean() if np.isfinite(ends).any() else 0.0
+        return bias_of(self.F[a], self.beta[a], self.low[a], self.high[a])
 
     def gap(self, error):
         """Primal minus dual objective as a share of the primal one, at most; with `error` 0, about."""
-        alpha, bias = np.abs(self.beta), self.bias()
-        weight = alpha.sum()
-        # β·F = βᵀQβ − Σα
-        quadratic = float(self.beta @ self.F + weight)
-        rounding = 0.0  # of a sum over all samples, and what is made of it
-        if error > 0.0:
-            rounding = (alpha.size / TERMS_IN_PRODUCT + FEW_ROUNDINGS) * UNIT_ROUNDOFF
-        doubt = error * (weight + 1.0) + rounding * (alpha @ np.abs(self.F) + weight)
-        # A sum Σ β that is not quite zero moves the dual by as much as a bias can.
-        imbalance = abs(self.beta.sum()) + rounding * weight
-        dual = weight - 0.5 * (quadratic + doubt) - imbalance * (1.0 + abs(bias))
-        dual -= rounding * (weight + abs(quadratic))
-        # A dual that is not positive counts the more the smaller the primal objective is.
-        sign = 1.0 if dual > 0.0 else -1.0
-        # f(x_i) is F_i + y_i without 1/C's share.
-        slack = np.maximum(0.0, sign * error - self.y * (self.F - self.inverse_C * self.beta + bias))
-        square_norm = max(0.0, quadratic - float(self.inverse_C @ self.beta**2) + sign * doubt)
-        if np.isinf(self.C[0]):  # the nearest machine that leaves no slack is this one, scaled
-            least = 1.0 - slack.max()
-            primal = 0.5 * square_norm / least**2 if least > 0.0 else np.inf
-        else:
-            loss = self.C @ slack if self.loss == "l1" else 0.5 * self.C @ slack**2
-            primal = float(0.5 * square_norm + loss)
-        primal *= 1.0 + sign * rounding
-        return (
-            max(0.0, float((primal - dual) / primal)) * (1.0 + rounding) if 0.0 < primal < np.inf else np.inf
-        )
+        hinge = self.loss == "l1"
+        return gap_of(self.F, self.beta, self.y, self.C, self.inverse_C, hinge, self.bias(), error)
 
     def largest_violation(self, error):
         """Largest violation of the optimality conditions by any sample, at most."""
@@ -191,7 +177,6 @@ class SmoState:
         of the others.
         """
         support = np.flatnonzero(self.beta)
-        text = f"certified: violation and gap <= {tol:g}"
         return Solution(
             support=support,
             alpha=np.abs(self.beta[support]),
@@ -202,7 +187,7 @@ class SmoState:
             n_kernel_evals=int(self.kernel.evaluations),
             status=status,
             converged=converged,
-            stopping=text if converged else left_over(REASONS[status], gap),
+            stopping=certified_text(tol) if converged else left_over(REASONS[status], gap),
         )
 
 

@@ -30,7 +30,7 @@ SOLVERS = {
     "bvm": BallSVC(random_state=0),
 }
 NORMALISED = ("cvm", "spheresvm", "bvm")
-PATHS = ("mnsvm", "mnsvm_mdm", "mnsvm_adjmn", "mnsvm_meb", "newton", "newton_tight")
+PATHS = ("mnsvm", "mnsvm_mdm", "mnsvm_adjmn", "mnsvm_meb", "newton", "newton_tight", "smo_l1", "smo_l2")
 KINDS = ["rbf", "rbf", "rbf", "linear", "poly", "precomputed", "precomputed", "rounded"]
 PROBLEMS, CUT_SHORT, STRIDE = 500, 300, 9
 
@@ -109,13 +109,14 @@ def machines_of_model(model, y):
 
 
 def machines_of_path(solution, k, y):
-    """Yield members and weights of every pair machine of a path at its k-th C."""
+    """Yield members, weights, and the bias for the second class of every pair machine at a path's k-th C."""
     of_row = np.zeros((solution.weights.shape[1], len(y)))
     of_row[:, solution.problem.rows] = solution.weights[k]
-    for i, j in combinations(range(len(solution.problem.classes)), 2):
+    for p, (i, j) in enumerate(combinations(range(len(solution.problem.classes)), 2)):
         members = np.isin(y, (i, j))
         weights = np.where(y == i, of_row[j - 1], of_row[i])[members]
-        yield members, np.where(y[members] == j, LONG(1), LONG(-1)), weights.astype(LONG), None
+        signs = np.where(y[members] == j, LONG(1), LONG(-1))
+        yield members, signs, weights.astype(LONG), -solution.intercepts[k, p]
 
 
 def hull_gap(case, C, members, y, alpha):

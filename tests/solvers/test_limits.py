@@ -58,7 +58,7 @@ def test_max_iter_bounds_the_whole_fit(monkeypatch, iris, model, probability, ma
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("cache_size", [200, 0.06, 0.001])
 @pytest.mark.parametrize("max_iter", [7, 100])
-@pytest.mark.parametrize("solver", [MNSVC, NewtonSVC])
+@pytest.mark.parametrize("solver", [MNSVC, NewtonSVC, SMOSVC])
 def test_max_iter_bounds_every_training_of_a_path(solver, max_iter, cache_size):
     X, y = load_digits(return_X_y=True)
     path = solver(gamma=0.001, max_iter=max_iter, cache_size=cache_size).fit_path(X[:300], y[:300], CS)
@@ -123,7 +123,7 @@ def test_fit_status_is_a_whole_number(iris, model):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
-@pytest.mark.parametrize("solver", [MNSVC, NewtonSVC])
+@pytest.mark.parametrize("solver", [MNSVC, NewtonSVC, SMOSVC])
 def test_fit_status_of_a_path_is_an_array_of_whole_numbers(iris, solver, kernel):
     X, y = iris
     K = X if kernel == "rbf" else rbf_kernel(X)

@@ -87,7 +87,7 @@ def test_probabilities_of_many_classes_stay_within_the_cache():
     assert np.mean(probabilities.argmax(axis=1)[:400] == y) > 0.9
 
 
-@pytest.mark.parametrize("solver", [MNSVC, NewtonSVC])
+@pytest.mark.parametrize("solver", [MNSVC, NewtonSVC, SMOSVC])
 def test_predictions_of_a_path_stay_within_the_cache(solver):
     X, y = make_blobs(900, centers=30, n_features=5, random_state=0)
     Cs = 4.0 ** np.arange(-2, 6)
@@ -114,7 +114,7 @@ def test_a_callable_kernel_that_cannot_fit_is_refused_before_it_is_called(monkey
     assert not called
 
 
-@pytest.mark.parametrize("solver", [NewtonSVC, MNSVC])
+@pytest.mark.parametrize("solver", [NewtonSVC, MNSVC, SMOSVC])
 def test_a_copy_of_a_gram_matrix_that_cannot_fit_is_refused(monkeypatch, solver):
     X, y = overlapping(100)
     K = rbf_kernel(X)

@@ -13,7 +13,7 @@ MAY_IMPORT = {
     "problem": {"common", "kernels"},
     "hull": {"common", "kernels", "problem"},
     "smo": {"common", "kernels", "problem"},
-    "gram": {"common", "kernels", "problem", "multiclass", "hull"},
+    "gram": {"common", "kernels", "problem", "multiclass", "hull", "smo"},
     "path": {"common", "kernels", "problem", "multiclass", "hull", "gram"},
     "estimators": {"common", "kernels", "problem", "multiclass", "hull", "gram", "smo", "path"},
     "__init__": {"estimators"},

@@ -100,7 +100,7 @@ def test_nothing_fitted_refers_to_the_training_matrix(model, kernel, order):
 
 
 @pytest.mark.parametrize("kernel", ["precomputed", "rbf", gaussian], ids=["precomputed", "rbf", "callable"])
-@pytest.mark.parametrize("solver", [MNSVC, NewtonSVC])
+@pytest.mark.parametrize("solver", [MNSVC, NewtonSVC, SMOSVC])
 def test_a_fitted_path_does_not_refer_to_the_training_matrix(solver, kernel):
     X, y = load_iris(return_X_y=True)
     X = gaussian(X, X) if kernel == "precomputed" else np.array(X)

@@ -1,0 +1,189 @@
+"""Newton's method on the free weights of a block: exact where `solvers.gram.smo_steps` needs many steps.
+
+With all other weights fixed, the objective is minimised over the free ones on ``Σ β = 0``. Where the minimum
+lies outside the box, the point stops at the first bound, that weight is left out of the factor by Givens
+rotations, and the rest goes on: feasible and monotone.
+"""
+
+import numpy as np
+
+from solvers.common.compile import njit
+from solvers.gram.block import block_product
+
+# A pivot below this share of its diagonal entry says that a sample depends on those before it: it stays.
+LEAST_PIVOT = 1e-9
+NOISE_ROUNDINGS = 8.0
+
+
+@njit
+def newton_cost(n, m):
+    """Cost of one Newton step on n free weights of m, in nanoseconds of a 2025 core."""
+    return 2000.0 + n * (0.12 * m + 60.0 + n * (1.5 + 0.06 * n))
+
+
+@njit
+def free_weights(beta, low, high):
+    """Return the samples whose weights lie between their bounds."""
+    return np.flatnonzero((beta > low) & (beta < high))
+
+
+@njit
+def factorise(A, least):
+    """Overwrite the upper triangle of ``A`` by U with ``UᵀU = A``.
+
+    Rows and columns whose pivots are too small are left out, and the others move up.
+
+    Parameters
+    ----------
+    A : array (n, n), float64, C-contiguous
+    least : float
+        Share of its diagonal entry that a pivot has to be.
+
+    Returns
+    -------
+    kept : int array
+        Rows of ``A`` that are left.
+    """
+    n = A.shape[0]
+    smallest = least * np.diag(A)
+    kept = np.empty(n, np.int64)
+    rank = 0
+    for k in range(n):
+        pivot = A[k]
+        if not pivot[k] > smallest[k]:
+            continue
+        kept[rank] = k
+        rank += 1
+        scale = 1.0 / np.sqrt(pivot[k])
+        for j in range(k, n):
+            pivot[j] *= scale
+        for i in range(k + 1, n):
+            row, factor = A[i], pivot[i]
+            for j in range(i, n):
+                row[j] -= factor * pivot[j]
+    if rank < n:
+        for a in range(rank):
+            for b in range(a, rank):
+                A[a, b] = A[kept[a], kept[b]]
+    return kept[:rank]
+
+
+@njit
+def solve_transposed(U, n, b):
+    """Overwrite ``b`` by ``U⁻ᵀ b`` for the first n rows of U."""
+    for k in range(n):
+        row = U[k]
+        b[k] /= row[k]
+        x = b[k]
+        for j in range(k + 1, n):
+            b[j] -= x * row[j]
+
+
+@njit
+def solve_upper(U, n, b):
+    """Overwrite ``b`` by ``U⁻¹ b`` for the first n rows of U."""
+    for k in range(n - 1, -1, -1):
+        row = U[k]
+        total = 0.0
+        for j in range(k + 1, n):
+            total += row[j] * b[j]
+        b[k] = (b[k] - total) / row[k]
+
+
+@njit
+def leave_out(U, n, p):
+    """Change a factor of n rows into that of all rows but the p-th."""
+    for k in range(n):
+        row = U[k]
+        for j in range(max(k, p + 1), n):
+            row[j - 1] = row[j]
+    for k in range(p, n - 1):
+        upper, lower = U[k], U[k + 1]
+        # The k-th column has two entries left: below the diagonal stands what was the next row's diagonal.
+        a, b = upper[k], lower[k]
+        length = np.hypot(a, b)
+        cosine, sine = a / length, b / length
+        for j in range(k, n - 1):
+            x, y = upper[j], lower[j]
+            upper[j] = cosine * x + sine * y
+            lower[j] = cosine * y - sine * x
+
+
+@njit
+def longest_step(weights, low, high, members, n, direction):
+    """Return the longest step ≤ 1 within the bounds, and the place of the weight that ends it, or −1."""
+    step, blocker = 1.0, -1
+    for k in range(n):
+        move, t = direction[k], members[k]
+        if move != 0.0:
+            room = (high[t] if move > 0.0 else low[t]) - weights[t]
+            if room / move < step:
+                step, blocker = room / move, k
+    return max(step, 0.0), blocker
+
+
+@njit
+def newton_on_free(K, inverse_C, F, beta, low, high, max_rounds):
+    """Minimise over the free weights; all others stay, but that free ones may end at their bounds.
+
+    Parameters
+    ----------
+    K : array (m, m), float32 or float64, C-contiguous
+    inverse_C : array (m,)
+    F, beta : arrays (m,), changed in place
+    low, high : arrays (m,)
+    max_rounds : int
+
+    Returns
+    -------
+    rounds : int
+        Directions that were taken, one for each weight that ended at a bound and the last.
+    """
+    free = free_weights(beta, low, high)
+    n = free.size
+    A = np.empty((n, n))
+    for a in range(n):
+        source, target = K[free[a]], A[a]
+        for b in range(a, n):
+            target[b] = source[free[b]]
+        target[a] += inverse_C[free[a]]
+    members = free[factorise(A, max(LEAST_PIVOT, NOISE_ROUNDINGS * np.finfo(K.dtype).eps))]
+    n = members.size
+    before = beta[free]
+    local = F[members]
+    ones, direction = np.empty(n), np.empty(n)
+    rounds = 0
+    while n > 1 and rounds < max_rounds:
+        rounds += 1
+        ones[:n] = 1.0
+        for k in range(n):
+            direction[k] = -local[k]
+        solve_transposed(A, n, ones)
+        solve_transposed(A, n, direction)
+        level = np.dot(ones[:n], direction[:n]) / np.dot(ones[:n], ones[:n])
+        for k in range(n):
+            direction[k] -= level * ones[k]
+        solve_upper(A, n, direction)
+        drift = np.sum(direction[:n]) / n  # rounding
+        for k in range(n):
+            direction[k] -= drift
+        step, blocker = longest_step(beta, low, high, members, n, direction)
+        for k in range(n):
+            t = members[k]
+            beta[t] = min(max(beta[t] + step * direction[k], low[t]), high[t])  # rounding may lead beyond
+            local[k] -= step * (level + local[k])
+        if blocker < 0:
+            break
+        t = members[blocker]
+        beta[t] = high[t] if direction[blocker] > 0.0 else low[t]
+        leave_out(A, n, blocker)
+        members[blocker : n - 1] = members[blocker + 1 : n].copy()
+        local[blocker : n - 1] = local[blocker + 1 : n].copy()
+        n -= 1
+    change = beta[free] - before
+    product = np.empty(F.size)
+    block_product(K, free, change, product)
+    F += product
+    for k in range(free.size):
+        F[free[k]] += inverse_C[free[k]] * change[k]
+    return rounds

@@ -1,0 +1,307 @@
+"""One dense block of the L1 or the L2 problem with a free bias, for an ascending path of C.
+
+In the signed weights of `solvers.smo.steps` the kernel has no labels and Σ β = 0 leaves the bias free. Steps
+and Newton's method share the work (`smo_steps`, `smo_newton`). The first C starts from sums over classes:
+where C is small, most weights are at their bounds, and it is known which. From C to the next, a point with
+few free weights is scaled, which needs no kernel value; one without any weight at an upper bound stays
+optimal.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from solvers.common.certificate import (
+    AFFORDABLE,
+    AIM,
+    FEW_ROUNDINGS,
+    ROUNDINGS_PER_STEP,
+    TERMS_IN_BLOCK,
+    UNIT_ROUNDOFF,
+)
+from solvers.common.compile import implement, inlined, njit
+from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED
+from solvers.gram.block import block_product
+from solvers.gram.machines import solve_path
+from solvers.gram.smo_newton import newton_cost, newton_on_free
+from solvers.gram.smo_steps import smo_block_steps
+from solvers.smo.certificate import bias_of, extremes, gap_of
+
+STEPS_PER_CHUNK = 24
+# How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.
+REFINEMENTS = 30
+# A point is scaled with C if it has as many weights at their bounds as this times its free ones.
+BOUNDED_PER_FREE = 2
+# Rounding moves the gradient at every step; it is computed afresh where that may be this share of what is
+# aimed at.
+DRIFT = 0.01
+ROUNDINGS_PER_SCALING = 4.0
+UNBOUNDED = 1e300
+LEAST_SHARE = 1e-3  # that the tolerance aimed at is lowered to at a time
+# So many steps that take a smaller share than the other off the objective have met rounding.
+STEPS_IN_VAIN, NO_PROGRESS = 2400, 1e-15
+
+
+@njit
+def step_cost(m):
+    """Cost of one step on m rows, in nanoseconds of a 2025 core."""
+    return 40.0 + 0.5 * m
+
+
+@njit
+def take_labels_off(H, n_first):
+    """Turn ``y_i·y_j k(x_i, x_j)`` into the kernel itself."""
+    for i in range(H.shape[0]):
+        others = H[i, n_first:] if i < n_first else H[i, :n_first]
+        for j in range(others.size):
+            others[j] = -others[j]
+
+
+@njit
+def refresh(K, inverse_C, y, beta, F, largest):
+    """Compute the gradient from the weights; return a bound on its error."""
+    support = np.flatnonzero(beta)
+    block_product(K, support, beta[support], F)
+    weight = 0.0
+    for t in range(F.size):
+        F[t] += inverse_C[t] * beta[t] - y[t]
+        weight += abs(beta[t])
+    return (support.size / TERMS_IN_BLOCK + FEW_ROUNDINGS) * UNIT_ROUNDOFF * (largest * weight + 1.0)
+
+
+@njit
+def set_bounds(y, C, hinge, low, high, inverse_C):
+    """Fill the bounds and 1/C of the loss."""
+    for t in range(y.size):
+        limit = C[t] if hinge else np.inf
+        low[t], high[t] = (0.0, limit) if y[t] > 0.0 else (-limit, 0.0)
+        inverse_C[t] = 0.0 if hinge else 1.0 / C[t]
+
+
+@njit
+def start(K, y, C, n_first, hinge, beta, F):
+    """Set the weights to what they are where C is small, about, and the gradient to theirs.
+
+    L1: all of the smaller class are at C, and so are those of the larger class that would have the smallest
+    margins if all of it had equal weights. L2: the kernel hardly counts beside 1/C.
+    """
+    m = beta.size
+    n_second = m - n_first
+    sums = np.empty((2, m))
+    ones = np.ones(m)
+    block_product(K, np.arange(n_first), ones[:n_first], sums[0])
+    block_product(K, np.arange(n_first, m), ones[n_first:], sums[1])
+    rooms = np.array([n_first * C[0], n_second * C[m - 1]])
+    if not hinge:
+        mean = (rooms[0] - rooms[1]) / (rooms[0] + rooms[1])
+        for t in range(m):
+            beta[t] = C[t] * (y[t] - mean)
+            F[t] = C[0] * (1.0 - mean) * sums[0, t] - C[m - 1] * (1.0 + mean) * sums[1, t] - mean
+        return
+    small = 0 if rooms[0] <= rooms[1] else 1
+    sign = 1.0 if small == 0 else -1.0
+    C_small, C_large = (C[0], C[m - 1]) if small == 0 else (C[m - 1], C[0])
+    first, last = (n_first, m) if small == 0 else (0, n_first)  # of the larger class
+    equal = rooms[small] / (last - first)
+    margins = np.empty(last - first)
+    for t in range(first, last):
+        margins[t - first] = equal * sums[1 - small, t] - C_small * sums[small, t]
+    n_full = min(np.int64(rooms[small] / C_large), last - first)
+    order = np.argsort(margins)
+    for t in range(m):
+        beta[t] = sign * C_small
+    for a in range(last - first):
+        beta[first + order[a]] = -sign * C_large if a < n_full else 0.0
+    if n_full < last - first:
+        beta[first + order[n_full]] = -sign * max(0.0, rooms[small] - n_full * C_large)
+    from_all = 2 * n_full > last - first  # the sums are corrected by what takes fewer rows
+    base = -sign * C_large if from_all else 0.0
+    change = beta[first:last] - base
+    rows = np.flatnonzero(change)
+    block_product(K, first + rows, change[rows], F)
+    for t in range(m):
+        F[t] += sign * C_small * sums[small, t] + base * sums[1 - small, t] - y[t]
+
+
+@njit
+def change_C(old, new, y, hinge, low, high, inverse_C, beta, F):
+    """Move a point of one C to another.
+
+    Parameters
+    ----------
+    old, new : arrays (m,)
+        C of each sample, ``new`` a multiple of ``old``.
+
+    Returns
+    -------
+    scale : float
+        What the weights are multiplied by, and the gradient but for its labels.
+    stays_optimal : bool
+        Whether the new point is optimal if the old one was: no weight is at an upper bound.
+    """
+    m = beta.size
+    n_bounded, n_free, kernel_part, ridge, weight = 0, 0, 0.0, 0.0, 0.0
+    for t in range(m):
+        n_bounded += abs(beta[t]) >= old[t]
+        n_free += 0.0 < abs(beta[t]) < old[t]
+        kernel_part += beta[t] * (F[t] + y[t] - inverse_C[t] * beta[t])
+        ridge += beta[t] * beta[t] / new[t]
+        weight += abs(beta[t])
+    scale, curvature = 1.0, kernel_part + ridge
+    if not hinge and curvature > 0.0:
+        scale = weight / curvature  # where the objective is least on the ray
+    if hinge and n_bounded > 0 and n_bounded >= BOUNDED_PER_FREE * n_free:
+        scale = new[0] / old[0]
+    for t in range(m):
+        is_bounded = hinge and abs(beta[t]) >= old[t]
+        F[t] = scale * (F[t] + y[t] - inverse_C[t] * beta[t]) - y[t]
+        beta[t] = y[t] * new[t] if is_bounded and scale > 1.0 else scale * beta[t]
+    set_bounds(y, new, hinge, low, high, inverse_C)
+    for t in range(m):
+        F[t] += inverse_C[t] * beta[t]
+    return scale, hinge and n_bounded == 0
+
+
+@inlined
+def minimise(K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_iter, scratch):
+    """Minimise until no violation by the gradient at hand is above ``tol``.
+
+    Newton's method is tried when the steps since it was last tried have cost as much as it does.
+
+    Parameters
+    ----------
+    spent : float
+        Cost of the steps since then.
+
+    Returns
+    -------
+    status : int
+        CONVERGED, LIMIT, STALLED or NOT_POSITIVE.
+    iterations : int
+        Steps and rounds of Newton's method.
+    roundings : float
+        Of the largest value that the gradient can have.
+    cost : float
+    spent : float
+    """
+    m = F.size
+    iterations, roundings, cost = 0, 0.0, 0.0
+    in_vain, gains = 0, 0.0
+    while iterations < max_iter:
+        allowed = min(STEPS_PER_CHUNK, max_iter - iterations)
+        n_free = 0
+        for t in range(m):
+            n_free += low[t] < beta[t] < high[t]
+        price = newton_cost(n_free, m)
+        if n_free > 1 and spent > price:
+            iterations += newton_on_free(K, inverse_C, F, beta, low, high, max_iter - iterations)
+            roundings += 2.0 * (n_free / TERMS_IN_BLOCK + FEW_ROUNDINGS)  # no weight moves by more than 2 C
+            cost += price
+            spent = 0.0
+            continue
+        status, steps, gain = smo_block_steps(
+            K, diagonal, inverse_C, F, beta, low, high, tol, allowed, scratch
+        )
+        iterations += steps
+        roundings += steps * ROUNDINGS_PER_STEP
+        cost += steps * step_cost(m)
+        spent += steps * step_cost(m)
+        if status != PAUSED:
+            return status, iterations, roundings, cost, spent
+        in_vain += steps
+        gains += gain
+        if in_vain >= STEPS_IN_VAIN:
+            if not gains > NO_PROGRESS * np.sum(np.abs(beta)):
+                return STALLED, iterations, roundings, cost, spent
+            in_vain, gains = 0, 0.0
+    return LIMIT, iterations, roundings, cost, spent
+
+
+@njit
+def state_of(F, beta, low, high, value_error, drift):
+    """Return the bias of a point, its violation, the sum of its weights, and the error of its gradient."""
+    weight = 0.0
+    for t in range(beta.size):
+        weight += abs(beta[t])
+    lowest, highest = extremes(F, beta, low, high)
+    b = bias_of(F, beta, low, high)
+    return b, max(0.0, highest - lowest), weight, weight * value_error + drift
+
+
+class SmoRules(NamedTuple):
+    """What the blocks of a path are solved by."""
+
+    hinge: bool  # the loss is C ξ; if not, ½ C ξ²
+    tol: float  # largest violation, and largest gap
+    value_error: float  # bound on the error of an entry of a block
+
+
+@implement(solve_path, SmoRules)
+def smo_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
+    """Solve one block for every C, each from the solution before it; H becomes the kernel itself.
+
+    Parameters are those of `solvers.gram.machines.solve_path`.
+    """
+    hinge, tol, m, n_first = rules.hinge, rules.tol, H.shape[0], class_start[1]
+    take_labels_off(H, n_first)
+    K = H
+    y, inverse_C, diagonal, C, old = np.ones(m), np.zeros(m), np.empty(m), np.empty(m), np.empty(m)
+    y[n_first:] = -1.0
+    low, high, beta, F = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    scratch = np.empty((4, m), np.float32)
+    spent, drift, growth, lost, status, is_optimal = 0.0, 0.0, 1.0, 0.0, CONVERGED, False
+    b, violation, weight, error, gap, converged = 0.0, 0.0, 0.0, 0.0, 0.0, False
+    for k in range(Cs.size):
+        total = 0.0
+        for t in range(m):
+            old[t], C[t] = C[t], Cs[k] / inverse_weight[t]
+            total += C[t]
+        if k == 0:
+            set_bounds(y, C, hinge, low, high, inverse_C)
+            start(K, y, C, n_first, hinge, beta, F)
+            is_optimal, lost = False, 2.0 * (m / TERMS_IN_BLOCK + FEW_ROUNDINGS)
+        else:
+            growth, stays_optimal = change_C(old, C, y, hinge, low, high, inverse_C, beta, F)
+            is_optimal, lost = stays_optimal and status == CONVERGED, ROUNDINGS_PER_SCALING
+        largest = 0.0
+        for t in range(m):
+            diagonal[t] = K[t, t] + inverse_C[t]
+            largest = max(largest, abs(diagonal[t]))
+        # No value of the gradient is larger than this while all weights are within a box.
+        rounding = UNIT_ROUNDOFF * (largest * (total if hinge else UNBOUNDED) + 1.0)
+        drift = drift * growth + lost * rounding
+        aim, iterations, cost, status = AIM * tol, np.int64(0), 0.0, CONVERGED
+        for _ in range(REFINEMENTS):
+            if not is_optimal:
+                left = limits[k] - iterations
+                status, taken, lost, price, spent = minimise(
+                    K, diagonal, inverse_C, F, beta, low, high, aim, spent, left, scratch
+                )
+                iterations += taken
+                cost += price
+                drift += lost * rounding
+            is_optimal = False
+            is_stale = drift > DRIFT * aim
+            while True:
+                if is_stale:
+                    drift = refresh(K, inverse_C, y, beta, F, largest)
+                b, violation, weight, error = state_of(F, beta, low, high, rules.value_error, drift)
+                gap = gap_of(F, beta, y, C, inverse_C, hinge, b, error)
+                converged = gap <= tol and violation + 2.0 * error <= tol
+                if converged or is_stale or drift <= DRIFT * error:
+                    break
+                is_stale = True
+            if converged or status != CONVERGED:
+                break
+            # A tighter tolerance does not help where it is the doubt about the kernel's values that counts.
+            exact, enough = gap_of(F, beta, y, C, inverse_C, hinge, b, 0.0), AFFORDABLE * tol
+            is_hopeless = 2.0 * error > enough or gap - exact > enough or max(exact, violation) <= enough
+            if is_hopeless and violation <= tol:
+                break
+            aim *= min(0.5, max(LEAST_SHARE, enough / exact)) if violation <= tol else 0.5
+        outcomes.statuses[machine, k], outcomes.converged[machine, k] = status, converged
+        outcomes.square_norms[machine, k] = 0.5 * (np.dot(beta, F) - weight)
+        outcomes.gaps[machine, k], outcomes.iterations[machine, k] = gap, iterations
+        outcomes.costs[machine, k] = cost
+        outcomes.biases[machine, k, 0], outcomes.biases[machine, k, 1] = b, -b
+        weights[k] = np.abs(beta)

@@ -1,0 +1,92 @@
+"""What is known of a point of the SMO problem: its bias, its violation and its duality gap.
+
+Signed weights ``β_i = y_i α_i``, bounds and the gradient ``F`` are those of `solvers.smo.steps`.
+"""
+
+import numpy as np
+
+from solvers.common.certificate import FEW_ROUNDINGS, UNIT_ROUNDOFF
+from solvers.common.compile import njit
+
+
+@njit
+def extremes(F, beta, low, high):
+    """Return the least F of the weights that can grow and the largest of those that can shrink."""
+    lowest, highest = np.inf, -np.inf
+    for t in range(F.size):
+        if beta[t] < high[t]:
+            lowest = min(lowest, F[t])
+        if beta[t] > low[t]:
+            highest = max(highest, F[t])
+    return lowest, highest
+
+
+@njit
+def bias_of(F, beta, low, high):
+    """Return the mean of −F over the free weights or, without any, the middle of where LIBSVM has it."""
+    total, n_free = 0.0, 0
+    for t in range(F.size):
+        if low[t] < beta[t] < high[t]:
+            total += F[t]
+            n_free += 1
+    if n_free:
+        return -total / n_free
+    lowest, highest = extremes(F, beta, low, high)
+    if lowest < np.inf and highest > -np.inf:
+        return -0.5 * (lowest + highest)
+    if lowest < np.inf:
+        return -lowest
+    return -highest if highest > -np.inf else 0.0
+
+
+@njit
+def gap_of(F, beta, y, C, inverse_C, hinge, bias, error):
+    """Primal minus dual objective as a share of the primal one, at most; with ``error`` 0, about.
+
+    Parameters
+    ----------
+    F, beta, y, C, inverse_C : arrays (m,)
+        ``inverse_C`` is zero for the hinge loss; ``C`` may be infinite.
+    hinge : bool
+        Whether the loss is C ξ; if not, it is ½ C ξ².
+    bias : float
+    error : float
+        Bound on the error of a value of ``F``.
+    """
+    m = F.size
+    weight, product, magnitude, ridge, imbalance = 0.0, 0.0, 0.0, 0.0, 0.0
+    sign = 1.0
+    for t in range(m):
+        alpha = abs(beta[t])
+        weight += alpha
+        product += beta[t] * F[t]
+        magnitude += alpha * abs(F[t])
+        ridge += inverse_C[t] * beta[t] * beta[t]
+        imbalance += beta[t]
+    quadratic = product + weight  # β·F = βᵀQβ − Σα
+    # Of a sum over all samples, and what is made of it.
+    rounding = (m + FEW_ROUNDINGS) * UNIT_ROUNDOFF if error > 0.0 else 0.0
+    doubt = error * (weight + 1.0) + rounding * (magnitude + weight)
+    # A sum Σ β that is not quite zero moves the dual by as much as a bias can.
+    imbalance = abs(imbalance) + rounding * weight
+    dual = weight - 0.5 * (quadratic + doubt) - imbalance * (1.0 + abs(bias))
+    dual -= rounding * (weight + abs(quadratic))
+    # A dual that is not positive counts the more the smaller the primal objective is.
+    sign = 1.0 if dual > 0.0 else -1.0
+    loss, largest, no_slack = 0.0, 0.0, False
+    for t in range(m):
+        # f(x_t) is F_t + y_t without 1/C's share.
+        slack = max(0.0, sign * error - y[t] * (F[t] - inverse_C[t] * beta[t] + bias))
+        largest = max(largest, slack)
+        if C[t] == np.inf:
+            no_slack = True
+        else:
+            loss += C[t] * slack if hinge else 0.5 * C[t] * slack * slack
+    square_norm = max(0.0, quadratic - ridge + sign * doubt)
+    primal = 0.5 * square_norm + loss
+    if no_slack:  # the nearest machine that leaves no slack is this one, scaled
+        primal = 0.5 * square_norm / (1.0 - largest) ** 2 if largest < 1.0 else np.inf
+    primal *= 1.0 + sign * rounding
+    if not 0.0 < primal < np.inf:
+        return np.inf
+    return max(0.0, (primal - dual) / primal) * (1.0 + rounding)
