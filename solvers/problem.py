@@ -45,5 +45,5 @@ class Solution:
 
     @property
     def fit_status(self):
-        """0 if it is certified, else one of `solvers.common.status.REASONS`."""
+        """0 if it is certified, else one of `solvers.common.status.ADVICE`."""
         return fit_status_of(self.status, self.converged, self.by_draws)

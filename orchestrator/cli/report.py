@@ -9,7 +9,7 @@ from orchestrator.cli.main import Request
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.terminal import say
 from orchestrator.config.compose import find_modules
-from orchestrator.config.report import given_choices, section_names
+from orchestrator.config.report_settings import given_choices, section_names
 from orchestrator.config.schema import folders, study_name
 from orchestrator.engine.load import load_study
 from orchestrator.report import markdown_summary, write_report

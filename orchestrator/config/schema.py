@@ -10,7 +10,7 @@ from typing import Any
 import platformdirs
 
 from orchestrator.config.cluster_settings import cluster_settings
-from orchestrator.config.report import checked_choices, section_names
+from orchestrator.config.report_settings import checked_choices, section_names
 from orchestrator.config.scalars import MOST_FOLDS, wrong_values
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import ResolveError, is_imported, resolve
@@ -50,7 +50,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     datasets = [_dataset(key, node, problems) for key, node in nodes["dataset"].items()]
     # These import scikit-learn or numpy, which not every command needs.
     from orchestrator.config.arms import build_arms
-    from orchestrator.config.search import read_search
+    from orchestrator.config.search_settings import read_search
     from orchestrator.training.source_hash import class_identity
 
     search, space = read_search(config["search"] or {}, protocol.metric, problems)
@@ -146,7 +146,7 @@ def _study_name(config: Mapping[str, Any], problems: list[str]) -> str:
 def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
     node = {**Protocol().facts(), "predictions": "none", **node}
     problems += wrong_values(node, ("scaling", "profile", "max_seconds", "predictions"), "protocol.")
-    from orchestrator.config.metrics import read_metrics  # both import scikit-learn
+    from orchestrator.config.metric_settings import read_metrics  # both import scikit-learn
     from orchestrator.config.resampling import resampling_problems
 
     problems += resampling_problems(node)

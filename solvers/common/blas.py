@@ -41,7 +41,7 @@ class _Limit:
 
 
 def _let_this_thread_set_limits() -> None:
-    """Make threadpoolctl heed this thread.
+    """Make threadpoolctl accept limits that this thread sets.
 
     Since 3.8 it ignores every thread but the first that set a limit, as long as that one lives. Here the last
     to leave restores what the first set, whoever they are.

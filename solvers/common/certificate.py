@@ -17,9 +17,9 @@ FEW_ROUNDINGS = 16.0  # of putting a value together, and of a sum beyond those f
 # Terms of a sum for each rounding that a partial sum sees: in `block_product`, and in a product by BLAS.
 TERMS_IN_BLOCK, TERMS_IN_PRODUCT = 16.0, 4.0
 # Solvers aim a little inside their tolerance, so that the rounding of the gap cannot push it out.
-AIM = 0.99
+AIMED_SHARE = 0.99
 # Rounding that takes more than this share of the tolerance cannot be made up for by a tighter one.
-AFFORDABLE = 0.5
+AFFORDABLE_SHARE = 0.5
 
 
 @njit
@@ -59,9 +59,9 @@ def certified_gap(square_norm, lowest, error):
 @njit
 def violation_aimed_at(tol, error, square_norm):
     """Return ε so that g_min ≥ (1 − ε)‖c‖² certifies the gap `tol`, where rounding leaves room for it."""
-    epsilon = 1.0 - np.sqrt(1.0 - AIM * tol)
+    epsilon = 1.0 - np.sqrt(1.0 - AIMED_SHARE * tol)
     lost = 2.0 * error / square_norm
-    return epsilon - lost if lost < AFFORDABLE * epsilon else epsilon
+    return epsilon - lost if lost < AFFORDABLE_SHARE * epsilon else epsilon
 
 
 def error_in_block(K, kernel_error, opposite, bias, dtype):

@@ -1,9 +1,9 @@
 """Index of the smallest or largest of many float32 values, found in a loop that LLVM vectorises.
 
-`solvers.common.selection` does this with integers of 64 bits, eight in a register of AVX-512. Here the index
-takes the lowest bits of a float32's mantissa, and keys are compared as floats: sixteen in a register. LLVM
-vectorises such a reduction only where it is told that no value is NaN and that the sign of zero does not
-matter. The choice is approximate: 13 bits of index leave a relative resolution of 2^-10.
+`solvers.common.pair_selection` does this with integers of 64 bits, eight in a register of AVX-512. Here
+the index takes the lowest bits of a float32's mantissa, and keys are compared as floats: sixteen in a
+register. LLVM vectorises such a reduction only where it is told that no value is NaN and that the sign of
+zero does not matter. The choice is approximate: 13 bits of index leave a relative resolution of 2^-10.
 """
 
 import numpy as np

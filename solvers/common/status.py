@@ -7,9 +7,9 @@ import numpy as np
 CONVERGED, LIMIT, TIMEOUT, NOT_POSITIVE, STALLED, NOT_DRAWN, PAUSED, FULL, ROW_MISSING, GO_ON = range(10)
 
 # The `fit_status_` of a whole fit is the last of these that a machine has.
-BY_WEIGHT = (CONVERGED, NOT_DRAWN, LIMIT, TIMEOUT, NOT_POSITIVE, STALLED)
+BY_SEVERITY = (CONVERGED, NOT_DRAWN, LIMIT, TIMEOUT, NOT_POSITIVE, STALLED)
 
-REASONS = {
+ADVICE = {
     LIMIT: "max_iter was reached: raise it, or tol",
     TIMEOUT: "max_seconds were over: raise them, or tol",
     NOT_POSITIVE: "the kernel is not positive definite on these samples: use another one, or a smaller C",
@@ -17,7 +17,7 @@ REASONS = {
     "scale the samples, use a smaller C, or a larger tol",
     NOT_DRAWN: "its draws found no violator, and one is left, or may be: raise draws",
 }
-ENDED = {
+STOPPING_TEXTS = {
     CONVERGED: "rounding leaves no smaller gap",
     LIMIT: "max_iter",
     TIMEOUT: "max_seconds",
@@ -44,12 +44,12 @@ def fit_status_of(status, converged, by_draws):
     return int(status)
 
 
-def heaviest(statuses):
+def most_severe(statuses):
     """Return the one `fit_status_` that stands for those of many machines."""
-    return max(statuses, key=BY_WEIGHT.index)
+    return max(statuses, key=BY_SEVERITY.index)
 
 
-def left_over(reason, gap):
+def uncertified_text(reason, gap):
     """Text of a machine that is not certified."""
     return f"{reason} (gap {'unknown' if np.isnan(gap) else format(gap, '.2g')})"
 

@@ -39,7 +39,7 @@ from sklearn.utils.validation import (
 from solvers.common.limits import Budget
 from solvers.common.memory import require_memory
 from solvers.common.seeds import machine_seeds
-from solvers.common.status import REASONS, heaviest, stopping_of
+from solvers.common.status import ADVICE, most_severe, stopping_of
 from solvers.estimators.calibration import fit_calibrated
 from solvers.estimators.parameters import Positive, Switch
 from solvers.kernels.functions import (
@@ -618,14 +618,14 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         self.objective_ = float(sum(s.objective for s in solutions))
         gaps, certified = np.array([s.gap for s in solutions]), np.array([s.converged for s in solutions])
         self.gap_ = self.duality_gap_ = float(gaps.max())
-        self.fit_status_ = heaviest([s.fit_status for s in solutions])
+        self.fit_status_ = most_severe([s.fit_status for s in solutions])
         self.converged_ = bool(certified.all())
         self.stopping_ = stopping_of(certified, gaps, lambda k: solutions[k].stopping)
 
     def _warn(self):
         """Say why a machine did not converge."""
         warnings.warn(
-            f"{type(self).__name__} stopped before its tolerance was met: {REASONS[self.fit_status_]} "
+            f"{type(self).__name__} stopped before its tolerance was met: {ADVICE[self.fit_status_]} "
             f"(stopping_: {self.stopping_})",
             ConvergenceWarning,
             stacklevel=3,

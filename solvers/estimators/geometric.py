@@ -5,13 +5,13 @@ from typing import Annotated
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from solvers.common.pair_selection import PAIRS
 from solvers.common.seeds import random_seed
-from solvers.common.selection import PAIRS
 from solvers.estimators.base import KernelSVC
 from solvers.estimators.parameters import Count, Multiclass, Switch
 from solvers.hull.descent import Rules, descend
-from solvers.hull.machine import HullSolver
-from solvers.hull.steps import TO_ORIGIN
+from solvers.hull.hull_machine import HullSolver
+from solvers.hull.hull_steps import TO_ORIGIN
 from solvers.hull.stopping import RULES
 
 

@@ -6,14 +6,14 @@ from typing import Annotated
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from solvers.common.selection import PAIRS, TINY
+from solvers.common.pair_selection import PAIRS, TINY
 from solvers.estimators.base import ClassWeight
 from solvers.estimators.geometric import GeometricSVC
 from solvers.estimators.parameters import OverRelaxation, with_parameters
 from solvers.hull.state import TRACK_ALL
 from solvers.hull.stopping import RULES, rule_text
 from solvers.kernels.functions import NOT_FINITE, kernel_diagonal
-from solvers.path.minimal_norm import MinimalNormSolver
+from solvers.path.minimal_norm_solver import MinimalNormSolver
 from solvers.path.mixin import PathMixin
 
 

@@ -9,14 +9,14 @@ from typing import Annotated
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from solvers.common.status import CONVERGED, ENDED, left_over
+from solvers.common.status import CONVERGED, STOPPING_TEXTS, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.parameters import Multiclass, Switch, with_parameters
 from solvers.gram.newton_machine import FEATURE_ROWS, solve_machine
 from solvers.gram.outcomes import method_names, new_outcomes
 from solvers.hull.bias import class_biases
 from solvers.path.mixin import PathMixin
-from solvers.path.newton import NewtonSolver
+from solvers.path.newton_solver import NewtonSolver
 from solvers.problem import Solution
 
 # With at most this many features the kernel's rank is small enough to do without a Gram matrix.
@@ -136,7 +136,11 @@ class NewtonSVC(PathMixin, KernelSVC):
         )
 
     def _machine_text(self, status, converged, gap, by_draws=False):
-        return f"certified: gap <= {self.tol:g}" if status == CONVERGED else left_over(ENDED[status], gap)
+        return (
+            f"certified: gap <= {self.tol:g}"
+            if status == CONVERGED
+            else uncertified_text(STOPPING_TEXTS[status], gap)
+        )
 
     def prefers_gram(self, n_samples, n_features):
         """Whether `fit_path` gains from a Gram matrix that the caller shares between calls.

@@ -6,14 +6,14 @@ from typing import Annotated
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from solvers.common.status import TIMEOUT, left_over
+from solvers.common.status import TIMEOUT, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.parameters import Positive, Switch, with_parameters
-from solvers.kernels.machine import OutOfTime
+from solvers.kernels.machine_kernel import OutOfTime
 from solvers.path.mixin import PathMixin
-from solvers.path.smo import SmoSolver
-from solvers.smo.machine import REASONS, SmoState, certified_text, certify
-from solvers.smo.rows import rows_of
+from solvers.path.smo_solver import SmoSolver
+from solvers.smo.kernel_rows import rows_of
+from solvers.smo.smo_machine import SMO_STOPPING_TEXTS, SmoState, certified_text, certify
 
 
 @with_parameters
@@ -102,4 +102,4 @@ class SMOSVC(PathMixin, KernelSVC):
         return SmoSolver(self.loss == "l1", float(self.tol), 1e6 * self.cache_size, self._solve)
 
     def _machine_text(self, status, converged, gap, by_draws):
-        return certified_text(self.tol) if converged else left_over(REASONS[status], gap)
+        return certified_text(self.tol) if converged else uncertified_text(SMO_STOPPING_TEXTS[status], gap)

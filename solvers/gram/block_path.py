@@ -43,7 +43,7 @@ NEWTONS = 4
 # once Newton has been tried in vain, one with less than the other share has no end in sight.
 ROUNDING, NO_PROGRESS = 1e-12, 1e-5
 # Rounding moves g at every step; it is computed afresh where that is this share of the violation aimed at.
-DRIFT = 0.005
+ALLOWED_DRIFT = 0.005
 # Newton takes over when the steps have cost as much as this many rounds: what a warm-started Newton needs.
 PATIENCE = 3.0
 # Blocks smaller than this are solved by pair steps before a factorisation has paid.
@@ -144,7 +144,7 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
         cost += taken * step_cost(m)
         share = NO_PROGRESS if newtons_left == 0 else ROUNDING
         if at_rest or before - square_norm <= share * (square_norm - np.min(g)):
-            if drift_of(stale, largest) > DRIFT * epsilon * square_norm:
+            if drift_of(stale, largest) > ALLOWED_DRIFT * epsilon * square_norm:
                 square_norm = refresh(H, inverse_C, alpha, g)
                 stale = 0
             if newtons_left == 0 or np.min(g) >= (1.0 - epsilon) * square_norm:

@@ -66,7 +66,7 @@ class PivotedFactor:
             append_pivot(self._rows, self.rank, self.residual, pivot, self.column(pivot))
             self.pivots.append(pivot)
 
-    def promises(self, target):
+    def can_reach(self, target):
         """Look whether about √m columns suggest that `target` is within reach."""
         usual = int(np.sqrt(self.residual.size))
         half_left = self.extend(target, usual // 2)
@@ -103,7 +103,7 @@ def feature_path(training, max_rank):
         gap = np.inf
         target = TARGET_SHARE * tol * lowest_square_norm
         total_rounds = 0
-        if k == 0 and not factor.promises(target):
+        if k == 0 and not factor.can_reach(target):
             break
         for _ in range(RETRIES):
             factor.extend(target, max_rank)

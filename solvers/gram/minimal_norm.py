@@ -2,18 +2,25 @@
 
 The iteration is that of `solvers.hull.descent.descend`, which reads its state from a named tuple: numba
 counts references to all of its arrays at every step, which would take as long as a step takes here. Here
-every kernel value is at hand and g is kept for every sample in float64, so that a draw is a look-up, and a
-step is two passes over the block's columns in loops that LLVM vectorises (`solvers.common.selection` says
-how). When C changes, g changes by the diagonal alone.
+every kernel value is at hand and g is kept for every sample in float64, so that a draw is a look-up, and
+a step is two passes over the block's columns in loops that LLVM vectorises
+(`solvers.common.pair_selection` says how). When C changes, g changes by the diagonal alone.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from solvers.common.certificate import AFFORDABLE, AIM, TERMS_IN_BLOCK, certified_gap, drift_of, error_of_sums
+from solvers.common.certificate import (
+    AFFORDABLE_SHARE,
+    AIMED_SHARE,
+    TERMS_IN_BLOCK,
+    certified_gap,
+    drift_of,
+    error_of_sums,
+)
 from solvers.common.compile import implement, njit
-from solvers.common.selection import TINY, best_partner, shift_and_argmin_of_support
+from solvers.common.pair_selection import TINY, best_partner, shift_and_argmin_of_support
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED
 from solvers.gram.block import change_C, gather, refresh, rows_near_margin, step_cost
 from solvers.gram.machines import solve_path
@@ -24,7 +31,7 @@ from solvers.hull.stopping import MN, NOISE_ROUNDINGS, rule_holds, violation_thr
 FIRST_EPSILON = 0.5  # of the multi-scale approximation (Algorithm 5)
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
 STEPS_IN_VAIN = 1000  # that leave ||c||² as it was: rounding ended the progress
-DRIFT = 0.001  # of g that is let pass, as a share of ε ||c||²
+ALLOWED_DRIFT = 0.001  # of g that is let pass, as a share of ε ||c||²
 # After so many steps a sample, those outside this margin are left out, if less than this share remains.
 STEPS_BEFORE_SHRINKING = 3
 SHRINK_BELOW = 0.9
@@ -221,8 +228,8 @@ def minimal_norm_path(
         steps[k] = 0
         for _ in range(REFRESHES):
             # The rule is to hold for the kernel itself: what the entries are off by comes out of ε.
-            epsilon, lost = AIM * epsilons[k], value_share / square_norm
-            affordable = rules.stopping == MN and lost < AFFORDABLE * epsilon
+            epsilon, lost = AIMED_SHARE * epsilons[k], value_share / square_norm
+            affordable = rules.stopping == MN and lost < AFFORDABLE_SHARE * epsilon
             epsilon -= lost if affordable else 0.0
             left = limits[k] - steps[k]
             square_norm, taken, statuses[k] = descend_shrunk(
@@ -232,7 +239,9 @@ def minimal_norm_path(
             since_refresh += taken
             drift = drift_of(since_refresh, largest)
             lost_more = value_share / square_norm - lost
-            if drift <= DRIFT * epsilon * square_norm and (not affordable or lost_more <= DRIFT * epsilon):
+            if drift <= ALLOWED_DRIFT * epsilon * square_norm and (
+                not affordable or lost_more <= ALLOWED_DRIFT * epsilon
+            ):
                 break
             square_norm = refresh(H, inverse_C, alpha, g)
             since_refresh = 0

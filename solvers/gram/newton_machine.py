@@ -18,7 +18,7 @@ from solvers.gram.feature_path import feature_path
 from solvers.gram.outcomes import PAIR_STEPS, new_outcomes
 from solvers.gram.training import BLOCK_VALUES, LEAST_TIME, Machine, Training
 from solvers.hull.descent import Rules
-from solvers.hull.machine import HullSolver
+from solvers.hull.hull_machine import HullSolver
 from solvers.problem import Solution
 
 # Below this many rows a Gram block costs less than asking for kernel columns one by one.

@@ -2,11 +2,16 @@
 
 The block ``H`` is ``(y_i·y_j)(k(x_i, x_j) + bias)``; ``inverse_C = 1 / C_i`` is a vector. The problem is
 ``min ||c||² = αᵀ(H + diag(inverse_C))α`` over ``α >= 0, sum(α) = 1``; ``g = (H + diag(inverse_C))α``. Every
-loop is written so that LLVM vectorises it (`solvers.common.selection`).
+loop is written so that LLVM vectorises it (`solvers.common.pair_selection`).
 """
 
 from solvers.common.compile import njit
-from solvers.common.selection import SMALLEST_SQUARE_DISTANCE, argmin, second_order_partner, shift_and_argmin
+from solvers.common.pair_selection import (
+    SMALLEST_SQUARE_DISTANCE,
+    argmin,
+    second_order_partner,
+    shift_and_argmin,
+)
 
 
 @njit

@@ -1,10 +1,10 @@
 """One dense block of the L1 or the L2 problem with a free bias, for an ascending path of C.
 
-In the signed weights of `solvers.smo.steps` the kernel has no labels and Σ β = 0 leaves the bias free. Steps
-and Newton's method share the work (`smo_steps`, `smo_newton`). The first C starts from sums over classes:
-where C is small, most weights are at their bounds, and it is known which. From C to the next, a point with
-few free weights is scaled, which needs no kernel value; one without any weight at an upper bound stays
-optimal.
+In the signed weights of `solvers.smo.row_steps` the kernel has no labels and Σ β = 0 leaves the bias
+free. Steps and Newton's method share the work (`smo_steps`, `smo_newton`). The first C starts from sums
+over classes: where C is small, most weights are at their bounds, and it is known which. From C to the
+next, a point with few free weights is scaled, which needs no kernel value; one without any weight at an
+upper bound stays optimal.
 """
 
 from typing import NamedTuple
@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from solvers.common.certificate import (
-    AFFORDABLE,
-    AIM,
+    AFFORDABLE_SHARE,
+    AIMED_SHARE,
     FEW_ROUNDINGS,
     ROUNDINGS_PER_STEP,
     TERMS_IN_BLOCK,
@@ -25,7 +25,7 @@ from solvers.gram.block import block_product
 from solvers.gram.machines import solve_path
 from solvers.gram.smo_newton import newton_cost, newton_on_free
 from solvers.gram.smo_steps import smo_block_steps
-from solvers.smo.certificate import bias_of, extremes, gap_of
+from solvers.smo.smo_certificate import bias_of, extremes, gap_of
 
 STEPS_PER_CHUNK = 24
 # How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.
@@ -34,7 +34,7 @@ REFINEMENTS = 30
 BOUNDED_PER_FREE = 2
 # Rounding moves the gradient at every step; it is computed afresh where that may be this share of what is
 # aimed at.
-DRIFT = 0.01
+ALLOWED_DRIFT = 0.01
 ROUNDINGS_PER_SCALING = 4.0
 UNBOUNDED = 1e300
 LEAST_SHARE = 1e-3  # that the tolerance aimed at is lowered to at a time
@@ -270,7 +270,7 @@ def smo_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, w
         # No value of the gradient is larger than this while all weights are within a box.
         rounding = UNIT_ROUNDOFF * (largest * (total if hinge else UNBOUNDED) + 1.0)
         drift = drift * growth + lost * rounding
-        aim, iterations, cost, status = AIM * tol, np.int64(0), 0.0, CONVERGED
+        aim, iterations, cost, status = AIMED_SHARE * tol, np.int64(0), 0.0, CONVERGED
         for _ in range(REFINEMENTS):
             if not is_optimal:
                 left = limits[k] - iterations
@@ -281,22 +281,22 @@ def smo_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, w
                 cost += price
                 drift += lost * rounding
             is_optimal = False
-            is_stale = drift > DRIFT * aim
+            is_stale = drift > ALLOWED_DRIFT * aim
             while True:
                 if is_stale:
                     drift = refresh(K, inverse_C, y, beta, F, largest)
                 b, violation, weight, error = state_of(F, beta, low, high, rules.value_error, drift)
                 gap = gap_of(F, beta, y, C, inverse_C, hinge, b, error)
                 converged = gap <= tol and violation + 2.0 * error <= tol
-                if converged or is_stale or drift <= DRIFT * error:
+                if converged or is_stale or drift <= ALLOWED_DRIFT * error:
                     break
                 is_stale = True
             if converged or status != CONVERGED:
                 break
             # A tighter tolerance does not help where it is the doubt about the kernel's values that counts.
-            exact, enough = gap_of(F, beta, y, C, inverse_C, hinge, b, 0.0), AFFORDABLE * tol
-            is_hopeless = 2.0 * error > enough or gap - exact > enough or max(exact, violation) <= enough
-            if is_hopeless and violation <= tol:
+            exact, enough = gap_of(F, beta, y, C, inverse_C, hinge, b, 0.0), AFFORDABLE_SHARE * tol
+            is_unreachable = 2.0 * error > enough or gap - exact > enough or max(exact, violation) <= enough
+            if is_unreachable and violation <= tol:
                 break
             aim *= min(0.5, max(LEAST_SHARE, enough / exact)) if violation <= tol else 0.5
         outcomes.statuses[machine, k], outcomes.converged[machine, k] = status, converged

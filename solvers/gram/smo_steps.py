@@ -1,17 +1,17 @@
 """Steps of sequential minimal optimisation on a dense block of kernel values.
 
-The problem is that of `solvers.smo.steps`, in signed weights ``β_i = y_i α_i``. There rows of the kernel come
-one at a time; here all values are at hand, and a step is two passes over rows that lie in the cache: one
-chooses the partner, one updates the gradient and chooses the next sample to grow. Both choose by float32
-copies (`solvers.common.float32_keys`), in units of the violation at the start; steps and the stopping rule
-use the exact values.
+The problem is that of `solvers.smo.row_steps`, in signed weights ``β_i = y_i α_i``. There rows of the
+kernel come one at a time; here all values are at hand, and a step is two passes over rows that lie in the
+cache: one chooses the partner, one updates the gradient and chooses the next sample to grow. Both choose
+by float32 copies (`solvers.common.float32_keys`), in units of the violation at the start; steps and the
+stopping rule use the exact values.
 """
 
 import numpy as np
 
 from solvers.common.compile import njit
 from solvers.common.float32_keys import bits_for, index_of, key_of, larger_of, smaller_of
-from solvers.common.selection import SMALLEST_SQUARE_DISTANCE
+from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE
 from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED
 
 NEVER = np.float32(1e30)  # added to the value of a weight that cannot move

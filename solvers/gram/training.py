@@ -8,7 +8,7 @@ import numpy as np
 
 from solvers.gram.cut import cut_block, require_block_memory
 from solvers.gram.outcomes import Outcomes
-from solvers.kernels.machine import MachineKernel
+from solvers.kernels.machine_kernel import MachineKernel
 from solvers.problem import Problem
 
 # Share of the time that is left which the next portion of work may take by its cost in nanoseconds: a core

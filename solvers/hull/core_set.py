@@ -1,13 +1,13 @@
 """Algorithm 1 of Strack (2013), by Tsang, Kwok and Cheung (2005): balls of a growing core set."""
 
 from solvers.common.compile import njit
-from solvers.common.selection import IMDM, choose_partner, lowest_support
+from solvers.common.pair_selection import IMDM, choose_partner, lowest_support
 from solvers.common.status import CONVERGED, GO_ON, LIMIT
 from solvers.hull.draws import find_violator
-from solvers.hull.rows import row
+from solvers.hull.hull_steps import enter, shift_weight
 from solvers.hull.state import EPSILON, ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, WORK, interruption
-from solvers.hull.steps import enter, shift_weight
 from solvers.hull.stopping import CORE, violation_threshold
+from solvers.hull.tracked_rows import row
 
 
 @njit

@@ -6,11 +6,11 @@ The three share one loop, with the draws of 5.1, the scales of Algorithm 5 and t
 from typing import NamedTuple
 
 from solvers.common.compile import njit
-from solvers.common.selection import IMDM, lowest_support
+from solvers.common.pair_selection import IMDM, lowest_support
 from solvers.common.status import CONVERGED, GO_ON, LIMIT, STALLED
 from solvers.hull.draws import find_violator
+from solvers.hull.hull_steps import TO_ORIGIN, take_step
 from solvers.hull.state import EPSILON, ITERATIONS, SQUARE_NORM, SUPPORT, WORK, interruption
-from solvers.hull.steps import TO_ORIGIN, take_step
 from solvers.hull.stopping import MN, violation_threshold
 
 

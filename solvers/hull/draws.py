@@ -3,8 +3,8 @@
 import numpy as np
 
 from solvers.common.compile import inlined, njit
-from solvers.hull.rows import fill_row, track
 from solvers.hull.state import TRACKED
+from solvers.hull.tracked_rows import fill_row, track
 
 
 @njit

@@ -17,7 +17,7 @@ import numpy as np
 
 from solvers.common.certificate import FEW_ROUNDINGS, UNIT_ROUNDOFF
 from solvers.common.compile import njit
-from solvers.common.status import CONVERGED, ENDED, left_over
+from solvers.common.status import CONVERGED, STOPPING_TEXTS, uncertified_text
 
 MN, ADJMN, MEB, CORE = range(4)
 NOISE_ROUNDINGS = 1000.0  # of the largest kernel value, that ‖c‖² may be off by
@@ -82,6 +82,6 @@ CERTIFIED = {
 def rule_text(rule, converged, gap, status, draws):
     """Text of a geometric machine; `draws` is 0 if its search looked at every sample before it ended."""
     if converged:
-        return CERTIFIED[rule] if rule == MN else left_over(CERTIFIED[rule], gap)
-    reason = f"no violator in {draws} draws" if status == CONVERGED and draws else ENDED[status]
-    return left_over(reason, gap)
+        return CERTIFIED[rule] if rule == MN else uncertified_text(CERTIFIED[rule], gap)
+    reason = f"no violator in {draws} draws" if status == CONVERGED and draws else STOPPING_TEXTS[status]
+    return uncertified_text(reason, gap)

@@ -23,7 +23,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from solvers.common.certificate import UNIT_ROUNDOFF
 from solvers.common.compile import inlined, njit
-from solvers.common.selection import float_of_bits
+from solvers.common.pair_selection import float_of_bits
 
 LINEAR, POLY, RBF, SIGMOID, IMQ, GRAM = range(6)
 RADIAL = (RBF, IMQ)

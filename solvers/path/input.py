@@ -23,7 +23,7 @@ def check_path_input(estimator, X, y):
     """Validate samples as `fit` does, but a precomputed Gram matrix with little more than one sum."""
     if estimator.max_seconds is not None:
         raise ValueError(
-            f"fit_path does not heed max_seconds, which is {estimator.max_seconds}: "
+            f"fit_path takes no max_seconds, which is {estimator.max_seconds}: "
             "set it to None, or use fit for one C after the other"
         )
     if estimator.kernel != "precomputed" or sparse.issparse(X):

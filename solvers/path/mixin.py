@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from solvers.common.limits import NO_LIMIT
-from solvers.common.status import BY_WEIGHT, CONVERGED, NOT_DRAWN, STALLED, stopping_of
+from solvers.common.status import BY_SEVERITY, CONVERGED, NOT_DRAWN, STALLED, stopping_of
 from solvers.kernels.functions import GRAM, kernel_block
 from solvers.multiclass import sort_by_class, without
 from solvers.path.driver import path_by_machines, path_from_gram
@@ -30,7 +30,7 @@ class PathMixin:
         The same algorithm as `fit` with ``warm_start=True`` and one C after the other, hence within `tol` of
         the same machines, in a fraction of the time: kernel values are read from one Gram matrix, or one of
         each machine, wherever that fits into `cache_size`. The estimator itself is left as it is. `max_iter`
-        bounds the training for each C; `max_seconds` must be None; `probability` is not heeded.
+        bounds the training for each C; `max_seconds` must be None; `probability` has no effect.
 
         Parameters
         ----------
@@ -120,5 +120,5 @@ def fit_statuses(statuses, converged, by_draws):
     int ndarray of shape (n_C,)
     """
     own = np.where(statuses == CONVERGED, NOT_DRAWN if by_draws else STALLED, statuses)
-    weight = np.argsort(BY_WEIGHT)[np.where(converged, CONVERGED, own)]
-    return np.array(BY_WEIGHT)[weight.max(axis=1)]
+    weight = np.argsort(BY_SEVERITY)[np.where(converged, CONVERGED, own)]
+    return np.array(BY_SEVERITY)[weight.max(axis=1)]

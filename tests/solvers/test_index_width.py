@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from solvers import MNSVC, SMOSVC
-from solvers.common.selection import (
+from solvers.common.pair_selection import (
     GMDM,
     IMDM,
     MDM,

@@ -180,7 +180,7 @@ def test_an_indefinite_kernel_is_named_as_the_cause(solver):
 
 def test_a_path_refuses_a_limit_of_the_time(iris):
     for solver in (MNSVC, NewtonSVC):
-        with pytest.raises(ValueError, match="fit_path does not heed max_seconds"):
+        with pytest.raises(ValueError, match="fit_path takes no max_seconds"):
             solver(max_seconds=5).fit_path(*iris, CS)
 
 

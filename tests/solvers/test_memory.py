@@ -136,7 +136,7 @@ def test_a_cache_that_cannot_fit_is_refused(monkeypatch, solver):
     assert solver(cache_size=0.04).fit(X, y).score(X, y) > 0.7
 
 
-def test_available_memory_heeds_the_limit_of_the_process():
+def test_available_memory_observes_the_limit_of_the_process():
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_AS)
     free = available_bytes()

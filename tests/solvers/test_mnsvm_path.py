@@ -11,7 +11,7 @@ from solvers import MNSVC, NewtonSVC
 from solvers.hull.bias import class_biases
 from solvers.multiclass import sort_by_class
 from solvers.path.driver import path_from_gram
-from solvers.path.minimal_norm import MinimalNormSolver
+from solvers.path.minimal_norm_solver import MinimalNormSolver
 from solvers.path.result import PathProblem
 from tests.solvers.hull_reference import exact_square_norm, hull_kernel
 

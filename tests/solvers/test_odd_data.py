@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.exceptions import ConvergenceWarning
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
-from solvers.common.selection import PAIRS, best_partner, lowest_support, shift_and_argmin_of_support
+from solvers.common.pair_selection import PAIRS, best_partner, lowest_support, shift_and_argmin_of_support
 from solvers.kernels.functions import require_finite
 
 SOLVERS = [MNSVC, SphereSVC, BallSVC, CoreSVC]

@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
-from solvers.common.selection import GMDM, IMDM, MDM, choose_partner, lowest_support
+from solvers.common.pair_selection import GMDM, IMDM, MDM, choose_partner, lowest_support
 from solvers.hull.bias import class_biases
 from solvers.hull.draws import draw, first_below, random_below
 from solvers.hull.stopping import ADJMN, CORE, MEB, MN, default_tolerance, violation_threshold

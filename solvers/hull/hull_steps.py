@@ -6,9 +6,9 @@ Plain arrays below the step itself: these functions run once a step.
 import numpy as np
 
 from solvers.common.compile import inlined, njit
-from solvers.common.selection import TINY, choose_partner
-from solvers.hull.rows import row
+from solvers.common.pair_selection import TINY, choose_partner
 from solvers.hull.state import ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, WORK
+from solvers.hull.tracked_rows import row
 
 # To the point of the line between v and u that is closest to the origin (Algorithm 4); to the point at which
 # v lies on the ball, along that line (Algorithm 3), or along the line from the centre to v (Algorithm 2).

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from solvers.common.certificate import (
-    AFFORDABLE,
-    AIM,
+    AFFORDABLE_SHARE,
+    AIMED_SHARE,
     FEW_ROUNDINGS,
     TERMS_IN_PRODUCT,
     UNIT_ROUNDOFF,
@@ -14,19 +14,19 @@ from solvers.common.certificate import (
 )
 from solvers.common.status import (
     CONVERGED,
-    ENDED,
     LIMIT,
     NOT_POSITIVE,
     PAUSED,
     ROW_MISSING,
     STALLED,
+    STOPPING_TEXTS,
     TIMEOUT,
-    left_over,
+    uncertified_text,
 )
-from solvers.kernels.machine import MachineKernel, OutOfTime
+from solvers.kernels.machine_kernel import MachineKernel, OutOfTime
 from solvers.problem import Solution
-from solvers.smo.certificate import bias_of, extremes, gap_of
-from solvers.smo.steps import smo_steps
+from solvers.smo.row_steps import smo_steps
+from solvers.smo.smo_certificate import bias_of, extremes, gap_of
 
 STEPS_BEFORE_SHRINKING = 1000
 # Leaving samples out pays when at least this share of the active ones goes.
@@ -36,7 +36,7 @@ UNSHRINK_AT = 10.0
 WORK_BEFORE_LOOK = 10_000_000  # samples that steps pass over between two looks at the clock
 # How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.
 REFINEMENTS = 30
-REASONS = {**ENDED, NOT_POSITIVE: "the kernel is not positive definite"}
+SMO_STOPPING_TEXTS = {**STOPPING_TEXTS, NOT_POSITIVE: "the kernel is not positive definite"}
 
 
 def certified_text(tol):
@@ -187,7 +187,7 @@ class SmoState:
             n_kernel_evals=int(self.kernel.evaluations),
             status=status,
             converged=converged,
-            stopping=certified_text(tol) if converged else left_over(REASONS[status], gap),
+            stopping=certified_text(tol) if converged else uncertified_text(SMO_STOPPING_TEXTS[status], gap),
         )
 
 
@@ -199,7 +199,7 @@ def certify(state, tol, shrinking, max_iter):
     OutOfTime
         Where there is no time left for the certificate.
     """
-    aimed_at = AIM * tol
+    aimed_at = AIMED_SHARE * tol
     for _ in range(REFINEMENTS):
         try:
             status = _minimise(state, aimed_at, shrinking, max_iter)
@@ -213,11 +213,11 @@ def certify(state, tol, shrinking, max_iter):
         if gap <= tol and violation <= tol:
             return CONVERGED, gap, True
         # A tighter tolerance does not help where it is the doubt about the kernel's values that counts.
-        enough = AFFORDABLE * tol
-        is_hopeless = 2.0 * error > tol or (
+        enough = AFFORDABLE_SHARE * tol
+        is_unreachable = 2.0 * error > tol or (
             state.gap(0.0) <= enough and state.largest_violation(0.0) <= enough
         )
-        if status != CONVERGED or is_hopeless:
+        if status != CONVERGED or is_unreachable:
             break
         aimed_at *= 0.5
     return status, gap, False

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.common.certificate import AIM, certified_gap, error_of_sums
+from solvers.common.certificate import AIMED_SHARE, certified_gap, error_of_sums
 from solvers.common.compile import njit
 from solvers.common.status import CONVERGED, FULL, NOT_POSITIVE, PAUSED, STALLED, TIMEOUT
 from solvers.hull.bias import class_biases
 from solvers.hull.descent import Rules, descend
 from solvers.hull.draws import inner_product, random_below
-from solvers.hull.rows import row, track
+from solvers.hull.hull_steps import enter, square_norm_of
 from solvers.hull.state import EVALUATIONS, ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, make_room, new_hull
-from solvers.hull.steps import enter, square_norm_of
 from solvers.hull.stopping import NOISE_ROUNDINGS, default_tolerance, rule_holds, rule_text
+from solvers.hull.tracked_rows import row, track
 from solvers.kernels.functions import GRAM, NOT_FINITE, kernel_diagonal
 from solvers.problem import Solution
 
@@ -24,7 +24,7 @@ LEAST_WORK = 100_000  # the same where little time is left
 WORK_PER_SECOND = 1_500_000_000
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
 STEPS_WITHOUT_DRIFT = 1000  # rounding moves g by 10⁻¹⁶ a step
-DRIFT = 0.001  # of g that is let pass, as a share of ε ‖c‖²
+ALLOWED_DRIFT = 0.001  # of g that is let pass, as a share of ε ‖c‖²
 SURE_CERTIFICATE = 50_000_000  # kernel evaluations that a certificate may always cost
 
 
@@ -72,13 +72,13 @@ class HullSolver:
             epsilon = self.tol
         max_iter = problem.max_iter
         for _ in range(REFRESHES):
-            status, hull = self._descend(hull, AIM * epsilon, max_iter, cache_bytes, problem.deadline)
+            status, hull = self._descend(hull, AIMED_SHARE * epsilon, max_iter, cache_bytes, problem.deadline)
             stale = int(hull.counts[ITERATIONS])
             if stale < STEPS_WITHOUT_DRIFT:
                 break
             drift = refresh(hull, problem.deadline)
             stale = stale if np.isnan(drift) else 0
-            is_settled = not drift > DRIFT * epsilon * hull.real[SQUARE_NORM]
+            is_settled = not drift > ALLOWED_DRIFT * epsilon * hull.real[SQUARE_NORM]
             if is_settled or status not in (CONVERGED, STALLED):
                 break
         is_finite = np.isfinite(hull.g[: hull.counts[TRACKED]]).all()

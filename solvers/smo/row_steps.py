@@ -7,7 +7,7 @@ the L2 loss has half-lines and ``inverse_C = 1 / C``. With the gradient ``F`` th
 """
 
 from solvers.common.compile import njit
-from solvers.common.selection import SMALLEST_SQUARE_DISTANCE, lowest_and_highest, second_order_partner
+from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE, lowest_and_highest, second_order_partner
 from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED, ROW_MISSING, STALLED
 
 # A gradient of this size says that an indefinite kernel has left the L2 problem without a minimum.

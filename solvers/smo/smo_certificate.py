@@ -1,6 +1,6 @@
 """What is known of a point of the SMO problem: its bias, its violation and its duality gap.
 
-Signed weights ``β_i = y_i α_i``, bounds and the gradient ``F`` are those of `solvers.smo.steps`.
+Signed weights ``β_i = y_i α_i``, bounds and the gradient ``F`` are those of `solvers.smo.row_steps`.
 """
 
 import numpy as np
