@@ -151,7 +151,7 @@ class Race:
         best = most[complete].max(initial=-np.inf) - TIE
         able = ~self._told.all(axis=1) & ~failed & (most >= best)
         # The mean that a candidate is expected to have, from the splits where it is known.
-        level = (self._scores - ease).mean(axis=1, where=self._told, dtype=float)
+        level = (self._scores - ease).mean(axis=1, where=self._told)
         levels = {
             unit: level[indices[able[indices]]].max()
             for unit, indices in enumerate(self._units)

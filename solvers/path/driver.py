@@ -6,6 +6,7 @@ one by one: from a Gram matrix of their own, or however else their solver does i
 
 import time
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ from solvers.gram.cut import groups_of, require_block_memory, store_block
 from solvers.gram.machines import solve_machines
 from solvers.gram.outcomes import Outcomes, new_outcomes
 from solvers.hull.state import writeable
+from solvers.kernels.functions import kernel_block
 from solvers.path.result import PathProblem, PathSolution
 from solvers.problem import Problem
 
@@ -149,6 +151,37 @@ def solve_gram(K, kernel_error, problem, groups, left, seeds, solver, weights, o
             weights,
             outcomes,
         )
+
+
+def solve_own_gram(solver, problem, path, limits, seed, outcome):
+    """Train a machine from a Gram matrix of its own; return its weights, of shape (n_C, m)."""
+    m = problem.rows.size
+    weights = np.zeros((path.Cs.size, 1, m))
+    # Two copies: of one, BLAS would compute a symmetric product, which rounds otherwise.
+    K = kernel_block(problem.X[problem.rows], problem.X[problem.rows], problem.kernel)
+    groups = np.arange(problem.class_start.size - 1)[None, :]
+    alone = path._replace(
+        rows=np.arange(m, dtype=np.int32),
+        class_start=problem.class_start,
+        inverse_weights=1.0 / problem.C[problem.class_start[:-1]],
+    )
+    solve_gram(K, problem.kernel.error, alone, groups, limits, seed, solver, weights, outcome)
+    return weights[:, 0]
+
+
+def solve_for_each_C(solve, problem, Cs, limits, outcome):
+    """Train a machine for one C after the other, each from the solution before it; return its weights."""
+    weights = np.zeros((Cs.size, problem.rows.size))
+    for j in range(Cs.size):
+        solved = solve(replace(problem, C=Cs[j] * problem.C, max_iter=int(limits[j])))
+        problem.start = solved
+        weights[j, solved.support] = solved.alpha
+        outcome.square_norms[0, j], outcome.gaps[0, j] = solved.objective, solved.gap
+        outcome.iterations[0, j], outcome.statuses[0, j] = solved.n_iter, solved.status
+        outcome.converged[0, j], outcome.costs[0, j] = solved.converged, solved.n_iter
+        outcome.supports[0, j], outcome.evaluations[0, j] = solved.support.size, solved.n_kernel_evals
+        outcome.biases[0, j, : solved.bias.size] = solved.bias
+    return weights
 
 
 def _allocate(problem, order="C"):

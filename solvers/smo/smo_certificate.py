@@ -55,7 +55,6 @@ def gap_of(F, beta, y, C, inverse_C, hinge, bias, error):
     """
     m = F.size
     weight, product, magnitude, ridge, imbalance = 0.0, 0.0, 0.0, 0.0, 0.0
-    sign = 1.0
     for t in range(m):
         alpha = abs(beta[t])
         weight += alpha
