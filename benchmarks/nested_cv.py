@@ -1,24 +1,36 @@
-"""Nested cross-validation on one core: a study of ours beside scikit-learn's GridSearchCV, in one process.
+"""Nested cross-validation on one core: studies of ours beside scikit-learn, in one run.
 
-    python benchmarks/nested_cv.py [--solvers newton,mnsvm] [--data DIR] [--outer-folds N] DATASET…
+    python benchmarks/nested_cv.py [--solvers smo_l1,newton] [--repeats 3] [--data DIR] DATASET…
 
-Both train on the same outer and inner folds, scale to [0, 1] on training rows, search the same 8 × 8 grid
+All train on the same outer and inner folds, scale to [0, 1] on training rows, search the same 8 × 8 grid
 by mean inner accuracy, refit and score. CPU seconds; compilation apart; ours include scheduling, storing
-and everything else between a configuration and its tables. Peak memory is that of the process so far.
+and everything else between a configuration and its tables. Runs are repeated and interleaved; the table has
+medians. Each runs in a process of its own, forked, whose peak memory is told.
+
+L1 machines are compared with LIBSVM's: `SVC` in GridSearchCV, and `SVC(kernel="precomputed")` on a Gram
+matrix for each split and γ; other packages with scikit-learn's interface take part where they are installed.
+L2 machines are compared with SVC on K + I/C with an infinite C, which is the same machine up to its bias.
+
 Accuracies: mean ± standard error corrected for the training rows that folds share (descriptive σ/√n); they
-tell that both did the same work, and are no comparison of accuracies.
+tell that both did the same work, and are no comparison of accuracies. Of an L1 solver the outer folds are
+listed on which it chose or scored otherwise than SVC, and objectives at equal C are compared.
 Datasets beside scikit-learn's own are read from --data as NAME.libsvm.xz. `letter` runs one outer fold
 unless --outer-folds says otherwise.
 """
 
 import argparse
+import importlib.util
 import math
+import multiprocessing
 import os
 import resource
+import shutil
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 for library in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
@@ -28,8 +40,9 @@ sys.path[0] = str(Path(__file__).parent.parent)  # or benchmarks/solvers.py woul
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC
 
@@ -44,18 +57,26 @@ from orchestrator.engine.runner import Runner
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.resampling.splits import Splits
 from orchestrator.store.store import Store
+from solvers import SMOSVC
 
 N_OUTER = 5
 """Outer folds that the rows are split into; fewer of them may be run."""
 DEFAULT_DATASETS = ["iris", "wine", "breast_cancer", "digits", "banana", "satimage", "letter"]
 
 
+L1 = ("smo_l1", "libsvm_l1")
+"""Solvers of LIBSVM's problem; all others solve the L2 machine."""
+WITHOUT_INTERFACE = {"liquidSVM": "svm-train", "GSVM": "gsvm-train"}
+"""Packages that do not speak scikit-learn's protocol, and their programs."""
+
+
 @dataclass(frozen=True)
 class Measured:
-    """CPU seconds and outer accuracies of one nested cross-validation."""
+    """CPU seconds, outer accuracies and chosen (C, γ) of one nested cross-validation."""
 
     seconds: float
     scores: list[float]
+    chosen: list[tuple[float, float]]
     peak_gib: float = 0.0
 
     @property
@@ -105,20 +126,16 @@ def measure_ours(
             cpu = time.process_time()
             summary = runner.run()
             seconds = time.process_time() - cpu - summary.compile_seconds
-        outer = read_results(store).outer
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        return Measured(seconds, outer["score"].tolist(), peak), prepared
+        outer = read_results(store).outer.sort_values("outer")
+        chosen = [*zip(outer["param_C"], outer["param_gamma"], strict=True)]
+        return Measured(seconds, outer["score"].tolist(), chosen), prepared
 
 
-def measure_sklearn(prepared: PreparedStudy, dataset: str, n_outer: int) -> Measured:
-    """Run scikit-learn's nested loop over the very same folds."""
+def folds_of(prepared: PreparedStudy, dataset: str, n_outer: int):
+    """Yield training rows, test rows and the inner splits of the training rows, by outer fold."""
     source = prepared.sources[dataset]
     data, folds = open_prepared(source.folder), Splits.load(Path(source.folder), source.split_hash)
-    space = next(iter(prepared.identities.values())).arm.space
-    grid = {f"svc__{name}": list(values) for name, values in space.items()}
     X, y = np.asarray(data.X), data.y
-    scores = []
-    cpu = time.process_time()
     for outer in range(n_outer):
         train, test = folds.train_test(outer)
         place = np.full(len(y), -1)
@@ -127,10 +144,174 @@ def measure_sklearn(prepared: PreparedStudy, dataset: str, n_outer: int) -> Meas
             tuple(place[rows] for rows in folds.train_test(outer, inner))
             for inner in range(folds.n_inner[outer])
         ]
-        search = GridSearchCV(make_pipeline(MinMaxScaler(), SVC()), grid, cv=inner)
-        search.fit(X[train], y[train])
-        scores.append(search.score(X[test], y[test]))
-    return Measured(time.process_time() - cpu, scores)
+        yield X[train], y[train], X[test], y[test], inner
+
+
+def measure_sklearn(prepared: PreparedStudy, dataset: str, n_outer: int, kind: Callable = SVC) -> Measured:
+    """Run scikit-learn's nested loop over the very same folds."""
+    space = next(iter(prepared.identities.values())).arm.space
+    grid = {f"svc__{name}": list(values) for name, values in space.items()}
+    scores, chosen = [], []
+    cpu = time.process_time()
+    for X, y, X_test, y_test, inner in folds_of(prepared, dataset, n_outer):
+        steps = [("scale", MinMaxScaler()), ("svc", kind())]
+        search = GridSearchCV(Pipeline(steps), grid, cv=inner)
+        search.fit(X, y)
+        scores.append(search.score(X_test, y_test))
+        chosen.append((search.best_params_["svc__C"], search.best_params_["svc__gamma"]))
+    return Measured(time.process_time() - cpu, scores, chosen)
+
+
+def measure_precomputed(prepared: PreparedStudy, dataset: str, n_outer: int, l1: bool) -> Measured:
+    """Run the nested loop by SVC on Gram matrices, each computed once for all C of a split."""
+    space = next(iter(prepared.identities.values())).arm.space
+    Cs, gammas = sorted(space["C"]), sorted(space["gamma"])
+    scores, chosen = [], []
+    cpu = time.process_time()
+    for X, y, X_test, y_test, inner in folds_of(prepared, dataset, n_outer):
+        accuracy = np.zeros((len(inner), len(Cs), len(gammas)))
+        for k, (train, test) in enumerate(inner):
+            distances = _scaled_distances(X[train], X[test])
+            for j, gamma in enumerate(gammas):
+                K, K_test = (np.exp(-gamma * each) for each in distances)
+                for i, C in enumerate(Cs):
+                    accuracy[k, i, j] = _score(K, y[train], K_test, y[test], C, l1)
+        means = accuracy.mean(axis=0).round(12)
+        i, j = np.unravel_index(means.argmax(), means.shape)
+        K, K_test = (np.exp(-gammas[j] * each) for each in _scaled_distances(X, X_test))
+        scores.append(_score(K, y, K_test, y_test, Cs[i], l1))
+        chosen.append((Cs[i], gammas[j]))
+    return Measured(time.process_time() - cpu, scores, chosen)
+
+
+def _scaled_distances(X: np.ndarray, X_test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    scaler = MinMaxScaler().fit(X)
+    X = scaler.transform(X)
+    return tuple(euclidean_distances(A, X, squared=True) for A in (X, scaler.transform(X_test)))
+
+
+def _score(K, y, K_test, y_test, C: float, l1: bool) -> float:
+    if not l1:
+        K = K + np.eye(len(K)) / C
+    return SVC(kernel="precomputed", C=C if l1 else np.inf).fit(K, y).score(K_test, y_test)
+
+
+def peers() -> dict[str, Callable[..., Measured]]:
+    """Return what L1 machines are compared with; say what is not there."""
+    found: dict[str, Callable[..., Measured]] = {
+        "SVC": measure_sklearn,
+        "SVC precomputed": partial(measure_precomputed, l1=True),
+    }
+    for package, module in (("sklearnex", "sklearnex.svm"), ("thundersvm", "thundersvm")):
+        if importlib.util.find_spec(package) is None:
+            print(f"{package} is not installed: skipped")
+        else:
+            found[package] = partial(measure_sklearn, kind=importlib.import_module(module).SVC)
+    for package, program in WITHOUT_INTERFACE.items():
+        there = importlib.util.find_spec(package) is not None or shutil.which(program) is not None
+        print(f"{package} {'has another interface: not run' if there else 'is not installed: skipped'}")
+    return found
+
+
+def apart(function: Callable[..., Measured], *arguments) -> Measured:
+    """Call a function in a fork of this process, and add its peak memory."""
+    fork = multiprocessing.get_context("fork")
+    ours, theirs = fork.Pipe(duplex=False)
+
+    def run():
+        measured = function(*arguments)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        theirs.send(replace(measured, peak_gib=peak))
+
+    process = fork.Process(target=run)
+    process.start()
+    theirs.close()  # or a process that fails would be waited for
+    measured = ours.recv()
+    process.join()
+    return measured
+
+
+def _ours(*arguments) -> Measured:
+    return measure_ours(*arguments)[0]
+
+
+def median(runs: list[Measured]) -> Measured:
+    """Return a run with the median of the seconds and the largest peak."""
+    seconds, peaks = zip(*((run.seconds, run.peak_gib) for run in runs), strict=True)
+    return replace(runs[0], seconds=float(np.median(seconds)), peak_gib=max(peaks))
+
+
+def differences(ours: Measured, peer: Measured) -> list[str]:
+    """Describe the outer folds on which another candidate was chosen, or the score is another."""
+    return [
+        f"  outer fold {k}: chose {mine} for {theirs}, score {score:.4f} for {other:.4f}"
+        for k, (mine, theirs, score, other) in enumerate(
+            zip(ours.chosen, peer.chosen, ours.scores, peer.scores, strict=True)
+        )
+        if mine != theirs or score != other
+    ]
+
+
+def objectives(prepared: PreparedStudy, dataset: str) -> list[str]:
+    """Compare the dual objectives of SMOSVC and SVC on two classes of the first outer fold."""
+    X, y, *_ = next(folds_of(prepared, dataset, 1))
+    first = np.isin(y, np.unique(y)[:2])
+    X, y, lines = MinMaxScaler().fit_transform(X[first]), y[first], []
+    for C in (1.0, 64.0, 1024.0):
+        values = []
+        for model in (SMOSVC(C=C, gamma=1.0), SVC(C=C, gamma=1.0)):
+            model.fit(X, y)
+            beta, rows = model.dual_coef_[0], X[model.support_]
+            values.append(np.abs(beta).sum() - 0.5 * beta @ rbf_kernel(rows, gamma=1.0) @ beta)
+        lines.append(f"  C = {C:g}: {values[0]:.6g}, SVC's {values[1]:.6g}, {values[0] / values[1] - 1:+.1e}")
+    return lines
+
+
+def run_dataset(dataset: str, options: argparse.Namespace, l1_peers: dict[str, Callable]) -> dict:
+    """Measure all solvers and peers on a dataset, and print what was found; return seconds by name."""
+    n_outer = options.outer_folds or (1 if dataset == "letter" else N_OUTER)
+    solvers = options.solvers.split(",")
+    overrides = [f"paths.data={options.data}", "protocol.profile=throughput"]
+    small = [*overrides, "search.space.C=[1,4]", "search.space.gamma=[1]"]
+    for solver in solvers:  # trained once before, on two points of one fold, everything is compiled
+        measure_ours(dataset, solver, small, 1)
+    said = [*overrides, "study=peers", "solvers=[libsvm_l1]", f"datasets=[{dataset}]"]
+    source = prepare_study(check_settings(compose_settings(said)))
+    runs: dict[str, list[Measured]] = {}
+    others = {} if options.without_sklearn else dict(l1_peers)
+    if others and any(solver not in L1 for solver in solvers):
+        others["SVC L2 precomputed"] = partial(measure_precomputed, l1=False)
+    for _ in range(options.repeats):
+        for solver in solvers:
+            runs.setdefault(solver, []).append(apart(_ours, dataset, solver, overrides, n_outer))
+        for name, measure in others.items():
+            runs.setdefault(name, []).append(apart(measure, source, dataset, n_outer))
+    medians = {name: median(some) for name, some in runs.items()}
+    for name, found in medians.items():
+        row = [
+            dataset,
+            name,
+            f"{n_outer} outer folds",
+            f"{found.seconds:.2f} CPU s",
+            f"{found.peak_gib:.2f} GiB",
+        ]
+        print("  ".join([*row, found.accuracy]), flush=True)
+    if "smo_l1" in medians and "SVC" in medians:
+        print("\n".join(differences(medians["smo_l1"], medians["SVC"]) or ["  all folds as SVC"]))
+        print("\n".join(objectives(source, dataset)), flush=True)
+    return {name: found.seconds for name, found in medians.items()}
+
+
+def print_ratios(seconds: dict[str, dict[str, float]], solvers: list[str]) -> None:
+    """Print by how much each peer takes longer, on each dataset and in the geometric mean."""
+    table = Table("solver", "peer", *seconds, "geometric mean")
+    for solver in solvers:
+        for peer in next(iter(seconds.values())).keys() - set(solvers):
+            if (solver in L1) != ("L2" in peer) or peer == "SVC":  # of one loss, and what users have today
+                ratios = [found[peer] / found[solver] for found in seconds.values()]
+                mean = math.exp(np.mean(np.log(ratios)))
+                table.add_row(solver, peer, *(f"{ratio:.1f}" for ratio in ratios), f"{mean:.1f}")
+    Console(width=140).print(table)
 
 
 def main() -> None:
@@ -138,45 +319,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("datasets", nargs="*", default=DEFAULT_DATASETS)
-    parser.add_argument("--solvers", default="newton,mnsvm")
+    parser.add_argument("--solvers", default="smo_l1,newton,mnsvm")
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--data", default="data", help="folder of NAME.libsvm.xz files")
     parser.add_argument("--outer-folds", type=int, help="run only so many of the five outer folds")
     parser.add_argument("--without-sklearn", action="store_true")
     options = parser.parse_args()
-    table = Table(
-        "dataset",
-        "solver",
-        "outer folds",
-        "ours, CPU s",
-        "peak GiB",
-        "scikit-learn, CPU s",
-        "ratio",
-        "accuracy ours",
-        "scikit-learn",
-    )
-    ratios: dict[str, list[float]] = {}
-    for dataset in options.datasets:
-        n_outer = options.outer_folds or (1 if dataset == "letter" else N_OUTER)
-        peer = None
-        for solver in options.solvers.split(","):
-            overrides = [f"paths.data={options.data}", "protocol.profile=throughput"]
-            # Trained once before, on two points of one fold, everything is compiled.
-            measure_ours(dataset, solver, [*overrides, "search.space.C=[1,4]", "search.space.gamma=[1]"], 1)
-            ours, prepared = measure_ours(dataset, solver, overrides, n_outer)
-            if peer is None and not options.without_sklearn:
-                peer = measure_sklearn(prepared, dataset, n_outer)
-            row = [dataset, solver, str(n_outer), f"{ours.seconds:.2f}", f"{ours.peak_gib:.1f}"]
-            if peer is None:
-                row += ["", "", ours.accuracy, ""]
-            else:
-                ratios.setdefault(solver, []).append(ours.seconds / peer.seconds)
-                row += [f"{peer.seconds:.1f}", f"1/{peer.seconds / ours.seconds:.1f}"]
-                row += [ours.accuracy, peer.accuracy]
-            table.add_row(*row)
-            print("  ".join(row), flush=True)
-    Console(width=140).print(table)
-    for solver, values in ratios.items():
-        print(f"{solver}: geometric mean 1/{math.exp(-np.mean(np.log(values))):.1f}")
+    l1_peers = peers()
+    seconds = {dataset: run_dataset(dataset, options, l1_peers) for dataset in options.datasets}
+    print_ratios(seconds, options.solvers.split(","))
 
 
 if __name__ == "__main__":

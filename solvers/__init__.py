@@ -11,7 +11,7 @@ hull/       the minimal-norm and ball problems by rows of the kernel, an algorit
 multiclass  pairs of classes, all at once, votes
 problem     one machine to train, and a trained one
 kernels/    kernel functions, blocks of values, one sample against many
-common/     compilation, statuses, selection, rounding, limits, memory, seeds, BLAS
+common/     compilation, statuses, selection, rounding, limits, memory, seeds, threads, BLAS
 =========== ====================================================================================
 
 Symbols of the thesis (Strack 2013) and their names in code, for n samples of a machine:

@@ -1,9 +1,10 @@
 """The Gaussian Gram matrices of a split, shared by every training on it.
 
 One matrix product gives all squared distances of a split, one exponential for each γ its Gram matrix.
-Solvers take it by scikit-learn's own convention, `kernel="precomputed"`. Matrices are float32, which takes
-half the memory; solvers that have a parameter `gram_error` get a bound on the error of their entries, so
-that what they certify holds for the kernel of the features. Refits do not share: they get the features.
+Solvers take it by scikit-learn's own convention, `kernel="precomputed"`. Values are float32, which is fast
+and takes half the memory; solvers that have a parameter `gram_error` get a bound on their error, so that what
+they certify holds for the kernel of the features. All others get the same values as float64, of which those
+of scikit-learn would otherwise make a copy in every fit. Refits do not share: they get the features.
 """
 
 import math
@@ -11,11 +12,12 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from orchestrator.study.batch import DataSource
 from orchestrator.study.study import Protocol
@@ -62,16 +64,21 @@ class SplitGram:
         Bytes to get by with. Distances are kept if there is room for them beside the Gram matrices, and
         computed again for every γ if not; Gram matrices that have no room themselves lie in a file. The
         values are the same, bit for bit.
+    dtype : float32 or float64
+        Of the Gram matrices, whose values are those of float32 in either.
     """
 
-    def __init__(self, split: Split, memory: float = math.inf):
+    def __init__(self, split: Split, memory: float = math.inf, dtype: DTypeLike = np.float32):
         order = np.argsort(split.y_train, kind="stable")
         self._X_train, self._X_test = _centered(split.X_train[order], split.X_test)
         self._distance_error = _distance_error(self._X_train)
         n, m = self._X_train.shape[0], self._X_test.shape[0]
-        shapes, size = [(n, n), (m, n)], 4 * n * (n + m)
+        shapes, size = [(n, n), (m, n)], n * (n + m)
+        taken = np.dtype(dtype).itemsize * size
+        kept = [] if taken + 4 * size > memory else shapes
         self._train, self._test, *self._kept = _matrices(
-            shapes if 2 * size > memory else 2 * shapes, in_file=size > memory
+            [*((shape, dtype) for shape in shapes), *((shape, np.float32) for shape in kept)],
+            in_file=taken > memory,
         )
         for distances, blocks in zip(self._kept, self._computed(), strict=False):
             for rows, block in blocks:
@@ -79,7 +86,7 @@ class SplitGram:
         self._y_train, self._y_test = split.y_train[order], split.y_test
 
     def split(self, gamma: float) -> Split:
-        """Return the split with exp(−γ‖x − x'‖²) in place of features, float32.
+        """Return the split with exp(−γ‖x − x'‖²) in place of features.
 
         `X_train` (n_train, n_train) and `X_test` (n_test, n_train) are overwritten by the next call:
         touching fresh memory costs more than filling it. The split is read-only.
@@ -87,8 +94,10 @@ class SplitGram:
         distances = [_row_blocks(kept) for kept in self._kept] or self._computed()
         for blocks, out in zip(distances, (self._train, self._test), strict=True):
             for rows, block in blocks:
-                np.multiply(block, np.float32(-gamma), out=out[rows])
-                np.exp(out[rows], out=out[rows])
+                if out.dtype == np.float32:
+                    np.exp(np.multiply(block, np.float32(-gamma), out=out[rows]), out=out[rows])
+                else:
+                    out[rows] = np.exp(block * np.float32(-gamma))
         return Split(*map(read_only_view, (self._train, self._y_train, self._test, self._y_test)))
 
     def _computed(self) -> list[Blocks]:
@@ -101,13 +110,18 @@ class SplitGram:
 
 
 def open_gram(
-    source: DataSource, protocol: Protocol, outer: int, inner: int, memory: float = math.inf
+    source: DataSource,
+    protocol: Protocol,
+    outer: int,
+    inner: int,
+    memory: float = math.inf,
+    dtype: DTypeLike = np.float32,
 ) -> SplitGram:
     """Return the distances of a split, kept by this thread until it asks for another split's."""
-    wanted = (source, protocol, outer, inner, memory)
+    wanted = (source, protocol, outer, inner, memory, dtype)
     held, gram = getattr(_local, "gram", (None, None))
     if gram is None or held != wanted:
-        gram = SplitGram(open_split(source, protocol, outer, inner), memory)
+        gram = SplitGram(open_split(source, protocol, outer, inner), memory, dtype)
         _local.gram = (wanted, gram)
     return gram
 
@@ -177,26 +191,37 @@ def _with_columns(X: Any, factor: float, *columns: NDArray[np.float64]) -> Any:
 _local = threading.local()
 
 
-def _matrices(shapes: Sequence[tuple[int, int]], in_file: bool = False) -> list[NDArray[np.float32]]:
-    """Return matrices in this thread's one buffer, which grows if need be; who held it before loses it."""
+def _matrices(
+    kinds: Sequence[tuple[tuple[int, int], DTypeLike]], in_file: bool = False
+) -> list[NDArray[Any]]:
+    """Return matrices in this thread's one buffer, which grows if need be; who held it before loses it.
+
+    Parameters
+    ----------
+    kinds : sequence of (shape, dtype)
+        The widest dtype first, so that all are aligned.
+    in_file : bool
+    """
     _local.gram = (None, None)
-    ends = np.cumsum([rows * columns for rows, columns in shapes])
+    ends = np.cumsum([0, *(np.dtype(dtype).itemsize * math.prod(shape) for shape, dtype in kinds)])
     buffer = getattr(_local, "buffer", None)
     if in_file:
         _local.buffer = buffer = None
         buffer = _file_buffer(int(ends[-1]))
     elif buffer is None or len(buffer) < ends[-1]:
         _local.buffer = buffer = None  # free the old before taking the new
-        _local.buffer = buffer = np.empty(ends[-1], dtype=np.float32)
-    pieces = np.split(buffer[: ends[-1]], ends[:-1])
-    return [piece.reshape(shape) for piece, shape in zip(pieces, shapes, strict=True)]
+        _local.buffer = buffer = np.empty(ends[-1], dtype=np.uint8)
+    return [
+        buffer[start:end].view(dtype).reshape(shape)
+        for (shape, dtype), (start, end) in zip(kinds, pairwise(ends), strict=True)
+    ]
 
 
-def _file_buffer(size: int) -> NDArray[np.float32]:
+def _file_buffer(size: int) -> NDArray[np.uint8]:
     """Map a file without a name, in the folder of prepared datasets; it goes with the last reference."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as file:
         if hasattr(os, "posix_fallocate"):  # not on macOS
-            os.posix_fallocate(file.fileno(), 0, max(1, 4 * size))  # room is short now, or never
-        return np.asarray(np.memmap(file, dtype=np.float32, mode="w+", shape=(size,)))
+            os.posix_fallocate(file.fileno(), 0, max(1, size))  # room is short now, or never
+        return np.asarray(np.memmap(file, dtype=np.uint8, mode="w+", shape=(size,)))

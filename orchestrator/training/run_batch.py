@@ -171,13 +171,22 @@ def _shares_gram(order: WorkOrder, path: Path) -> bool:
 
 def _open_gram(order: WorkOrder, path: Path) -> tuple[Split, dict[str, Any]]:
     """Return a split with kernel values in place of features, and the parameters that say so."""
-    gram = open_gram(order.source, order.protocol, path.outer, path.inner, order.gram_memory)
+    dtype = _gram_type(order.arm)
+    gram = open_gram(order.source, order.protocol, path.outer, path.inner, order.gram_memory, dtype)
     return _with_kernel_values(gram, gamma_of(order.arm, path.candidates[0]), order.arm)
+
+
+def _gram_type(arm: Arm) -> type[np.floating[Any]]:
+    return np.float32 if _allows_for_rounding(arm) else np.float64
+
+
+def _allows_for_rounding(arm: Arm) -> bool:
+    return "gram_error" in estimator_class(arm.target)[1]
 
 
 def _with_kernel_values(gram: SplitGram, gamma: float, arm: Arm) -> tuple[Split, dict[str, Any]]:
     override: dict[str, Any] = {"kernel": PRECOMPUTED}
-    if "gram_error" in estimator_class(arm.target)[1]:
+    if _allows_for_rounding(arm):
         override["gram_error"] = gram.error(gamma)
     return gram.split(gamma), override
 
@@ -252,7 +261,7 @@ def _compile(order: WorkOrder, path: Path, split: Split) -> float:
     def sample() -> tuple[Split, dict[str, Any]]:
         X_train, X_test = take_rows(split.X_train, rows), split.X_test[:2]
         few = Split(X_train, split.y_train[rows], X_test, split.y_test[:2]).read_only()
-        return _with_kernel_values(SplitGram(few), 1.0, arm) if shared else (few, {})
+        return _with_kernel_values(SplitGram(few, dtype=_gram_type(arm)), 1.0, arm) if shared else (few, {})
 
     with warnings.catch_warnings(action="ignore"):  # so few rows are an unusual dataset
         state = ProcessState(*map(resolve, arm.targets))

@@ -83,7 +83,7 @@ def implement(operation, kind):
     """
 
     def register(function):
-        @overload(operation, inline="always", strict=False)
+        @overload(operation, strict=False)
         def of_kind(first, *others):
             return function if getattr(first, "instance_class", None) is kind else None
 

@@ -22,7 +22,7 @@ TINY = np.finfo(np.float64).tiny
 SMALLEST_SQUARE_DISTANCE = 1e-12
 
 # What the partner u of v is chosen by.
-MDM, IMDM, GMDM, SECOND_ORDER = range(4)
+MDM, IMDM, GMDM, SECOND_ORDER, GMDM_BY_ROOT, GMDM_BY_FOURTH_ROOT = range(6)
 PAIRS = {"mdm": MDM, "imdm": IMDM, "gmdm": GMDM}
 
 
@@ -104,6 +104,23 @@ def shift_and_argmin_of_support(g, alpha, h_v, h_u, beta):
 
 
 @njit
+def shift_and_ends_of_support(g, alpha, h_v, h_u, beta):
+    """``g += beta (h_v - h_u)``; return the support vectors with the smallest and with the largest g."""
+    bits = index_bits(g.size)
+    lowest = LARGEST
+    highest = LARGEST
+    for i in range(g.size):
+        x = g[i] + beta * (np.float64(h_v[i]) - np.float64(h_u[i]))
+        g[i] = x
+        key = ordered_key(x, np.int64(i), ~bits)
+        lowest = min(lowest, key if alpha[i] > 0.0 else LARGEST)
+        key = ordered_key(-x, np.int64(i), ~bits)
+        highest = min(highest, key if alpha[i] > 0.0 else LARGEST)
+    last = np.int64(g.size - 1)  # weights that are NaN leave none to find
+    return min(lowest & bits, last), min(highest & bits, last)
+
+
+@njit
 def lowest_and_highest(F, can_grow, can_shrink):
     """Index of the smallest F of the weights that can grow, and of the largest of those that can shrink.
 
@@ -137,6 +154,10 @@ def gain_of(rule, exponent, ahead, square_distance, weight):
         return ahead
     if rule == SECOND_ORDER:
         return ahead * ahead / square_distance
+    if rule == GMDM_BY_ROOT:
+        return ahead / np.sqrt(square_distance)
+    if rule == GMDM_BY_FOURTH_ROOT:
+        return ahead / np.sqrt(np.sqrt(square_distance))
     return ahead / square_distance ** (0.5 * exponent)
 
 
@@ -173,6 +194,10 @@ def best_partner(rule, exponent, g, weight, row, diagonal, v):
         return best_partner_by(IMDM, exponent, TINY, g, weight, row, diagonal, v)
     if rule == MDM:
         return best_partner_by(MDM, exponent, TINY, g, weight, row, diagonal, v)
+    if exponent == 1.0:  # a root vectorises, a power does not
+        return best_partner_by(GMDM_BY_ROOT, exponent, TINY, g, weight, row, diagonal, v)
+    if exponent == 0.5:
+        return best_partner_by(GMDM_BY_FOURTH_ROOT, exponent, TINY, g, weight, row, diagonal, v)
     return best_partner_by(GMDM, exponent, TINY, g, weight, row, diagonal, v)
 
 

@@ -3,6 +3,7 @@
 from solvers.common.limits import NO_LIMIT
 from solvers.estimators.geometric import GeometricSVC
 from solvers.estimators.parameters import with_parameters
+from solvers.gram.violator_steps import ViolatorRules
 from solvers.hull.hull_steps import TO_VIOLATOR
 
 
@@ -11,6 +12,12 @@ class BallSVC(GeometricSVC):
     """Ball Vector Machine: an L2-loss support vector machine whose centre moves to the violators of a ball.
 
     No vector ever leaves the core set. The kernel is normalised to constant k(x, x) where it is not (2.47).
+
+    Notes
+    -----
+    A warm start (in `fit_path`, or by `warm_start`) is allowed: from any point of the hull the steps lead to
+    one that satisfies the rule. It is another one, though: weights shrink but never fall to zero, so that
+    what has weight at one C of a path keeps it at all that follow.
 
     Raises
     ------
@@ -37,6 +44,6 @@ class BallSVC(GeometricSVC):
 
     subset: int = 60
 
-    step, draws_per_tuning = TO_VIOLATOR, NO_LIMIT
+    step, block_rules, draws_per_tuning = TO_VIOLATOR, ViolatorRules, NO_LIMIT
     normalises = True
     first_epsilon = 0.1

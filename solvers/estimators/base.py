@@ -40,6 +40,7 @@ from solvers.common.limits import Budget
 from solvers.common.memory import require_memory
 from solvers.common.seeds import machine_seeds
 from solvers.common.status import ADVICE, most_severe, stopping_of
+from solvers.common.threads import in_threads, n_threads
 from solvers.estimators.calibration import fit_calibrated
 from solvers.estimators.parameters import Positive, Switch
 from solvers.kernels.functions import (
@@ -52,6 +53,7 @@ from solvers.kernels.functions import (
     is_table,
     kernel_block,
     kernel_diagonal,
+    normalise_rows,
     require_finite,
     values_of,
     variance_of,
@@ -157,6 +159,10 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         a vote for the second class.
     verbose : bool
         Print what `fit` came to.
+    n_jobs : int or None
+        Threads that train the machines of pairs, and that predict; None is one, −1 one for each core. Each
+        has a cache of `cache_size`. The model is the same for any number, bit for bit; with `max_iter` or
+        `max_seconds`, which the machines share in turn, one thread trains them all, as it does in `fit_path`.
     random_state : int, RandomState or None
         Of the folds for `probability`.
 
@@ -224,6 +230,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     decision_function_shape: Annotated[str, StrOptions({"ovr", "ovo"})] = "ovr"
     break_ties: Annotated[bool | str, "boolean", StrOptions({"auto"})] = "auto"
     verbose: Switch = False
+    n_jobs: Annotated[
+        int | None, Options(Integral, {-1}), Interval(Integral, 1, None, closed="left"), None
+    ] = None
     random_state: RandomState = None
 
     # What is no parameter of every solver.
@@ -288,8 +297,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     def _train(self, samples, starts, seeds, budget):
         """Train every machine within a budget."""
         rows, class_start, C, scale = samples.rows, samples.class_start, samples.C, samples.scale
-        machines = Machines([], [])
-        for group, start, seed in zip(self._groups(), starts, seeds, strict=True):
+
+        def train(machine):
+            group, start, seed = machine
             part = [rows[class_start[t] : class_start[t + 1]] for t in group]
             member = rows if len(part) == self.classes_.size else np.concatenate(part)
             max_iter, deadline = budget.share()
@@ -309,9 +319,12 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
                 )
             )
             budget.spend(solution.n_iter)
-            machines.solutions.append(solution)
-            machines.members.append(member)
-        return machines
+            return solution, member
+
+        one_by_one = self.max_iter != -1 or self.max_seconds is not None
+        machines = zip(self._groups(), starts, seeds, strict=True)
+        solutions, members = zip(*in_threads(train, machines, 1 if one_by_one else self.n_jobs), strict=True)
+        return Machines(list(solutions), list(members))
 
     @property
     def coef_(self):
@@ -348,8 +361,12 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         X = self._check_samples(X)
         n_classes = self.classes_.size
         is_voted = n_classes > 2 and self.dual_coef_.shape[0] < n_classes and count is not None
-        blocks = self._decision_blocks(X)
-        scores = np.concatenate([count(block, n_classes) if is_voted else block for block in blocks])
+
+        def evaluate(block):
+            decisions = self._machines_on(self._kernel_to_support(X[block]), self.intercept_)
+            return count(decisions, n_classes) if is_voted else decisions
+
+        scores = np.concatenate(in_threads(evaluate, self._decision_blocks(X), self.n_jobs))
         return scores[:, 0] if n_classes == 2 else scores
 
     @available_if(_gives_probabilities)
@@ -398,12 +415,11 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         return validate_data(self, X, accept_sparse="csr", dtype=accepted, order="C", reset=False)
 
     def _decision_blocks(self, X):
-        """Evaluate every machine on blocks of samples, one after the other; all at once: every class."""
+        """Cut samples into blocks that are evaluated one by one."""
         # Of sparse samples `Kernel.place` makes a copy for a dense machine.
         is_copied = sparse.issparse(X) and not sparse.issparse(self.support_vectors_)
         width = X.shape[1] if is_copied else 0
-        for block in self._blocks(X.shape[0], width if self._samples is None else self._samples.size):
-            yield self._machines_on(self._kernel_to_support(X[block]), self.intercept_)
+        return self._blocks(X.shape[0], width if self._samples is None else self._samples.size)
 
     def _blocks(self, n, width=0):
         """Cut n samples into blocks whose kernel values and decisions stay within `cache_size`.
@@ -547,7 +563,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     def _require_cache(self, n):
         """Refuse a cache for the kernel values of n samples that would not fit into memory."""
         require_memory(
-            min(1e6 * self.cache_size, 8.0 * n**2),
+            n_threads(self.n_jobs) * min(1e6 * self.cache_size, 8.0 * n**2),
             f"a cache of kernel values for {n:,} samples with cache_size={self.cache_size}",
             "set a smaller cache_size",
         )
@@ -641,8 +657,4 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             return values_of(self.kernel, X, self._samples)[:, self.support_]
         X = self._kernel.place(X)
         K = kernel_block(X, self._kernel.place(self.support_vectors_), self._kernel)
-        if self._normalised:
-            diagonal = kernel_diagonal(X, self._kernel)
-            positive = diagonal > 0
-            K *= np.where(positive, 1.0 / np.sqrt(np.where(positive, diagonal, 1.0)), 0.0)[:, None]
-        return K
+        return normalise_rows(K, X, self._kernel) if self._normalised else K

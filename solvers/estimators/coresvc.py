@@ -2,6 +2,7 @@
 
 from solvers.estimators.geometric import GeometricSVC
 from solvers.estimators.parameters import with_parameters
+from solvers.gram.core_set_steps import CoreSetRules
 from solvers.hull.core_set import core_set_ball
 
 
@@ -37,7 +38,7 @@ class CoreSVC(GeometricSVC):
     draws: int = 420
     subset: int = 60
 
-    loop = staticmethod(core_set_ball)
+    loop, block_rules = staticmethod(core_set_ball), CoreSetRules
     normalises = True
     stopping = "core"
     first_samples = 20

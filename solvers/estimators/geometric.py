@@ -3,19 +3,25 @@
 from numbers import Real
 from typing import Annotated
 
+import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from solvers.common.pair_selection import PAIRS
+from solvers.common.pair_selection import PAIRS, TINY
 from solvers.common.seeds import random_seed
 from solvers.estimators.base import KernelSVC
 from solvers.estimators.parameters import Count, Multiclass, Switch
+from solvers.gram.minimal_norm import MinimalNormRules
 from solvers.hull.descent import Rules, descend
 from solvers.hull.hull_machine import HullSolver
 from solvers.hull.hull_steps import TO_ORIGIN
-from solvers.hull.stopping import RULES
+from solvers.hull.state import TRACK_ALL
+from solvers.hull.stopping import RULES, rule_text
+from solvers.kernels.functions import NOT_FINITE
+from solvers.path.minimal_norm_solver import MinimalNormSolver
+from solvers.path.mixin import PathMixin
 
 
-class GeometricSVC(KernelSVC):
+class GeometricSVC(PathMixin, KernelSVC):
     """Base of the solvers that move a point of the hull (`solvers.hull.state`).
 
     Parameters
@@ -55,7 +61,8 @@ class GeometricSVC(KernelSVC):
 
     # What is no parameter of every solver.
     pair, pair_exponent, eta, stopping = "mdm", 0.0, 1.0, "meb"
-    step, loop, draws_per_tuning = TO_ORIGIN, staticmethod(descend), 10
+    step, loop, block_rules, draws_per_tuning = TO_ORIGIN, staticmethod(descend), MinimalNormRules, 10
+    # `loop` works by rows of the kernel; on a block it is what is implemented for `block_rules`.
     first_epsilon = 0.5  # of the multi-scale approximation (Algorithm 5)
     first_samples = 1  # that get weight before the first iteration
 
@@ -76,10 +83,24 @@ class GeometricSVC(KernelSVC):
             eta=float(self.eta),
             draws_per_tuning=self.draws_per_tuning,
             average_bias=self.bias == "average",
+            first_epsilon=self.first_epsilon,
+            first_samples=self.first_samples,
         )
 
     def _solve(self, problem):
-        cache_bytes = 1e6 * self.cache_size
-        epsilon, samples = self.first_epsilon, self.first_samples
-        solver = HullSolver(self._rules(), self.tol, cache_bytes, self.bias, epsilon, samples, self.loop)
-        return solver.solve(problem)
+        return HullSolver(self._rules(), self.tol, 1e6 * self.cache_size, self.bias, self.loop).solve(problem)
+
+    def _path_solver(self):
+        rules, memory = self._rules(), 1e6 * self.cache_size
+        return MinimalNormSolver(rules, self.tol, self._seed(), memory, self._solve, self.block_rules)
+
+    def _check_path(self, solution):
+        usual = solution.problem.Cs >= TINY  # below, 1/C is infinite
+        if not np.isfinite(solution.outcomes.square_norms[usual]).all():
+            raise ValueError(NOT_FINITE)
+
+    def _stops_by_draws(self, n_samples):
+        return not (self.exhaustive and n_samples <= TRACK_ALL) and self.draws < n_samples
+
+    def _machine_text(self, status, converged, gap, by_draws):
+        return rule_text(RULES[self.stopping], converged, gap, status, self.draws if by_draws else 0)

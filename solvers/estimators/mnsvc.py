@@ -6,19 +6,15 @@ from typing import Annotated
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from solvers.common.pair_selection import PAIRS, TINY
+from solvers.common.pair_selection import PAIRS
 from solvers.estimators.base import ClassWeight
 from solvers.estimators.geometric import GeometricSVC
 from solvers.estimators.parameters import OverRelaxation, with_parameters
-from solvers.hull.state import TRACK_ALL
-from solvers.hull.stopping import RULES, rule_text
-from solvers.kernels.functions import NOT_FINITE, kernel_diagonal
-from solvers.path.minimal_norm_solver import MinimalNormSolver
-from solvers.path.mixin import PathMixin
+from solvers.kernels.functions import kernel_diagonal
 
 
 @with_parameters
-class MNSVC(PathMixin, GeometricSVC):
+class MNSVC(GeometricSVC):
     """Minimal Norm SVM: an L2-loss support vector machine found by moving weight between pairs of samples.
 
     Minimises ‖c‖² over the hull of the training samples (Strack 2013, 2.114): a violator of the stopping rule
@@ -80,18 +76,3 @@ class MNSVC(PathMixin, GeometricSVC):
                     f"same {what} for all of them; it lies between {values.min():g} and {values.max():g}: "
                     "use stopping='mn'"
                 )
-
-    def _path_solver(self):
-        memory = 1e6 * self.cache_size
-        return MinimalNormSolver(self._rules(), self.tol, self._seed(), memory, self._solve)
-
-    def _check_path(self, solution):
-        usual = solution.problem.Cs >= TINY  # below, 1/C is infinite
-        if not np.isfinite(solution.outcomes.square_norms[usual]).all():
-            raise ValueError(NOT_FINITE)
-
-    def _stops_by_draws(self, n_samples):
-        return not (self.exhaustive and n_samples <= TRACK_ALL) and self.draws < n_samples
-
-    def _machine_text(self, status, converged, gap, by_draws):
-        return rule_text(RULES[self.stopping], converged, gap, status, self.draws if by_draws else 0)

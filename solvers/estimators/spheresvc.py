@@ -17,6 +17,12 @@ class SphereSVC(GeometricSVC):
     eta : float
         Over-relaxation, 1 ≤ η < 2 (5.3).
 
+    Notes
+    -----
+    A warm start (in `fit_path`, or by `warm_start`) is allowed: from any point of the hull the steps lead to
+    one that satisfies the rule. It is another one, though: the rule leaves room (gaps near 3/4), and support
+    vectors of a smaller C that lie within it stay.
+
     Raises
     ------
     ValueError

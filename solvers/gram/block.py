@@ -43,6 +43,32 @@ def block_product(H, rows, weights, out):
 
 
 @njit
+def copy_values(source, target):
+    """``target[:] = source``, which takes seconds to compile for the text of its error."""
+    for i in range(target.size):
+        target[i] = source[i]
+
+
+@njit
+def put_values(source, rows, target):
+    """``target[rows] = source``."""
+    for a in range(rows.size):
+        target[rows[a]] = source[a]
+
+
+@njit
+def rows_with_weight(weights):
+    """Return the rows whose weight is not 0."""
+    rows = np.empty(weights.size, np.int64)
+    n = 0
+    for i in range(weights.size):
+        if weights[i] != 0.0:
+            rows[n] = i
+            n += 1
+    return rows[:n]
+
+
+@njit
 def gather(H, rows, part):
     """Fill ``part = H[rows, rows]``, of any type."""
     for a in range(rows.size):

@@ -21,9 +21,11 @@ from solvers.common.compile import implement, njit
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, TIMEOUT
 from solvers.gram.block import (
     change_C,
+    copy_values,
     gap_of,
     gather,
     largest_diagonal,
+    put_values,
     refresh,
     rows_near_margin,
     step_cost,
@@ -88,8 +90,8 @@ def support_newton(H, inverse_C, alpha, g, square_norm, epsilon, max_rounds):
     candidate_square_norm = refresh(H, inverse_C, candidate, candidate_g)
     replaced = candidate_square_norm < square_norm or outcome == CONVERGED
     if replaced:
-        alpha[:] = candidate
-        g[:] = candidate_g
+        copy_values(candidate, alpha)
+        copy_values(candidate_g, g)
         square_norm = candidate_square_norm
     return square_norm, rounds, True, replaced
 
@@ -188,7 +190,7 @@ def solve_shrunk(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, m
         square_norm, _, _, taken, used, spent = solve_block(
             part, part_inverse_C, part_alpha, part_g, square_norm, stale, aim, value_error, left, budget
         )
-        alpha[rows] = part_alpha
+        put_values(part_alpha, rows, alpha)
         square_norm = refresh(H, inverse_C, alpha, g)
         stale = 0
         steps += taken
@@ -323,7 +325,9 @@ def block_path(H, inverse_weight, Cs, tol, value_error, limits, max_cost, alpha,
         outcomes.statuses[machine, k] = status
         outcomes.converged[machine, k] = gaps[k] <= tol
         outcomes.square_norms[machine, k] = square_norm
-        weights[k] = alpha * (1.0 / square_norm if square_norm > 0.0 else 1.0)
+        scale = 1.0 / square_norm if square_norm > 0.0 else 1.0
+        for i in range(m):
+            weights[k, i] = scale * alpha[i]
 
 
 class NewtonRules(NamedTuple):

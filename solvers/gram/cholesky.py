@@ -9,6 +9,7 @@ left out.
 import numpy as np
 
 from solvers.common.compile import njit
+from solvers.gram.block import copy_values
 
 # A residual below this many roundings of the largest diagonal entry is noise.
 NOISE_ROUNDINGS = 8.0
@@ -30,12 +31,9 @@ def append_pivot(Z, rank, residual, pivot, column):
     """
     scale = 1.0 / np.sqrt(residual[pivot])
     row = Z[rank]
-    if rank:
-        row[:] = np.dot(np.ascontiguousarray(Z[:rank, pivot]), Z[:rank])
-    else:
-        row[:] = 0.0
+    known = np.dot(np.ascontiguousarray(Z[:rank, pivot]), Z[:rank])
     for i in range(row.size):
-        z = (column[i] - row[i]) * scale
+        z = (column[i] - known[i]) * scale
         row[i] = z
         left = residual[i] - z * z
         residual[i] = left if left > 0.0 else 0.0
@@ -71,7 +69,7 @@ def extend_from_block(H, Z, rank, pivots, residual, target, max_rank):
         pivot = np.argmax(residual)
         if residual[pivot] <= smallest:
             break
-        column[:] = H[pivot]
+        copy_values(H[pivot], column)
         append_pivot(Z, rank, residual, pivot, column)
         pivots[rank] = pivot
         rank += 1

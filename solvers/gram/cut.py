@@ -26,7 +26,10 @@ def require_block_memory(class_start, groups, itemsize):
 @njit
 def is_sorted(rows):
     """Whether ``rows`` counts up from 0."""
-    return np.all(rows == np.arange(rows.size))
+    i = 0
+    while i < rows.size and rows[i] == i:
+        i += 1
+    return i == rows.size
 
 
 @njit
@@ -64,7 +67,10 @@ def store_block(solution, class_start, group, weights):
     a = 0
     for p in group:
         low, high = class_start[p], class_start[p + 1]
-        weights[:, layer(p, group, weights.shape[1]), low:high] = solution[:, a : a + high - low]
+        row = layer(p, group, weights.shape[1])
+        for j in range(weights.shape[0]):
+            for i in range(low, high):
+                weights[j, row, i] = solution[j, a + i - low]
         a += high - low
 
 

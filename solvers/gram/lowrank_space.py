@@ -68,7 +68,7 @@ def grow(space, H, target):
     before = space.rank[0]
     rank = before
     if rank == 0:
-        rank, left[0] = extend_from_block(H, Z, 0, pivots, residual, target, usual // 2)
+        rank, left[0] = extend_from_block(H, Z, rank, pivots, residual, target, usual // 2)
         rank, left[1] = extend_from_block(H, Z, rank, pivots, residual, target, usual)
     if left[1] > target and promising(left[0], left[1], target):
         rank, left[1] = extend_from_block(H, Z, rank, pivots, residual, target, Z.shape[0])

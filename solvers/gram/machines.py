@@ -68,21 +68,27 @@ def solve_machines(
     n_C, n_machines = Cs.size, groups.shape[0]
     in_order = is_sorted(rows)
     solutions = np.empty(n_C * class_start[-1])
-    starts = np.zeros(groups.shape[1] + 1, np.int64)
+    starts, limits = np.zeros(groups.shape[1] + 1, np.int64), np.empty(n_C, np.int64)
     inverse_weight = np.empty(class_start[-1])
     for k in range(n_machines):
         group = groups[k]
-        starts[1:] = np.cumsum(class_start[group + 1] - class_start[group])
+        for t in range(group.size):
+            starts[t + 1] = starts[t] + class_start[group[t] + 1] - class_start[group[t]]
         m = starts[-1]
         H = blocks[: m * m].reshape((m, m))
         solution = solutions[: n_C * m].reshape((n_C, m))
         cut_block(K, rows, in_order, class_start, group, opposite, bias, H)
         for t in range(group.size):
-            inverse_weight[starts[t] : starts[t + 1]] = inverse_weights[group[t]]
-        limits = share_of(left, n_machines - k)
-        solve_path(rules, k, H, starts, inverse_weight[:m], bias, Cs, limits, solution, outcomes)
-        left -= np.minimum(left, outcomes.iterations[k])
-        store_block(solution, class_start, group, weights)
-        outcomes.evaluations[k] = m * m
+            for i in range(starts[t], starts[t + 1]):
+                inverse_weight[i] = inverse_weights[group[t]]
         for j in range(n_C):
-            outcomes.supports[k, j] = np.sum(solution[j] > 0.0)
+            limits[j] = share_of(left[j], n_machines - k)
+        solve_path(rules, k, H, starts, inverse_weight[:m], bias, Cs, limits, solution, outcomes)
+        store_block(solution, class_start, group, weights)
+        for j in range(n_C):
+            left[j] -= min(left[j], outcomes.iterations[k, j])
+            outcomes.evaluations[k, j] = m * m
+            n_support = 0
+            for i in range(m):
+                n_support += solution[j, i] > 0.0
+            outcomes.supports[k, j] = n_support

@@ -1,4 +1,4 @@
-"""MNSVM on one dense block of the hull problem, for one C after the other.
+"""Algorithms 3 and 4 on one dense block of the hull problem, for one C after the other.
 
 The iteration is that of `solvers.hull.descent.descend`, which reads its state from a named tuple: numba
 counts references to all of its arrays at every step, which would take as long as a step takes here. Here
@@ -20,15 +20,21 @@ from solvers.common.certificate import (
     error_of_sums,
 )
 from solvers.common.compile import implement, njit
-from solvers.common.pair_selection import TINY, best_partner, shift_and_argmin_of_support
+from solvers.common.pair_selection import (
+    MDM,
+    TINY,
+    best_partner,
+    shift_and_argmin_of_support,
+    shift_and_ends_of_support,
+)
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED
-from solvers.gram.block import change_C, gather, refresh, rows_near_margin, step_cost
+from solvers.gram.block import change_C, gather, put_values, refresh, rows_near_margin, step_cost
 from solvers.gram.machines import solve_path
 from solvers.hull.descent import Rules
-from solvers.hull.draws import find_tracked, random_below
+from solvers.hull.draws import draw_first, find_tracked
+from solvers.hull.hull_steps import step_length
 from solvers.hull.stopping import MN, NOISE_ROUNDINGS, rule_holds, violation_threshold
 
-FIRST_EPSILON = 0.5  # of the multi-scale approximation (Algorithm 5)
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
 STEPS_IN_VAIN = 1000  # that leave ||c||² as it was: rounding ended the progress
 ALLOWED_DRIFT = 0.001  # of g that is let pass, as a share of ε ||c||²
@@ -42,7 +48,9 @@ SHRINKINGS = 4
 def descend_block(
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter, state
 ):
-    """Algorithms 4 and 5 from a hull point, as in `solvers.hull.descent.descend`.
+    """Algorithms 3, 4 and 5 from a hull point, as in `solvers.hull.descent.descend`.
+
+    Where u is the support vector with the largest g, whatever v is (mdm), the update of g finds it.
 
     Parameters
     ----------
@@ -69,8 +77,9 @@ def descend_block(
     status : int
         Of those of `solvers.common.status`.
     """
-    lowest = shift_and_argmin_of_support(g, alpha, H[0], H[0], 0.0)
-    current = max(epsilon, FIRST_EPSILON)
+    is_mdm = rules.pair == MDM
+    lowest, highest = shift_and_ends_of_support(g, alpha, H[0], H[0], 0.0)
+    current = max(epsilon, rules.first_epsilon)
     steps, looked_at, last = 0, 0, np.inf
     while steps < max_iter:
         if square_norm <= 0.0:
@@ -94,18 +103,25 @@ def descend_block(
 
         before = steps
         for _ in range(min(1 + failed // rules.draws_per_tuning, max_iter - steps)):
-            u = best_partner(rules.pair, rules.exponent, g, alpha, H[v], diagonal, v)
+            if is_mdm:
+                u = highest if g[highest] > g[v] else -1
+            else:
+                u = best_partner(rules.pair, rules.exponent, g, alpha, H[v], diagonal, v)
             if u < 0:
                 break
-            ahead = g[u] - g[v]
+            ahead, away = g[u] - g[v], diagonal[v] - H[v, u]
             square_distance = max(diagonal[v] + diagonal[u] - 2.0 * H[v, u], TINY)
-            beta = min(rules.eta * ahead / square_distance, alpha[u])
+            length = step_length(rules.step, g[u], g[v], away, square_distance, square_norm)
+            beta = min(rules.eta * length, alpha[u])
             square_norm += beta * (beta * square_distance - 2.0 * ahead)
             alpha[v] += beta
             alpha[u] = alpha[u] - beta if beta < alpha[u] else 0.0
             g[v] += beta * inverse_C[v]
             g[u] -= beta * inverse_C[u]
-            lowest = shift_and_argmin_of_support(g, alpha, H[v], H[u], beta)
+            if is_mdm:
+                lowest, highest = shift_and_ends_of_support(g, alpha, H[v], H[u], beta)
+            else:
+                lowest = shift_and_argmin_of_support(g, alpha, H[v], H[u], beta)
             steps += 1
             v = lowest
             if g[v] >= threshold:
@@ -115,14 +131,36 @@ def descend_block(
     return square_norm, steps, LIMIT
 
 
-@njit
+class MinimalNormRules(NamedTuple):
+    """What the blocks of a path are solved by."""
+
+    rules: Rules
+    epsilons: np.ndarray  # (n_machines, n_C)
+    seeds: np.ndarray  # (n_machines,) uint64
+    value_error: float  # bound on the error of an entry of a block
+
+
+def descend(path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state):
+    """Move a point of the hull until no sample violates the ε-approximation, by the algorithm of the rules.
+
+    Parameters
+    ----------
+    path_rules : MinimalNormRules
+    H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
+        As in `descend_block`, which says what is returned, too.
+    """
+    raise NotImplementedError
+
+
+@implement(descend, MinimalNormRules)
 def descend_shrunk(
-    H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter, state
+    path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
 ):
     """`descend_block`; where it takes long, on samples with weight or next to the margin first, then on all.
 
-    Parameters and result are those of `descend_block`.
+    Parameters and result are those of `descend`.
     """
+    rules = path_rules.rules
     m = g.size
     steps = 0
     for _ in range(SHRINKINGS):
@@ -155,7 +193,7 @@ def descend_shrunk(
             state,
         )
         steps += taken
-        alpha[rows] = part_alpha
+        put_values(part_alpha, rows, alpha)
         square_norm = refresh(H, inverse_C, alpha, g)
     square_norm, taken, status = descend_block(
         H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter - steps, state
@@ -188,25 +226,11 @@ def block_biases(class_start, alpha, g, square_norm, average, biases):
         biases += slack / np.maximum(size, 1.0)
 
 
-class MinimalNormRules(NamedTuple):
-    """What the blocks of a path are solved by."""
-
-    rules: Rules
-    epsilons: np.ndarray  # (n_machines, n_C)
-    seeds: np.ndarray  # (n_machines,) uint64
-    value_error: float  # bound on the error of an entry of a block
-
-
 @implement(solve_path, MinimalNormRules)
-def _(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
-    minimal_norm_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes)
-
-
-@njit
 def minimal_norm_path(
     path_rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes
 ):
-    """Solve one block for every C, the first from a random sample, each other from the solution before it.
+    """Solve one block for every C, the first from random samples, each other from the solution before it.
 
     Parameters are those of `solvers.gram.machines.solve_path`.
     """
@@ -215,7 +239,8 @@ def minimal_norm_path(
     steps, statuses = outcomes.iterations[machine], outcomes.statuses[machine]
     m = H.shape[0]
     alpha, g = np.zeros(m), np.empty(m)
-    alpha[random_below(state, m)] = 1.0
+    first = draw_first(state, class_start, rules.first_samples)
+    alpha[first] = 1.0 / first.size
     inverse_C = inverse_weight / Cs[0]
     square_norm = refresh(H, inverse_C, alpha, g)
     since_refresh = 0
@@ -232,8 +257,8 @@ def minimal_norm_path(
             affordable = rules.stopping == MN and lost < AFFORDABLE_SHARE * epsilon
             epsilon -= lost if affordable else 0.0
             left = limits[k] - steps[k]
-            square_norm, taken, statuses[k] = descend_shrunk(
-                H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, left, state
+            square_norm, taken, statuses[k] = descend(
+                path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, left, state
             )
             steps[k] += taken
             since_refresh += taken
@@ -262,6 +287,7 @@ def minimal_norm_path(
         outcomes.costs[machine, k] = (1.0 + steps[k]) * step_cost(m)
         biases = outcomes.biases[machine, k]
         margin = square_norm if square_norm > 0.0 else 1.0  # no margin: the weights stay those of the hull
-        weights[k] = alpha / margin
+        for i in range(m):
+            weights[k, i] = alpha[i] / margin
         block_biases(class_start, alpha, g, square_norm, rules.average_bias, biases)
         biases *= bias / margin

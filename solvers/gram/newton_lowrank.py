@@ -11,6 +11,7 @@ import numpy as np
 
 from solvers.common.certificate import TERMS_IN_PRODUCT, UNIT_ROUNDOFF, certified_gap, error_of_sums
 from solvers.common.compile import njit
+from solvers.gram.block import copy_values
 from solvers.gram.newton_support import line_search, solve_cholesky
 
 # A certificate is worth its price once at most one active row in this many has changed.
@@ -47,9 +48,10 @@ def update_scatter(space, inverse_weight):
     weight = np.where(f[rows] < 1.0, 1.0, -1.0) / inverse_weight[rows]
     part = np.empty((rank, rows.size))
     for a in range(rank):
-        part[a] = Z[a][rows]
+        for b in range(rows.size):
+            part[a, b] = Z[a, rows[b]]
     scatter += np.dot(weight * part, part.T)
-    counted[:] = f < 1.0
+    copy_values(f < 1.0, counted)
 
 
 @njit
@@ -78,7 +80,7 @@ def dual_certificate(space, inverse_C, value_error, largest, alpha, g):
         square += inverse_C[i] * alpha[i] * alpha[i]
     w = np.dot(Z, alpha)
     square_norm = np.dot(w, w) + square
-    g[:] = np.dot(w, Z)
+    copy_values(np.dot(w, Z), g)
     inner, outer = np.inf, np.inf
     for i in range(f.size):
         g[i] += inverse_C[i] * alpha[i]

@@ -10,7 +10,7 @@ import numpy as np
 
 from solvers.common.compile import njit
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE
-from solvers.gram.block import block_product, gather
+from solvers.gram.block import block_product, copy_values, gather, put_values
 
 # After a full step a row must violate its margin by this share of the tolerance to enter: rounding does not.
 ENTRY_SHARE = 0.1
@@ -122,7 +122,7 @@ def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
             return round_, NOT_POSITIVE
         block_product(H, active, x, f_new)
         beta_new[:] = 0.0
-        beta_new[active] = x
+        put_values(x, active, beta_new)
         least_margin = 1.0
         changes = 0
         for i in range(m):
@@ -132,8 +132,8 @@ def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
                 changes += f_new[i] < 1.0 - ENTRY_SHARE * epsilon
                 least_margin = min(least_margin, f_new[i])
         if least_margin >= 1.0 - epsilon and np.min(x) >= 0.0:
-            f[:] = f_new
-            beta[:] = beta_new
+            copy_values(f_new, f)
+            copy_values(beta_new, beta)
             return round_, CONVERGED
         t = 1.0
         if changes < fewest_changes:

@@ -24,7 +24,13 @@ def newton_cost(n, m):
 @njit
 def free_weights(beta, low, high):
     """Return the samples whose weights lie between their bounds."""
-    return np.flatnonzero((beta > low) & (beta < high))
+    free = np.empty(beta.size, np.int64)
+    n = 0
+    for t in range(beta.size):
+        if low[t] < beta[t] < high[t]:
+            free[n] = t
+            n += 1
+    return free[:n]
 
 
 @njit
@@ -45,8 +51,9 @@ def factorise(A, least):
         Rows of ``A`` that are left.
     """
     n = A.shape[0]
-    smallest = least * np.diag(A)
-    kept = np.empty(n, np.int64)
+    smallest, kept = np.empty(n), np.empty(n, np.int64)
+    for k in range(n):
+        smallest[k] = least * A[k, k]
     rank = 0
     for k in range(n):
         pivot = A[k]
@@ -155,8 +162,8 @@ def newton_on_free(K, inverse_C, F, beta, low, high, max_rounds):
     rounds = 0
     while n > 1 and rounds < max_rounds:
         rounds += 1
-        ones[:n] = 1.0
         for k in range(n):
+            ones[k] = 1.0
             direction[k] = -local[k]
         solve_transposed(A, n, ones)
         solve_transposed(A, n, direction)
@@ -177,9 +184,9 @@ def newton_on_free(K, inverse_C, F, beta, low, high, max_rounds):
         t = members[blocker]
         beta[t] = high[t] if direction[blocker] > 0.0 else low[t]
         leave_out(A, n, blocker)
-        members[blocker : n - 1] = members[blocker + 1 : n].copy()
-        local[blocker : n - 1] = local[blocker + 1 : n].copy()
         n -= 1
+        for k in range(blocker, n):
+            members[k], local[k] = members[k + 1], local[k + 1]
     change = beta[free] - before
     product = np.empty(F.size)
     block_product(K, free, change, product)

@@ -21,7 +21,7 @@ from solvers.common.certificate import (
 )
 from solvers.common.compile import implement, inlined, njit
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED
-from solvers.gram.block import block_product
+from solvers.gram.block import block_product, rows_with_weight
 from solvers.gram.machines import solve_path
 from solvers.gram.smo_newton import newton_cost, newton_on_free
 from solvers.gram.smo_steps import smo_block_steps
@@ -60,9 +60,8 @@ def take_labels_off(H, n_first):
 @njit
 def refresh(K, inverse_C, y, beta, F, largest):
     """Compute the gradient from the weights; return a bound on its error."""
-    support = np.flatnonzero(beta)
+    weight, support = 0.0, rows_with_weight(beta)
     block_product(K, support, beta[support], F)
-    weight = 0.0
     for t in range(F.size):
         F[t] += inverse_C[t] * beta[t] - y[t]
         weight += abs(beta[t])
@@ -79,6 +78,47 @@ def set_bounds(y, C, hinge, low, high, inverse_C):
 
 
 @njit
+def value_of_rank(values, rank):
+    """Return the value that ``rank`` others precede in ascending order (Hoare 1961, Find)."""
+    a, low, high = values.copy(), 0, values.size - 1
+    while low < high:
+        pivot, i, j = a[rank], low, high
+        while i <= j:
+            while a[i] < pivot:
+                i += 1
+            while pivot < a[j]:
+                j -= 1
+            if i <= j:
+                a[i], a[j] = a[j], a[i]
+                i += 1
+                j -= 1
+        if j < rank:
+            low = i
+        if rank < i:
+            high = j
+    return a[rank]
+
+
+@njit
+def put_weights(margins, n_full, full, total, beta):
+    """Give the samples of the smallest margins the weight ``full``, the rest of the total to the next."""
+    m = margins.size
+    border = value_of_rank(margins, n_full) if n_full < m else np.inf
+    n_at_border = n_full  # that are to be full
+    for t in range(m):
+        n_at_border -= margins[t] < border
+    for t in range(m):
+        beta[t] = full if margins[t] < border else 0.0
+        if margins[t] == border:
+            n_at_border -= 1
+            if n_at_border >= 0:
+                beta[t] = full
+            elif n_at_border == -1:
+                rest = total - n_full * full
+                beta[t] = rest if rest * full > 0.0 else 0.0
+
+
+@njit
 def start(K, y, C, n_first, hinge, beta, F):
     """Set the weights to what they are where C is small, about, and the gradient to theirs.
 
@@ -87,11 +127,12 @@ def start(K, y, C, n_first, hinge, beta, F):
     """
     m = beta.size
     n_second = m - n_first
-    sums = np.empty((2, m))
-    ones = np.ones(m)
-    block_product(K, np.arange(n_first), ones[:n_first], sums[0])
-    block_product(K, np.arange(n_first, m), ones[n_first:], sums[1])
-    rooms = np.array([n_first * C[0], n_second * C[m - 1]])
+    sums, ones, all_rows = np.empty((2, m)), np.empty(m), np.empty(m, np.int64)
+    for t in range(m):
+        ones[t], all_rows[t] = 1.0, t
+    block_product(K, all_rows[:n_first], ones[:n_first], sums[0])
+    block_product(K, all_rows[n_first:], ones[n_first:], sums[1])
+    rooms = (n_first * C[0], n_second * C[m - 1])
     if not hinge:
         mean = (rooms[0] - rooms[1]) / (rooms[0] + rooms[1])
         for t in range(m):
@@ -107,18 +148,16 @@ def start(K, y, C, n_first, hinge, beta, F):
     for t in range(first, last):
         margins[t - first] = equal * sums[1 - small, t] - C_small * sums[small, t]
     n_full = min(np.int64(rooms[small] / C_large), last - first)
-    order = np.argsort(margins)
     for t in range(m):
         beta[t] = sign * C_small
-    for a in range(last - first):
-        beta[first + order[a]] = -sign * C_large if a < n_full else 0.0
-    if n_full < last - first:
-        beta[first + order[n_full]] = -sign * max(0.0, rooms[small] - n_full * C_large)
+    put_weights(margins, n_full, -sign * C_large, -sign * rooms[small], beta[first:last])
     from_all = 2 * n_full > last - first  # the sums are corrected by what takes fewer rows
     base = -sign * C_large if from_all else 0.0
-    change = beta[first:last] - base
-    rows = np.flatnonzero(change)
-    block_product(K, first + rows, change[rows], F)
+    change = np.zeros(m)
+    for t in range(first, last):
+        change[t] = beta[t] - base
+    rows = rows_with_weight(change)
+    block_product(K, rows, change[rows], F)
     for t in range(m):
         F[t] += sign * C_small * sums[small, t] + base * sums[1 - small, t] - y[t]
 
@@ -245,8 +284,9 @@ def smo_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, w
     hinge, tol, m, n_first = rules.hinge, rules.tol, H.shape[0], class_start[1]
     take_labels_off(H, n_first)
     K = H
-    y, inverse_C, diagonal, C, old = np.ones(m), np.zeros(m), np.empty(m), np.empty(m), np.empty(m)
-    y[n_first:] = -1.0
+    y, inverse_C, diagonal, C, old = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    for t in range(m):
+        y[t] = 1.0 if t < n_first else -1.0
     low, high, beta, F = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     scratch = np.empty((4, m), np.float32)
     spent, drift, growth, lost, status, is_optimal = 0.0, 0.0, 1.0, 0.0, CONVERGED, False
@@ -304,4 +344,5 @@ def smo_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, w
         outcomes.gaps[machine, k], outcomes.iterations[machine, k] = gap, iterations
         outcomes.costs[machine, k] = cost
         outcomes.biases[machine, k, 0], outcomes.biases[machine, k, 1] = b, -b
-        weights[k] = np.abs(beta)
+        for t in range(m):
+            weights[k, t] = abs(beta[t])

@@ -28,6 +28,8 @@ class Rules(NamedTuple):
     eta: float = 1.0
     draws_per_tuning: int = 10  # draws that failed, for a step of a support vector that is a violator
     average_bias: bool = False
+    first_epsilon: float = 0.5  # of the multi-scale approximation (Algorithm 5)
+    first_samples: int = 1  # that get weight before the first iteration
 
 
 @njit

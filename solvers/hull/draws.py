@@ -3,6 +3,7 @@
 import numpy as np
 
 from solvers.common.compile import inlined, njit
+from solvers.common.pair_selection import ordered_bits
 from solvers.hull.state import TRACKED
 from solvers.hull.tracked_rows import fill_row, track
 
@@ -26,6 +27,20 @@ def draw(state, class_start, fair):
         return random_below(state, class_start[-1])
     t = random_below(state, class_start.size - 1)
     return class_start[t] + random_below(state, class_start[t + 1] - class_start[t])
+
+
+@njit
+def draw_first(state, class_start, count):
+    """Draw the samples that start with equal weights: any one, or as many from all classes."""
+    classes = class_start.size - 1
+    samples = np.empty(count, np.int64)
+    for k in range(count):
+        if count == 1:
+            samples[k] = random_below(state, class_start[-1])
+        else:
+            first = class_start[k % classes]
+            samples[k] = first + random_below(state, class_start[k % classes + 1] - first)
+    return np.unique(samples)
 
 
 @inlined
@@ -77,7 +92,7 @@ def draw_untracked(hull, threshold, draws, subset, fair):
             p = hull.position[worst]
             if p < 0:
                 p = hull.counts[TRACKED]
-                track(hull, worst, worst + 1)
+                track(hull, np.int64(worst), np.int64(worst + 1))
                 hull.g[p] = worst_g
             return p, failed
     return -1, draws
@@ -111,11 +126,13 @@ def scan_tracked(g, threshold, first, subset):
         v = first_below(g[:first], threshold)
         return (v, n - first + v) if v >= 0 else (v, n)
     for looked in range(0, n, subset):
-        worst, worst_g = -1, threshold
-        for k in range(looked, min(looked + subset, n)):
-            i = first + k if first + k < n else first + k - n
-            if g[i] < worst_g:
-                worst, worst_g = i, g[i]
+        low, high = first + looked, first + min(looked + subset, n)
+        v = lowest_below(g[low:high], threshold)  # up to the end
+        worst = low + v if v >= 0 else -1
+        if high > n:  # and from the start
+            low = max(low - n, 0)
+            v = lowest_below(g[low : high - n], threshold if worst < 0 else g[worst])
+            worst = low + v if v >= 0 else worst
         if worst >= 0:
             return worst, looked
     return -1, n
@@ -137,10 +154,25 @@ def first_below(g, threshold):
 
 
 @njit
+def lowest_below(g, threshold):
+    """Return the first place of the lowest g if that is below the threshold, or −1; the search vectorises."""
+    limit = ordered_bits(threshold)
+    lowest = limit
+    for i in range(g.size):
+        lowest = min(lowest, ordered_bits(g[i]))
+    if lowest >= limit:
+        return -1
+    i = 0
+    while ordered_bits(g[i]) != lowest:
+        i += 1
+    return i if g[i] < threshold else -1  # not so for NaN
+
+
+@njit
 def inner_product(hull, i):
     """g_i = Σ α_p k̃(i, p) of a sample that is not tracked."""
     m = hull.counts[TRACKED]
-    fill_row(hull, i, 0, m, hull.scratch)
+    fill_row(hull, np.int64(i), np.int64(0), m, hull.scratch)
     return dot(hull.alpha[:m], hull.scratch[:m])
 
 

@@ -11,7 +11,7 @@ from solvers.common.compile import njit
 from solvers.common.status import CONVERGED, FULL, NOT_POSITIVE, PAUSED, STALLED, TIMEOUT
 from solvers.hull.bias import class_biases
 from solvers.hull.descent import Rules, descend
-from solvers.hull.draws import inner_product, random_below
+from solvers.hull.draws import draw_first, inner_product
 from solvers.hull.hull_steps import enter, square_norm_of
 from solvers.hull.state import EVALUATIONS, ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, make_room, new_hull
 from solvers.hull.stopping import NOISE_ROUNDINGS, default_tolerance, rule_holds, rule_text
@@ -40,10 +40,6 @@ class HullSolver:
     cache_bytes : float
         Memory for kernel rows.
     bias : {"theoretic", "average", "none"}
-    first_epsilon : float
-        Of the multi-scale approximation (Algorithm 5).
-    first_samples : int
-        That get weight before the first iteration.
     loop : callable
         Runs on the state until it needs its caller; returns a status.
     """
@@ -52,20 +48,18 @@ class HullSolver:
     tol: str | float
     cache_bytes: float
     bias: str
-    first_epsilon: float = 0.5
-    first_samples: int = 1
     loop: Callable = descend
 
     def solve(self, problem):
         """Train a machine; return its `Solution`."""
-        cache_bytes = self.cache_bytes
+        cache_bytes, rules = self.cache_bytes, self.rules
         if problem.start is None:
-            hull = new_hull(problem, cache_bytes, self.first_epsilon, self.first_samples)
-            start_at_random(hull, self.first_samples)
+            hull = new_hull(problem, cache_bytes, rules.first_epsilon, rules.first_samples)
+            start_at_random(hull, rules.first_samples)
         else:
-            hull = new_hull(problem, cache_bytes, self.first_epsilon, problem.start.support.size)
-            start_from(hull, problem.start.support, problem.start.alpha)
-        rule = self.rules.stopping
+            hull = new_hull(problem, cache_bytes, rules.first_epsilon, problem.start.support.size)
+            start_from(hull, problem.start.support.astype(np.int64), problem.start.alpha)
+        rule = rules.stopping
         if isinstance(self.tol, str):
             epsilon = default_tolerance(rule, hull.diagonal[0], problem.C[0])
         else:
@@ -167,16 +161,8 @@ def is_negative(hull):
 
 @njit
 def start_at_random(hull, count):
-    """Line 1 of the algorithms: all weight on a random sample, or equal weights on some of every class."""
-    classes = hull.class_start.size - 1
-    samples = np.empty(count, np.int64)
-    for k in range(count):
-        if count == 1:
-            samples[k] = random_below(hull.state, hull.rows.size)
-        else:
-            first = hull.class_start[k % classes]
-            samples[k] = first + random_below(hull.state, hull.class_start[k % classes + 1] - first)
-    samples = np.unique(samples)
+    """Line 1 of the algorithms."""
+    samples = draw_first(hull.state, hull.class_start, count)
     start_from(hull, samples, np.ones(samples.size))
 
 
@@ -184,7 +170,7 @@ def start_at_random(hull, count):
 def start_from(hull, samples, weights):
     """Start from the weights of some samples, scaled to the hull."""
     if hull.tracked_all:
-        track(hull, 0, hull.rows.size)
+        track(hull, np.int64(0), hull.rows.size)  # one type of index: numba compiles for each
     else:
         for i in samples:
             track(hull, i, i + 1)
@@ -195,8 +181,9 @@ def start_from(hull, samples, weights):
         enter(p, hull.support, hull.place, hull.counts)
     m = hull.counts[TRACKED]
     hull.scratch[:m] = 0.0
-    add_rows(hull, 0, samples.size)
-    hull.g[:m] = hull.scratch[:m]
+    add_rows(hull, np.int64(0), samples.size)
+    for q in range(m):
+        hull.g[q] = hull.scratch[q]
     hull.real[SQUARE_NORM] = square_norm_of(hull.alpha, hull.g, hull.support, hull.counts[SUPPORT])
 
 

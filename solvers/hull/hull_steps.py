@@ -35,18 +35,36 @@ def take_step(hull, rules, v):
         return False
     row_u = row(hull, u)
     square_distance = max(diagonal[v] + diagonal[u] - 2.0 * row_v[u], TINY)
-    if rules.step == TO_ORIGIN:
-        beta_hat = (g[u] - g[v]) / square_distance
-    else:
-        rho = (diagonal[v] - row_v[u] - g[v] + g[u]) / square_distance
-        outside = real[SQUARE_NORM] - 2.0 * g[v]  # ‖x̃_v − c‖² − R̂²
-        root = rho * rho - outside / square_distance
-        beta_hat = rho - np.sqrt(root) if root > 0.0 else rho  # the line may miss the ball
+    away = diagonal[v] - row_v[u]
+    beta_hat = step_length(rules.step, g[u], g[v], away, square_distance, real[SQUARE_NORM])
     beta = min(rules.eta * beta_hat, alpha[u])
     move_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, support, place, counts, real)
     counts[WORK] += m + 4 * counts[SUPPORT]
     counts[ITERATIONS] += 1
     return True
+
+
+@inlined
+def step_length(step, g_u, g_v, away, square_distance, square_norm):
+    """Return how far a step goes from u to v, before it is relaxed.
+
+    Parameters
+    ----------
+    step : {TO_ORIGIN, TO_BALL}
+    g_u, g_v : float
+    away : float
+        (x̃_v − x̃_u) · x̃_v.
+    square_distance : float
+        ‖x̃_v − x̃_u‖².
+    square_norm : float
+        ‖c‖².
+    """
+    if step == TO_ORIGIN:
+        return (g_u - g_v) / square_distance
+    rho = (away - g_v + g_u) / square_distance
+    outside = square_norm - 2.0 * g_v  # ‖x̃_v − c‖² − R̂²
+    root = rho * rho - outside / square_distance
+    return rho - np.sqrt(root) if root > 0.0 else rho  # the line may miss the ball
 
 
 @inlined

@@ -126,7 +126,7 @@ def row(hull, p):
     """k̃(p, ·) for all tracked samples. At least the last two rows asked for stay valid."""
     s = hull.slot[p]
     if s < 0 or hull.length[s] < hull.counts[TRACKED]:
-        s = load_row(hull, p)
+        s = load_row(hull, np.int64(p))
     hull.counts[CLOCK] += 1
     hull.used[s] = hull.counts[CLOCK]
     capacity = hull.slot.size
@@ -144,7 +144,7 @@ def load_row(hull, p):
         hull.owner[s] = p
         hull.length[s] = 0
     values = hull.cache[s * capacity : (s + 1) * capacity]
-    fill_row(hull, hull.sample[p], hull.length[s], m, values)
+    fill_row(hull, np.int64(hull.sample[p]), np.int64(hull.length[s]), m, values)
     if p >= hull.length[s]:
         values[p] = hull.diagonal[p]
     hull.length[s] = m

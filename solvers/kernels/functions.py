@@ -305,6 +305,14 @@ def kernel_diagonal(X, kernel):
     return square
 
 
+def normalise_rows(K, X, kernel):
+    """Multiply the rows of K, kernel values of the samples X, by 1/√k(x, x), or by 0 where k(x, x) ≤ 0."""
+    diagonal = kernel_diagonal(X, kernel)
+    positive = diagonal > 0
+    K *= np.where(positive, 1.0 / np.sqrt(np.where(positive, diagonal, 1.0)), 0.0)[:, None]
+    return K
+
+
 @inlined
 def _term(a, z, of_distance):
     return (z - a) * (z - a) if of_distance else a * z

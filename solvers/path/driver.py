@@ -5,6 +5,7 @@ one by one: from a Gram matrix of their own, or however else their solver does i
 """
 
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, Literal, Protocol
@@ -30,6 +31,10 @@ class BlockSolver(Protocol):
     ----------
     seed : int
         Of the random states of the machines.
+    memory : float
+        Bytes that the Gram matrix of a machine may take.
+    solve : callable or None
+        Trains a `Problem` that would take more, for one C; only `train` calls it.
     has_methods : bool
         Whether `Outcomes.methods` says anything.
     order : {"C", "F"}
@@ -37,6 +42,8 @@ class BlockSolver(Protocol):
     """
 
     seed: int
+    memory: float = np.inf
+    solve: Callable | None = None
     has_methods: bool = False
     order: Literal["C", "F"] = "C"
 
@@ -50,6 +57,8 @@ class BlockSolver(Protocol):
     def train(self, problem: Problem, path: PathProblem, limits, seed, outcome: Outcomes) -> tuple:
         """Train a machine from features, for every C; fill its one row of `outcome`.
 
+        By default from a Gram matrix of its own or, where that would be too large, by a training for each C.
+
         Returns
         -------
         weights : ndarray of shape (n_C, m)
@@ -57,6 +66,11 @@ class BlockSolver(Protocol):
         model : ndarray of shape (n_C, m)
             Weights that give the same decisions, of any sign.
         """
+        if 8.0 * problem.rows.size**2 > self.memory:
+            weights = solve_for_each_C(self.solve, problem, path.Cs, limits, outcome)
+        else:
+            weights = solve_own_gram(self, problem, path, limits, seed, outcome)
+        return weights, weights
 
     def intercepts(self, weights, outcomes: Outcomes, problem: PathProblem):
         """Return `PathSolution.intercepts`."""
@@ -86,13 +100,32 @@ def path_from_gram(K, kernel_error, problem, solver):
     return _solution(problem, weights, used, outcomes, solver, started)
 
 
-def path_by_machines(X, kernel, problem, solver):
+def normalised(K, kernel_error, scale):
+    """Scale kernel values to k(x, x) = 1, in place; return them and the bound on their error.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+    kernel_error : float
+    scale : ndarray of shape (n,), or (0,)
+        1/√k(x, x); empty: the values stay as they are.
+    """
+    if scale.size == 0:
+        return K, kernel_error
+    K *= scale[:, None]
+    K *= scale
+    return K, 3.0 * kernel_error * scale.max() ** 2  # of the value and, twice, of half the diagonal's roots
+
+
+def path_by_machines(X, kernel, scale, problem, solver):
     """Train the machines one by one from the features of their samples.
 
     Parameters
     ----------
     X : {ndarray, CSR} of shape (n_samples, n_features)
     kernel : solvers.kernels.functions.Kernel
+    scale : ndarray of shape (n_samples,), or (0,)
+        As in `solvers.problem.Problem`.
     problem : PathProblem
     solver : BlockSolver
 
@@ -107,14 +140,15 @@ def path_by_machines(X, kernel, problem, solver):
     used = np.zeros((problem.Cs.size, problem.rows.size), dtype=bool)
     for k, group in enumerate(groups):
         samples = np.concatenate([np.arange(class_start[p], class_start[p + 1]) for p in group])
+        rows = problem.rows[samples]
         machine = Problem(
             X=X,
-            rows=problem.rows[samples],
+            rows=rows,
             class_start=np.concatenate(([0], np.cumsum(np.diff(class_start)[group]))),
             C=np.repeat(1.0 / problem.inverse_weights[group], np.diff(class_start)[group]),
             kernel=kernel,
             bias=problem.bias,
-            scale=np.empty(0),
+            scale=scale if scale.size == 0 else scale[rows],
             seed=int(seeds[k]),
             deadline=np.inf,
         )
@@ -159,13 +193,14 @@ def solve_own_gram(solver, problem, path, limits, seed, outcome):
     weights = np.zeros((path.Cs.size, 1, m))
     # Two copies: of one, BLAS would compute a symmetric product, which rounds otherwise.
     K = kernel_block(problem.X[problem.rows], problem.X[problem.rows], problem.kernel)
+    K, error = normalised(K, problem.kernel.error, problem.scale)
     groups = np.arange(problem.class_start.size - 1)[None, :]
     alone = path._replace(
         rows=np.arange(m, dtype=np.int32),
         class_start=problem.class_start,
         inverse_weights=1.0 / problem.C[problem.class_start[:-1]],
     )
-    solve_gram(K, problem.kernel.error, alone, groups, limits, seed, solver, weights, outcome)
+    solve_gram(K, error, alone, groups, limits, seed, solver, weights, outcome)
     return weights[:, 0]
 
 

@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_array
 
 from solvers.gram.cut import groups_of
 from solvers.gram.outcomes import method_names
-from solvers.kernels.functions import GRAM, as_array, is_table, kernel_block, values_of
+from solvers.kernels.functions import GRAM, as_array, is_table, kernel_block, normalise_rows, values_of
 
 BLOCK_VALUES = 1 << 22  # of a block of predictions, at most (32 MB)
 
@@ -24,6 +24,8 @@ class FittedPath:
     kernel : solvers.kernels.functions.Kernel
     X : {ndarray, CSR}
         Training samples, as the kernel takes them; as they are for a callable or precomputed kernel.
+    normalised : bool
+        Whether the kernel is normalised to k(x, x) = 1.
 
     Attributes
     ----------
@@ -48,7 +50,7 @@ class FittedPath:
         Wall seconds of the whole path, shared out by counted work.
     """
 
-    def __init__(self, estimator, solution, fit_status, stopping, kernel, X):
+    def __init__(self, estimator, solution, fit_status, stopping, kernel, X, normalised):
         problem, outcomes = solution.problem, solution.outcomes
         sizes = np.diff(problem.class_start)[groups_of(problem.classes.size, problem.at_once)].sum(axis=1)
         self.Cs_ = problem.Cs
@@ -65,7 +67,8 @@ class FittedPath:
         self.fit_seconds_ = solution.seconds
         if solution.has_methods:
             self.method_ = [method_names(bits) for bits in np.bitwise_or.reduce(outcomes.methods, axis=1)]
-        self._kernel, self._name, self._width = kernel, type(estimator).__name__, X.shape[-1]
+        self._kernel, self._normalised = kernel, normalised
+        self._name, self._width = type(estimator).__name__, X.shape[-1]
         self._room = min(BLOCK_VALUES, 1e6 * estimator.cache_size / 24)
         self._callable = estimator.kernel if callable(estimator.kernel) else None
         if kernel.kind == GRAM and (self._callable is None or not is_table(X)):
@@ -114,4 +117,6 @@ class FittedPath:
     def _kernel_to(self, X):
         if self._callable is not None:
             return values_of(self._callable, X, self._vectors)
-        return kernel_block(self._kernel.place(X), self._vectors, self._kernel)
+        X = self._kernel.place(X)
+        K = kernel_block(X, self._vectors, self._kernel)
+        return normalise_rows(K, X, self._kernel) if self._normalised else K

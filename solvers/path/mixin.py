@@ -9,7 +9,7 @@ from solvers.common.limits import NO_LIMIT
 from solvers.common.status import BY_SEVERITY, CONVERGED, NOT_DRAWN, STALLED, stopping_of
 from solvers.kernels.functions import GRAM, kernel_block
 from solvers.multiclass import sort_by_class, without
-from solvers.path.driver import path_by_machines, path_from_gram
+from solvers.path.driver import normalised, path_by_machines, path_from_gram
 from solvers.path.fitted import FittedPath
 from solvers.path.input import check_ascending, check_path_input, detached
 from solvers.path.result import PathProblem
@@ -27,8 +27,8 @@ class PathMixin:
     def fit_path(self, X, y, Cs):
         """Train for every C of an ascending path, each from the solution before it.
 
-        The same algorithm as `fit` with ``warm_start=True`` and one C after the other, hence within `tol` of
-        the same machines, in a fraction of the time: kernel values are read from one Gram matrix, or one of
+        The same algorithm as `fit` with ``warm_start=True`` and one C after the other, which ends by the same
+        rule, in a fraction of the time: kernel values are read from one Gram matrix, or one of
         each machine, wherever that fits into `cache_size`. The estimator itself is left as it is. `max_iter`
         bounds the training for each C; `max_seconds` must be None; `probability` has no effect.
 
@@ -64,6 +64,7 @@ class PathMixin:
         if not (weights > 0.0).all():  # refuses them
             without(rows, class_start, np.isin(y, classes[weights <= 0.0]), classes)
         model._check_diagonal(source, kernel, rows, weights)
+        scale = model._normalisation(source, kernel)
         problem = PathProblem(
             Cs=Cs,
             classes=classes,
@@ -78,15 +79,19 @@ class PathMixin:
         fits = 8.0 * rows.size**2 <= 1e6 * model.cache_size
         if kernel.kind == GRAM or (fits and model.prefers_gram(*X.shape)):
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
-            solution = path_from_gram(K, kernel.error, problem, solver)
+            K, error = normalised(K, kernel.error, scale)
+            solution = path_from_gram(K, error, problem, solver)
         else:
-            solution = path_by_machines(source, kernel, problem, solver)
+            solution = path_by_machines(source, kernel, scale, problem, solver)
         model._check_path(solution)
+        if scale.size:
+            solution.weights *= scale[rows]
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
         by_draws = model._stops_by_draws(rows.size)
         status = fit_statuses(solution.outcomes.statuses, solution.outcomes.converged, by_draws)
         stopping = [model._path_text(solution.outcomes, j, by_draws) for j in range(Cs.size)]
-        return FittedPath(self, solution, status, stopping, kernel, X if kernel.kind == GRAM else source)
+        samples = X if kernel.kind == GRAM else source
+        return FittedPath(self, solution, status, stopping, kernel, samples, scale.size > 0)
 
     def prefers_gram(self, n_samples, n_features):
         """Whether `fit_path` gains from a Gram matrix that the caller shares between calls."""

@@ -39,6 +39,7 @@ def iterations_of(model, monkeypatch, X, y):
     return n_iters
 
 
+@pytest.mark.sample(5)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("max_iter", [1, 7, 200])
 @pytest.mark.parametrize("probability", [False, True])
@@ -55,6 +56,7 @@ def test_max_iter_bounds_the_whole_fit(monkeypatch, iris, model, probability, ma
         assert np.isfinite(model.predict_proba(X)).all()
 
 
+@pytest.mark.sample(5)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("cache_size", [200, 0.06, 0.001])
 @pytest.mark.parametrize("max_iter", [7, 100])
@@ -88,11 +90,11 @@ def endless():
     "model",
     [
         MNSVC(),
-        MNSVC(probability=True),
+        pytest.param(MNSVC(probability=True), marks=pytest.mark.full),
         BallSVC(tol=1e-9, probability=True),
         SMOSVC(tol=1e-9, probability=True),
         NewtonSVC(tol=1e-12),
-        NewtonSVC(tol=1e-12, probability=True),
+        pytest.param(NewtonSVC(tol=1e-12, probability=True), marks=pytest.mark.full),
     ],
     ids=str,
 )

@@ -32,6 +32,7 @@ def overlapping(n, d=20, seed=0):
     return X, (X[:, 0] + 0.5 * rng.standard_normal(n) > 0).astype(int)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("loss", ["l1", "l2"])
 @pytest.mark.parametrize("kind", ["gram", "gram32", "dense", "wide", "csr"])
 def test_smo_stays_within_its_cache(kind, loss):
@@ -71,18 +72,18 @@ def test_predictions_stay_within_the_cache(multiclass):
     if multiclass == "all_at_once":
         model = NewtonSVC(C=4.0, gamma=0.001, multiclass=multiclass, probability=True)
     model.fit(X[:250], y[:250]).set_params(cache_size=2)
-    X_test = np.tile(X, (8, 1))
+    X_test = np.tile(X, (3, 1))
     for method, width in ((model.predict, 1 + 10), (model.decision_function, 10), (model.predict_proba, 10)):
         peak, _ = peak_bytes(lambda method=method: method(X_test))
         assert peak <= 2e6 + 8 * width * len(X_test) + SLACK
 
 
 def test_probabilities_of_many_classes_stay_within_the_cache():
-    X, y = make_blobs(400, centers=25, n_features=5, cluster_std=0.5, random_state=0)
+    X, y = make_blobs(400, centers=16, n_features=5, cluster_std=0.5, random_state=0)
     model = SMOSVC(probability=True, cache_size=2).fit(X, y)
-    X_test = np.tile(X, (20, 1))
+    X_test = np.tile(X, (6, 1))
     peak, probabilities = peak_bytes(lambda: model.predict_proba(X_test))
-    assert peak <= 2e6 + 8 * 25 * len(X_test) + SLACK
+    assert peak <= 2e6 + 8 * 16 * len(X_test) + SLACK
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
     assert np.mean(probabilities.argmax(axis=1)[:400] == y) > 0.9
 

@@ -46,6 +46,7 @@ def solve_gram(model, K, y, Cs=CS):
     return path_from_gram(K, 0.0, problem, MinimalNormSolver(model._rules(), model.tol, seed=1))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("bias", ["theoretic", "average", "none"])
 @pytest.mark.parametrize("solver", EXACT, ids=str)
 def test_minimal_norm_is_reached_within_epsilon(two_classes, solver, bias):
@@ -163,6 +164,7 @@ def test_same_seed_same_numbers_however_the_rows_are_sorted():
     assert (mixed.n_iter_ != other.n_iter_).any()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("as_sparse", [False, True], ids=["dense", "csr"])
 @pytest.mark.parametrize("rows_that_fit", [250, 10], ids=["a_block_each", "no_block"])
 @pytest.mark.parametrize("bias", ["theoretic", "average"])

@@ -32,6 +32,7 @@ def normalised(K):
     return K / np.outer(root, root)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "csr"])
 @pytest.mark.parametrize("bias", ["theoretic", "none"])
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -61,6 +62,7 @@ def test_adjusted_rule_bounds_violations_by_the_ball(two_classes, kernel):
     assert g.min() >= w2 - 1e-3 * np.sqrt(w2 * np.diag(H).max()) - 1e-12
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("bias", ["theoretic", "none"])
 @pytest.mark.parametrize(
     ("solver", "kernel"),

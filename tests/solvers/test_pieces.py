@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
-from solvers.common.pair_selection import GMDM, IMDM, MDM, choose_partner, lowest_support
+from solvers.common.pair_selection import GMDM, IMDM, MDM, best_partner, choose_partner, lowest_support
 from solvers.hull.bias import class_biases
 from solvers.hull.draws import draw, first_below, random_below
 from solvers.hull.stopping import ADJMN, CORE, MEB, MN, default_tolerance, violation_threshold
@@ -102,6 +102,10 @@ def test_partner_is_the_best_by_its_definition(seed):
         allowed = [p for p in support if ahead[p] > 0]
         expected = max(allowed, key=lambda p: gain[p]) if allowed else -1
         assert partner(pair, 0.4, v, K, g, alpha, support) == expected
+        assert best_partner(pair, 0.4, g, alpha, K[v], np.diag(K).copy(), v) == expected
+    for exponent in (0.5, 1.0):
+        expected = partner(GMDM, exponent, v, K, g, alpha, support)
+        assert best_partner(GMDM, exponent, g, alpha, K[v], np.diag(K).copy(), v) == expected
     assert lowest_support(g, support.astype(np.uint32), 12, np.empty(20)) == support[g[support].argmin()]
 
 

@@ -19,6 +19,7 @@ def scaled(load):
     return minmax_scale(X), y
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "model",
     [

@@ -68,6 +68,7 @@ def check_machines(path, K, y, loss="l1", weight=None, tol=1e-3):
     np.testing.assert_allclose(path.objective_, objectives, rtol=1e-7, atol=1e-12)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("gamma", [4.0**-5, 4.0**-2, 1.0, 16.0])
 @pytest.mark.parametrize("name", LOADERS)
 def test_l1_is_libsvm_s_at_every_C(name, gamma):

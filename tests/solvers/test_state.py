@@ -71,6 +71,7 @@ def arrays_within(thing, seen):
         yield from arrays_within(vars(thing), seen)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("kernel", ["precomputed", "rbf", gaussian], ids=["precomputed", "rbf", "callable"])
 @pytest.mark.parametrize(

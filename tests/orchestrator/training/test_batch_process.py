@@ -133,7 +133,7 @@ def test_a_child_finds_what_this_process_finds(tmp_path):
     assert result.training_seconds > 0
 
 
-@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("warm", [pytest.param(False, marks=pytest.mark.full), True])
 def test_only_the_training_that_takes_too_long_is_stopped(warm, tmp_path):
     params = {"slow": 2, "seconds": 3600.0, "warm_start": warm}
     order = order_for(f"{HERE}.Slow", tmp_path, C=(1, 2, 4), params=params, max_seconds=1.0)

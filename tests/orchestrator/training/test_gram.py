@@ -1,4 +1,7 @@
 import mmap
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -78,27 +81,37 @@ def test_refits_are_certified_in_float64(tmp_path):
     assert (refits["stopping"] == "certified: gap <= 0.001").all()
 
 
-ALL, GRAM = 2 * 4 * 500 * 700, 4 * 500 * 700
-"""Bytes of distances and Gram matrices of `split`, and of the latter alone."""
+GRAM = 4 * 500 * 700
+"""Bytes of the Gram matrices of `split` in float32, and of its distances."""
 
 
 @pytest.mark.parametrize(
-    ("memory", "kept", "in_file"),
-    [(ALL, 2, False), (ALL - 1, 0, False), (GRAM, 0, False), (GRAM - 1, 0, True)],
+    ("dtype", "memory", "kept", "in_file"),
+    [
+        (np.float32, 2 * GRAM, 2, False),
+        (np.float32, 2 * GRAM - 1, 0, False),
+        (np.float32, GRAM, 0, False),
+        (np.float32, GRAM - 1, 0, True),
+        (np.float64, 3 * GRAM, 2, False),
+        (np.float64, 3 * GRAM - 1, 0, False),
+        (np.float64, 2 * GRAM - 1, 0, True),
+    ],
 )
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
-def test_memory_decides_what_is_kept_and_not_one_bit(
-    split, memory, kept, in_file, form, tmp_path, monkeypatch
+def test_memory_and_type_decide_what_is_kept_and_not_one_bit(
+    split, dtype, memory, kept, in_file, form, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path))
     split = Split(form(split.X_train), split.y_train, form(split.X_test), split.y_test)
     whole = {gamma: [part.copy() for part in parts(SplitGram(split).split(gamma))] for gamma in (0.25, 2.0)}
-    gram = SplitGram(split, memory)
+    gram = SplitGram(split, memory, dtype)
     assert len(gram._kept) == kept
     assert mapped(gram._train) == in_file
     assert list(tmp_path.iterdir()) == []  # the file has no name
     for gamma in (0.25, 2.0, 0.25):
-        for part, expected in zip(parts(gram.split(gamma)), whole[gamma], strict=True):
+        found = gram.split(gamma)
+        assert found.X_train.dtype == found.X_test.dtype == dtype
+        for part, expected in zip(parts(found), whole[gamma], strict=True):
             np.testing.assert_array_equal(part, expected)
 
 
@@ -111,6 +124,70 @@ def mapped(matrix):
     while isinstance(base, np.ndarray):
         base = base.base
     return isinstance(base, mmap.mmap)
+
+
+LIMITED = """
+import resource
+import sys
+
+import numpy as np
+from sklearn.svm import SVC
+
+from orchestrator.training.gram import SplitGram
+from orchestrator.training.split_data import Split
+
+random = np.random.default_rng(0)
+X, y = random.random((3000, 4)), np.arange(3000) % 2
+X[y == 1] += 0.9
+split = Split(X[:2500], y[:2500], X[2500:], y[2500:])
+
+def train(memory):
+    gram = SplitGram(split, memory, np.float64)
+    for gamma in (0.25, 2.0):
+        K = gram.split(gamma)
+        model = SVC(kernel="precomputed", cache_size=5).fit(K.X_train, K.y_train)
+        print(np.abs(model.dual_coef_).sum().hex(), model.decision_function(K.X_test).sum().hex())
+
+np.ones((500, 500)) @ np.ones((500, 500))  # for BLAS has buffers of its own
+if len(sys.argv) > 1:
+    with open("/proc/self/statm") as statm:
+        used = int(statm.read().split()[5]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_DATA, (used + 30_000_000,) * 2)
+train(float(sys.argv[1]) if len(sys.argv) > 1 else np.inf)
+"""
+"""Matrices of 60 MB in float64, 30 MB in float32."""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA")
+def test_matrices_that_have_no_room_need_none_and_change_no_bit(tmp_path):
+    def run(*memory):
+        return subprocess.run(
+            [sys.executable, "-c", LIMITED, *memory],
+            env=os.environ | {"SVMBENCH_CACHE": str(tmp_path), "OPENBLAS_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    free, limited, too_large = run(), run("20e6"), run("1e9")
+    assert free.stdout.count("\n") == 2, free.stderr
+    assert limited.stdout == free.stdout, limited.stderr
+    assert "MemoryError" in too_large.stderr
+
+
+@pytest.mark.parametrize("solver", ["newton", "libsvm_l1"])
+def test_solvers_get_the_type_that_they_take_without_a_copy(solver, tmp_path, monkeypatch):
+    types = []
+    made = SplitGram.split
+
+    def split(self, gamma):
+        found = made(self, gamma)
+        types.append(found.X_train.dtype)
+        return found
+
+    monkeypatch.setattr(SplitGram, "split", split)
+    run_study(tmp_path, "datasets=[iris]", f"solvers=[{solver}]", "search.space.C=[1]")
+    assert set(types) == {np.dtype(np.float32 if solver == "newton" else np.float64)}
 
 
 def test_a_worker_s_memory_changes_no_row(tmp_path):

@@ -1,0 +1,83 @@
+"""Algorithm 2 (the Ball Vector Machine) on one dense block of the hull problem.
+
+The iteration is that of `solvers.hull.descent.descend` with its step to the violator, (2.133). Such a step
+shrinks all weights, and g with them; both are kept as multiples of one factor, so that a step is one pass
+over one row of the block.
+"""
+
+import numpy as np
+
+from solvers.common.compile import implement
+from solvers.common.pair_selection import shift_and_argmin_of_support
+from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED
+from solvers.gram.machines import solve_path
+from solvers.gram.minimal_norm import STEPS_IN_VAIN, MinimalNormRules, descend, minimal_norm_path
+from solvers.hull.draws import find_tracked
+from solvers.hull.stopping import violation_threshold
+
+LEAST_FACTOR = 1e-100  # smaller ones are multiplied in
+
+
+class ViolatorRules(MinimalNormRules):
+    """What the blocks of a path are solved by, where the point moves towards its violators."""
+
+
+@implement(descend, ViolatorRules)
+def follow_violators(
+    path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
+):
+    """Move a point of the hull towards violators until none is left.
+
+    Parameters and result are those of `solvers.gram.minimal_norm.descend`.
+    """
+    rules = path_rules.rules
+    square_radius = diagonal[0]
+    current = max(epsilon, rules.first_epsilon)
+    factor, steps, looked_at, last, status = 1.0, 0, 0, np.inf, LIMIT
+    while steps < max_iter:
+        if square_norm <= 0.0:
+            status = NOT_POSITIVE
+            break
+        if not square_norm < np.inf:
+            status = STALLED
+            break
+        if steps - looked_at > STEPS_IN_VAIN:
+            if abs(square_norm - last) < 1e-15 * last:
+                status = STALLED
+                break
+            looked_at, last = steps, square_norm
+
+        threshold = violation_threshold(rules.stopping, current, square_norm, square_radius)
+        v, _ = find_tracked(g, threshold / factor, rules, state, class_start)
+        if v < 0:
+            v = shift_and_argmin_of_support(g, alpha, H[0], H[0], 0.0)
+            if factor * g[v] >= threshold:
+                if current <= epsilon:
+                    status = CONVERGED
+                    break
+                current = max(epsilon, 0.5 * current)
+                continue
+
+        g_v = factor * g[v]
+        beta = 1.0 - np.sqrt(square_radius / (square_radius - 2.0 * g_v + square_norm))
+        rest = 1.0 - beta
+        square_norm = rest * rest * square_norm + beta * (2.0 * rest * g_v + beta * diagonal[v])
+        factor *= rest
+        if factor < LEAST_FACTOR:
+            alpha *= factor
+            g *= factor
+            factor = 1.0
+        weight = beta / factor
+        alpha[v] += weight
+        g[v] += weight * inverse_C[v]
+        row = H[v]
+        for i in range(g.size):
+            g[i] += weight * np.float64(row[i])
+        steps += 1
+    factor = 1.0 / np.sum(alpha)
+    alpha *= factor
+    g *= factor
+    return np.dot(alpha, g), steps, status
+
+
+implement(solve_path, ViolatorRules)(minimal_norm_path)
