@@ -1,9 +1,11 @@
-"""What a race saves: inner trainings of search=race, beside those of a race that knows the best order.
+"""What races save: inner trainings of search=race, beside those of a race that knows the best order.
 
     python benchmarks/race.py [--solvers libsvm_l1,newton] [--data DIR] DATASET…
 
 The best order knows the winner's score beforehand, and for each candidate (or path) the inner splits that
-rule it out soonest. Scores come from a run of the grid; arms with warm starts train whole paths.
+rule it out soonest. Scores come from a run of the grid; arms with warm starts train whole paths. The
+statistical race runs on the same study: its inner trainings, and how far its outer scores are below the
+grid's, in points.
 """
 
 import argparse
@@ -22,6 +24,7 @@ from orchestrator.search.race import TIE, Race
 from orchestrator.study.study import Candidate
 
 DEFAULT_DATASETS = ["iris", "wine", "breast_cancer", "digits"]
+STATISTICAL = ["search=race", "search.mode=statistical"]
 
 
 def inner_scores(results, axes) -> dict[int, dict[Candidate, np.ndarray]]:
@@ -76,18 +79,19 @@ def main() -> None:
     parser.add_argument("--data", default="data", help="folder of NAME.libsvm.xz files")
     options = parser.parse_args()
     axes = {"C": [4.0**k for k in range(-2, 6)], "gamma": [4.0**k for k in range(-5, 3)]}
+    losses: dict[str, list[float]] = {}
     for dataset, solver in itertools.product(options.datasets, options.solvers.split(",")):
         with tempfile.TemporaryDirectory() as folder:
-            results = run_study(
-                "study=grid",
-                f"datasets=[{dataset}]",
-                f"solvers=[{solver}]",
-                "cluster=serial",
-                f"paths.results={Path(folder)}",
-                f"paths.data={options.data}",
-            )
+            said = [f"datasets=[{dataset}]", f"solvers=[{solver}]", f"paths.results={Path(folder)}"]
+            said += ["study=grid", "cluster=serial", f"paths.data={options.data}"]
+            results = run_study(*said)
             together = bool(results.trials["warm_started"].any())
             folds = inner_scores(results, axes).values()
+            statistical = run_study(*said, *STATISTICAL)
+        n_inner = int((statistical.trials["inner"] >= 0).sum())
+        losses.setdefault(solver, []).append(
+            100 * float(results.outer["score"].mean() - statistical.outer["score"].mean())
+        )
         whole = sum(each.size for scores in folds for each in scores.values())
         used, rounds = np.sum([trained(scores, axes, together) for scores in folds], axis=0)
         fewest = sum(least(scores, together) for scores in folds)
@@ -95,9 +99,12 @@ def main() -> None:
         print(
             f"{dataset}  {solver}  {'paths' if together else 'candidates'}: {used / whole:.0%} of the inner "
             f"trainings, at least {fewest / whole:.0%}: {share:.0%} of what can be saved; "
-            f"{rounds / len(folds):.1f} rounds",
+            f"{rounds / len(folds):.1f} rounds; statistical: {n_inner / whole:.1%}, "
+            f"{losses[solver][-1]:+.2f} points lost",
             flush=True,
         )
+    for solver, lost in losses.items():
+        print(f"{solver}: {np.mean(lost):+.3f} points lost by the statistical race, mean over the datasets")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,14 @@ from typing import Any
 from orchestrator.config.scalars import wrong_values
 from orchestrator.search import OPTIONS
 from orchestrator.search.race import highest_score
+from orchestrator.search.statistical_race import DEFAULTS, STATISTICAL
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import SearchSpec
 from orchestrator.study.text import shown
 from orchestrator.study.values import canonical_json, is_number
+
+_LOSSLESS = "lossless"
+"""The mode of a race where none is given; it is not declared, so that both are the same search."""
 
 
 def read_search(
@@ -56,11 +60,33 @@ def read_search(
                 f"search.{name} is {shown(value)}; expected a number, text, or a list or mapping of these"
             )
     if kind == "race":
-        problems += _race_problem(options.get("highest"), metric)
+        options, wrong = _race_options(options, metric)
+        problems += wrong
     return SearchSpec(target or str(kind), options), dict(space)
 
 
-def _race_problem(highest: Any, metric: str) -> Iterator[str]:
+def _race_options(options: dict[str, Any], metric: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the options of a race as they are declared, and what is wrong with them."""
+    mode = options.get("mode", _LOSSLESS)
+    if mode not in (_LOSSLESS, STATISTICAL):
+        return {}, [f"search.mode must be {_LOSSLESS} or {STATISTICAL}, found {shown(mode)}"]
+    if mode == _LOSSLESS:
+        options = {name: value for name, value in options.items() if name != "mode"}
+        others, needs = DEFAULTS.keys() & options.keys(), f"search.mode={STATISTICAL}"
+        return options, [f"search.{name} needs {needs}" for name in sorted(others)] + list(
+            _highest_problem(options.get("highest"), metric)
+        )
+    problems = []
+    if "highest" in options:
+        problems.append(f"search.highest has no effect on search.mode={STATISTICAL}; leave it out")
+    options = DEFAULTS | options
+    for name in DEFAULTS:
+        if not (is_number(options[name]) and 0 < options[name] < 1):
+            problems.append(f"search.{name} must be a number between 0 and 1, found {shown(options[name])}")
+    return options, problems
+
+
+def _highest_problem(highest: Any, metric: str) -> Iterator[str]:
     if highest is None and highest_score(metric) is None:
         yield (
             f"search=race leaves out what cannot win, and the highest value of the metric {metric} is not "

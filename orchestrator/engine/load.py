@@ -3,7 +3,7 @@
 from __future__ import annotations  # so that `status` does not import pandas
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,12 +82,15 @@ def read_results(store: Store) -> StudyResults:
         refits = trials[trials["inner"] == REFIT].reset_index(drop=True)
         name, selections = store.folder.name, selection_frame(store.selection_rows())
         return StudyResults(name, store.folder, trials, selections, refits, provenance, lost=lost)
-    states = _pair_states(declaration, trials, store)
+    keys = trials["key"].tolist()
+    states = _pair_states(declaration, trials, keys, store)
     pair_of = {key: pair for pair, state in states.items() for key in state.keys}
     selection_keys = {key: chosen for state in states.values() for key, chosen in state.refits.items()}
-    counts = np.array([key in pair_of for key in trials["key"].tolist()], dtype=bool)
+    pairs = list(map(pair_of.get, keys))
+    counts = np.array([pair is not None for pair in pairs], dtype=bool)
     counted = trials if counts.all() else trials[counts]
-    counted = _numeric_again(_named(counted, store.folder.name, pair_of), declaration, store.trials_folder)
+    counted = _named(counted, store.folder.name, [pair for pair in pairs if pair is not None])
+    counted = _numeric_again(counted, declaration, store.trials_folder)
     groups = Counter(
         trials.loc[~counts, ["dataset", "solver", "identity"]].itertuples(index=False, name=None)
     )
@@ -113,11 +116,10 @@ def _search_all_rows(*arguments: Any) -> Any:
     return final_estimator(*arguments)
 
 
-def _named(trials: pd.DataFrame, study: str, pair_of: Mapping[str, Pair]) -> pd.DataFrame:
-    """Return trials under the names that they and their study have now, in canonical order."""
+def _named(trials: pd.DataFrame, study: str, pairs: Sequence[Pair]) -> pd.DataFrame:
+    """Return trials, whose pairs are given, under the names of now, in canonical order."""
     if (trials["study"] != study).any():
         trials = trials.assign(study=study)
-    pairs = [pair_of[key] for key in trials["key"].tolist()]
     now = {"dataset": [dataset for dataset, _ in pairs], "solver": [solver for _, solver in pairs]}
     if all(trials[name].tolist() == names for name, names in now.items()):
         return trials.reset_index(drop=True)
@@ -152,19 +154,17 @@ def _selections(study: str, states: Mapping[Pair, PairState]) -> pd.DataFrame:
     return selection_frame(rows)
 
 
-def _pair_states(declaration: Declaration, trials: pd.DataFrame, store: Store) -> dict[Pair, PairState]:
-    stored = _stored(trials)
+def _pair_states(
+    declaration: Declaration, trials: pd.DataFrame, keys: Sequence[str], store: Store
+) -> dict[Pair, PairState]:
+    statuses, scores = trials["status"].tolist(), trials["score"].tolist()
+    stored = dict(zip(keys, map(StoredTrial, statuses, scores), strict=True))
     return {
         pair: _recorded_state(declared.digest, declared.planned, len(declared.n_inner), trials, store)
         if declared.identity is None
         else replay_pair(declared.identity, declaration.search, stored, store.search_record)
         for pair, declared in declaration.pairs.items()
     }
-
-
-def _stored(trials: pd.DataFrame) -> Mapping[str, StoredTrial]:
-    keys, statuses, scores = (trials[name].tolist() for name in ("key", "status", "score"))
-    return dict(zip(keys, map(StoredTrial, statuses, scores), strict=True))
 
 
 def _recorded_state(

@@ -3,14 +3,16 @@
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from orchestrator.datasets.audit import Audit, audit
 from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.datasets.dataset import Dataset, DatasetError
+from orchestrator.datasets.families import Relation, relations
 from orchestrator.engine.cost_model import Shape
 from orchestrator.engine.feasibility import infeasible, without_value
 from orchestrator.resampling.splits import Splits
@@ -18,7 +20,7 @@ from orchestrator.search.fold_search import planned_trials
 from orchestrator.study.batch import DataSource
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import MOST_TRAININGS, Settings
-from orchestrator.study.study import Arm, Protocol, Study
+from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
 from orchestrator.study.trials import Identity, Pair
 from orchestrator.training.class_checks import ask_classes
 from orchestrator.training.estimators import takes_shared_gram
@@ -41,6 +43,8 @@ class PreparedStudy:
     identities : mapping of (dataset, arm) to Identity
     datasets : list of dict
         What provenance records about the datasets.
+    data_warnings : list of str
+        What makes their scores look better, or their number larger, than they are.
     gram_memory : float
         What the Gram matrices of a split may take on a worker, in bytes; no number depends on it.
     """
@@ -50,6 +54,7 @@ class PreparedStudy:
     shapes: Mapping[str, Shape]
     identities: Mapping[Pair, Identity]
     datasets: list[dict[str, Any]]
+    data_warnings: list[str] = field(default_factory=list)
     gram_memory: float = math.inf
 
     def planned_trials(self) -> dict[Pair, int]:
@@ -132,12 +137,23 @@ def prepare_study(settings: Settings) -> PreparedStudy:
                 "make fewer splits, or use fewer values, solvers or datasets"
             ]
         )
+    audits = {name: _audit(dataset, splits) for name, (_, dataset, splits) in loaded.items()}
+    related = relations(
+        {name: dataset.X for name, (_, dataset, _) in loaded.items()},
+        {spec.name: spec.family for spec in study.datasets},
+    )
     return PreparedStudy(
         study,
         sources={name: source for name, (source, _, _) in loaded.items()},
         shapes={name: _shape(dataset, splits) for name, (_, dataset, splits) in loaded.items()},
         identities=identities,
-        datasets=[_facts(*loaded[spec.name]) for spec in study.datasets],
+        datasets=[
+            _facts(*loaded[spec.name]) | _audited(spec, audits[spec.name], related) for spec in study.datasets
+        ],
+        data_warnings=[
+            *(text for name, found in audits.items() for text in found.warnings(loaded[name][1])),
+            *map(str, related),
+        ],
         gram_memory=memory_for_gram(settings.cluster.memory),
     )
 
@@ -195,6 +211,21 @@ def _same_content(loaded: Mapping[str, tuple[DataSource, Dataset, Splits]]) -> l
         for same in names.values()
         for first, second in itertools.combinations(same, 2)
     ]
+
+
+def _audit(dataset: Dataset, splits: Splits) -> Audit:
+    return audit(dataset, (splits.train_test(*split) for split in splits.of_level(refits=True)))
+
+
+def _audited(spec: DatasetSpec, found: Audit, related: list[Relation]) -> dict[str, Any]:
+    """Return what provenance records about copies of a dataset's rows, within it and in other datasets."""
+    return {
+        "distinct_rows": found.distinct,
+        "distinct_features": found.distinct_features,
+        "tested_copies": found.tested_copies,
+        "family": spec.family,
+        "related": {relation.second: relation.why for relation in related if relation.first == spec.name},
+    }
 
 
 def _facts(source: DataSource, dataset: Dataset, splits: Splits) -> dict[str, Any]:

@@ -5,8 +5,7 @@ declaration than the one in force.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from orchestrator.search.fold_search import FoldSearch, Records, planned_trials
 from orchestrator.store.results import PairState
@@ -26,8 +25,7 @@ def stored_trials(store: Store, study: Study, retry_failed: bool) -> dict[str, S
     return final_trials(store.stored(), retry_failed, lacking)
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
+class Replayed(NamedTuple):
     """What a store holds of one path that a search asked for.
 
     Attributes
@@ -52,12 +50,14 @@ def replay(search: FoldSearch, stored: Mapping[str, StoredTrial]) -> Iterator[Re
     """
     while paths := search.ask():
         for path in paths:
-            known = [index for index, key in enumerate(path.keys) if key in stored]
-            if path.warm_starts and len(known) < len(path):
-                known = []
-            for index in known:
-                trial = stored[path.keys[index]]
-                search.tell(path.candidates[index], path.inner, trial.status, trial.score)
+            trials = [stored.get(key) for key in path.keys]
+            if path.warm_starts and None in trials:
+                trials = []
+            known = []
+            for index, trial in enumerate(trials):
+                if trial is not None:
+                    known.append(index)
+                    search.tell(path.candidates[index], path.inner, trial.status, trial.score)
             missing = None
             if len(known) < len(path):
                 missing = path.only(sorted(set(range(len(path))).difference(known)))
@@ -84,14 +84,16 @@ def replay_pair(
     for outer in range(len(identity.n_inner)):
         fold = FoldSearch(identity, search, outer, records)
         for replayed in replay(fold, stored):
-            keys = [replayed.path.keys[index] for index in replayed.stored]
+            keys = replayed.path.keys
+            if replayed.missing is not None:
+                keys = tuple(keys[index] for index in replayed.stored)
             state.keys += keys
-            state.failed += sum(not stored[key].scored for key in keys)
             if replayed.path.inner == REFIT:
                 state.refits |= dict.fromkeys(keys, fold.selection_key)
         state.complete &= fold.done
         if (row := fold.selection_row()) is not None:
             state.selections.append(row)
+    state.failed = sum(not stored[key].scored for key in state.keys)
     if state.complete:
         state.planned = len(state.keys)
     return state

@@ -17,7 +17,7 @@ from orchestrator.study.values import ParamValue
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "grid": (),
-    "race": ("highest",),
+    "race": ("highest", "level", "mode", "share"),
     "pattern": (),
     "random": ("budget", "seed"),
 }

@@ -46,7 +46,8 @@ class EverySplit:
         scores[split] = score
         if None not in scores:
             # A candidate that failed on any split cannot be compared: its mean is nan.
-            self.search.tell(candidate, float(np.mean(scores)))  # type: ignore[arg-type]
+            # The sum is that of `np.mean`, which takes five times as long for a few numbers.
+            self.search.tell(candidate, float(np.add.reduce(scores) / len(scores)))  # type: ignore[arg-type]
 
     def scores(self, candidate: Candidate) -> list[float]:
         """Return the scores of a candidate on all inner splits."""

@@ -11,6 +11,8 @@ import numpy as np
 from orchestrator.search import Range, Record, Space, make_search, make_space, most_candidates
 from orchestrator.search.every_split import EverySplit
 from orchestrator.search.race import Race, highest_score
+from orchestrator.search.rounds import Rounds
+from orchestrator.search.statistical_race import STATISTICAL, StatisticalRace
 from orchestrator.study.study import Candidate, SearchSpec
 from orchestrator.study.trials import REFIT, Identity, Path
 from orchestrator.study.values import canonical_json, digest
@@ -45,16 +47,18 @@ def planned_trials(identity: Identity, search: SearchSpec) -> int:
 
 def _split_search(
     search: SearchSpec, identity: Identity, outer: int, record: Record | None
-) -> EverySplit | Race:
+) -> EverySplit | Rounds:
     space, n_splits = identity.arm.space, identity.n_inner[outer]
     if search.target != "race":
         draws = search.is_own or search.target == "random"
         seed = identity.search_seed(outer, search.options.get("seed", 0)) if draws else 0
         return EverySplit(make_search(search, space, seed, record), n_splits)
-    highest = search.options.get("highest", highest_score(identity.protocol.metric))
-    return Race(
-        make_space(space), n_splits, math.inf if highest is None else highest, identity.arm.warm_starts
-    )
+    together, metric = identity.arm.warm_starts, identity.protocol.metric
+    if search.options.get("mode") == STATISTICAL:
+        level, share = search.options["level"], search.options["share"]
+        return StatisticalRace(make_space(space), n_splits, together, metric == "accuracy", level, share)
+    highest = search.options.get("highest", highest_score(metric))
+    return Race(make_space(space), n_splits, math.inf if highest is None else highest, together)
 
 
 class FoldSearch:

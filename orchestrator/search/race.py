@@ -6,14 +6,12 @@ to train can change the selection. Unlike the races of Maron and Moore (NIPS 199
 by a statistical bound, this one selects what the grid selects.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from orchestrator.search.selection import SCORE_DECIMALS, Selection, select
+from orchestrator.search.rounds import Rounds
+from orchestrator.search.selection import SCORE_DECIMALS
 from orchestrator.search.space import Space
 from orchestrator.study.study import Candidate
-from orchestrator.study.trials import candidates_by_path
 
 TIE = 2.0 * 10.0**-SCORE_DECIMALS
 """Means that differ by less may count as equal."""
@@ -34,7 +32,7 @@ def highest_score(metric: str) -> float | None:
     return 1.0 if metric.startswith(_BOUNDED_BY_ONE) else None
 
 
-class Race:
+class Race(Rounds):
     """Propose candidates and inner splits in rounds, until the winner of the grid is certain.
 
     The candidate in the middle of the grid goes first, on all splits. All others follow on the split that it
@@ -63,86 +61,21 @@ class Race:
     """
 
     def __init__(self, space: Space, n_splits: int, highest: float, together: bool):
-        space.require_lists("race")
-        self._space, self._highest = space, highest
-        self._points = space.points()
-        self._candidates = list(map(space.candidate, self._points))
-        self._index = {candidate: index for index, candidate in enumerate(self._candidates)}
-        paths = candidates_by_path(self._candidates) if together else [(each,) for each in self._candidates]
-        self._units = [np.array([self._index[each] for each in path]) for path in paths]
-        self._scores = np.full((len(self._points), n_splits), np.nan)
-        self._told = np.zeros(self._scores.shape, dtype=bool)
-        self._asked = np.zeros(self._scores.shape, dtype=bool)
-        self._n_awaited = 0
-        self._unasked = self._first_round()
-        self.done = False
-
-    def ask(self) -> list[tuple[Sequence[int], list[Candidate]]]:
-        """Return inner splits, and the candidates to train on them that were not returned before."""
-        asked: dict[int, list[Candidate]] = {}
-        for unit, split in self._unasked:
-            asked.setdefault(split, []).extend(self._candidates[index] for index in self._units[unit])
-            self._asked[self._units[unit], split] = True
-            self._n_awaited += len(self._units[unit])
-        self._unasked = []
-        return [([split], candidates) for split, candidates in sorted(asked.items())]
+        super().__init__(space, n_splits, together)
+        self._highest = highest
 
     def tell(self, candidate: Candidate, split: int, score: float) -> None:
-        """Report a score, nan for a failure; what comes next depends on a whole round.
-
-        Repeating a report does nothing.
-
-        Raises
-        ------
-        ValueError
-            If the candidate was not to be trained on this split.
-        """
-        index = self._index[candidate]
-        if not self._asked[index, split]:
-            raise ValueError(
-                f"expected a score that was asked for, found one of {candidate} on split {split}"
-            )
+        """Report a score, as in `Rounds`; one above the highest makes the race a whole grid."""
         if score > self._highest:
             self._highest = np.inf
-        if self._told[index, split]:
-            return
-        self._scores[index, split], self._told[index, split] = score, True
-        self._n_awaited -= 1
-        if not self._n_awaited and not self._unasked:
-            self._unasked = self._next_round()
-            self.done = not self._unasked
-
-    @property
-    def selection(self) -> Selection:
-        """The winner: the grid's.
-
-        Candidates that failed on a split on which they were not trained are not among the failed.
-
-        Raises
-        ------
-        RuntimeError
-            If scores are still missing.
-        """
-        if not self.done:
-            raise RuntimeError("the search is not done; tell it the scores of all it asked for")
-        failed = np.isnan(self._scores).any(axis=1, where=self._told)
-        known = np.flatnonzero(self._told.all(axis=1) | failed)
-        means = {self._points[index]: float(np.mean(self._scores[index])) for index in known}
-        chosen = select(self._space, means)
-        return Selection(chosen.best, chosen.score, chosen.n_tied, len(self._points), chosen.n_failed)
-
-    def scores(self, candidate: Candidate) -> Sequence[float]:
-        """Return the scores of a candidate on all inner splits."""
-        return self._scores[self._index[candidate]]
+        super().tell(candidate, split, score)
 
     def _first_round(self) -> list[tuple[int, int]]:
-        middle = self._points.index(tuple(size // 2 for size in self._space.shape))
-        unit = next(unit for unit, indices in enumerate(self._units) if middle in indices)
-        return [(unit, split) for split in range(self._scores.shape[1])]
+        return [(self._middle_unit(), split) for split in range(self._scores.shape[1])]
 
     def _next_round(self) -> list[tuple[int, int]]:
-        """Return what to train next, units of candidates and splits; nothing if the winner is certain."""
-        failed = np.isnan(self._scores).any(axis=1, where=self._told)
+        """Return what to train next; nothing if the winner is certain."""
+        failed = self._failed()
         complete = self._told.all(axis=1) & ~failed
         ease = self._ease(complete)
         if untried := [unit for unit, indices in enumerate(self._units) if not self._told[indices].any()]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from types import MappingProxyType
 
 from orchestrator.search.selection import Selection, select
@@ -77,7 +78,7 @@ class Search:
         if not self._awaited:
             self._advance()
 
-    @property
+    @cached_property
     def selection(self) -> Selection:
         """The winner.
 

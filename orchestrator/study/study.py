@@ -65,11 +65,15 @@ class Candidate:
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """Where a dataset comes from: the dotted path of a callable returning `(X, y)`, and its arguments."""
+    """Where a dataset comes from: the dotted path of a callable returning `(X, y)`, and its arguments.
+
+    Datasets that declare one `family` come from one source, and are no independent evidence.
+    """
 
     name: str
     target: str
     params: Mapping[str, Any] = field(default_factory=dict)
+    family: str = ""
 
 
 @dataclass(frozen=True)

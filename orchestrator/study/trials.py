@@ -127,7 +127,9 @@ class Identity:
     def _sources(self, candidate: Candidate) -> str:
         """Return what the classes that a candidate names consist of, beside those of the whole arm."""
         known = self.arm.space_identities
-        found = known and {known[name] for name in targets_in(dict(candidate.params)) if name in known}
+        if not known:
+            return ""
+        found = {known[name] for name in targets_in(dict(candidate.params)) if name in known}
         return f"|{canonical_json(sorted(found))}" if found else ""
 
     def _key(self, axes: str) -> str:
@@ -153,16 +155,21 @@ def _seed_of(
     return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 
 
-def candidates_by_path(candidates: Iterable[Candidate]) -> list[tuple[Candidate, ...]]:
+def candidates_by_path(candidates: Iterable[Candidate]) -> tuple[tuple[Candidate, ...], ...]:
     """Group candidates that differ only in C, in ascending order of it.
 
     A candidate whose C is not a number has no place in an order, and a path of its own.
     """
+    return _by_path(tuple(candidates))
+
+
+@lru_cache(maxsize=1024)  # a grid is the same for every split of all datasets
+def _by_path(candidates: tuple[Candidate, ...]) -> tuple[tuple[Candidate, ...], ...]:
     groups: dict[Candidate, list[Candidate]] = {}
     for candidate in candidates:
         ordered = is_number(candidate.value(PATH_PARAM, 0))
         groups.setdefault(candidate.off_path if ordered else candidate, []).append(candidate)
-    return [tuple(sorted(group, key=_path_position)) for group in groups.values()]
+    return tuple(tuple(sorted(group, key=_path_position)) for group in groups.values())
 
 
 def _path_position(candidate: Candidate) -> Any:

@@ -6,11 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestrator.analysis.findings import analyse
 from orchestrator.config.compose import ConfigError, check_settings, compose_settings
+from orchestrator.report.captions import protocol
 from orchestrator.search import make_search, make_space
 from orchestrator.search.race import Race, highest_score
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.trials import candidates_by_path
+from tests.orchestrator.races import follow
 from tests.orchestrator.studies import run_study
 
 AXES = {"C": [1, 2, 3, 4], "gamma": [1, 2, 3]}
@@ -38,15 +41,8 @@ def by_candidate(matrix):
 
 def run_race(scores, together=False, chance=None, highest=1.0):
     """Run a race; return it, and its rounds of (candidate, split)."""
-    race, rounds = Race(make_space(AXES), FOLDS, highest, together), []
-    while asked := [(each, split) for splits, some in race.ask() for split in splits for each in some]:
-        rounds.append(set(asked))
-        if chance is not None:
-            chance.shuffle(asked)
-        for candidate, split in asked:
-            race.tell(candidate, split, float(scores[candidate][split]))
-    assert race.done
-    return race, rounds
+    race = Race(make_space(AXES), FOLDS, highest, together)
+    return race, follow(race, scores, chance)
 
 
 # Few different values, so that many candidates tie; nan is a failure.
@@ -142,6 +138,11 @@ def test_a_study_by_race_has_the_selections_and_refits_of_the_grid(solver, tmp_p
     grid, _ = run_study(tmp_path / "grid", *overrides)
     race, _ = run_study(tmp_path / "race", *overrides, "search=race")
     assert len(race.trials) < len(grid.trials)
+    shared = "kernel matrices of inner splits: {}; warm starts: {}"
+    warm = solver if solver == "newton" else "none"
+    assert protocol(analyse(race))["Profile"].endswith(shared.format(solver, warm))
+    left_out = f"{len(grid.trials) - len(race.trials)} of {len(grid.trials) - 3} inner trainings left out"
+    assert protocol(analyse(race))["Search"].endswith(f"which selects what the grid would; {left_out}")
     pd.testing.assert_frame_equal(comparable(race.outer), comparable(grid.outer))
     own = ["selection_key", "n_candidates"]
     pd.testing.assert_frame_equal(race.selections.drop(columns=own), grid.selections.drop(columns=own))
