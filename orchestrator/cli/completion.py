@@ -1,7 +1,7 @@
 """Completion of verbs, overrides and names in a shell: the verb `completion`, and what a shell then asks."""
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ _READER_KEYS = (
 )
 _NAME_VERBS = ("repair", "rename", "delete")
 _KINDS = ("datasets", "solvers", "experiments", "searches")
+_DATA_ACTIONS = ("list", "fetch", "check", "path", "describe")
 
 
 def completion(request: Request, console: Console) -> None:
@@ -54,11 +55,20 @@ def _completions(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list
     try:
         if given:
             return [f"{key}={text}" for text in _values(key, value, config_dir)]
-        names = _KINDS if verb == "list" else _studies() if verb in _NAME_VERBS else ()
+        names = _names(verb, parsed_args.overrides, config_dir)
         keys = _keys(config_dir) if verb in ("run", "plan", "cluster") else _READER_KEYS
         return [*names, *(f"{name}=" for name in keys)]
     except ConfigError:
         return []
+
+
+def _names(verb: str, given: Sequence[str], config_dir: Path | None) -> Iterable[str]:
+    """Return the names that a verb takes where no key is begun."""
+    if verb == "data":
+        from orchestrator.config.compose import known_names
+
+        return known_names("dataset", config_dir=config_dir) if given else _DATA_ACTIONS
+    return _KINDS if verb == "list" else _studies() if verb in _NAME_VERBS else ()
 
 
 def _keys(config_dir: Path | None) -> Iterator[str]:

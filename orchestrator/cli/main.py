@@ -71,6 +71,11 @@ _VERBS = {
     "report": _Verb("write the report of a study, into its folder or to=DIR", "report"),
     "repair": _Verb("set aside what is damaged in a study, so that it runs again", "repair"),
     "list": _Verb("list what can be chosen", "list", "[datasets|solvers|experiments|searches]"),
+    "data": _Verb(
+        "list datasets, or fetch, check, find or describe some by name",
+        "data",
+        "list | fetch NAME… | check NAME… | path NAME… | describe NAME…",
+    ),
     "studies": _Verb("list the studies that are stored: how far, how large, how old", "studies"),
     "rename": _Verb("give a study another name", "studies", "NAME"),
     "delete": _Verb("delete studies with all that is stored of them", "studies", "NAME"),

@@ -6,6 +6,8 @@ from typing import Any
 _MODULE_OF = {
     "Dataset": "dataset",
     "DatasetError": "dataset",
+    "arff_file": "arff",
+    "blobs": "synthetic",
     "checkers": "synthetic",
     "csv_file": "csv",
     "find_libsvm_file": "libsvm",
@@ -13,9 +15,13 @@ _MODULE_OF = {
     "libsvm_names": "libsvm_files",
     "load": "loading",
     "load_and_prepare": "loader_process",
+    "npy_file": "arrays",
+    "npz_file": "arrays",
     "open_prepared": "prepared",
+    "parquet_file": "parquet",
     "prepare": "prepared",
     "read_libsvm": "libsvm",
+    "two_spirals": "synthetic",
 }
 
 

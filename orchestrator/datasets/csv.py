@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.study.names import did_you_mean
+from orchestrator.datasets.files import READ_ERRORS
+from orchestrator.datasets.table import split_table
 from orchestrator.study.text import one_line
 
 
@@ -16,6 +17,7 @@ def csv_file(
 ) -> tuple[pd.DataFrame, pd.Series]:
     """Read a table whose first line names the columns.
 
+    In files that end in `.tsv` or `.tab`, perhaps with the ending of a compression, tabs divide the columns.
     Empty cells, `NA`, `NaN` and the like are missing values, as `pandas.read_csv` says.
 
     Parameters
@@ -41,27 +43,22 @@ def csv_file(
     DatasetError
         If there is no such file or column, two columns have one name, or pandas cannot read it.
     """
+    if {".tsv", ".tab"} & {*Path(path).suffixes[-2:]} and not {"sep", "delimiter"} & options.keys():
+        options["sep"] = "\t"
     try:
         table = pd.read_csv(Path(path).expanduser(), **options)
         twice = _named_twice(Path(path).expanduser(), table, options)
     except FileNotFoundError:
         raise DatasetError(f"there is no file {path}; correct `path`") from None
-    except (OSError, ValueError, TypeError) as error:
-        raise DatasetError(f"cannot read {path}: {one_line(error)}") from error
+    except (*READ_ERRORS, TypeError) as error:
+        raise DatasetError(
+            f"cannot read {path}: {one_line(error)}; correct the file or the options of pandas.read_csv"
+        ) from error
     if not isinstance(table, pd.DataFrame):
         raise DatasetError(f"{path} was read in pieces; leave out `chunksize` and `iterator`")
     if twice:
         raise DatasetError(f"{path} has two columns {twice[0]!r}; give each column a name of its own")
-    known = list(map(str, table.columns))
-    for name in [label, *drop, *categories]:
-        if name not in table.columns:
-            quotes = "" if isinstance(name, str) else "; a name that YAML does not read as text needs quotes"
-            columns = did_you_mean(str(name), known) or f"; it has {', '.join(known[:20])}"
-            raise DatasetError(f"{path} has no column {name!r}{columns}{quotes}")
-    if unused := {*categories} & {label, *drop}:
-        raise DatasetError(f"{min(unused)!r} is no feature of {path}; take it off `categories`")
-    X = table.drop(columns=[label, *drop])
-    return X.astype(dict.fromkeys(categories, "category")), table[label]
+    return split_table(table, path, label, drop, categories)
 
 
 _LAYOUT = (

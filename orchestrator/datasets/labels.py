@@ -40,6 +40,14 @@ def classes_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
     return classes, codes
 
 
+def as_integers(y: NDArray[Any]) -> NDArray[Any]:
+    """Return labels of a format that has one type of numbers: integers if all are whole, else as they are."""
+    if y.dtype.kind != "f":
+        return y
+    whole = (np.rint(y) == y) & (np.abs(y) < 2**53)
+    return y.astype(np.int64) if whole.all() else y
+
+
 def values_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Return the same of values that may all be one; see `classes_and_codes`."""
     if np.ma.is_masked(y):

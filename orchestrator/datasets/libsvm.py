@@ -1,12 +1,8 @@
 """LIBSVM text files: `label index:value …` on each line, indices from 1 and ascending, zeros left out."""
 
-import bz2
-import gzip
 import io
-import lzma
 import re
-import zlib
-from collections.abc import Callable, Iterator
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +11,10 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
 from orchestrator.datasets.dataset import DatasetError, Features
-from orchestrator.datasets.libsvm_files import SUFFIXES, libsvm_names
-from orchestrator.datasets.memory import gigabytes, require_room
+from orchestrator.datasets.files import read_text
+from orchestrator.datasets.labels import as_integers
+from orchestrator.datasets.libsvm_files import libsvm_names, libsvm_path
+from orchestrator.datasets.memory import require_room
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import shown
 
@@ -30,16 +28,9 @@ a fifth of the time of a CSR one, and LIBSVM up to a quarter; at 0.03 (w3a) they
 MOST_FEATURES = 2**31 - 1
 """The indices of sparse matrices have 32 bits."""
 
-PIECE = 1 << 20
-"""Bytes decompressed at a time."""
-
-MOST_EXPANSION = 500
-"""Times its size that a compressed file may expand to, beyond a hundred pieces; text does by 3 to 50."""
-
 PARSED = 5
 """Bytes that a byte of text may take while it is read: a value of four characters becomes 20 bytes."""
 
-_OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
 _INDEX = re.compile(rb"\+?\d+")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -80,19 +71,24 @@ def find_libsvm_file(name: str, folder: str | Path) -> Path:
         If there is none.
     """
     folder = Path(folder)
-    for suffix in SUFFIXES:
-        path = folder / f"{name}{suffix}"
-        if path.is_file():
-            return path
+    if (path := libsvm_path(name, folder)) is not None:
+        return path
     if not folder.is_dir():
         raise DatasetError(
             f"expected {name}.libsvm.xz (or .bz2, .gz, or neither) in {folder}, but there is no such folder; "
-            "set paths.data to the folder with your datasets"
+            f"set paths.data to the folder with your datasets, or get it: {_command(name, folder)}"
         )
     raise DatasetError(
         f"expected {name}.libsvm.xz (or .bz2, .gz, or neither) in {folder}, found no such file"
-        f"{did_you_mean(name, libsvm_names(folder))}; put it there, or set paths.data to its folder"
+        f"{did_you_mean(name, libsvm_names(folder))}; get it with {_command(name, folder)}, put it there, or "
+        "set paths.data to its folder"
     )
+
+
+def _command(name: str, folder: Path) -> str:
+    """Return the command that fetches a dataset into a folder, or says where it is published."""
+    where = [] if folder.absolute() == Path("data").absolute() else [f"paths.data={folder}"]
+    return f"`{shlex.join(['svmbench', 'data', 'fetch', name, *where])}`"
 
 
 def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Features, NDArray[Any]]:
@@ -120,7 +116,7 @@ def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Featur
     path = Path(path)
     if n_features is not None and (type(n_features) is not int or not 1 <= n_features <= MOST_FEATURES):
         raise DatasetError(f"n_features must be a whole number from 1 to 2³¹ - 1, found {shown(n_features)}")
-    text = _read(path)
+    text = read_text(path, PARSED)
     # scikit-learn reads what LIBSVM does not: 1_000 and query ids (looked for here), nan and inf (below).
     problem = _first_broken_line(text, n_features) if b"_" in text or b"qid" in text else None
     if problem is None:
@@ -136,34 +132,7 @@ def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Featur
         raise DatasetError(f"{path}{problem}; correct the file, or fetch it again")
     if not len(y):
         raise DatasetError(f"{path} is empty; expected lines such as '1 1:0.5 3:2'; fetch it again")
-    return _compact(X), _whole(y)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        size = path.stat().st_size
-        with _OPENERS.get(path.suffix, open)(path, "rb") as file:
-            return b"".join(_pieces(file, path, size))
-    except EOFError as error:
-        raise DatasetError(
-            f"{path} ends in the middle of its compressed data, as after a broken download; fetch it again"
-        ) from error
-    except (OSError, ValueError, lzma.LZMAError, zlib.error) as error:
-        raise DatasetError(f"cannot read {path}: {error}; check the file, or fetch it again") from error
-
-
-def _pieces(file: Any, path: Path, size: int) -> Iterator[bytes]:
-    """Read piece by piece, and no further than there is room for."""
-    total = 0
-    while piece := file.read(PIECE):
-        total += len(piece)
-        require_room(PARSED * total, f"more than {gigabytes(total)} of text in {path}")
-        if total > max(100 * PIECE, MOST_EXPANSION * size):
-            raise DatasetError(
-                f"{path} of {size:,} bytes expands to more than {MOST_EXPANSION} times its size, "
-                "which data does not; fetch it again, or decompress it if that is what it holds"
-            )
-        yield piece
+    return _compact(X), as_integers(y)
 
 
 def _first_broken_line(text: bytes, n_features: int | None) -> str | None:
@@ -213,8 +182,3 @@ def _compact(X: Any) -> Features:
         return X
     require_room(9.0 * n_values, f"{X.shape[0]:,} rows × {X.shape[1]:,} features")
     return X.toarray()
-
-
-def _whole(y: NDArray[np.float64]) -> NDArray[Any]:
-    whole = (np.rint(y) == y) & (np.abs(y) < 2**53)
-    return y.astype(np.int64) if whole.all() else y

@@ -12,3 +12,8 @@ def libsvm_names(folder: str | Path) -> list[str]:
     return sorted(
         {name.removesuffix(ending) for name in files for ending in endings if name.endswith(ending)}
     )
+
+
+def libsvm_path(name: str, folder: Path) -> Path | None:
+    """Return the path of a dataset's file in a folder, if it is there."""
+    return next((path for suffix in SUFFIXES if (path := folder / f"{name}{suffix}").is_file()), None)

@@ -1,9 +1,12 @@
 """Generated datasets."""
 
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from orchestrator.datasets.dataset import DatasetError
 
 
 def checkers(n: int = 1000, seed: int = 0, board: int = 4) -> tuple[NDArray[np.float64], NDArray[Any]]:
@@ -27,3 +30,88 @@ def checkers(n: int = 1000, seed: int = 0, board: int = 4) -> tuple[NDArray[np.f
     X = np.random.default_rng(seed).random((n, 2))
     fields = np.floor(X * board).astype(np.int64)
     return X, fields.sum(axis=1) % 2
+
+
+def two_spirals(
+    n: int = 1000, noise: float = 0.1, turns: float = 1.5, label_noise: float = 0.0, seed: int = 0
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Return points of the plane on two spirals, each a class, which wind around one another.
+
+    Parameters
+    ----------
+    n : int
+        Number of points; half of them, rounded up, are of class 0.
+    noise : float
+        Standard deviation of the normal noise in both coordinates; the arms are half a unit apart.
+    turns : float
+        Turns that each spiral makes around the origin.
+    label_noise : float
+        Share of the points that get the other label.
+    seed : int
+        Seed of the draw.
+
+    Returns
+    -------
+    X : float64 array, shape (n, 2)
+    y : int64 array, shape (n,)
+    """
+    generator = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    radius = turns * np.sqrt(generator.random(n))  # as many points on each stretch of a spiral
+    angle = 2 * np.pi * radius + np.pi * y
+    X = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    return X + generator.normal(0.0, noise, X.shape), _mislabelled(y, 2, label_noise, generator)
+
+
+def blobs(
+    n: int = 1000,
+    features: int = 2,
+    classes: int = 2,
+    overlap: float = 0.05,
+    label_noise: float = 0.0,
+    seed: int = 0,
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Return normally distributed classes of equal size, any two of which overlap as given.
+
+    Parameters
+    ----------
+    n : int
+        Number of points.
+    features : int
+        Number of features, at least that of the classes; each has variance 1 within a class.
+    classes : int
+    overlap : float
+        Between 0 and 0.5: the error of the best classifier of any two of the classes. With two classes it is
+        the error that no classifier can go below.
+    label_noise : float
+        Share of the points that get another label.
+    seed : int
+        Seed of the draw.
+
+    Returns
+    -------
+    X : float64 array, shape (n, features)
+    y : int64 array, shape (n,)
+    """
+    if not 2 <= classes <= features:
+        raise DatasetError(
+            f"expected from 2 classes to as many as there are features ({features}), found {classes}; "
+            "set `features` or `classes`"
+        )
+    if not 0 < overlap <= 0.5:
+        raise DatasetError(f"expected an overlap above 0 and up to 0.5, found {overlap}")
+    generator = np.random.default_rng(seed)
+    y = np.arange(n) % classes
+    # Two normal classes with means δ apart have an error of Φ(-δ / 2); unit vectors are √2 apart.
+    centres = np.eye(classes, features) * -2 * NormalDist().inv_cdf(overlap) / np.sqrt(2)
+    X = centres[y] + generator.normal(size=(n, features))
+    return X, _mislabelled(y, classes, label_noise, generator)
+
+
+def _mislabelled(y: NDArray[Any], classes: int, share: float, generator: np.random.Generator) -> NDArray[Any]:
+    """Return labels of which a share is replaced by others."""
+    if not 0 <= share <= 1:
+        raise DatasetError(f"expected a label_noise from 0 to 1, found {share}")
+    rows = generator.permutation(len(y))[: round(share * len(y))]
+    y[rows] = (y[rows] + generator.integers(1, classes, len(rows))) % classes
+    return y

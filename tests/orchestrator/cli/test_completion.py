@@ -41,6 +41,8 @@ def complete(tmp_path):
         ("svmbench run protocol.profile=t", {"protocol.profile=throughput", "protocol.profile=timing"}),
         ("svmbench run solvers=[mnsvm,libsvm_", {r"solvers=\[mnsvm,libsvm_l1"}),
         ("svmbench list so", {"solvers"}),
+        ("svmbench data f", {"fetch"}),
+        ("svmbench data fetch cov", {"covtype"}),
         ("svmbench status study=f", {"study=first"}),
         ("svmbench delete f", {"first"}),
     ],

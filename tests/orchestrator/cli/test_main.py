@@ -81,6 +81,7 @@ def test_the_status_comes_from_the_store_alone(svmbench, finished):
     assert f"{TRIALS} of {TRIALS} trials, 0 failed, complete" in text
 
 
+@pytest.mark.figures
 def test_a_report_is_written_where_it_says(svmbench, finished):
     code, text, _ = svmbench("report", "study=small", folder=finished)
     assert code == EXIT_OK
@@ -174,6 +175,23 @@ def test_one_dataset_under_two_names_is_refused(svmbench, tmp_path):
     code, _, (error,) = svmbench("run", *SMALL, "datasets=[a,b]", f"paths.data={tmp_path}")
     assert code == EXIT_BAD
     assert "datasets a and b have the same content; keep one of them" in error
+
+
+def test_a_plan_warns_of_copies_and_of_shared_rows(svmbench, tmp_path):
+    rows = [f"{1 + row % 2} 1:{row % 9} 2:{row % 7}" for row in range(60)]
+    (tmp_path / "copied.libsvm").write_text("\n".join([*rows, *rows]))
+    (tmp_path / "part.libsvm").write_text("\n".join(rows[:40]))
+    study = *SMALL, "datasets=[copied,part,iris]", f"paths.data={tmp_path}", "cluster=serial"
+    _, text, _ = svmbench("plan", *study, "+dataset.iris.family=flowers")
+    text = " ".join(text.split())
+    assert "dataset 'copied': 53% of its test rows have an exact copy among their training rows" in text
+    assert "datasets 'copied' and 'part' share 40 of 40 different rows: in a test over" in text
+    assert "'iris'" not in text
+    code, _, (error,) = svmbench("plan", *study, "+dataset.iris.family=3")
+    assert (code, error) == (
+        EXIT_BAD,
+        "svmbench: dataset iris: expected a name as family, found 3; put it in quotes",
+    )
 
 
 def test_results_that_cannot_be_written_are_told_before_anything_runs(svmbench, tmp_path):
@@ -295,13 +313,24 @@ def imported_by(arguments, folder):
     return set(done.stderr.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize("verb", ["--help", "list", "status", "plan", "run"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "--help",
+        "status",
+        "run",
+        "data",
+        *(pytest.param(verb, marks=pytest.mark.full) for verb in ("list", "plan")),
+    ],
+)
 def test_a_command_imports_no_library_that_it_does_not_need(verb, finished):
     where = [*paths(finished), "cluster=serial"]
-    arguments = {"--help": [], "list": where, "status": ["study=small", *where]}.get(verb, [*SMALL, *where])
+    arguments = {"--help": [], "list": where, "data": where, "status": ["study=small", *where]}.get(
+        verb, [*SMALL, *where]
+    )
     found = imported_by([verb, *arguments], finished)
     never = {"matplotlib", "jinja2", "distributed", "asyncssh", "cryptography"}
-    if verb in ("--help", "list", "status"):
+    if verb in ("--help", "list", "data", "status"):
         never |= {"pandas", "scipy", "sklearn", "numba", "joblib", "psutil"}
     if verb == "--help":
         never |= {"numpy", "pyarrow", "hydra", "markdown_it"}

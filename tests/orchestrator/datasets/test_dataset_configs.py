@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
+from orchestrator.config.schema import dataset_spec
 from orchestrator.datasets import load
 from orchestrator.search import make_search
-from orchestrator.study.study import DatasetSpec
 
 CONF = Path(__file__).parents[3] / "conf"
 FILES = [path for path in sorted((CONF / "dataset").glob("*.yaml")) if "libsvm_file" in path.read_text()]
@@ -14,7 +14,7 @@ FILES = [path for path in sorted((CONF / "dataset").glob("*.yaml")) if "libsvm_f
 def spec_of(path, data):
     config = OmegaConf.create({"paths": {"data": str(data)}, "dataset": OmegaConf.load(path)})
     node = OmegaConf.to_container(config.dataset, resolve=True)
-    return DatasetSpec(path.stem, node.pop("_target_"), node)
+    return dataset_spec(path.stem, node, [])
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,8 @@ def spec_of(path, data):
         ("breast_cancer", (569, 30), 2),
         ("digits", (1797, 64), 10),
         ("checkers", (1000, 2), 2),
+        ("two_spirals", (1000, 2), 2),
+        ("blobs", (1000, 2), 2),
     ],
 )
 def test_datasets_that_need_no_file_load(name, shape, n_classes, tmp_path):

@@ -141,7 +141,8 @@ def test_a_missing_file_is_named_with_the_nearest_that_is_there(tmp_path):
     assert libsvm_names(tmp_path) == ["covtype", "satimage"]
     assert libsvm_names(tmp_path / "nowhere") == []
     with pytest.raises(
-        DatasetError, match=r"satimge\.libsvm\.xz .*; did you mean 'satimage'\?; put it there"
+        DatasetError,
+        match=r"satimge\.libsvm\.xz .*; did you mean 'satimage'\?; get it with `svmbench data fetch",
     ):
         libsvm_file("satimge", tmp_path)
     with pytest.raises(DatasetError, match=r"there is no such folder; set paths\.data"):

@@ -45,6 +45,7 @@ def refusal_of(spec, cache):
     return text
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("part", range(4))
 def test_odd_data_get_one_sentence(part, tmp_path, capfd):
     """A quarter of the cases in each of four tests."""
@@ -126,6 +127,7 @@ FILES = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", FILES)
 def test_odd_files_get_one_sentence(name, tmp_path):
     ending, write, sentence = FILES[name]

@@ -1,0 +1,239 @@
+"""The verb `data`: which datasets there are, where their files are, and how to get and check them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from orchestrator.cli.main import Request
+from orchestrator.cli.terminal import as_text, say
+from orchestrator.config.compose import dataset_nodes, find_modules
+from orchestrator.config.schema import dataset_spec, folders
+from orchestrator.datasets.about import (
+    About,
+    about_problems,
+    file_of,
+    is_at_hand,
+    path_at_hand,
+    read_about,
+)
+from orchestrator.datasets.libsvm_files import libsvm_names
+from orchestrator.study.errors import ConfigError
+from orchestrator.study.names import did_you_mean
+from orchestrator.study.text import printable
+
+_WIDE = 1000
+
+Nodes = Mapping[str, Mapping[str, Any]]
+
+
+def data(request: Request, console: Console) -> None:
+    """List datasets, or fetch, check, find or describe some by name."""
+    words = [text for text in request.overrides if "=" not in text]
+    overrides = [text for text in request.overrides if "=" in text]
+    action, *names = words or ["list"]
+    if action not in ACTIONS:
+        near = did_you_mean(action, ACTIONS)
+        raise ConfigError([f"data cannot {action!r}{near}; known: {', '.join(ACTIONS)}"])
+    if action != "list" and not names:
+        raise ConfigError([f"data {action} takes names of datasets, found none (see: svmbench data list)"])
+    choose = _all if action == "list" else _chosen
+    ACTIONS[action](choose(names, request, overrides), request, overrides, console)
+
+
+def _all(names: list[str], request: Request, overrides: list[str]) -> Nodes:
+    """Return the datasets with a configuration or a file."""
+    if names:
+        raise ConfigError([f"data list takes no name, found {names[0]!r}"])
+    folder = folders(request.config(overrides)).data
+    bare = {"_target_": "orchestrator.datasets.libsvm_file", "folder": str(folder)}
+    files = {name: {**bare, "name": name} for name in libsvm_names(folder)}
+    return files | dataset_nodes(overrides, request.config_dir)
+
+
+def _chosen(names: list[str], request: Request, overrides: list[str]) -> Nodes:
+    """Return the datasets of some names."""
+    find_modules(request.config_dir)
+    chosen = f"datasets=[{','.join(dict.fromkeys(names))}]"
+    nodes: Nodes = request.config([*overrides, chosen])["dataset"]
+    if problems := [problem for name, node in nodes.items() for problem in about_problems(name, node)]:
+        raise ConfigError(problems)
+    return nodes
+
+
+def _list(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
+    table = Table(box=None, pad_edge=False)
+    for name, justify in (("name", "left"), ("n", "right"), ("d", "right"), ("classes", "right")):
+        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    table.add_column("at hand", no_wrap=True)
+    table.add_column("source", overflow="fold")
+    for name, node in sorted(nodes.items()):
+        about = read_about(node)
+        here = "yes" if is_at_hand(node) else "to fetch" if about.files else "no"
+        sizes = [f"{size:,}" if size else "" for size in (about.n, about.d, about.classes)]
+        table.add_row(*map(as_text, (name, *sizes, here, about.source)))
+    if console.is_terminal:
+        console.print(table)
+    else:  # a line for each dataset, for whatever reads them
+        console.print(table, width=_WIDE, crop=False)
+
+
+def _path(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
+    problems = []
+    for name, node in nodes.items():
+        if (path := path_at_hand(node)) is not None:
+            say(console, str(path.absolute()), wrap=False)
+        elif file_of(node) is None:
+            problems.append(f"{name} is no file: {node.get('_target_')} loads it")
+        else:
+            problems.append(f"{name} is not at hand; svmbench data fetch {name} gets it, or says how")
+    if problems:
+        raise ConfigError(problems)
+
+
+def _fetch(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
+    problems: list[str] = []
+    for name, node in nodes.items():
+        about, place = read_about(node), file_of(node)
+        if place is None:
+            say(console, f"{name} needs no file: {node.get('_target_')} loads it", wrap=False)
+        elif (path := path_at_hand(node)) is not None:
+            say(console, f"{name} is here: {path}", wrap=False)
+        else:
+            problems += _fetch_one(place[1], about, place[0], console)
+    if problems:
+        raise ConfigError(problems)
+
+
+def _fetch_one(name: str, about: About, folder: Path, console: Console) -> list[str]:
+    """Fetch a dataset's file; return what is wrong."""
+    from orchestrator.datasets.fetch import FetchError, fetch, how_to_get
+
+    if not about.files:
+        return [how_to_get(name, about, folder)]
+    try:
+        with _progress(name, console) as on_progress:
+            path = fetch(
+                name,
+                about,
+                folder,
+                on_progress,
+                lambda: say(console, f"{name}: another process fetches it; waiting for its end", wrap=False),
+            )
+    except FetchError as error:
+        return error.problems
+    say(console, f"{name}: {path.stat().st_size:,} bytes in {path}", wrap=False)
+    if about.note:
+        say(console, f"  {about.note}")
+    return []
+
+
+@contextmanager
+def _progress(name: str, console: Console) -> Iterator[Callable[[int, int | None], None]]:
+    """Show on a terminal how far a file is."""
+    if not console.is_terminal:
+        yield lambda here, total: None
+        return
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    text = TextColumn("{task.description}", markup=False)
+    columns = text, BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(printable(name), total=None)
+        yield lambda here, total: progress.update(task, completed=here, total=total)
+
+
+def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
+    from orchestrator.datasets.description import describe
+
+    at_hand = {name: node for name, node in nodes.items() if is_at_hand(node)}
+    found = {name: describe(dataset) for name, dataset in _loaded(at_hand, request, overrides)}
+    for name, node in nodes.items():
+        about = read_about(node)
+        table = Table(
+            box=None, show_header=False, pad_edge=False, title=as_text(name, "bold"), title_justify="left"
+        )
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        facts = {
+            **(found.get(name) or _published(name, about)),
+            "source": about.source,
+            "licence": about.licence,
+        }
+        for key, value in {**facts, "citation": about.citation, "note": about.note}.items():
+            if value:
+                table.add_row(as_text(key), as_text(value))
+        console.print(table)
+
+
+def _published(name: str, about: About) -> dict[str, str]:
+    """Return what the configuration says of a dataset that is not at hand."""
+    sizes = {"rows": about.n, "features": about.d, "classes": about.classes}
+    said = {key: f"{size:,}" for key, size in sizes.items() if size is not None}
+    return {"at hand": f"no; svmbench data fetch {name} gets it, or says how", **said}
+
+
+def _check(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
+    from orchestrator.datasets.audit import audit
+    from orchestrator.datasets.description import shape_problems
+    from orchestrator.datasets.fetch import FetchError, changed_since_fetched
+
+    problems: list[str] = []
+    for name, node in nodes.items():
+        try:
+            ((_, dataset),) = _loaded({name: node}, request, overrides)
+            found = shape_problems(dataset, read_about(node))
+            if (path := path_at_hand(node)) is not None:
+                found += changed_since_fetched(path)
+        except ConfigError as error:
+            problems += error.problems
+            continue
+        except FetchError as error:
+            found = error.problems
+        problems += [f"dataset {name!r}: {problem}" for problem in found]
+        if not found:
+            n, d = dataset.X.shape
+            say(
+                console,
+                f"{name}: {n:,} rows × {d:,} features, {len(dataset.classes)} classes; nothing is wrong",
+            )
+            for sentence in audit(dataset).sentences(dataset):  # which is how the data is, and no error
+                say(console, f"  {sentence}")
+    if problems:
+        raise ConfigError(problems)
+
+
+def _loaded(nodes: Nodes, request: Request, overrides: list[str]) -> Iterator[tuple[str, Any]]:
+    """Load datasets one after the other, by way of the cache of prepared ones."""
+    from orchestrator.datasets import DatasetError, load_and_prepare, open_prepared
+
+    config = request.config(overrides)
+    memory = config["data_memory"] and config["data_memory"] * 2**30
+    for name, node in nodes.items():
+        problems: list[str] = []
+        spec = dataset_spec(name, node, problems)
+        if problems:
+            raise ConfigError(problems)
+        try:
+            yield name, open_prepared(load_and_prepare(spec, folders(config).cache, memory))
+        except DatasetError as error:
+            raise ConfigError([str(error)]) from error
+
+
+ACTIONS: dict[str, Callable[[Nodes, Request, list[str], Console], None]] = {
+    "list": _list,
+    "fetch": _fetch,
+    "check": _check,
+    "path": _path,
+    "describe": _describe,
+}

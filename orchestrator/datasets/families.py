@@ -1,0 +1,98 @@
+"""Which datasets of a study are no independent evidence: they share rows, or declare one family."""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from orchestrator.datasets.dataset import Features
+from orchestrator.datasets.row_hashes import Hashes, row_hashes, scaled_row_hashes
+
+SHARED = 0.1
+"""Share of the smaller dataset's different rows from which two datasets are related: with few features or
+coarse ones, single rows are equal by chance."""
+
+TELLS_APART = 0.9
+"""Share of its different rows that a dataset's hashes must still tell apart once columns are in no order: of
+yes and no alone, the number of each is left."""
+
+
+class Relation(NamedTuple):
+    """Two datasets of one family.
+
+    Attributes
+    ----------
+    first, second : str
+        Their names.
+    why : str
+        Goes on with both names.
+    """
+
+    first: str
+    second: str
+    why: str
+
+    def __str__(self) -> str:
+        return (
+            f"datasets {self.first!r} and {self.second!r} {self.why}: in a test over datasets they are no "
+            "independent evidence; keep one of them"
+        )
+
+
+def relations(features: Mapping[str, Features], families: Mapping[str, str]) -> list[Relation]:
+    """Return the pairs of datasets that are related.
+
+    Parameters
+    ----------
+    features : mapping of str to array, CSR matrix or frame
+        By name of the dataset.
+    families : mapping of str to str
+        What datasets declare as their family; those without one may be left out, or have an empty one.
+    """
+    widths = Counter(X.shape[1] for X in features.values())
+    rows = {name: _RowSets.of(X) for name, X in features.items() if widths[X.shape[1]] > 1}
+    return list(_relations(features, rows, families))
+
+
+class _RowSets(NamedTuple):
+    """The different rows of a dataset as sorted hashes: as they are, scaled, and scaled in no order."""
+
+    d: int
+    exact: Hashes
+    scaled: Hashes
+    unordered: Hashes
+
+    @classmethod
+    def of(cls, X: Features) -> "_RowSets":
+        """Return those of a dataset's features."""
+        exact, scaled = np.unique(row_hashes(X)), np.unique(scaled_row_hashes(X))
+        unordered = np.unique(scaled_row_hashes(X, ordered=False))
+        if len(unordered) < TELLS_APART * len(scaled):
+            unordered = unordered[:0]
+        return cls(X.shape[1], exact, scaled, unordered)
+
+
+def _relations(
+    names: Iterable[str], rows: Mapping[str, _RowSets], families: Mapping[str, str]
+) -> Iterator[Relation]:
+    for first, second in itertools.combinations(names, 2):
+        family = families.get(first)
+        if family and family == families.get(second):
+            yield Relation(first, second, f"declare the family {family!r}")
+        elif first in rows and second in rows and (shared := _shared(rows[first], rows[second])):
+            yield Relation(first, second, shared)
+
+
+def _shared(first: _RowSets, second: _RowSets) -> str:
+    if first.d != second.d:
+        return ""
+    hows = {"exact": "", "scaled": " after scaling", "unordered": " after scaling, in other columns"}
+    for kind, how in hows.items():
+        one, other = getattr(first, kind), getattr(second, kind)
+        fewest = min(len(one), len(other))
+        number = len(np.intersect1d(one, other, assume_unique=True))
+        if fewest and number >= max(2, SHARED * fewest):
+            return f"share {number:,} of {fewest:,} different rows{how}"
+    return ""

@@ -1,0 +1,98 @@
+"""Files of data, compressed or not: found, opened, and read no further than there is room for."""
+
+import bz2
+import gzip
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from orchestrator.datasets.dataset import DatasetError
+from orchestrator.datasets.memory import gigabytes, require_room
+from orchestrator.study.text import one_line
+
+PIECE = 1 << 20
+"""Bytes decompressed at a time."""
+
+MOST_EXPANSION = 500
+"""Times its size that a compressed file may expand to, beyond a hundred pieces; text does by 3 to 50."""
+
+READ_ERRORS = (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error)
+"""What reading a file that may be compressed raises."""
+
+_OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
+
+
+def existing_file(path: str | Path) -> Path:
+    """Return the path of a file that a user has named; DatasetError if there is none."""
+    place = Path(path).expanduser()
+    if not place.is_file():
+        what = "is a folder" if place.is_dir() else "does not exist"
+        raise DatasetError(f"expected a file, but {place} {what}; correct `path`")
+    return place
+
+
+def pieces(path: Path, suffix: str | None = None) -> Iterator[bytes]:
+    """Yield what a file holds, decompressed, piece by piece.
+
+    Parameters
+    ----------
+    path : Path
+    suffix : str, optional
+        The ending that says how it is compressed; by default its own.
+
+    Raises
+    ------
+    DatasetError
+        If it expands beyond what data does.
+    OSError, EOFError, ValueError, lzma.LZMAError, zlib.error
+        If it cannot be read.
+    """
+    size, total = path.stat().st_size, 0
+    with _OPENERS.get(path.suffix if suffix is None else suffix, open)(path, "rb") as file:
+        while piece := file.read(PIECE):
+            total += len(piece)
+            if total > max(100 * PIECE, MOST_EXPANSION * size):
+                raise DatasetError(
+                    f"{path} of {size:,} bytes expands to more than {MOST_EXPANSION} times its size, "
+                    "which data does not; fetch it again, or decompress it if that is what it holds"
+                )
+            yield piece
+
+
+def read_text(path: Path, taken: float) -> bytes:
+    """Return the whole of a file of text, decompressed.
+
+    Parameters
+    ----------
+    path : Path
+    taken : float
+        Bytes of memory that a byte of text may take while it is parsed.
+
+    Raises
+    ------
+    DatasetError
+        If it is broken, or there is no room for it.
+    """
+    parts, total = [], 0
+    try:
+        for piece in pieces(path):
+            parts.append(piece)
+            total += len(piece)
+            require_room(taken * total, f"more than {gigabytes(total)} of text in {path}")
+    except DatasetError:
+        raise
+    except EOFError as error:
+        raise DatasetError(
+            f"cannot read {path}: it ends in the middle of its compressed data, as after a broken download; "
+            "fetch it again"
+        ) from error
+    except READ_ERRORS as error:
+        raise unreadable(path, error) from error
+    return b"".join(parts)
+
+
+def unreadable(path: str | Path, error: BaseException) -> DatasetError:
+    """Return the error of a file that cannot be read."""
+    return DatasetError(f"cannot read {path}: {one_line(error)}; check the file, or fetch it again")

@@ -1,0 +1,85 @@
+"""Datasets from Parquet files, one or a folder of them as Hugging Face keeps them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from orchestrator.datasets.dataset import DatasetError
+from orchestrator.datasets.files import unreadable
+from orchestrator.datasets.memory import require_room
+from orchestrator.datasets.table import split_table
+
+_ERRORS = (pa.ArrowException, OSError, ValueError)
+
+
+def parquet_file(
+    path: str, label: str, drop: Sequence[str] = (), categories: Sequence[str] = ()
+) -> tuple[pd.DataFrame, pd.Series]:
+    """Read a table from a Parquet file, or from all `*.parquet` in a folder and the folders in it.
+
+    Rows of several files follow one another in the order of the files' paths.
+
+    Parameters
+    ----------
+    path : str
+        The file or folder; in a configuration, `${paths.data}/NAME.parquet` is in the data folder.
+    label : str
+        The column of labels.
+    drop : sequence of str
+        Columns that are no features, such as an identifier.
+    categories : sequence of str
+        Columns to make categorical, for estimators that look at the type of a column.
+
+    Returns
+    -------
+    X : DataFrame, shape (n, d)
+    y : Series, shape (n,)
+
+    Raises
+    ------
+    DatasetError
+        If there is no such file or column, a file is damaged or too large, or files differ in their columns.
+    """
+    files = _files(Path(path).expanduser())
+    schemas = [_schema(file) for file in files]
+    n, d = sum(rows for rows, _ in schemas), len(schemas[0][1])
+    for file, (_, names) in zip(files, schemas, strict=True):
+        if names != schemas[0][1]:
+            odd = min({*names} ^ {*schemas[0][1]}, default="another order")
+            raise DatasetError(
+                f"{file} has other columns than {files[0]} ({odd}); expected files of one table: name one of "
+                "them, or put the others elsewhere"
+            )
+    require_room(9.0 * n * d, f"{n:,} rows × {d:,} columns in {path}")
+    table = pd.concat([_read(file) for file in files], ignore_index=True)
+    return split_table(table, path, label, drop, categories)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        if not path.exists():
+            raise DatasetError(f"there is no file {path}; correct `path`")
+        return [path]
+    files = sorted(file for file in path.rglob("*.parquet") if file.is_file())
+    if not files:
+        raise DatasetError(f"expected *.parquet in the folder {path}, found none; correct `path`")
+    return files
+
+
+def _schema(file: Path) -> tuple[int, list[str]]:
+    """Return the number of rows and the names of the columns that a file claims to have."""
+    try:
+        metadata = pq.read_metadata(file)
+    except _ERRORS as error:
+        raise unreadable(f"{file} as Parquet", error) from error
+    return metadata.num_rows, list(metadata.schema.to_arrow_schema().names)
+
+
+def _read(file: Path) -> pd.DataFrame:
+    try:
+        return pq.ParquetFile(file, page_checksum_verification=True).read().to_pandas(ignore_metadata=True)
+    except _ERRORS as error:
+        raise unreadable(f"{file} as Parquet", error) from error

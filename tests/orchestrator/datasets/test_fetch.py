@@ -1,0 +1,242 @@
+"""Datasets are fetched from servers that break off, stall, redirect, lie and fail, by processes that end."""
+
+import bz2
+import hashlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from orchestrator.datasets.about import About, RemoteFile
+from orchestrator.datasets.fetch import RECORDS, FetchError, changed_since_fetched, fetch, read_records
+from tests.orchestrator.file_server import serving
+
+N_ROWS = 4000
+TEXT = b"".join(
+    b"%d 1:%.6f 2:%.6f\n" % (row % 2, *np.random.default_rng(row).random(2)) for row in range(N_ROWS)
+)
+HALF = len(TEXT) // 2
+
+
+@pytest.fixture
+def server():
+    with serving({"/rows": TEXT}) as server:
+        yield server
+
+
+@pytest.fixture
+def get(server, tmp_path):
+    """Return what fetches a dataset from paths of the server, each a list of mirrors."""
+
+    def get(*files, name="rows", n=N_ROWS, sha256="", **more):
+        remote = tuple(
+            RemoteFile(tuple(map(server.url, mirrors)), sha256) for mirrors in files or [["/rows"]]
+        )
+        more = {"timeout": 1.0, "pauses": (0.01, 0.01), **more}
+        return fetch(name, About(n=n, source="UCI 0", files=remote), tmp_path / "data", **more)
+
+    return get
+
+
+def left_over(folder):
+    return sorted(path.name for path in (folder / ".fetch").iterdir() if path.suffix != ".lock")
+
+
+@pytest.mark.parametrize(
+    ("faults", "starts"),
+    [
+        ([], [0]),
+        (["breaks off", "breaks off"], [0, HALF, HALF + (len(TEXT) - HALF) // 2]),
+        (["stalls"], [0, HALF]),
+        (["503", "429", "breaks off", "500"], [0, 0, 0, HALF, HALF]),
+        (["breaks off", "no ranges"], [0, HALF]),
+        (["no etag"], [0, 0]),
+        (["announces more"], [0, len(TEXT)]),
+        (["no length"], [0]),
+        (["/elsewhere", "breaks off"], [0, 0]),
+    ],
+    ids=lambda value: "-".join(map(str, value)).replace("/", ""),
+)
+def test_a_file_arrives_whole_whatever_the_server_does(faults, starts, server, get):
+    server.files["/elsewhere"] = TEXT
+    server.faults["/rows"] = faults
+    progress = []
+    path = get(on_progress=lambda here, total: progress.append((here, total)))
+    assert path.read_bytes() == TEXT
+    assert path.name == "rows.libsvm"
+    assert server.asked_from == starts
+    assert max(here for here, _ in progress) == len(TEXT)
+    assert left_over(path.parent) == []
+    assert get() == path
+    assert server.asked_from == starts  # and is not asked again
+
+
+def test_two_versions_of_a_file_are_not_mixed(server, get):
+    """A file that changed between two attempts is fetched from its start, by its ETag or its checksum."""
+    other = TEXT[::-1].strip() + b"\n"
+    server.faults["/rows"] = ["breaks off", "404"]
+    with pytest.raises(FetchError, match="the server answers 404"):
+        get()
+    server.files["/rows"] = other
+    assert get(n=None).read_bytes() == other
+    server.files |= {"/first": TEXT, "/second": other}
+    server.faults["/first"] = ["breaks off", "404"]
+    path = get(["/first", "/second"], name="b", n=None, sha256=hashlib.sha256(other).hexdigest())
+    assert path.read_bytes() == other
+
+
+def test_mirrors_are_tried_in_their_order(server, get):
+    server.files |= {"/wrong": b"1 1:1\n", "/page": b"<html>", "/never": b""}
+    server.faults["/down"] = ["503"] * 9
+    path = get(["/gone", "/down", "/wrong", "/rows", "/never"], sha256=hashlib.sha256(TEXT).hexdigest())
+    assert path.read_bytes() == TEXT
+    assert get(["/page", "/wrong", "/rows"], name="b").read_bytes() == TEXT  # without a checksum, too
+    assert [asked for asked, _ in itertools.groupby(path for path, _ in server.requests)] == [
+        *("/gone", "/down", "/wrong", "/rows", "/page", "/wrong", "/rows"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("faults", "content", "sentence"),
+    [
+        (["404"], TEXT, "the server answers 404"),
+        (["500"] * 9, TEXT, "the server answers 500"),
+        (["stalls at 0"] * 9, TEXT, "the server stopped sending"),
+        (["/rows"] * 20, TEXT, "redirect"),
+        (["lies"] * 9, TEXT, "the connection ended after 96,000 of 192,000 bytes"),
+        (["announces less"], TEXT[12:], "its last line has no end"),
+        (["announces less"], b"1 1:1\n" * 4, "expected 4,000 rows .about.n., found 2"),
+        (["encoded"], TEXT, "encoded as 'br'"),
+        (["elsewhere"], TEXT, "answers with something else"),
+        ([], b"", "the file is empty"),
+        ([], b"\n <!DOCTYPE html><html>Sign in</html>\n", "found a web page"),
+        ([], TEXT[:-1] + b"\0\n", "found bytes that are no text"),
+        ([], TEXT[: TEXT.index(b"\n") + 1], "expected 4,000 rows .about.n., found 1"),
+    ],
+    ids=[
+        *("missing", "failing", "stalled", "redirected for ever", "lying for ever", "cut by its length"),
+        *("cut at a line", "encoded", "another part", "empty", "web page", "binary", "another dataset"),
+    ],
+)
+def test_what_is_no_dataset_is_not_put_in_place(faults, content, sentence, server, get, tmp_path):
+    server.faults["/rows"] = faults
+    server.files["/rows"] = content
+    with pytest.raises(FetchError, match=sentence) as caught:
+        get(timeout=0.1 if "stalls at 0" in faults else 5.0)
+    expected = f"get {server.url('/rows')} elsewhere and put it in {tmp_path / 'data' / 'rows.libsvm'}"
+    assert expected in caught.value.problems[-1]
+    assert not (tmp_path / "data" / "rows.libsvm").exists()
+    server.files["/rows"], server.faults["/rows"] = TEXT, []
+    assert get().read_bytes() == TEXT  # nothing that was left is in the way
+
+
+def test_an_archive_is_joined_from_its_parts_and_a_damaged_one_refused(server, get, tmp_path):
+    first, second = bz2.compress(TEXT[:HALF] + b"\n"), bz2.compress(b"1 1:1\n")
+    server.files |= {"/a.bz2": first, "/b.bz2": second[:-8]}
+    n = TEXT[:HALF].count(b"\n") + 2
+    with pytest.raises(FetchError, match=r"/b\.bz2: .*it holds no dataset, or was damaged"):
+        get(["/a.bz2"], ["/b.bz2"], n=n)
+    server.files["/b.bz2"] = second
+    path = get(["/a.bz2"], ["/b.bz2"], n=n)
+    assert path.name == "rows.libsvm.bz2"
+    assert bz2.decompress(path.read_bytes()) == TEXT[:HALF] + b"\n1 1:1\n"
+    assert [asked for asked, _ in server.requests] == ["/a.bz2", "/b.bz2", "/b.bz2"]
+    assert [file["sha256"] for file in read_records(path.parent)[path.name]["files"]] == [
+        hashlib.sha256(part).hexdigest() for part in (first, second)
+    ]
+    with pytest.raises(FetchError, match=f"expected 7 rows .*, found {n:,} in the files together"):
+        get(["/a.bz2"], ["/b.bz2"], n=7, name="c")
+    assert left_over(path.parent) == []
+
+
+def test_what_was_recorded_on_the_first_fetch_is_enforced_from_then_on(server, get):
+    path = get()
+    assert read_records(path.parent)[path.name]["sha256"] == hashlib.sha256(TEXT).hexdigest()
+    assert changed_since_fetched(path) == []
+    path.write_bytes(TEXT.replace(b"1 1:", b"0 1:", 1))
+    assert "was changed since it was fetched" in changed_since_fetched(path)[0]
+    path.unlink()
+    server.files["/rows"] = TEXT.replace(b"1 1:", b"0 1:", 1)
+    with pytest.raises(FetchError, match="recorded when rows was first fetched"):
+        get()
+    assert not path.exists()
+    server.files["/rows"] = TEXT
+    assert get() == path
+    (path.parent / RECORDS).write_text("{")
+    path.unlink()
+    with pytest.raises(FetchError, match=r"fetched\.json is damaged"):
+        get()
+
+
+FETCH = """
+import sys
+from pathlib import Path
+from orchestrator.datasets.about import About, RemoteFile
+from orchestrator.datasets.fetch import fetch
+fetch("rows", About(n=int(sys.argv[3]), files=(RemoteFile((sys.argv[1],)),)), Path(sys.argv[2]),
+      on_wait=lambda: print("waits", flush=True))
+"""
+
+
+def start_fetching(server, folder):
+    arguments = [sys.executable, "-c", FETCH, server.url("/rows"), str(folder), str(N_ROWS)]
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE)
+
+
+def test_of_several_processes_one_fetches_and_the_others_wait(server, tmp_path):
+    server.faults["/rows"] = ["stalls at 1000", "404"]
+    first = start_fetching(server, tmp_path)
+    assert server.sent.acquire(timeout=30)
+    others = [start_fetching(server, tmp_path) for _ in range(2)]
+    for other in others:
+        assert other.stdout.readline() == b"waits\n"
+    assert server.asked_from == [0]
+    first.kill()  # whoever waits takes over what it left; the second is told that there is nothing
+    first.wait()
+    codes = sorted(other.wait(timeout=30) for other in others)
+    for process in (first, *others):
+        process.stdout.close()
+    assert codes == [0, 1]
+    assert (tmp_path / "rows.libsvm").read_bytes() == TEXT
+    assert len(server.requests) == 3
+
+
+def test_whoever_is_killed_at_any_byte_goes_on_there(server, get, tmp_path):
+    places = sorted(np.random.default_rng(16).integers(1, len(TEXT), 3).tolist())
+    partial = tmp_path / "data" / ".fetch" / "rows.0"
+    for place in places:
+        server.faults["/rows"] = [f"stalls at {place}"]
+        process = start_fetching(server, tmp_path / "data")
+        deadline = time.monotonic() + 30
+        while not (partial.exists() and partial.stat().st_size == place):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        assert not (tmp_path / "data" / "rows.libsvm").exists()
+    assert get().read_bytes() == TEXT
+    assert server.asked_from == [0, *places]
+
+
+def test_an_interruption_before_the_file_is_in_place_costs_no_second_transfer(server, get, monkeypatch):
+    replace = os.replace
+
+    def interrupt(source, target):
+        if str(target).endswith("rows.libsvm"):
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            get()
+    path = get()
+    assert path.read_bytes() == TEXT
+    assert server.asked_from == [0]
+    assert list(json.loads((path.parent / RECORDS).read_text())) == ["rows.libsvm"]

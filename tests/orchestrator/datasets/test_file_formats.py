@@ -1,0 +1,239 @@
+"""One table in every format gives one dataset, and a broken file one sentence."""
+
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris
+
+from orchestrator.datasets import DatasetError, arff_file, csv_file, load, npy_file, npz_file, parquet_file
+from orchestrator.datasets.memory import limited_to
+from orchestrator.study.study import DatasetSpec
+
+IRIS = load_iris(as_frame=True).frame
+HEAD = "@relation r\n@attribute x numeric\n@attribute 'a city' {Ulm, 'St. Gallen'}\n@attribute y {a,b}\n"
+
+
+def written(folder):
+    X, y = IRIS.drop(columns="target"), IRIS["target"]
+    IRIS.to_csv(folder / "iris.csv", index=False)
+    IRIS.to_csv(folder / "iris.tsv.gz", index=False, sep="\t")
+    IRIS.to_parquet(folder / "iris.parquet")
+    (folder / "hub" / "data").mkdir(parents=True)
+    (folder / "hub" / "README.md").write_text("no table")
+    for part, rows in enumerate((IRIS[:70], IRIS[70:])):
+        rows.to_parquet(folder / "hub" / "data" / f"train-0000{part}-of-00002.parquet")
+    np.savez_compressed(folder / "iris.npz", X=X.to_numpy(), y=y)
+    np.save(folder / "iris.npy", IRIS.to_numpy())
+    head = "".join(f"@ATTRIBUTE '{name}' REAL\n" for name in IRIS)
+    rows = IRIS.to_csv(index=False, header=False)
+    (folder / "iris.arff.gz").write_bytes(
+        gzip.compress(f"% flowers\n@relation iris\n{head}@data\n{rows}".encode())
+    )
+    return {
+        "csv_file": ["iris.csv", "iris.tsv.gz"],
+        "parquet_file": ["iris.parquet", "hub"],
+        "npz_file": ["iris.npz"],
+        "npy_file": ["iris.npy"],
+        "arff_file": ["iris.arff.gz"],
+    }
+
+
+def test_every_format_of_a_table_has_one_fingerprint(tmp_path):
+    found = {}
+    for loader, files in written(tmp_path).items():
+        label = {} if loader in ("npz_file", "npy_file") else {"label": "target"}
+        for file in files:
+            params = {"path": str(tmp_path / file), **label}
+            found[file] = load(DatasetSpec(file, f"orchestrator.datasets.{loader}", params)).fingerprint
+    known = load(DatasetSpec("iris", "sklearn.datasets.load_iris", {"return_X_y": True})).fingerprint
+    assert found == dict.fromkeys(found, known)
+    assert len(found) == 7
+
+
+def test_text_and_missing_values_come_from_parquet_and_arff(tmp_path):
+    frame = pd.DataFrame(
+        {"x": [1.5, None, 3], "city": pd.Categorical(["Ulm", None, "b"]), "y": ["p", "q", "p"]}
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    X, y = parquet_file(str(tmp_path / "t.parquet"), label="y")
+    assert (X["city"].tolist()[::2], X.isna().sum().tolist()) == (["Ulm", "b"], [1, 1])
+    assert y.tolist() == ["p", "q", "p"]
+    (tmp_path / "t.arff").write_text(
+        f"{HEAD}@data\n1.5,Ulm,a\n\n% a comment\n?, 'St. Gallen' ,b\r\n-2e1,?,a\n"
+    )
+    X, y = arff_file(str(tmp_path / "t.arff"), label="y")
+    assert X["a city"].cat.categories.tolist() == ["Ulm", "St. Gallen"]
+    assert X["x"].isna().tolist() == [False, True, False]
+    assert X["a city"].isna().tolist() == [False, False, True]
+    assert X["a city"].tolist()[:2] == ["Ulm", "St. Gallen"]
+    assert y.tolist() == ["a", "b", "a"]
+    (tmp_path / "s.arff").write_text("@attribute n string\n@attribute y {1, 1}\n@data\n\"a, 'b'\",1\n")
+    assert arff_file(str(tmp_path / "s.arff"), label="y")[0]["n"].tolist() == ["a, 'b'"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "line 1: expected @data and rows after it, found the end"),
+        ("<html>\n", "line 1: expected @relation, @attribute or @data, found '<html>'"),
+        ("@relation r\n@data\n1\n", "line 2: expected lines such as '@attribute age numeric' before @data"),
+        ("@attribute x\n", "line 1: expected '@attribute name type', found '@attribute x'"),
+        (
+            "@attribute x relational\n",
+            "line 1: expected numeric, string or {values} as the type of 'x', found",
+        ),
+        ("@attribute a,b numeric\n", "line 1: expected @data and rows"),
+        (HEAD, "line 4: expected @data and rows"),
+        (HEAD + "@data\n", "expected rows after @data, found none"),
+        (HEAD + "@data\n1,Ulm,a\n1,Ulm\n", "line 7: expected 3 values, found 2"),
+        (HEAD + "@data\n1,Ulm,a,b\n", "line 6: expected 3 values, found 4"),
+        (HEAD + "@data\n1_0,Ulm,a\n", "line 6: expected a number as 'x', found '1_0'"),
+        (HEAD + "@data\n\n1e400,Ulm,a\n", "line 7: expected a number as 'x', found '1e400'"),
+        (
+            HEAD + "@data\n1,Bonn,a\n",
+            "line 6: expected one of the values that 'a city' may have, found 'Bonn'",
+        ),
+        (HEAD + "@data\n1,'Ulm,a\n", "line 6: expected values with commas between them, but"),
+        (HEAD + "@data\n{0 1, 2 a}\n", "line 6: expected a value for each attribute, found a sparse row"),
+        (HEAD.replace(" x ", " y ") + "@data\n1,Ulm,a\n", "has two columns 'y'"),
+        (HEAD.replace(" y ", " z ") + "@data\n1,Ulm,a\n", "has no column 'y'; it has x, a city, z"),
+    ],
+)
+def test_broken_arff_is_named_by_its_line(text, sentence, tmp_path):
+    file = tmp_path / "t.arff"
+    file.write_text(text)
+    with pytest.raises(DatasetError) as found:
+        arff_file(str(file), label="y")
+    assert sentence in str(found.value)
+    assert "t.arff" in str(found.value)
+
+
+def npz(**arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def claiming(shape):
+    """An archive whose array says that it is larger than it is."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("X.npy", npy(np.zeros((3, 1))).replace(b"(3, 1), }", f"{shape}, }}".encode()))
+    return buffer.getvalue()
+
+
+OBJECTS = np.array([{}, {}], dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("loader", "content", "sentence"),
+    [
+        (npz_file, b"", "cannot read .*: File is not a zip file; check the file"),
+        (npz_file, b"<html>", "cannot read .*: File is not a zip file; check the file"),
+        (npz_file, npz(X=[[1.0]], y=[1])[:-40], "cannot read .*; check the file, or fetch it again"),
+        (npz_file, npz(x=[[1.0]], y=[1]), "has no array 'X'; did you mean 'x'.*set `features` and `label`"),
+        (npz_file, npz(X=OBJECTS, y=[1, 2]), "holds Python objects, which are code to run; save"),
+        (npz_file, claiming("(9, 9)"), r"array 'X' of shape \(9, 9\) in 152 bytes"),
+        (npy_file, b"", "cannot read .*; check the file"),
+        (npy_file, npy(np.ones((9, 2)))[:-8], "cannot read .*; check the file"),
+        (npy_file, npy(OBJECTS), "cannot read .*|holds Python objects"),
+        (npy_file, npy(np.ones(3)), r"expected a table .* found shape \(3,\); save the labels as one"),
+        (npy_file, npz(X=[[1.0]], y=[1]), "is an archive of arrays; read it with npz_file"),
+        (parquet_file, b"", "cannot read .* as Parquet: .*; check the file, or fetch it again"),
+        (parquet_file, b"PAR1" + b"x" * 40 + b"PAR1", "cannot read .* as Parquet: .*; check the file"),
+        (csv_file, b"", "cannot read .*: No columns to parse from file; correct the file"),
+        (csv_file, b"x,y\n1,2\n1,2,3,4\n", "cannot read .*: .*Expected 2 fields in line 3, saw 4; correct"),
+        (csv_file, b"<html>", "has no column 'y'; it has <html>"),
+    ],
+)
+def test_broken_files_of_other_formats_get_a_sentence(loader, content, sentence, tmp_path):
+    file = tmp_path / "t"
+    file.write_bytes(content)
+    label = {} if loader in (npz_file, npy_file) else {"label": "y"}
+    with pytest.raises(DatasetError, match=sentence):
+        loader(str(file), **label)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("loader", [arff_file, csv_file])
+def test_a_broken_download_of_a_compressed_text_is_named(loader, compress, tmp_path):
+    content = compress(np.random.default_rng(0).bytes(9000).hex().encode())
+    file = tmp_path / f"t.{ {'gzip': 'gz', 'bz2': 'bz2', 'lzma': 'xz'}[compress.__module__] }"
+    for broken in (content[:-9], content[:60] + bytes(40) + content[100:]):
+        file.write_bytes(broken)
+        with pytest.raises(DatasetError, match=r"cannot read .*/t"):
+            loader(str(file), label="y")
+
+
+@pytest.mark.parametrize("loader", [arff_file, csv_file, npy_file, npz_file, parquet_file])
+def test_a_path_without_a_file_is_named(loader, tmp_path):
+    label = {} if loader in (npz_file, npy_file) else {"label": "y"}
+    for path in (tmp_path, tmp_path / "no.file"):
+        with pytest.raises(DatasetError, match=str(path)):
+            loader(str(path), **label)
+
+
+def test_files_of_a_folder_must_be_of_one_table(tmp_path):
+    IRIS.to_parquet(tmp_path / "a.parquet")
+    IRIS.rename(columns={"target": "kind"}).to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(
+        DatasetError, match=r"b\.parquet has other columns than .*a\.parquet \(kind\); expected"
+    ):
+        parquet_file(str(tmp_path), label="target")
+
+
+def test_files_larger_than_memory_are_refused_before_they_are_read(tmp_path):
+    zeros = np.zeros(2_000_000)
+    np.savez_compressed(tmp_path / "t.npz", X=zeros[:, None], y=zeros)
+    pq.write_table(pa.table({"x": zeros, "y": zeros}), tmp_path / "t.parquet")
+    (tmp_path / "t.arff.gz").write_bytes(gzip.compress(b"%" * 16_000_000))
+    with limited_to(15e6):
+        for loader, name, label in (
+            (npz_file, "t.npz", {}),
+            (parquet_file, "t.parquet", {"label": "y"}),
+            (arff_file, "t.arff.gz", {"label": "y"}),
+        ):
+            with pytest.raises(DatasetError, match=r"expected data that fit into 0\.014 GB, found"):
+                loader(str(tmp_path / name), **label)
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_damaged_files_are_refused_or_read(data, tmp_path_factory):
+    """Parquet is left to pyarrow, in a process of its own."""
+    folder = tmp_path_factory.getbasetemp()
+    good = {
+        "t.npz": npz(X=np.arange(6.0).reshape(3, 2), y=[0, 1, 0]),
+        "t.npy": npy(np.arange(6.0).reshape(3, 2)),
+        "t.arff": f"{HEAD}@data\n1.5,Ulm,a\n?,'St. Gallen',b\n".encode(),
+    }
+    name = data.draw(st.sampled_from(sorted(good)))
+    content = bytearray(good[name])
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    file = folder / name
+    file.write_bytes(
+        content[: data.draw(st.integers(0, len(content)))] if data.draw(st.booleans()) else content
+    )
+    read = {"t.npz": npz_file, "t.npy": npy_file}.get(name, partial(arff_file, label="y"))
+    with suppress(DatasetError):  # anything else is a failure
+        X, y = read(str(file))
+        assert name == "t.npz" or len(X) == len(y)
