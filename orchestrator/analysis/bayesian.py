@@ -67,8 +67,11 @@ def bayesian_signed_rank(differences: pd.Series, rope: float) -> Posterior:
     """
     values = np.sort(rounded(differences))
     mirrored = values.tolist() < (-values[::-1]).tolist()
-    shares = _shares(-values[::-1] if mirrored else values, rope)
-    worse, equal, better = np.bincount(np.argmax(shares, axis=0), minlength=3) / shares.shape[1]
+    below, within, above = _shares(-values[::-1] if mirrored else values, rope)
+    # Of equal shares the lower one counts as the largest.
+    is_below = (below >= within) & (below >= above)
+    numbers = [np.count_nonzero(is_below), np.count_nonzero((within >= above) & ~is_below)]
+    worse, equal, better = np.array([*numbers, len(below) - sum(numbers)]) / len(below)
     return Posterior(worse, equal, better) if mirrored else Posterior(better, equal, worse)
 
 
@@ -91,10 +94,12 @@ def _shares(values: np.ndarray, rope: float) -> np.ndarray:
 
 def _weight_of_pairs(numbers: np.ndarray, sums: np.ndarray) -> np.ndarray:
     """Return Σᵢ wᵢ · (w₁ + … + wₖ) with k = `numbers`[i], which descends, for the partial sums of w."""
-    weight = np.zeros(sums.shape[1])
+    weight, term = np.zeros(sums.shape[1]), np.empty(sums.shape[1])
     for number in np.unique(numbers[numbers > 0]):
         first, last = np.flatnonzero(numbers == number)[[0, -1]]
-        weight += (sums[last + 1] - sums[first]) * sums[number]
+        np.subtract(sums[last + 1], sums[first], out=term)
+        term *= sums[number]
+        weight += term
     return weight
 
 

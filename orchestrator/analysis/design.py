@@ -1,15 +1,17 @@
 """What a study set out to do, by the declaration in force."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
 import pandas as pd
 
-from orchestrator.store.results import StudyResults
+from orchestrator.store.results import PairState, StudyResults
 from orchestrator.study.declaration import Declaration, current_declaration, n_inner_splits
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.report_choices import ReportChoices, report_choices
+from orchestrator.study.study import SearchSpec
 from orchestrator.study.trials import Pair
 
 PERCENT_METRICS = frozenset({"accuracy", "balanced_accuracy"})
@@ -28,7 +30,7 @@ class Design:
         The facts that provenance holds about each, in declared order, the control first among the arms;
         empty dicts when nothing was recorded.
     protocol : dict
-    search : str
+    search : SearchSpec
     metric : str
         Name of the scorer that selects candidates and is tested.
     n_inner : dict of str to tuple of int
@@ -41,7 +43,7 @@ class Design:
     datasets: dict[str, dict[str, Any]]
     arms: dict[str, dict[str, Any]]
     protocol: dict[str, Any]
-    search: str
+    search: SearchSpec
     metric: str
     n_inner: dict[str, tuple[int, ...]]
     pairs: tuple[Pair, ...]
@@ -63,10 +65,11 @@ class Design:
 
     def grid_size(self, arm: str) -> int | None:
         """Return the number of candidates a grid search evaluates for an arm; None for another search."""
+        return self._n_points(arm) if self.search == SearchSpec("grid") else None
+
+    def _n_points(self, arm: str) -> int | None:
         space = self.arms[arm].get("space")
-        if self.search != "grid" or space is None:
-            return None
-        return prod(len(values) for values in space.values())
+        return None if space is None else prod(len(values) for values in space.values())
 
     def n_outer(self, dataset: str) -> int:
         """Return the planned number of outer splits of a dataset."""
@@ -76,6 +79,16 @@ class Design:
         """Return the number of trainings, where it is known: Σ (inner splits · |grid| + 1)."""
         size, n_inner = self.grid_size(arm), self.n_inner[dataset]
         return None if size is None or 0 in n_inner else sum(number * size + 1 for number in n_inner)
+
+    def left_out(self, states: Mapping[Pair, PairState]) -> tuple[int, int]:
+        """Return how many inner trainings of the grid a finished race has left out, and of how many."""
+        left = grid = 0
+        for dataset, arm in self.pairs:
+            state, size, n_inner = states.get((dataset, arm)), self._n_points(arm), self.n_inner[dataset]
+            if state is not None and state.complete and size is not None:
+                grid += sum(n_inner) * size
+                left += sum(n_inner) * size - (len(state.keys) - len(state.refits))
+        return left, grid
 
 
 def read_design(results: StudyResults, choices: ReportChoices | None = None) -> Design:
@@ -105,7 +118,7 @@ def _design_of(declaration: Declaration) -> Design:
         datasets=declaration.datasets,
         arms=declaration.arms,
         protocol=declaration.protocol,
-        search=declaration.search.words,
+        search=declaration.search,
         metric=declaration.protocol.get("metric", "accuracy"),
         n_inner={
             name: n_inner_splits(facts, declaration.protocol) for name, facts in declaration.datasets.items()
@@ -120,7 +133,7 @@ def _design_of_rows(trials: pd.DataFrame) -> Design:
         datasets={name: {} for name in datasets},
         arms={name: {} for name in arms},
         protocol={},
-        search="",
+        search=SearchSpec(""),
         metric="accuracy",
         n_inner={
             str(name): tuple(rows.groupby("outer")["inner"].max() + 1)

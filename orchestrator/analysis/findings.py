@@ -71,6 +71,12 @@ class Findings:
         """The rows of `effort` with a refit that claims a gap above `GAP_LEVEL` or did not converge."""
         return self.effort[self.effort["marked"]] if len(self.effort) else self.effort
 
+    def arms_with(self, column: str) -> list[str]:
+        """Return the arms of which a column is true in some trial."""
+        trials = self.results.trials
+        found = set(trials.loc[trials[column].eq(True), "solver"])
+        return [arm for arm in self.design.arms if arm in found]
+
     @property
     def incomplete(self) -> pd.DataFrame:
         """The dataset × arm that lack a score on some outer fold."""

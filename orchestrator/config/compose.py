@@ -69,18 +69,21 @@ class _CheckedFiles(FileConfigSource):
 @contextmanager
 def _hydra(config_dir: Path | None, overrides: Sequence[str] = ()) -> Iterator[list[str]]:
     """Open the configuration folders, a user's own besides ours; yield what every composition needs."""
-    folders = [] if config_dir is None else [config_dir]
-    if config_dir is not None and not _is_folder(config_dir):
-        raise ConfigError([f"--config-dir: {config_dir} is not a folder"])
-    for text in overrides:
-        if text.startswith(_SEARCH_PATH):
-            folders += _search_path(text)
+    folders = _own_folders(config_dir, overrides)
     quoted = ",".join(_quoted(f"checked://{folder.resolve()}") for folder in folders)
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF_FOLDER), version_base="1.3", job_name="svmbench"):
         SourcesRegistry.instance().register(_CheckedFiles)
         yield [f"{_SEARCH_PATH}[{quoted}]"] if folders else []
     GlobalHydra.instance().clear()
+
+
+def _own_folders(config_dir: Path | None, overrides: Sequence[str]) -> list[Path]:
+    """Return a user's folders of configurations, in the order in which they are searched after ours."""
+    if config_dir is not None and not _is_folder(config_dir):
+        raise ConfigError([f"--config-dir: {config_dir} is not a folder"])
+    further = [path for text in overrides if text.startswith(_SEARCH_PATH) for path in _search_path(text)]
+    return [*([] if config_dir is None else [config_dir]), *further]
 
 
 def _search_path(text: str) -> list[Path]:
@@ -228,6 +231,36 @@ def known_names(group: str, overrides: Sequence[str] = (), config_dir: Path | No
     """Return the names a group offers, a user's own included."""
     with _hydra(config_dir, overrides) as base:
         return _options(group, base)
+
+
+def dataset_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Return the configuration of every dataset with a file, by its name.
+
+    Each file is read by itself: Hydra takes seconds to compose some hundred of them. Only those with a list
+    of `defaults` are composed.
+
+    Raises
+    ------
+    ConfigError
+        If a file cannot be read.
+    """
+    config = compose_settings(overrides, config_dir)
+    files: dict[str, Path] = {}
+    for folder in reversed([CONF_FOLDER, *_own_folders(config_dir, overrides)]):
+        files |= {path.stem: path for path in (folder / "dataset").glob("*.yaml")}
+    if problems := list(filter(None, map(file_problem, files.values()))):
+        raise ConfigError(problems)
+    try:
+        nodes = {name: OmegaConf.load(path) for name, path in sorted(files.items())}
+        composed = [name for name, node in nodes.items() if "defaults" in node]
+        plain = {name: node for name, node in nodes.items() if name not in composed}
+        read = OmegaConf.to_container(OmegaConf.create({**config, "dataset": plain}), resolve=True)
+    except (OmegaConfBaseException, YAMLError) as error:
+        raise ConfigError([one_line(error)]) from error
+    found: dict[str, dict[str, Any]] = read["dataset"]  # type: ignore[call-overload, index, assignment]
+    if composed:
+        found |= compose_settings([*overrides, f"datasets=[{','.join(composed)}]"], config_dir)["dataset"]
+    return dict(sorted(found.items()))
 
 
 def _options(group: str, base: Sequence[str]) -> list[str]:

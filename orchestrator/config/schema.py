@@ -12,6 +12,7 @@ import platformdirs
 from orchestrator.config.cluster_settings import cluster_settings
 from orchestrator.config.report_settings import checked_choices, section_names
 from orchestrator.config.scalars import MOST_FOLDS, wrong_values
+from orchestrator.datasets.about import ABOUT, about_problems
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import ResolveError, is_imported, resolve
 from orchestrator.study.settings import MOST_TRAININGS, Cluster, Paths, Settings
@@ -47,7 +48,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     problems += _path_problems(config["paths"])
     section_names(config, problems)
     nodes = {group: _with_target(group, config[group], problems) for group in ("dataset", "solver")}
-    datasets = [_dataset(key, node, problems) for key, node in nodes["dataset"].items()]
+    datasets = [dataset_spec(key, node, problems) for key, node in nodes["dataset"].items()]
     # These import scikit-learn or numpy, which not every command needs.
     from orchestrator.config.arms import build_arms
     from orchestrator.config.search_settings import read_search
@@ -176,14 +177,20 @@ def _with_target(group: str, nodes: Mapping[str, Any], problems: list[str]) -> d
     return {name: node for name, node in nodes.items() if name not in lacking}
 
 
-def _dataset(name: str, node: Mapping[str, Any], problems: list[str]) -> DatasetSpec:
+def dataset_spec(name: str, node: Mapping[str, Any], problems: list[str]) -> DatasetSpec:
+    """Return what loads a dataset; add what is wrong with its configuration to the problems."""
     target = str(node.get("_target_"))
     try:
         if is_imported(target) and not callable(resolve(target)):
             problems.append(f"dataset {name}: {target} is not a function that returns (X, y)")
     except ResolveError as error:
         problems.append(f"dataset {name}: {error}")
-    return DatasetSpec(name, target, {key: value for key, value in node.items() if key != "_target_"})
+    problems += about_problems(name, node)
+    family = node.get("family", "")
+    if not isinstance(family, str):
+        problems.append(f"dataset {name}: expected a name as family, found {shown(family)}; put it in quotes")
+    params = {key: value for key, value in node.items() if key not in ("_target_", "family", ABOUT)}
+    return DatasetSpec(name, target, params, family)
 
 
 def _sweep(node: Any, problems: list[str]) -> dict[str, list[Any]]:

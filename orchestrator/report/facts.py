@@ -28,6 +28,8 @@ def datasets(findings: Findings) -> Table:
                 "largest_class": max(counts.values()) / total if total else None,
                 "smallest_class": min(counts.values()) / total if total else None,
                 "density": facts.get("density"),
+                "distinct_rows": facts.get("distinct_rows"),
+                "tested_copies": facts.get("tested_copies"),
                 "fingerprint": facts.get("fingerprint"),
                 "source": facts.get("source") or facts.get("target"),
             }
@@ -44,6 +46,7 @@ def datasets(findings: Findings) -> Table:
             "Largest class": lambda row: fmt.share(row["largest_class"]),
             "Smallest class": lambda row: fmt.share(row["smallest_class"]),
             "Not zero": lambda row: fmt.share(row["density"]),
+            "Copies tested": lambda row: fmt.share(row["tested_copies"]),
             "Fingerprint": lambda row: (row["fingerprint"] or fmt.MISSING)[:8],
         },
         rows=rows,

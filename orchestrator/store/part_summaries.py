@@ -7,7 +7,7 @@ is in its file, so that it is never older or younger than the rows.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -263,7 +263,8 @@ class Scan:
 
     def _add(self, reader: pq.ParquetReader, wanted: set[str] | None = None) -> None:
         """Read a part; of a part with many identities only the rows of those that are wanted."""
-        places = _places(reader)
+        # `metadata.schema` would keep the metadata in a reference cycle.
+        places = _places(tuple(map(tuple, reader.column_paths)))
         if missing := [name for name in NEEDED if name not in places]:
             raise ValueError(f"it has no column {missing[0]}")
         constants = _constants(reader.metadata, places)
@@ -302,13 +303,11 @@ class Scan:
         return pa.concat_tables(whole).combine_chunks()
 
 
-def _places(reader: pq.ParquetReader) -> dict[str, int]:
-    """Return the number of each column; `metadata.schema` would keep the metadata in a reference cycle."""
-    places = {}
-    for name in {*NEEDED, *_COLUMNS_READ}:
-        with suppress(KeyError):
-            places[name] = reader.column_name_idx(name)
-    return places
+@lru_cache(maxsize=64)
+def _places(paths: tuple[tuple[str, ...], ...]) -> Mapping[str, int]:
+    """Return the number of each column that is looked at, of the paths of all."""
+    names = {*NEEDED, *_COLUMNS_READ}
+    return {path[0]: place for place, path in enumerate(paths) if len(path) == 1 and path[0] in names}
 
 
 def _constants(metadata: pq.FileMetaData, places: Mapping[str, int]) -> dict[str, str]:

@@ -450,7 +450,7 @@ class Store:
             with self._opened(self.folder / name) as reader:
                 return arrow_tables.as_trials(reader.read_all())
         except FileNotFoundError:
-            return empty.empty_table()
+            return pa.Table.from_batches([], empty)  # `empty_table` imports pandas
 
 
 def _holder(path: Path) -> str:
