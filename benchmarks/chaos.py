@@ -2,11 +2,13 @@
 
     python benchmarks/chaos.py [--faults 200] [--seed 0]
 
-A scheduler, three workers and a client run as processes. Every other second one of them is killed with
-SIGKILL, or a worker is stopped with SIGSTOP for good, and replaced. Three of the solvers do harm as well: one
-leaves the interpreter, one raises KeyboardInterrupt, and one kills its process. At the end the tables must be
-those of an undisturbed run, no trial may have been computed again once it was stored, and a killed client may
-have cost no more than what it had out and what came back in the last moments.
+A scheduler, three workers and a client run as processes. One of them at a time is killed with SIGKILL, or a
+worker is stopped with SIGSTOP for good, and replaced. The faults are spread over all rows: each waits until
+the study has stored its share of them, and a new one since the last fault. A study that stores none for
+`--patience` seconds has failed. Three of the solvers do harm as well: one leaves the interpreter, one raises
+KeyboardInterrupt, and one kills its process. At the end the tables must be those of an undisturbed run, no
+trial may have been computed again once it was stored, and a killed client may have cost no more than what it
+had out and what came back in the last moments.
 """
 
 import argparse
@@ -20,7 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -43,6 +45,13 @@ LOGS = "CHAOS_LOGS"
 
 PORT = 18786
 ADDRESS = f"tcp://127.0.0.1:{PORT}"
+
+
+class Fault(NamedTuple):
+    """What was done to a process, and how many rows the study had stored."""
+
+    what: str
+    n_rows: int
 
 
 class ClusterUnderTest:
@@ -184,6 +193,7 @@ def main() -> None:
     )
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--patience", type=float, default=600, help="seconds without a new row that fail")
     options = parser.parse_args()
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as root:
@@ -194,21 +204,24 @@ def main() -> None:
         started = time.perf_counter()
         run_undisturbed(undisturbed)
         print(f"undisturbed, serial: {time.perf_counter() - started:.0f} s", flush=True)
+        expected = stored_rows(undisturbed)
         target = ClusterUnderTest(disturbed)
-        faults, recomputed = disturb(target, options.faults, chance)
+        faults, recomputed = disturb(target, options.faults, chance, len(expected), options.patience)
         rows = stored_rows(disturbed)
-        differing = compare(stored_rows(undisturbed), rows)
+        differing = compare(expected, rows)
         lost = lost_batches(target, rows)
         tell(faults, target.clients, recomputed, lost)
+        tell_when(faults, len(expected))
         print(f"rows: {len(rows):,}, by status {dict(rows['status'].value_counts())}")
         print(f"columns that differ from the undisturbed run: {differing or 'none'}")
-        sys.exit(bool(recomputed or differing or sum(faults.values()) < options.faults))
+        sys.exit(bool(recomputed or differing or len(faults) < options.faults))
 
 
-def tell(faults: Counter, clients: int, recomputed: int, lost: pd.DataFrame) -> None:
+def tell(faults: list[Fault], clients: int, recomputed: int, lost: pd.DataFrame) -> None:
     """Print what was done to the study, and what it cost."""
-    kinds = ", ".join(f"{number} × {what}" for what, number in sorted(faults.items()))
-    print(f"faults: {sum(faults.values())} ({kinds}); clients started: {clients}")
+    numbers = Counter(fault.what for fault in faults)
+    kinds = ", ".join(f"{number} × {what}" for what, number in sorted(numbers.items()))
+    print(f"faults: {len(faults)} ({kinds}); clients started: {clients}")
     print(f"trials computed again after they were stored: {recomputed}")
     if lost.empty:
         print("nothing lost with a killed client")
@@ -219,20 +232,53 @@ def tell(faults: Counter, clients: int, recomputed: int, lost: pd.DataFrame) -> 
     print(f"the oldest of them had come back {lost['age'].max():.2f} s before")
 
 
-def disturb(target: ClusterUnderTest, n_faults: int, chance: random.Random) -> tuple[Counter, int]:
-    """Run the study under so many faults and to its end; count faults, and trials computed twice."""
-    faults: Counter = Counter()
+def tell_when(faults: list[Fault], n_rows: int) -> None:
+    """Print over which rows the faults were spread."""
+    tenths = Counter(10 * fault.n_rows // n_rows for fault in faults)
+    print("faults in each tenth of the rows:", *(tenths[tenth] for tenth in range(10)))
+    print("rows stored at each fault:", *(fault.n_rows for fault in faults))
+
+
+def disturb(
+    target: ClusterUnderTest, n_faults: int, chance: random.Random, n_rows: int, patience: float
+) -> tuple[list[Fault], int]:
+    """Run the study under so many faults and to its end; return the faults, and count trials computed twice.
+
+    Parameters
+    ----------
+    target : ClusterUnderTest
+    n_faults : int
+    chance : Random
+    n_rows : int
+        Of an undisturbed run.
+    patience : float
+        Seconds without a new row after which the study counts as stuck.
+
+    Raises
+    ------
+    RuntimeError
+        If the study is stuck.
+    """
+    faults: list[Fault] = []
     seen: dict[str, str] = {}
-    recomputed = 0
+    recomputed, progressed = 0, time.monotonic()
     try:
         while not target.restart_ended():
-            time.sleep(chance.uniform(0.5, 3.0))  # a client takes seconds to start
-            if sum(faults.values()) < n_faults:
-                faults[target.inject_fault(chance)] += 1
+            time.sleep(chance.uniform(0.5, 3.0))  # or all faults would follow at once on an append
+            n_seen = len(seen)
             rows = stored_rows(target.folder)
             for key, finished in rows.get("finished_at", pd.Series(dtype=object)).astype(str).items():
                 recomputed += seen.setdefault(key, finished) != finished
                 seen[key] = finished
+            if len(seen) > n_seen:
+                progressed = time.monotonic()
+            elif time.monotonic() - progressed > patience:
+                raise RuntimeError(
+                    f"no new row for {patience:.0f} s after {len(seen)} rows and {len(faults)} faults"
+                )
+            due = min(n_faults, 1 + n_faults * len(seen) // n_rows)
+            if len(faults) < due and (not faults or len(seen) > faults[-1].n_rows):
+                faults.append(Fault(target.inject_fault(chance), len(seen)))
     finally:
         target.close()
     return faults, recomputed

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,10 +52,16 @@ def name_of(path):
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
+def nodes_of(text):
+    """All nodes of the syntax tree of a module's text."""
+    return tuple(ast.walk(ast.parse(text)))
+
+
 def imported_modules(path):
     """Dotted names a module imports anywhere in it, relative imports resolved."""
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path.read_text()):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -98,7 +105,7 @@ def room_of(module):
 
 def modules_by_name(path):
     """Dotted names of ours in the strings of a module, by which it could import them."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path.read_text()):
         text = node.value if isinstance(node, ast.Constant) else None
         if isinstance(text, str) and re.fullmatch(r"(orchestrator|solvers)(\.\w+)+", text):
             yield text
@@ -184,7 +191,7 @@ def test_texts_reach_the_terminal_through_the_helper_that_takes_them_as_data():
     guilty = [
         f"{name_of(path)}:{node.lineno}"
         for path in modules("orchestrator/")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes_of(path.read_text())
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in ("print", "log", "rule", "status")

@@ -82,9 +82,9 @@ def free_port() -> int:
 def sleepy_solver(folder: Path) -> Path:
     """Make a configuration folder with a solver whose trainings take as long as one likes."""
     (folder / "solver").mkdir(parents=True)
-    (folder / "sleepy_module.py").write_text(SLEEPY)
+    (folder / "gated_module.py").write_text(SLEEPY)
     (folder / "solver" / "sleepy.yaml").write_text(
-        "_target_: sleepy_module.Sleepy\nspace: {C: [1, 2, 3, 4]}\n"
+        "_target_: gated_module.Sleepy\nspace: {C: [1, 2, 3, 4]}\n"
     )
     return folder
 

@@ -1,16 +1,18 @@
 """The command line as a user runs it: real processes, always cleaned up."""
 
+import io
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
 import psutil
 
+from orchestrator.cli.main import main
 from orchestrator.store.store import Store
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -115,6 +117,22 @@ def svmbench(folder: Path, *arguments: str, timeout: float = 300) -> subprocess.
     with started(folder, *arguments) as process:
         stdout, stderr = process.communicate(timeout=timeout)
         return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def in_process(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """Run a command to its end in this process, which has imported all it needs."""
+    paths, modules = list(sys.path), set(sys.modules)
+    line = command(folder, *arguments)[3:]
+    stdout, stderr = io.StringIO(), io.StringIO()
+    try:
+        with chdir(folder), redirect_stdout(stdout), redirect_stderr(stderr):
+            code = main(line)
+    finally:
+        sys.path[:] = paths
+        for name in set(sys.modules) - modules:
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(str(folder)):
+                del sys.modules[name]  # the next test has others of the same names
+    return subprocess.CompletedProcess(line, code, stdout.getvalue(), stderr.getvalue())
 
 
 def store_of(folder: Path, study: str = "small") -> Store:

@@ -12,6 +12,7 @@ from orchestrator.store.columns import RUN_COLUMNS
 from tests.integration.processes import (
     SMALL,
     SMALL_TRIALS,
+    in_process,
     plain,
     store_of,
     svmbench,
@@ -77,7 +78,7 @@ def test_a_user_s_own_solver_and_dataset_need_a_folder_of_files_and_nothing_else
     assert set(trials["status"]) == {"ok"}
     assert set(trials["dataset"]) == {"stripes", "iris"}
     assert len(trials[trials["solver"] == "sleepy"]) == 2 * 2 * (2 * 2 + 1)
-    listed = svmbench(tmp_path, "list", "solvers", "--config-dir", str(config_dir))
+    listed = in_process(tmp_path, "list", "solvers", "--config-dir", str(config_dir))
     assert "sleepy" in listed.stdout.split()
 
 
@@ -131,8 +132,8 @@ def one_core():
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot pin a process")
-def test_the_quickstart_runs_on_one_core(one_core, tmp_path):
-    refused = svmbench(tmp_path, "run", *QUICK, "cluster.workers=2")
+def test_the_quickstart_runs_on_one_core(one_core, tmp_path, full_size):
+    refused = in_process(tmp_path, "run", *QUICK, "cluster.workers=2")
     assert refused.returncode == 1
     (sentence,) = refused.stderr.splitlines()
     assert sentence.startswith(
@@ -142,8 +143,9 @@ def test_the_quickstart_runs_on_one_core(one_core, tmp_path):
     run = svmbench(tmp_path, "run", *QUICK)
     assert run.returncode == 0, run.stderr
     assert store_of(tmp_path).trials()["worker"].nunique() == 1
-    throughput = ["cluster.workers=2", "protocol.profile=throughput", "study=two"]
-    assert svmbench(tmp_path, "run", *QUICK, *throughput).returncode == 0
+    if full_size:
+        throughput = ["cluster.workers=2", "protocol.profile=throughput", "study=two"]
+        assert svmbench(tmp_path, "run", *QUICK, *throughput).returncode == 0
 
 
 COMPILED = """
@@ -182,13 +184,13 @@ def test_a_plan_counts_compilation_until_it_is_done(cluster, tmp_path, monkeypat
     (config_dir / "solver" / "compiled.yaml").write_text(solver)
     mine = ["--config-dir", str(config_dir), "datasets=[iris]", "solvers=[compiled]", cluster]
     monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path / "cache"))
-    planned = svmbench(tmp_path, "plan", "study=first", *mine)
+    planned = in_process(tmp_path, "plan", "study=first", *mine)
     assert "30 trainings to run" in plain(planned.stdout)
     assert "plus up to 1 s of compilation at first" in plain(planned.stdout)
     assert svmbench(tmp_path, "run", "study=first", *mine).returncode == 0
-    planned = svmbench(tmp_path, "plan", "study=second", *mine)
+    planned = in_process(tmp_path, "plan", "study=second", *mine)
     assert "30 trainings to run" in plain(planned.stdout)
     assert "compilation" not in planned.stdout
     with (config_dir / "compiled_module.py").open("a") as module:
         module.write("# an edit makes what was compiled stale\n")
-    assert "plus up to 1 s of compilation" in plain(svmbench(tmp_path, "plan", "study=third", *mine).stdout)
+    assert "plus up to 1 s of compilation" in plain(in_process(tmp_path, "plan", "study=third", *mine).stdout)

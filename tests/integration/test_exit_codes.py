@@ -10,6 +10,7 @@ import pytest
 from orchestrator.training.environment import git_state
 from tests.integration.processes import (
     command,
+    in_process,
     plain,
     started,
     store_of,
@@ -73,24 +74,24 @@ def test_a_study_whose_every_training_fails_ends_with_3_and_its_reason(mine, tmp
     assert f"12 × failing {kind}" in text
     assert "No training of failing succeeded." in text
     assert "\x1b[2J" not in run.stdout + run.stderr
-    again = svmbench(tmp_path, "run", *mine, *choice)
+    again = in_process(tmp_path, "run", *mine, *choice)
     assert again.returncode == 3
     assert f"12 × failing {kind}" in plain(again.stdout)
-    status = svmbench(tmp_path, "status", "study=small")
+    status = in_process(tmp_path, "status", "study=small")
     assert status.returncode == 0
     assert f"12 × failing {kind}" in plain(status.stdout)
 
 
 def test_an_arm_that_fails_on_one_dataset_is_named_and_the_run_has_succeeded(mine, tmp_path):
     choice = ["datasets=[stripes,iris]", "solvers=[failing]", "+solver.failing.always=false"]
-    run = svmbench(tmp_path, "run", *mine, *choice)
+    run = in_process(tmp_path, "run", *mine, *choice)
     assert run.returncode == 0, run.stderr
     assert "No training of failing on iris succeeded." in plain(run.stdout)
     assert "of failing succeeded" not in plain(run.stdout)
 
 
 def test_the_first_failure_ends_a_run_that_asks_for_it_with_4(mine, tmp_path):
-    run = svmbench(tmp_path, "run", *mine, "datasets=[stripes]", "solvers=[failing]", "on_error=fail_fast")
+    run = in_process(tmp_path, "run", *mine, "datasets=[stripes]", "solvers=[failing]", "on_error=fail_fast")
     assert run.returncode == 4
     sentence, advice = run.stderr.splitlines()
     assert sentence.startswith("svmbench: stripes × failing, C=")
@@ -112,9 +113,9 @@ def test_sigterm_ends_a_run_as_ctrl_c_does_but_with_4(mine, tmp_path):
     before = len(store_of(tmp_path).trials())
     quick = [argument for argument in spaced if "seconds" not in argument]
     assert 0 < before < 2 * 2 * (2 * 4 + 1)
-    status = svmbench(tmp_path, "status", "study=small")
+    status = in_process(tmp_path, "status", "study=small")
     assert "complete" not in plain(status.stdout)
-    assert svmbench(tmp_path, "run", *quick).returncode == 0
+    assert in_process(tmp_path, "run", *quick).returncode == 0
 
 
 def test_sigterm_ends_a_run_that_was_started_without_ctrl_c(mine, tmp_path):
@@ -155,7 +156,7 @@ def test_a_study_that_was_stopped_before_its_first_row_is_not_complete(mine, tmp
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=300)
     assert process.returncode == 130
-    text = plain(svmbench(tmp_path, "status", "study=small").stdout)
+    text = plain(in_process(tmp_path, "status", "study=small").stdout)
     assert "0 of 14 trials, 0 failed, time left unknown: none has finished yet" in text
     assert "complete" not in text
 
@@ -163,7 +164,7 @@ def test_a_study_that_was_stopped_before_its_first_row_is_not_complete(mine, tmp
 @pytest.mark.parametrize("cluster", [pytest.param("cluster=serial", marks=pytest.mark.full), "cluster=local"])
 def test_a_finished_study_starts_no_worker(cluster, mine, tmp_path):
     choice = ["run", *mine, "datasets=[stripes]", "solvers=[sleepy]", "search.space={C: [1, 2]}"]
-    assert svmbench(tmp_path, *choice).returncode == 0
+    assert in_process(tmp_path, *choice).returncode == 0
     (store_of(tmp_path).folder / "outer.parquet").unlink()
     code = "import sys\nfrom orchestrator.cli.main import main\ncode = main(sys.argv[1:])\n"
     code += "assert 'distributed' not in sys.modules\nsys.exit(code)"
@@ -209,7 +210,7 @@ def test_a_reader_that_leaves_costs_no_traceback_and_no_result(verb, mine, tmp_p
 
 def test_a_run_that_lacks_one_row_starts_its_workers(mine, tmp_path):
     choice = ["run", *mine, "datasets=[stripes]", "solvers=[sleepy]"]
-    assert svmbench(tmp_path, *choice, "search.space={C: [1, 2]}").returncode == 0
-    run = svmbench(tmp_path, *choice, "search.space={C: [1, 2, 4]}")
+    assert in_process(tmp_path, *choice, "search.space={C: [1, 2]}").returncode == 0
+    run = in_process(tmp_path, *choice, "search.space={C: [1, 2, 4]}")
     assert "Nothing is left" not in run.stdout
     assert "found stored" in plain(run.stdout)

@@ -82,7 +82,13 @@ def infect_table(path: Path, marker: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "where"), [("status", "beside"), ("report", "beside"), ("report", "inside"), ("plan", "beside")]
+    ("verb", "where"),
+    [
+        ("status", "beside"),
+        pytest.param("report", "beside", marks=pytest.mark.full),
+        ("report", "inside"),
+        ("plan", "beside"),
+    ],
 )
 def test_reading_a_study_runs_nothing_of_it(original, verb, where, tmp_path, monkeypatch):
     folder, marker = tmp_path / "here", tmp_path / "marker"

@@ -138,7 +138,7 @@ def require_failures(found, solvers, status, number, of=6):
         assert (failed["message"].str.len() > 0).all()
 
 
-@pytest.mark.parametrize("on", ["serial", "cluster"])
+@pytest.mark.parametrize("on", ["serial", pytest.param("cluster", marks=pytest.mark.full)])
 def test_whatever_is_raised_wherever_is_a_failed_training(on, config, good, tmp_path):
     if on == "serial":
         found = exits(tmp_path, config, RAISING)
@@ -171,6 +171,7 @@ def test_what_never_ends_is_stopped_at_the_time_limit(on, config, good, tmp_path
     assert set(found[solvers[0]]["message"]) == {"", "stopped after 2 s, the time limit"}
 
 
+@pytest.mark.full
 def test_what_ends_workers_is_given_up_and_they_are_replaced(config, good, tmp_path, full_size):
     killers = KILLERS if full_size else ["SegfaultInPredict"]
     with cluster_executor(Cluster(kind="local", workers=2)) as executor:

@@ -17,6 +17,7 @@ from tests.integration.clusters import (
 )
 from tests.integration.gate import Gate
 from tests.integration.hosts import Network, unplugged, why_not
+from tests.integration.processes import in_process
 
 REASON = why_not()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
@@ -82,8 +83,7 @@ def test_a_study_survives_a_host_that_is_cut_off_and_comes_back(tmp_path):
         gate.wait_for_processes(2, "two")  # it trains again, and what it trains is not done before
         gate.open()
         assert client.wait(timeout=300) == 0, logs["client"].read_text()
-    serial = command("run", *study, "study=serial", "cluster=serial")
-    subprocess.run(serial, check=True, capture_output=True, timeout=300, cwd=tmp_path)
+    assert in_process(tmp_path, "run", *map(str, study), "study=serial", "cluster=serial").returncode == 0
     mine = trainings(tmp_path, "s")
     assert len(mine) == TRIALS
     assert mine.equals(trainings(tmp_path, "serial"))

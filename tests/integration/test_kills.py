@@ -12,6 +12,7 @@ import pytest
 from orchestrator.engine.load import read_results
 from orchestrator.study.settings import LEAST_DEATHS
 from tests.integration.processes import (
+    in_process,
     kill_group,
     plain,
     started,
@@ -63,14 +64,14 @@ def wait_for_rows(folder, before=frozenset()):
 def test_killed_many_times_a_study_ends_with_every_trial_once_and_none_computed_again(
     tmp_path, arguments, full_size
 ):
-    kills = 10 if full_size else 3
+    kills = 10 if full_size else 2
     run = arguments(seconds=0.08 if full_size else 0.05)
     chance = random.Random(0)
     clusters = ["cluster=serial", "cluster.workers=2"]
     stored, grew = {}, 0
     for kill in range(kills):
         before = parts_of(tmp_path)
-        with started(tmp_path, *run, clusters[kill % 3 == 2]) as process:
+        with started(tmp_path, *run, clusters[kill % 3 == 1]) as process:
             wait_until(lambda: (tmp_path / "results/small/.lock-holder").exists(), "the run to begin")
             if chance.random() < 0.8:
                 wait_for_rows(tmp_path, before)
@@ -84,7 +85,7 @@ def test_killed_many_times_a_study_ends_with_every_trial_once_and_none_computed_
         stored = now
     assert grew >= kills // 2
     assert len(stored) < TRIALS
-    last = svmbench(tmp_path, *run, "cluster=serial")
+    last = in_process(tmp_path, *run, "cluster=serial")
     assert last.returncode == 0, last.stderr
     assert f"{TRIALS - len(stored)} trials run and {len(stored)} found stored" in plain(last.stdout)
     assert stored.items() <= stored_rows(tmp_path).items()
@@ -155,7 +156,7 @@ def test_an_interrupted_run_stores_what_it_has_and_says_how_to_go_on(cluster, tm
     assert "Traceback" not in stdout
     stored = stored_rows(tmp_path)
     assert 0 < len(stored) < TRIALS
-    again = svmbench(tmp_path, *run, "cluster=serial")
+    again = in_process(tmp_path, *run, "cluster=serial")
     assert again.returncode == 0, again.stderr
     assert f"{TRIALS - len(stored)} trials run and {len(stored)} found stored" in plain(again.stdout)
     assert stored.items() <= stored_rows(tmp_path).items()
@@ -166,8 +167,8 @@ def test_a_second_run_of_the_same_study_is_refused_with_the_name_of_the_first(tm
     run = arguments(seconds=0.5)
     with started(tmp_path, *run, "cluster=serial") as process:
         wait_for_rows(tmp_path)
-        second = svmbench(tmp_path, *run, "cluster=serial")
-        status = svmbench(tmp_path, "status", "study=small")
+        second = in_process(tmp_path, *run, "cluster=serial")
+        status = in_process(tmp_path, "status", "study=small")
         kill_group(process)
     assert second.returncode == 1
     assert f"svmbench: study 'small' is being run by process {process.pid} on " in second.stderr

@@ -68,7 +68,9 @@ def run(folder, address, *overrides):
 @pytest.mark.parametrize(
     ("edit", "sentence"),
     [
-        (("pyproject.toml", VERSION, OTHER), "svmbench 0.1.1 (here 0.1.0)"),
+        pytest.param(
+            *(("pyproject.toml", VERSION, OTHER), "svmbench 0.1.1 (here 0.1.0)"), marks=pytest.mark.full
+        ),
         (
             ("orchestrator/resampling/nested.py", "shuffle=True", "shuffle=False"),
             "sources of orchestrator orchestrator",

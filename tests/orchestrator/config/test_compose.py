@@ -21,6 +21,7 @@ def problems_of(*overrides, config_dir=None):
     return refusal.value.problems
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
@@ -146,6 +147,7 @@ def test_bad_input_gets_one_sentence(override, sentence):
     assert re.fullmatch(sentence, problem), problem
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
@@ -275,6 +277,7 @@ def test_values_that_are_lists_reach_the_estimator_as_they_are(tmp_path):
     assert arm.space["hidden_layer_sizes"] == ([10], [5, 5])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("overrides", "space"),
     [
@@ -365,6 +368,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
     assert problem == f"--config-dir: {tmp_path / 'nowhere'} is not a folder"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("name", "text", "override", "sentence"),
     [

@@ -3,11 +3,9 @@
 import os
 import random
 import re
-import subprocess
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import pytest
 import yaml
@@ -18,7 +16,6 @@ from orchestrator.engine.prepare import prepare_study
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.tls import is_host
 
-ROOT = Path(__file__).parents[3]
 BASE = ("study=x", "datasets=[iris]", "solvers=[libsvm_l1]")
 
 
@@ -125,6 +122,7 @@ def test_odd_overrides_get_sentences(part, full_size):
         problems_of([*BASE, override])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
@@ -171,6 +169,7 @@ def test_odd_values_are_named(override, sentence):
     assert re.fullmatch(sentence, problem), problem
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "address", ["tls://", "tls://HOST", "tls://:1", "tls://HOST:99999", "HOST:1", "tls://[:1"]
 )
@@ -216,6 +215,7 @@ def test_a_study_that_nobody_could_finish_is_refused_at_once(overrides, sentence
     assert any(re.search(sentence, problem) for problem in problems), problems
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "name",
     [
@@ -247,12 +247,14 @@ def test_names_of_studies_that_a_terminal_or_a_folder_could_not_hold_are_refused
         assert len(problems_of(["datasets=[iris]", "solvers=[libsvm_l1]", f"study='{name}'"])) == 1
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("value", ["1.5", "2e3", "true", "[a]", "nan"])
 def test_a_study_s_name_is_text_or_a_whole_number(value):
     (problem,) = problems_of(["datasets=[iris]", "solvers=[libsvm_l1]", f"study={value}"])
     assert "in quotes if they read as a number" in problem
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["x", "2026", "'1.5'", "run-1_b.2", "'é'", "console"])
 def test_other_names_of_studies_are_taken_as_they_are(name):
     settings = load_settings(["datasets=[iris]", "solvers=[libsvm_l1]", f"study={name}"])
@@ -280,6 +282,7 @@ SUGGESTING = [
 ]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("override", "suggested"), SUGGESTING)
 def test_what_a_sentence_suggests_can_be_used(override, suggested):
     (problem,) = problems_of([*BASE, override])
@@ -290,6 +293,7 @@ def test_what_a_sentence_suggests_can_be_used(override, suggested):
     assert not problems_of([*BASE, suggested])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("key", ["protocol.seed", "protocol.outer", "on_error", "study", "cluster.workers"])
 def test_no_list_is_suggested_where_none_is_taken(key):
     (problem,) = problems_of([*BASE, f"{key}=2,3"])
@@ -398,6 +402,7 @@ FILES = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", FILES)
 def test_odd_files_get_one_sentence(name, tmp_path):
     content, sentence = FILES[name]
@@ -450,6 +455,7 @@ EXPERIMENTS = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_odd_experiments_get_sentences(name, tmp_path):
     (tmp_path / "experiment").mkdir()
@@ -466,6 +472,7 @@ def test_names_that_are_read_as_something_else_can_be_quoted(tmp_path):
         assert [arm.name for arm in settings.study.arms] == [name]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "name", ["a b", "a.b", "a=b", "1e3", "é", "a,b", "a'b", "-x", "a@b", "*", "${x}", "a:b"]
 )
@@ -610,6 +617,7 @@ def write_mutated(folder, seed):
     return victim
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("part", range(4))
 def test_mutated_files_are_run_or_refused_in_sentences(part, full_size, tmp_path):
     outcomes = []
@@ -633,14 +641,14 @@ def test_mutated_files_are_run_or_refused_in_sentences(part, full_size, tmp_path
         ("status", ["study=../x"], "study='../x': expected letters"),
     ],
 )
-def test_the_command_line_answers_odd_configurations_with_exit_status_1(verb, arguments, sentence, tmp_path):
+def test_the_command_line_answers_odd_configurations_with_exit_status_1(
+    verb, arguments, sentence, tmp_path, capsys
+):
     (tmp_path / "solver").mkdir()
     (tmp_path / "solver" / "bomb.yaml").write_text(SVC + BOMB)
     defaults = [] if verb == "status" else ["datasets=[iris]", "solvers=[libsvm_l1]"]
-    command = [sys.executable, "-m", "orchestrator", verb, *defaults, *arguments, f"--config-dir={tmp_path}"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
+    assert main([verb, *defaults, *arguments, f"--config-dir={tmp_path}"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
     assert sentence in line
 
 

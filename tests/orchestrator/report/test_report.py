@@ -75,6 +75,7 @@ def report(results, folder):
     return Page(index), json.loads((folder / "report.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.figures
 def test_the_page_holds_everything_in_order_and_needs_nothing_else(quickstart, tmp_path):
     page, _ = report(quickstart, tmp_path / "report")
     assert [name for name in page.ids if name in ORDER] == ORDER
@@ -85,6 +86,7 @@ def test_the_page_holds_everything_in_order_and_needs_nothing_else(quickstart, t
         assert f"figure-{name}" in page.ids
 
 
+@pytest.mark.figures
 def test_the_files_beside_the_page(quickstart, tmp_path):
     folder = tmp_path / "report"
     write_report(quickstart, folder)
@@ -100,6 +102,7 @@ def test_the_files_beside_the_page(quickstart, tmp_path):
     assert not [path for path in folder.rglob("*") if path.name.endswith(".tmp")]
 
 
+@pytest.mark.figures
 def test_two_reports_of_one_study_are_equal_byte_for_byte(quickstart, tmp_path):
     for folder in ("a", "b"):
         write_report(quickstart, tmp_path / folder)
@@ -107,6 +110,7 @@ def test_two_reports_of_one_study_are_equal_byte_for_byte(quickstart, tmp_path):
         assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
 
 
+@pytest.mark.figures
 def test_what_an_earlier_report_left_is_removed_if_it_no_longer_applies(quickstart, tmp_path):
     folder = tmp_path / "report"
     write_report(quickstart, folder)
@@ -118,8 +122,7 @@ def test_what_an_earlier_report_left_is_removed_if_it_no_longer_applies(quicksta
     assert own.exists()
 
 
-def test_files_of_others_are_neither_removed_nor_overwritten(quickstart, tmp_path, monkeypatch):
-    monkeypatch.setattr("orchestrator.report.figures.all_figures", lambda findings: {})  # they take long
+def test_files_of_others_are_neither_removed_nor_overwritten(quickstart, tmp_path):
     theirs = tmp_path / "theirs"
     for name in ("tables/theirs.csv", "figures/theirs.svg", "elsewhere/a.csv"):
         (theirs / name).parent.mkdir(parents=True, exist_ok=True)
@@ -195,6 +198,7 @@ def test_three_datasets_are_told_why_they_cannot_show_a_difference(tmp_path):
     assert "equal" not in twin["answer"]
 
 
+@pytest.mark.figures
 def test_a_partial_study_says_so(quickstart, tmp_path):
     results = drop(quickstart, lambda f: (f.dataset == "wine") & (f.outer > 1))
     page, twin = report(results, tmp_path / "report")
@@ -206,6 +210,7 @@ def test_a_partial_study_says_so(quickstart, tmp_path):
     assert "not complete" in markdown_summary(results)
 
 
+@pytest.mark.figures
 def test_a_single_fold_has_no_standard_error(quickstart, tmp_path):
     page, twin = report(drop(quickstart, lambda f: f.outer > 0), tmp_path / "report")
     assert "95.00 ± – (–) (1 of 5 folds)" in page.text
@@ -220,6 +225,7 @@ def test_an_empty_study_gets_one_clear_sentence(tmp_path):
     assert "has no scored outer fold yet" in markdown_summary(empty(tmp_path))
 
 
+@pytest.mark.figures
 def test_a_study_of_which_nothing_is_known(tmp_path):
     full = empty(tmp_path)
     nothing = StudyResults("bare", tmp_path, full.trials, full.selections, full.outer, [])
@@ -227,6 +233,7 @@ def test_a_study_of_which_nothing_is_known(tmp_path):
     assert "has no scored outer fold yet" in page.text
 
 
+@pytest.mark.figures
 def test_rows_without_provenance_still_give_a_report(quickstart, tmp_path):
     lost = StudyResults(
         quickstart.name, tmp_path, quickstart.trials, quickstart.selections, quickstart.outer, []
@@ -236,12 +243,14 @@ def test_rows_without_provenance_still_give_a_report(quickstart, tmp_path):
     assert "96.00 ± 0.53 (0.32)" in page.text
 
 
+@pytest.mark.figures
 def test_one_arm_is_reported_without_a_test(tmp_path):
     page, _ = report(make_results(tmp_path, {"iris": {"only": 0.9}}), tmp_path / "report")
     assert "a comparison needs a second arm" in page.text
     assert "tests" not in page.tables
 
 
+@pytest.mark.figures
 def test_a_study_where_every_refit_failed(quickstart, tmp_path):
     results = edit(quickstart, lambda f: f.inner == -1, status="error", score=np.nan, message="no luck")
     page, _ = report(results, tmp_path / "report")
@@ -256,6 +265,7 @@ def test_times_are_withheld_with_the_reason_unless_measured(tmp_path, quickstart
     assert "protocol.profile=timing" in page.text
 
 
+@pytest.mark.figures
 def test_names_and_messages_cannot_break_the_page(tmp_path):
     hostile = "<script>alert(1)</script>&amp;"
     results = make_results(tmp_path, {hostile: {"$a_b$": 0.9, "c\\d": 0.8}, "e": {"$a_b$": 0.9, "c\\d": 0.8}})
@@ -271,6 +281,7 @@ def test_scaling_on_the_whole_dataset_is_owned_up_to(quickstart, tmp_path):
     assert "test rows included" in page.text
 
 
+@pytest.mark.figures
 def test_a_sweep_is_shown_against_its_first_setting_and_called_exploratory(tmp_path):
     etas = (1.0, 1.3)
     means = {
@@ -292,6 +303,7 @@ def test_other_metrics_are_not_read_as_per_cent(tmp_path):
     assert "mean area under the ROC curve of 0.9727" in page.text
 
 
+@pytest.mark.figures
 def test_many_arms_are_tested_against_the_first_and_ranked(tmp_path):
     page, twin = report(make_results(tmp_path, many(9, 5)), tmp_path / "report")
     assert "every arm against the first, solver0" in page.text
@@ -313,6 +325,7 @@ def test_the_summary_for_the_terminal_is_aligned_markdown(quickstart):
 SE_WORDS = "corrected for the training rows that folds share"
 
 
+@pytest.mark.figures
 def test_the_corrected_standard_error_stands_first_wherever_one_is_shown(quickstart, tmp_path):
     # Folds at mean −0.01 … 0.01: descriptive 0.32 points, corrected 0.53; the ratio of 5 folds is 1.68.
     folder = tmp_path / "report"
@@ -439,6 +452,7 @@ def test_friedman_s_p_is_explained(tmp_path):
     assert twin["friedman"]["n_permutations"] is None
 
 
+@pytest.mark.figures
 def test_stopped_trainings_are_bounds_in_every_table_of_times(quickstart, tmp_path):
     results = edit(
         quickstart,
@@ -483,6 +497,7 @@ def test_refits_that_did_not_converge_are_marked_without_a_gap(quickstart, tmp_p
     assert "‡" in page.tables["scores"][1][2]
 
 
+@pytest.mark.figures
 def test_a_gap_that_claims_nothing_is_marked(quickstart, tmp_path):
     mask = lambda f: (f.dataset == "iris") & (f.inner == -1) & (f.solver == "mnsvm") & (f.outer == 0)  # noqa: E731
     page, _ = report(edit(quickstart, mask, gap=np.inf), tmp_path / "report")
@@ -490,6 +505,7 @@ def test_a_gap_that_claims_nothing_is_marked(quickstart, tmp_path):
     assert page.tables["effort"][1][7] == "∞"
 
 
+@pytest.mark.figures
 def test_stores_without_certificates_are_reported_unmarked(quickstart, tmp_path):
     columns = ["gap", "converged"]
     older = replace(
@@ -509,3 +525,18 @@ def test_a_study_without_any_difference_says_so(tmp_path):
     assert findings.tests["verdict"].tolist() == ["no evidence of a difference: none of 8 datasets differs"]
     few = analyse(make_results(tmp_path, {"iris": {"a": 0.8, "b": 0.8}}))
     assert "With 1 dataset the smallest p this test can give is 2/2¹ = 1" in verdict(few)
+
+
+def test_copies_and_shared_rows_are_shown_beside_the_datasets(tmp_path):
+    results = make_results(tmp_path, QUICKSTART)
+    first, second = results.provenance[0]["study"]["datasets"][:2]
+    first |= {
+        "tested_copies": 0.125,
+        "related": {second["name"]: "share 9 of 10 different rows", "gone": "x"},
+    }
+    page, _ = report(results, tmp_path / "report")
+    head, row, *_ = page.tables["datasets"]
+    assert row[head.index("Copies tested")] == "12.5"
+    sentence = f"{first['name']} and {second['name']} share 9 of 10 different rows: in a test over datasets"
+    assert sentence in " ".join(page.text.split())
+    assert "gone" not in page.text

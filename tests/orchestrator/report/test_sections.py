@@ -75,6 +75,7 @@ def test_the_example_s_table_figure_and_text_stand_beside_ours(results, tmp_path
     assert listed["tables"]["mysections.worst_folds"]["caption"] == "The five refits with the lowest scores."
 
 
+@pytest.mark.figures
 def test_a_report_is_the_same_again_and_loses_what_is_no_longer_asked_for(results, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(EXAMPLE)
     first = page(results, tmp_path / "r", "mysections.score_against_size")
@@ -105,6 +106,7 @@ def test_columns_of_several_levels_are_shown_and_changed_results_change_nothing_
     assert scores.findall(text) == scores.findall(others)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("section", "sentence"),
     [

@@ -45,6 +45,7 @@ def test_it_is_read(folder):
     assert len(study.outer) == len(study.selections) == 6
 
 
+@pytest.mark.figures
 def test_it_is_reported(folder, capsys):
     assert main(["status", "study=before", f"paths.results={folder.parent}"]) == 0
     assert "complete" in capsys.readouterr().out

@@ -60,6 +60,7 @@ def test_another_space_on_one_dataset_sets_the_others_apart(tmp_path):
     assert analyse(results).coverage["planned"].tolist() == [3 * (3 * 3 + 1)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("override", ["protocol.seed=1", "search=pattern", "protocol.scaling=none"])
 def test_another_protocol_or_search_on_one_dataset_sets_the_others_apart(override, tmp_path):
     run_study(tmp_path, *ALL, run_id="first", **configure(tmp_path))
