@@ -264,7 +264,8 @@ def disturb(
     recomputed, progressed = 0, time.monotonic()
     try:
         while not target.restart_ended():
-            time.sleep(chance.uniform(0.5, 3.0))  # or all faults would follow at once on an append
+            is_late = len(faults) < min(n_faults, n_faults * len(seen) // n_rows)  # short trainings run ahead
+            time.sleep(chance.uniform(0.1, 0.6 if is_late else 3.0))  # or all follow on an append
             n_seen = len(seen)
             rows = stored_rows(target.folder)
             for key, finished in rows.get("finished_at", pd.Series(dtype=object)).astype(str).items():
