@@ -3,16 +3,18 @@
 No other module but the command line knows Hydra or omegaconf.
 """
 
+import copy
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.global_hydra import GlobalHydra
@@ -20,7 +22,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from hydra.plugins.config_source import ConfigResult
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
@@ -210,10 +212,30 @@ def _uncomposed(error: BaseException) -> str:
 
 
 def _composed(overrides: list[str]) -> dict[str, Any]:
-    config = OmegaConf.to_container(compose("config", overrides=overrides), resolve=True)
+    files, values = _files_and_values(overrides)
+    own = any(text.startswith(_SEARCH_PATH) for text in files)
+    loaded = compose("config", overrides=files) if own else copy.deepcopy(_loaded(tuple(files)))
+    ConfigLoaderImpl._apply_overrides_to_config(values, loaded)
+    config = OmegaConf.to_container(loaded, resolve=True)
     if _depth(config) > MOST_DEPTH:
         raise ConfigError([f"the values of the configuration are nested more than {MOST_DEPTH} levels deep"])
     return {str(key): value for key, value in config.items()}  # type: ignore[union-attr]
+
+
+def _files_and_values(overrides: Sequence[str]) -> tuple[list[str], list[Override]]:
+    """Tell overrides that choose files from those whose values Hydra sets in what the files hold."""
+    files: list[Override] = []
+    values: list[Override] = []
+    for override in OverridesParser.create().parse_overrides(list(overrides)):
+        sets_value = override.package is None and override.key_or_group not in (*GROUPS, "hydra.searchpath")
+        (values if sets_value else files).append(override)
+    return [str(override.input_line) for override in files], values
+
+
+@lru_cache(maxsize=64)
+def _loaded(files: tuple[str, ...]) -> DictConfig:
+    """Return the configuration of some of our own files, which Hydra takes long to load; only read."""
+    return compose("config", overrides=list(files))
 
 
 @cache

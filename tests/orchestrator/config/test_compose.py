@@ -2,6 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
 
 from orchestrator.config import compose
 from orchestrator.config.compose import compose_settings, known_names, load_settings
@@ -451,3 +452,14 @@ def test_what_one_composition_is_given_is_not_known_to_the_next():
     first["protocol"]["outer"] = 99
     assert compose_settings([])["protocol"]["outer"] == 5
     assert "dataset" not in compose._defaults()
+
+
+def test_other_values_for_the_same_files_load_none_again_and_leave_nothing_behind(monkeypatch):
+    chosen = ["datasets=[iris]", "solvers=[mnsvm]", "search=race"]
+    before = compose_settings([*chosen, "paths.results=one"])
+    monkeypatch.setattr(FileConfigSource, "load_config", None)
+    values = ["search.space.C=[7]", "solver.mnsvm.draws=3", "dataset.iris.x=1", "cluster.options.x={y: 1}"]
+    changed = compose_settings([*chosen, "paths.results=two", *values])
+    assert changed["search"]["space"]["C"] == [7]
+    assert (changed["solver"]["mnsvm"]["draws"], changed["dataset"]["iris"]["x"]) == (3, 1)
+    assert compose_settings([*chosen, "paths.results=one"]) == before
