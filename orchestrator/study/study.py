@@ -48,7 +48,10 @@ class Candidate:
 
     def as_dict(self) -> dict[str, ParamValue]:
         """Return the parameters as keyword arguments of an estimator, which may change its own copy."""
-        return deepcopy(dict(self.params))
+        return {
+            name: value if isinstance(value, (int, float, str)) else deepcopy(value)
+            for name, value in self.params
+        }
 
     def value(self, name: str, default: ParamValue = None) -> ParamValue:
         """Return the value of a parameter, or another if the candidate does not have it."""

@@ -53,7 +53,7 @@ def fitted_path_columns(fitted: Any, n: int) -> Columns:
 
 def _of_each(read: Callable[[Any], Any], values: Any) -> list[Any]:
     """Read the value of each training; an array of numbers as they should be is one step."""
-    if isinstance(values, np.ndarray) and values.dtype in _ARRAYS.get(read, ()):
+    if isinstance(values, np.ndarray) and values.dtype == _ARRAYS.get(read, object):
         numbers = values.tolist()
         if read not in (_count, _gap) or min(numbers, default=0) >= 0:
             return numbers
@@ -133,7 +133,12 @@ def _status(value: Any) -> str | None:
     return None if value is None else storable_text(value)
 
 
-_ARRAYS: dict[Callable[[Any], Any], tuple[type, ...]] = {_count: (np.int64,), _number: (np.float64,), _gap: (np.float64,), _truth: (np.bool_,)}
+_ARRAYS: dict[Callable[[Any], Any], type] = {
+    _count: np.int64,
+    _number: np.float64,
+    _gap: np.float64,
+    _truth: np.bool_,
+}
 """The types of arrays whose values are, as Python's numbers, what a function reads of each."""
 
 _COLUMNS: dict[str, tuple[str, Callable[[Any], Any]]] = {

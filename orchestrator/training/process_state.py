@@ -58,10 +58,17 @@ class ProcessUnusableError(RuntimeError):
 class ProcessState:
     """The state of this process at the start of a batch, to which it returns after every training.
 
+    Where all kinds promise to have no side effects, it returns there at the end of the batch.
+
     Parameters
     ----------
     *kinds : type or function
         The class of the estimators, and what else they are made of.
+
+    Attributes
+    ----------
+    is_kept : bool
+        Whether all kinds promise it, in their own bodies: what derives from a class has not.
     """
 
     def __init__(self, *kinds: Any):
@@ -74,21 +81,25 @@ class ProcessState:
         self._namespaces = [_Namespace(holder) for holder in dict.fromkeys([*_SHARED_MODULES, *own])]
         self._values = [(setting, setting.read()) for setting in _SETTINGS]
         self._limits_are_lost = False
+        self.is_kept = all(
+            isinstance(kind, type) and vars(kind).get("has_no_side_effects") is True for kind in kinds
+        )
 
     def run(self, seed: int, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function with the global random states seeded, then undo what it left changed.
 
         Context variables (numpy's error handling and print options, the decimal context) are undone too.
         """
-        np.random.seed(seed)  # noqa: NPY002  # what estimators without a random state draw from
-        random.seed(seed)
+        if not self.is_kept:  # drawing from them is a side effect
+            np.random.seed(seed)  # noqa: NPY002  # what estimators without a random state draw from
+            random.seed(seed)
         try:
             return contextvars.copy_context().run(_with_own_decimals, function, *arguments)
         finally:
             if os.getpid() != self._process:
                 end_process(1)  # a copy made by os.fork, which must not go on with the batch
-            self._restore()
-            _threads.limit()
+            if not self.is_kept:
+                self.restore()
 
     def require_usable(self) -> None:
         """Raise ProcessUnusableError if limits cannot be raised again, or files that were open are closed."""
@@ -97,7 +108,8 @@ class ProcessState:
         if not _outputs.has_copies():
             raise ProcessUnusableError(f"a training of {self._name} closed files that others had opened")
 
-    def _restore(self) -> None:
+    def restore(self) -> None:
+        """Undo what trainings left changed."""
         changed = [namespace.name for namespace in self._namespaces if namespace.restore()]
         for setting, value in self._values:
             if not setting.has(value):
@@ -108,6 +120,7 @@ class ProcessState:
                     self._limits_are_lost |= setting.write is _set_limits
         if changed:
             log.info("a training of %s changed, and had restored: %s", self._name, ", ".join(changed))
+        _threads.limit()
 
 
 @contextmanager
@@ -118,12 +131,15 @@ def kept_process_state(*kinds: Any) -> Iterator[ProcessState]:
     states and numbers of threads are as they were afterwards.
     """
     with _one_at_a_time, _threads.limited(), _outputs.copied(), exits_raised():
-        numpy_state, state = np.random.get_state(), random.getstate()  # noqa: NPY002
+        numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
+        state = ProcessState(*kinds)
         try:
-            yield ProcessState(*kinds)
+            yield state
         finally:
+            if state.is_kept:
+                state.restore()
             np.random.set_state(numpy_state)  # noqa: NPY002
-            random.setstate(state)
+            random.setstate(python_state)
 
 
 def _with_own_decimals(function: Callable[..., Any], *arguments: Any) -> Any:

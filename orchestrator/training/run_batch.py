@@ -54,17 +54,18 @@ def run_batch(
     started = time.perf_counter()
     monitor = monitor or Monitor()
     parts: list[Columns] = []
+    compiled_for: set[Any] = set()
     kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.own_metrics)
     with kept_process_state(*kinds) as state:
         for path in order.batch.paths:
             monitor.started(math.inf)
-            split = open_split(order.source, order.protocol, path.outer, path.inner)
-            compiled = 0.0
-            if warm_up:
+            compiled, usage = 0.0, _usage(order, path)
+            if warm_up and usage not in compiled_for:
+                compiled_for.add(usage)
                 monitor.started(_warm_up_seconds(order))
-                compiled = _compile(order, path, split)
+                compiled = _compile(order, path, usage)
                 monitor.started(math.inf)
-            for columns in _run_path(order, path, split, state, monitor):
+            for columns in _run_path(order, path, state, monitor):
                 state.require_usable()
                 columns["compile_seconds"] = [compiled] + [0.0] * (number_of_rows(columns) - 1)
                 parts.append(columns)
@@ -132,23 +133,23 @@ def _ignore_convergence_warnings() -> None:
     warnings.filterwarnings("ignore", category=ConvergenceWarning)
 
 
-def _run_path(
-    order: WorkOrder, path: Path, split: Split, state: ProcessState, monitor: Monitor
-) -> Iterator[Columns]:
-    override: dict[str, Any] = {}
+def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monitor) -> Iterator[Columns]:
     shared_gram, gram_seconds = _shares_gram(order, path), 0.0
-    if shared_gram:
-        started = time.perf_counter()
-        split, override = _open_gram(order, path)
-        gram_seconds = (time.perf_counter() - started) / len(path)
+
+    def open_() -> tuple[Split, dict[str, Any]]:
+        if shared_gram:
+            return _open_gram(order, path)
+        return open_split(order.source, order.protocol, path.outer, path.inner), {}
 
     def reopen() -> Split:
         open_split.cache_clear()
         forget_gram()
-        if shared_gram:
-            return _open_gram(order, path)[0]
-        return open_split(order.source, order.protocol, path.outer, path.inner)
+        return open_()[0]
 
+    started = time.perf_counter()
+    split, override = open_()
+    if shared_gram:
+        gram_seconds = (time.perf_counter() - started) / len(path)
     task = PathTask(order.arm, order.protocol, path, split, state, override, monitor)
     axes, done = _axes(order.arm, path), 0
     for columns in train_path(task, reopen):
@@ -246,7 +247,13 @@ def _axes(arm: Arm, path: Path) -> Columns:
 _compiled: set[tuple[Any, ...]] = set()
 
 
-def _compile(order: WorkOrder, path: Path, split: Split) -> float:
+def _usage(order: WorkOrder, path: Path) -> tuple[Any, ...]:
+    """Return what makes code run in the trainings of a path that may not run in others of the same batch."""
+    texts = tuple(value for _, value in path.candidates[0].params if isinstance(value, (str, bool)))
+    return texts, order.arm.warm_starts and len(path) > 1, _shares_gram(order, path)
+
+
+def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
     """Train a path on a few rows, so that no record pays for just-in-time compilation.
 
     Returns
@@ -255,12 +262,11 @@ def _compile(order: WorkOrder, path: Path, split: Split) -> float:
         Seconds it took; 0 when this process has run the arm on such data before.
     """
     arm, shared = order.arm, _shares_gram(order, path)
+    split = open_split(order.source, order.protocol, path.outer, path.inner)
     signature = (
         arm.target,
         str(sorted(arm.params.items(), key=str)),
-        tuple(value for _, value in path.candidates[0].params if isinstance(value, (str, bool))),
-        arm.warm_starts and len(path) > 1,
-        shared,
+        *usage,
         str(type(split.X_train)),
         str(getattr(split.X_train, "dtype", "")),
     )

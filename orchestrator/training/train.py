@@ -92,12 +92,17 @@ class PathTask:
 
     def __post_init__(self) -> None:
         # Read before anything is trained, for an estimator may find a way to write to the labels.
-        self.split.first_checksum, self.split.classes  # noqa: B018
+        self.first_checksum, self.split.classes  # noqa: B018
 
     @property
     def intact(self) -> bool:
         """Whether the split is as it was; if not, an estimator has found a way to write to it."""
-        return self.split.checksum() == self.split.first_checksum
+        return self.process_state.is_kept or self.split.checksum() == self.first_checksum
+
+    @cached_property
+    def first_checksum(self) -> tuple[Any, ...]:
+        """The checksum of the split at first, if there is anything to compare it with."""
+        return () if self.process_state.is_kept else self.split.checksum()
 
     @property
     def takes_whole_path(self) -> bool:
