@@ -1,7 +1,8 @@
 """The rows that trials leave, held by columns: they travel and are stored by the hundred."""
 
+import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -59,6 +60,17 @@ class Records:
     def row(self, index: int) -> dict[str, Any]:
         """Return one row as a mapping."""
         return self.constants | {name: values[index] for name, values in self.columns.items()}
+
+
+def merged(batches: Iterable[Records]) -> Iterator[Records]:
+    """Yield the rows of batches, those of batches in a row whose constants are the same as one."""
+    for _, group in itertools.groupby(batches, lambda records: (records.constants, records.columns.keys())):
+        first, *others = group
+        columns = {
+            name: [*values, *itertools.chain.from_iterable(other.columns[name] for other in others)]
+            for name, values in first.columns.items()
+        }
+        yield Records(first.constants, columns) if others else first
 
 
 def number_of_rows(columns: Columns) -> int:

@@ -55,7 +55,10 @@ class Candidate:
 
     def value(self, name: str, default: ParamValue = None) -> ParamValue:
         """Return the value of a parameter, or another if the candidate does not have it."""
-        return next((value for known, value in self.params if known == name), default)
+        for known, value in self.params:
+            if known == name:
+                return value
+        return default
 
     @cached_property
     def off_path(self) -> "Candidate":

@@ -55,8 +55,12 @@ def _of_each(read: Callable[[Any], Any], values: Any) -> list[Any]:
     """Read the value of each training; an array of numbers as they should be is one step."""
     if isinstance(values, np.ndarray) and values.dtype == _ARRAYS.get(read, object):
         numbers = values.tolist()
+        if read is _status:
+            return list(map(str, numbers))
         if read not in (_count, _gap) or min(numbers, default=0) >= 0:
             return numbers
+    if read is _status and set(map(type, values)) == {str}:
+        return list(values)
     return [read(value) for value in values]
 
 
@@ -138,8 +142,9 @@ _ARRAYS: dict[Callable[[Any], Any], type] = {
     _number: np.float64,
     _gap: np.float64,
     _truth: np.bool_,
+    _status: np.int64,
 }
-"""The types of arrays whose values are, as Python's numbers, what a function reads of each."""
+"""The types of arrays of which Python's numbers are what a function reads of each value, or their texts."""
 
 _COLUMNS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "n_iter": ("n_iter_", _count),

@@ -58,7 +58,7 @@ class ProcessUnusableError(RuntimeError):
 class ProcessState:
     """The state of this process at the start of a batch, to which it returns after every training.
 
-    Where all kinds promise to have no side effects, it returns there at the end of the batch.
+    Where all kinds promise to have no side effects, nothing is undone.
 
     Parameters
     ----------
@@ -68,22 +68,24 @@ class ProcessState:
     Attributes
     ----------
     is_kept : bool
-        Whether all kinds promise it, in their own bodies: what derives from a class has not.
+        Whether all kinds promise that, in their own bodies: what derives from a class has not.
     """
 
     def __init__(self, *kinds: Any):
         self._name = getattr(kinds[0], "__name__", type(kinds[0]).__name__)
         self._process = os.getpid()
+        self._limits_are_lost = False
+        self.is_kept = all(
+            isinstance(kind, type) and vars(kind).get("has_no_side_effects") is True for kind in kinds
+        )
+        if self.is_kept:
+            return
         made_of = [base for kind in kinds for base in getattr(kind, "__mro__", [kind]) if base is not object]
         classes = [base for base in made_of if isinstance(base, type)]
         modules = [sys.modules.get(str(getattr(base, "__module__", None))) for base in made_of]
         own = [*classes, *(module for module in modules if module is not None)]
         self._namespaces = [_Namespace(holder) for holder in dict.fromkeys([*_SHARED_MODULES, *own])]
         self._values = [(setting, setting.read()) for setting in _SETTINGS]
-        self._limits_are_lost = False
-        self.is_kept = all(
-            isinstance(kind, type) and vars(kind).get("has_no_side_effects") is True for kind in kinds
-        )
 
     def run(self, seed: int, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function with the global random states seeded, then undo what it left changed.
@@ -99,7 +101,8 @@ class ProcessState:
             if os.getpid() != self._process:
                 end_process(1)  # a copy made by os.fork, which must not go on with the batch
             if not self.is_kept:
-                self.restore()
+                self._restore()
+                _threads.limit()
 
     def require_usable(self) -> None:
         """Raise ProcessUnusableError if limits cannot be raised again, or files that were open are closed."""
@@ -108,8 +111,7 @@ class ProcessState:
         if not _outputs.has_copies():
             raise ProcessUnusableError(f"a training of {self._name} closed files that others had opened")
 
-    def restore(self) -> None:
-        """Undo what trainings left changed."""
+    def _restore(self) -> None:
         changed = [namespace.name for namespace in self._namespaces if namespace.restore()]
         for setting, value in self._values:
             if not setting.has(value):
@@ -120,7 +122,6 @@ class ProcessState:
                     self._limits_are_lost |= setting.write is _set_limits
         if changed:
             log.info("a training of %s changed, and had restored: %s", self._name, ", ".join(changed))
-        _threads.limit()
 
 
 @contextmanager
@@ -131,15 +132,12 @@ def kept_process_state(*kinds: Any) -> Iterator[ProcessState]:
     states and numbers of threads are as they were afterwards.
     """
     with _one_at_a_time, _threads.limited(), _outputs.copied(), exits_raised():
-        numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
-        state = ProcessState(*kinds)
+        numpy_state, state = np.random.get_state(), random.getstate()  # noqa: NPY002
         try:
-            yield state
+            yield ProcessState(*kinds)
         finally:
-            if state.is_kept:
-                state.restore()
             np.random.set_state(numpy_state)  # noqa: NPY002
-            random.setstate(python_state)
+            random.setstate(state)
 
 
 def _with_own_decimals(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -349,15 +349,15 @@ def _wants_to_write(error: BaseException | None) -> bool:
 
 def _train_in_calls(task: PathTask) -> Iterator[Columns]:
     """Train a path in one call, and what would start from a diverged training anew in another."""
-    left = task.path
-    while len(left):
-        columns = _train_whole(task if left is task.path else replace(task, path=left))
-        trained = len(left)
-        if Status.DIVERGED in columns["status"]:
-            trained = columns["status"].index(Status.DIVERGED) + 1
-            columns = {name: values[:trained] for name, values in columns.items()}
-        yield columns
-        left = left.only(range(trained, len(left)))
+    columns = _train_whole(task)
+    while Status.DIVERGED in columns["status"]:
+        trained = columns["status"].index(Status.DIVERGED) + 1
+        yield {name: values[:trained] for name, values in columns.items()}
+        if trained == len(task.path):
+            return
+        task = replace(task, path=task.path.only(range(trained, len(task.path))))
+        columns = _train_whole(task)
+    yield columns
 
 
 def _train_whole(task: PathTask) -> Columns:
