@@ -99,7 +99,11 @@ def all_at_once_coefficients(class_of_support, alpha, n_classes):
 
 def sort_by_class(y):
     """Return the classes, the rows sorted by class (int32), and where each class starts among them."""
-    classes = np.unique(y)
+    starts = np.concatenate(([0], np.flatnonzero(y[1:] != y[:-1]) + 1))
+    classes = y[starts]
+    is_sorted = bool((classes[:-1] < classes[1:]).all())
+    if not is_sorted:
+        classes = np.unique(y)
     if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
         raise ValueError(
             "Unknown label type: continuous. A classifier needs class labels, y holds fractions: "
@@ -109,6 +113,8 @@ def sort_by_class(y):
         raise ValueError(
             f"a classifier needs samples of at least 2 classes; y has only one class: {classes[0]!r}"
         )
+    if is_sorted:
+        return classes, np.arange(y.size, dtype=np.int32), np.concatenate((starts, [y.size]))
     if classes.size <= 64:  # a pass for each class needs less memory than sorting, and is faster
         parts = [np.flatnonzero(y == t).astype(np.int32) for t in classes]
         return classes, np.concatenate(parts), np.cumsum([0, *(part.size for part in parts)])

@@ -18,6 +18,7 @@ from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.execution.executor import Outcome
 from orchestrator.study.batch import WorkOrder
 from orchestrator.study.errors import ExecutionError
+from orchestrator.study.records import Columns, number_of_rows
 from orchestrator.study.storable import describe_error
 from orchestrator.study.trials import Pair
 from orchestrator.training.batch_process import end_child, run_in_child
@@ -25,7 +26,7 @@ from orchestrator.training.environment import host_facts
 from orchestrator.training.interrupts import recorded_interrupts
 from orchestrator.training.process_state import ProcessUnusableError
 from orchestrator.training.run_batch import run_batch
-from orchestrator.training.train import Monitor, Row
+from orchestrator.training.train import Monitor
 
 log = logging.getLogger(__name__)
 
@@ -70,9 +71,9 @@ class Journal(Monitor):
         keys = [key for path in batch.paths for key in path.keys]
         self._write({"pair": [batch.dataset, batch.solver], "keys": keys})
 
-    def finished(self, row: Row) -> None:
+    def finished(self, columns: Columns) -> None:
         """Record that the batch's next training is under way."""
-        self._done += 1
+        self._done += number_of_rows(columns)
         os.pwrite(self._file, b"%0*d" % (_DIGITS, self._done), 0)
 
     def idle(self) -> None:

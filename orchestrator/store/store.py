@@ -48,7 +48,7 @@ from orchestrator.store.files import (
 )
 from orchestrator.store.part_summaries import SUMMARY_KEY, PartSummary, Scan
 from orchestrator.store.provenance import Provenance
-from orchestrator.study.records import Records, StoredTrial
+from orchestrator.study.records import Records, StoredTrial, merged
 from orchestrator.study.trials import REFIT
 from orchestrator.study.values import digest, for_json, from_json
 
@@ -149,7 +149,7 @@ class Store:
 
     def append(self, batches: Iterable[Records]) -> None:
         """Write the rows of finished trials as one new part, whole or not at all."""
-        found = [arrow_tables.to_table(records, TRIAL_SCHEMA) for records in batches]
+        found = [arrow_tables.to_table(records, TRIAL_SCHEMA) for records in merged(batches)]
         if found:
             self._write_part(arrow_tables.with_short_texts(arrow_tables.unify(found)))
 
@@ -270,7 +270,9 @@ class Store:
             for part, table in keys.items():
                 found = rows[(rows >= start) & (rows < start + table.num_rows)] - start
                 start += table.num_rows
-                yield arrow_tables.as_schema(self._read_part(part).take(found), schema)
+                whole = self._read_part(part)
+                rows_kept = whole if len(found) == whole.num_rows else whole.take(found)
+                yield arrow_tables.as_schema(rows_kept, schema)
 
         def ranks(rows: NDArray[np.int64]) -> list[NDArray[Any]]:
             found = [arrow_tables.content_ranks(table) for table in read(rows, whole) if table.num_rows]

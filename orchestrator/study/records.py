@@ -1,12 +1,16 @@
 """The rows that trials leave, held by columns: they travel and are stored by the hundred."""
 
+import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from orchestrator.study.storable import storable_values
+
+Columns = dict[str, list[Any]]
+"""Some rows by columns: lists with a value for each row."""
 
 
 @dataclass(frozen=True)
@@ -26,19 +30,28 @@ class Records:
 
     @classmethod
     def of(cls, constants: dict[str, Any], rows: Sequence[Mapping[str, Any]]) -> "Records":
-        """Turn rows, which may lack columns, into columns that can be stored.
+        """Turn rows, which may lack columns, into columns that can be stored."""
+        names = dict.fromkeys(name for row in rows for name in row)
+        return cls.joined(constants, [{name: [row.get(name) for row in rows] for name in names}])
+
+    @classmethod
+    def joined(cls, constants: dict[str, Any], parts: Sequence[Columns]) -> "Records":
+        """Turn rows by columns, of which some parts may lack some, into columns that can be stored.
 
         Parameters stay as they are, for they come from the configuration, and so do lists of predictions.
         """
-        names = dict.fromkeys(name for row in rows for name in row)
-        columns = {name: [row.get(name) for row in rows] for name in names}
+        columns: Columns = {name: [] for part in parts for name in part}
+        for part in parts:
+            lacking = [None] * number_of_rows(part)
+            for name, values in columns.items():
+                values += part.get(name, lacking)
         for name, values in columns.items():
             if not name.startswith("param_") and name not in PREDICTION_COLUMNS:
                 columns[name] = storable_values(values)
         return cls(constants, columns)
 
     def __len__(self) -> int:
-        return len(next(iter(self.columns.values()), ()))
+        return number_of_rows(self.columns)
 
     def outcomes(self) -> Iterator[tuple[str, float | None]]:
         """Yield status and score of each row; the score of a failed trial is None."""
@@ -47,6 +60,22 @@ class Records:
     def row(self, index: int) -> dict[str, Any]:
         """Return one row as a mapping."""
         return self.constants | {name: values[index] for name, values in self.columns.items()}
+
+
+def merged(batches: Iterable[Records]) -> Iterator[Records]:
+    """Yield the rows of batches, those of batches in a row whose constants are the same as one."""
+    for _, group in itertools.groupby(batches, lambda records: (records.constants, records.columns.keys())):
+        first, *others = group
+        columns = {
+            name: [*values, *itertools.chain.from_iterable(other.columns[name] for other in others)]
+            for name, values in first.columns.items()
+        }
+        yield Records(first.constants, columns) if others else first
+
+
+def number_of_rows(columns: Columns) -> int:
+    """Return how many rows columns hold."""
+    return len(next(iter(columns.values()), ()))
 
 
 class Status(StrEnum):

@@ -85,7 +85,7 @@ def storable_values(values: Sequence[Any]) -> list[Any]:
     odd = kinds - _AS_THEY_ARE
     if (
         not odd
-        or (odd == {str} and all(map(_is_short_ascii, values)))
+        or (odd == {str} and all(map(_is_short_ascii, set(values) if kinds <= {NoneType, str} else values)))
         or (odd == {int} and datetime not in kinds and _are_small(values))
     ):
         return list(values)

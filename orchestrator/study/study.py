@@ -48,11 +48,17 @@ class Candidate:
 
     def as_dict(self) -> dict[str, ParamValue]:
         """Return the parameters as keyword arguments of an estimator, which may change its own copy."""
-        return deepcopy(dict(self.params))
+        return {
+            name: value if isinstance(value, (int, float, str)) else deepcopy(value)
+            for name, value in self.params
+        }
 
     def value(self, name: str, default: ParamValue = None) -> ParamValue:
         """Return the value of a parameter, or another if the candidate does not have it."""
-        return next((value for known, value in self.params if known == name), default)
+        for known, value in self.params:
+            if known == name:
+                return value
+        return default
 
     @cached_property
     def off_path(self) -> "Candidate":

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from functools import partial
+from types import NoneType
 from typing import Any
 
 from orchestrator.study.names import ResolveError, did_you_mean, resolve
@@ -18,6 +19,8 @@ TARGET, ARGS, PARTIAL = "_target_", "_args_", "_partial_"
 RESERVED = frozenset({TARGET, ARGS, PARTIAL})
 """Keys of a mapping with `_target_` that are no keyword arguments."""
 
+_SCALARS = (int, float, str, NoneType)
+
 
 def targets_in(node: Any) -> Iterator[str]:
     """Yield the dotted paths of all `_target_` at and below a node, the outermost first."""
@@ -26,7 +29,8 @@ def targets_in(node: Any) -> Iterator[str]:
             yield target
         node = list(node.values())
     for item in node if isinstance(node, (list, tuple)) else ():
-        yield from targets_in(item)
+        if not isinstance(item, _SCALARS):
+            yield from targets_in(item)
 
 
 def instantiate(node: Any) -> Any:
@@ -46,10 +50,12 @@ def instantiate(node: Any) -> Any:
     Exception
         Whatever a class or function raises when it is called.
     """
+    if isinstance(node, _SCALARS):
+        return node
     if isinstance(node, (list, tuple)):
         return type(node)(map(instantiate, node))
     if not isinstance(node, Mapping):
-        return node if isinstance(node, (int, float, str)) or node is None else deepcopy(node)
+        return deepcopy(node)
     if TARGET not in node:
         return {key: instantiate(value) for key, value in node.items()}
     made = resolve(node[TARGET])

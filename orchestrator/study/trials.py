@@ -116,26 +116,22 @@ class Identity:
 
     def _path(self, outer: int, inner: int, candidates: tuple[Candidate, ...]) -> Path:
         # A warm-started training depends on those before it: keyed together, a path is one unit of resume.
-        together = ";".join(candidate.text for candidate in candidates) if self.arm.warm_starts else ""
-        keys = tuple(
-            self._key(f"{outer}|{inner}|{candidate.text}|{together}{self._sources(candidate)}")
-            for candidate in candidates
-        )
+        together = ";".join([candidate.text for candidate in candidates]) if self.arm.warm_starts else ""
+        keys = []
+        for candidate in candidates:
+            sources = self._sources(candidate) if self.arm.space_identities else ""
+            key = self._hash.copy()
+            key.update(f"{outer}|{inner}|{candidate.text}|{together}{sources}".encode())
+            keys.append(key.hexdigest()[:32])
         seed = self._seed(outer, inner, candidates[0].off_path)
-        return Path(self.dataset, self.arm.name, outer, inner, candidates, keys, seed, self.arm.warm_starts)
+        pair = self.dataset, self.arm.name
+        return Path(*pair, outer, inner, candidates, tuple(keys), seed, self.arm.warm_starts)
 
     def _sources(self, candidate: Candidate) -> str:
         """Return what the classes that a candidate names consist of, beside those of the whole arm."""
         known = self.arm.space_identities
-        if not known:
-            return ""
         found = {known[name] for name in targets_in(dict(candidate.params)) if name in known}
         return f"|{canonical_json(sorted(found))}" if found else ""
-
-    def _key(self, axes: str) -> str:
-        key = self._hash.copy()
-        key.update(axes.encode())
-        return key.hexdigest()[:32]
 
     def search_seed(self, outer: int, root: int) -> int:
         """Return what the search of an outer fold draws from, the same for every arm."""

@@ -21,6 +21,7 @@ from typing import Any
 
 from orchestrator.datasets.child_process import ProcessEnded, end_with, exit_reason
 from orchestrator.study.batch import BatchResult, WorkOrder
+from orchestrator.study.records import Columns, number_of_rows
 from orchestrator.study.storable import describe_error
 from orchestrator.training.process_state import ProcessUnusableError
 from orchestrator.training.run_batch import batch_result, overtime_row, paths_after, run_batch
@@ -59,22 +60,23 @@ def run_in_child(
     DatasetError, DataNotHere
         See `run_batch`.
     """
-    rows: list[Row] = []
+    parts: list[Columns] = []
     warnings: dict[str, None] = {}
     started = time.perf_counter()
     with _one_at_a_time:
         warm_up = True
-        while paths := paths_after(order.batch.paths, len(rows)):
+        while paths := paths_after(order.batch.paths, sum(map(number_of_rows, parts))):
             left = replace(order, batch=replace(order.batch, paths=paths))
             child = _child_at(core)
             try:
-                error = child.run(left, worker, warm_up, rows, warnings)
+                error = child.run(left, worker, warm_up, parts, warnings)
             except _Overtime as overtime:
                 end_child()
                 if overtime.row is None:
                     warm_up = False  # few rows take too long; the limit decides on what all of them take
                 else:
-                    rows.append(overtime_row(order, len(rows), overtime.row, overtime.seconds))
+                    n_done = sum(map(number_of_rows, parts))
+                    parts.append(overtime_row(order, n_done, overtime.row, overtime.seconds))
             except (EOFError, OSError):
                 reason = exit_reason(child.process.wait())
                 end_child()
@@ -86,7 +88,7 @@ def run_in_child(
                 if error is not None:
                     end_child()
                     raise error
-    return batch_result(order, worker, rows, time.perf_counter() - started), tuple(warnings)
+    return batch_result(order, worker, parts, time.perf_counter() - started), tuple(warnings)
 
 
 def end_child() -> None:
@@ -116,7 +118,7 @@ class _Child:
         self.begun = time.monotonic()
 
     def run(
-        self, order: WorkOrder, worker: str, warm_up: bool, rows: list[Row], warnings: dict[str, None]
+        self, order: WorkOrder, worker: str, warm_up: bool, parts: list[Columns], warnings: dict[str, None]
     ) -> Exception | None:
         """Run a batch; add the rows of its trainings as they end, and the child's warnings; return its error.
 
@@ -141,7 +143,7 @@ class _Child:
             if kind == "started":
                 (allowed, row), since = content, time.monotonic()
             elif kind == "finished":
-                rows.append(content[0])
+                parts.append(content[0])
                 row, allowed = None, math.inf
             elif kind == "raised":
                 error: Exception = content[0]
@@ -206,8 +208,8 @@ class _Messages(Monitor):
     def started(self, seconds: float, row: Row | None = None) -> None:
         self._pipe.send(("started", seconds, row))
 
-    def finished(self, row: Row) -> None:
-        self._pipe.send(("finished", row))
+    def finished(self, columns: Columns) -> None:
+        self._pipe.send(("finished", columns))
 
 
 def serve(descriptor: int, parent: int) -> None:

@@ -233,4 +233,4 @@ def takes_shared_gram(arm: Arm, n_samples: int, n_features: int) -> bool:
 
 def gamma_of(arm: Arm, candidate: Candidate) -> float:
     """Return γ of a trial: the candidate's, or the arm's own."""
-    return float({**arm.params, **candidate.as_dict()}["gamma"])
+    return float(candidate.value("gamma", arm.params.get("gamma")))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from orchestrator.study.records import Columns
 from orchestrator.study.storable import LARGEST, storable_text
 
 
@@ -38,17 +39,29 @@ def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     return {name: value for name, value in columns.items() if value is not None}
 
 
-def fitted_path_columns(fitted: Any, n: int) -> list[dict[str, Any]]:
-    """Read the same columns for each of the n trainings of a path that was fitted in one call.
+def fitted_path_columns(fitted: Any, n: int) -> Columns:
+    """Read the same columns of the n trainings of a path that was fitted in one call.
 
     Its attributes are those of a fitted estimator, each with one value a training, and `sv_share_`.
     """
-    columns = {
-        name: [read(value) for value in getattr(fitted, attribute)]
+    return {
+        name: _of_each(read, getattr(fitted, attribute)[:n])
         for name, (attribute, read) in {**_COLUMNS, "sv_share": ("sv_share_", _number)}.items()
         if hasattr(fitted, attribute)
     }
-    return [{name: values[index] for name, values in columns.items()} for index in range(n)]
+
+
+def _of_each(read: Callable[[Any], Any], values: Any) -> list[Any]:
+    """Read the value of each training; an array of numbers as they should be is one step."""
+    if isinstance(values, np.ndarray) and values.dtype == _ARRAYS.get(read, object):
+        numbers = values.tolist()
+        if read is _status:
+            return list(map(str, numbers))
+        if read not in (_count, _gap) or min(numbers, default=0) >= 0:
+            return numbers
+    if read is _status and set(map(type, values)) == {str}:
+        return list(values)
+    return [read(value) for value in values]
 
 
 def support_vector_share(estimator: Any, y_train: np.ndarray) -> float | None:
@@ -123,6 +136,15 @@ def _truth(value: Any) -> bool | None:
 def _status(value: Any) -> str | None:
     return None if value is None else storable_text(value)
 
+
+_ARRAYS: dict[Callable[[Any], Any], type] = {
+    _count: np.int64,
+    _number: np.float64,
+    _gap: np.float64,
+    _truth: np.bool_,
+    _status: np.int64,
+}
+"""The types of arrays of which Python's numbers are what a function reads of each value, or their texts."""
 
 _COLUMNS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "n_iter": ("n_iter_", _count),

@@ -83,7 +83,8 @@ class SplitGram:
         for distances, blocks in zip(self._kept, self._computed(), strict=False):
             for rows, block in blocks:
                 distances[rows] = block
-        self._y_train, self._y_test = split.y_train[order], split.y_test
+        arrays = (self._train, split.y_train[order], self._test, split.y_test)
+        self._split = Split(*map(read_only_view, arrays))
 
     def split(self, gamma: float) -> Split:
         """Return the split with exp(−γ‖x − x'‖²) in place of features.
@@ -98,7 +99,7 @@ class SplitGram:
                     np.exp(np.multiply(block, np.float32(-gamma), out=out[rows]), out=out[rows])
                 else:
                     out[rows] = np.exp(block * np.float32(-gamma))
-        return Split(*map(read_only_view, (self._train, self._y_train, self._test, self._y_test)))
+        return self._split
 
     def _computed(self) -> list[Blocks]:
         """Compute the distances of training and of test rows to the training rows."""

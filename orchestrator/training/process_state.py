@@ -58,37 +58,51 @@ class ProcessUnusableError(RuntimeError):
 class ProcessState:
     """The state of this process at the start of a batch, to which it returns after every training.
 
+    Where all kinds promise to have no side effects, nothing is undone.
+
     Parameters
     ----------
     *kinds : type or function
         The class of the estimators, and what else they are made of.
+
+    Attributes
+    ----------
+    is_kept : bool
+        Whether all kinds promise that, in their own bodies: what derives from a class has not.
     """
 
     def __init__(self, *kinds: Any):
         self._name = getattr(kinds[0], "__name__", type(kinds[0]).__name__)
         self._process = os.getpid()
+        self._limits_are_lost = False
+        self.is_kept = all(
+            isinstance(kind, type) and vars(kind).get("has_no_side_effects") is True for kind in kinds
+        )
+        if self.is_kept:
+            return
         made_of = [base for kind in kinds for base in getattr(kind, "__mro__", [kind]) if base is not object]
         classes = [base for base in made_of if isinstance(base, type)]
         modules = [sys.modules.get(str(getattr(base, "__module__", None))) for base in made_of]
         own = [*classes, *(module for module in modules if module is not None)]
         self._namespaces = [_Namespace(holder) for holder in dict.fromkeys([*_SHARED_MODULES, *own])]
         self._values = [(setting, setting.read()) for setting in _SETTINGS]
-        self._limits_are_lost = False
 
     def run(self, seed: int, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function with the global random states seeded, then undo what it left changed.
 
         Context variables (numpy's error handling and print options, the decimal context) are undone too.
         """
-        np.random.seed(seed)  # noqa: NPY002  # what estimators without a random state draw from
-        random.seed(seed)
+        if not self.is_kept:  # drawing from them is a side effect
+            np.random.seed(seed)  # noqa: NPY002  # what estimators without a random state draw from
+            random.seed(seed)
         try:
             return contextvars.copy_context().run(_with_own_decimals, function, *arguments)
         finally:
             if os.getpid() != self._process:
                 end_process(1)  # a copy made by os.fork, which must not go on with the batch
-            self._restore()
-            _threads.limit()
+            if not self.is_kept:
+                self._restore()
+                _threads.limit()
 
     def require_usable(self) -> None:
         """Raise ProcessUnusableError if limits cannot be raised again, or files that were open are closed."""

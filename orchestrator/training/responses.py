@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -55,6 +56,37 @@ def checked_labels(predicted: Any, classes: NDArray[Any], n: int) -> NDArray[Any
     if not known.all():
         raise _not_a_class(labels[~known][0], classes)
     return nearest
+
+
+def checked_path_labels(
+    predicted: Sequence[Any], classes: NDArray[Any], n: int
+) -> tuple[NDArray[Any], dict[int, ResponseError]]:
+    """Return the labels that each training of a path predicts, in the type of the classes.
+
+    Parameters
+    ----------
+    predicted : sequence of array-like
+        By training.
+    classes, n
+        See `checked_labels`.
+
+    Returns
+    -------
+    labels : ndarray, shape (n_trainings, n)
+        Any of the classes where there is an error.
+    errors : dict of int to ResponseError
+        By training.
+    """
+    if isinstance(predicted, np.ndarray) and predicted.shape == (len(predicted), n):
+        with suppress(ResponseError):
+            return checked_labels(predicted.ravel(), classes, predicted.size).reshape(predicted.shape), {}
+    labels, errors = np.full((len(predicted), n), classes[0]), {}
+    for k, one in enumerate(predicted):
+        try:
+            labels[k] = checked_labels(one, classes, n)
+        except ResponseError as error:
+            errors[k] = error
+    return labels, errors
 
 
 def _comparable(array: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from orchestrator.resampling.splits import take_rows
 from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.names import resolve
-from orchestrator.study.records import PREDICTION_COLUMNS, Records, Status
+from orchestrator.study.records import PREDICTION_COLUMNS, Columns, Records, Status, number_of_rows
 from orchestrator.study.study import Arm
 from orchestrator.study.trials import REFIT, Path
 from orchestrator.training.environment import host_name, versions_json
@@ -53,37 +53,39 @@ def run_batch(
     _ignore_convergence_warnings()
     started = time.perf_counter()
     monitor = monitor or Monitor()
-    rows: list[dict[str, Any]] = []
+    parts: list[Columns] = []
+    compiled_for: set[Any] = set()
     kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.own_metrics)
     with kept_process_state(*kinds) as state:
         for path in order.batch.paths:
             monitor.started(math.inf)
-            split = open_split(order.source, order.protocol, path.outer, path.inner)
-            compiled = 0.0
-            if warm_up:
+            compiled, usage = 0.0, _usage(order, path)
+            if warm_up and usage not in compiled_for:
+                compiled_for.add(usage)
                 monitor.started(_warm_up_seconds(order))
-                compiled = _compile(order, path, split)
+                compiled = _compile(order, path, usage)
                 monitor.started(math.inf)
-            for row in _run_path(order, path, split, state, monitor):
+            for columns in _run_path(order, path, state, monitor):
                 state.require_usable()
-                row["compile_seconds"] = compiled
-                rows.append(row)
-                monitor.finished(row)
+                columns["compile_seconds"] = [compiled] + [0.0] * (number_of_rows(columns) - 1)
+                parts.append(columns)
+                monitor.finished(columns)
                 compiled = 0.0
-    return batch_result(order, worker, rows, time.perf_counter() - started)
+    return batch_result(order, worker, parts, time.perf_counter() - started)
 
 
-def batch_result(
-    order: WorkOrder, worker: str, rows: list[dict[str, Any]], busy_seconds: float
-) -> BatchResult:
+def batch_result(order: WorkOrder, worker: str, parts: list[Columns], busy_seconds: float) -> BatchResult:
     """Return the rows of a batch as what comes back of it."""
-    columns = ("fit_seconds", "predict_seconds")
-    training = sum(row.get(column) or 0.0 for row in rows for column in columns)
-    compiling = sum(row.get("compile_seconds") or 0.0 for row in rows)
-    return BatchResult(Records.of(_common_columns(order, worker), rows), busy_seconds, training, compiling)
+    records = Records.joined(_common_columns(order, worker), parts)
+
+    def total(*columns: str) -> float:
+        return sum(value or 0.0 for column in columns for value in records.columns.get(column, ()))
+
+    training, compiling = total("fit_seconds", "predict_seconds"), total("compile_seconds")
+    return BatchResult(records, busy_seconds, training, compiling)
 
 
-def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: float) -> dict[str, Any]:
+def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: float) -> Columns:
     """Return the row of a training that was stopped from outside, the first after `n_done` others.
 
     Parameters
@@ -104,7 +106,8 @@ def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: fl
         "finished_at": datetime.now(UTC),
         "shared_gram": _shares_gram(order, path),
     }
-    return _axes(order.arm, path, 0) | {under_way: seconds} | row | outcome
+    known = {under_way: seconds} | row | outcome
+    return _axes(order.arm, path) | {name: [value] for name, value in known.items()}
 
 
 def paths_after(paths: Iterable[Path], n_done: int) -> tuple[Path, ...]:
@@ -130,38 +133,45 @@ def _ignore_convergence_warnings() -> None:
     warnings.filterwarnings("ignore", category=ConvergenceWarning)
 
 
-def _run_path(
-    order: WorkOrder, path: Path, split: Split, state: ProcessState, monitor: Monitor
-) -> Iterator[dict[str, Any]]:
-    override: dict[str, Any] = {}
-    columns: dict[str, Any] = {"shared_gram": _shares_gram(order, path), "gram_seconds": 0.0}
-    if columns["shared_gram"]:
-        started = time.perf_counter()
-        split, override = _open_gram(order, path)
-        columns["gram_seconds"] = (time.perf_counter() - started) / len(path)
+def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monitor) -> Iterator[Columns]:
+    shared_gram, gram_seconds = _shares_gram(order, path), 0.0
+
+    def open_() -> tuple[Split, dict[str, Any]]:
+        if shared_gram:
+            return _open_gram(order, path)
+        return open_split(order.source, order.protocol, path.outer, path.inner), {}
 
     def reopen() -> Split:
         open_split.cache_clear()
         forget_gram()
-        if columns["shared_gram"]:
-            return _open_gram(order, path)[0]
-        return open_split(order.source, order.protocol, path.outer, path.inner)
+        return open_()[0]
 
+    started = time.perf_counter()
+    split, override = open_()
+    if shared_gram:
+        gram_seconds = (time.perf_counter() - started) / len(path)
     task = PathTask(order.arm, order.protocol, path, split, state, override, monitor)
-    for index, row in enumerate(train_path(task, reopen)):
-        predicted = row.pop("predicted", None)
+    axes, done = _axes(order.arm, path), 0
+    for columns in train_path(task, reopen):
+        n = number_of_rows(columns)
+        predicted = columns.pop("predicted", None)
         if order.predictions and path.inner == REFIT and predicted is not None:
-            row |= _predictions(order, path.outer, predicted)
-        yield _axes(order.arm, path, index) | row | columns
+            columns |= _predictions(order, path.outer, predicted)
+        columns |= {name: values[done : done + n] for name, values in axes.items()}
+        yield columns | {"shared_gram": [shared_gram] * n, "gram_seconds": [gram_seconds] * n}
+        done += n
 
 
-def _predictions(order: WorkOrder, outer: int, predicted: NDArray[Any]) -> dict[str, list[int]]:
-    """Return `PREDICTION_COLUMNS` of a refit."""
+def _predictions(order: WorkOrder, outer: int, predicted: list[NDArray[Any] | None]) -> Columns:
+    """Return `PREDICTION_COLUMNS` of a refit, which is a path of one candidate."""
     dataset, splits = open_data(order.source)
     _, test = splits.train_test(outer)
-    codes = np.searchsorted(dataset.classes, predicted)
+    (labels,) = predicted
+    if labels is None:
+        return {}
+    codes = np.searchsorted(dataset.classes, labels)
     columns = (test.tolist(), dataset.codes[test].tolist(), codes.tolist())
-    return dict(zip(PREDICTION_COLUMNS, columns, strict=True))
+    return {name: [values] for name, values in zip(PREDICTION_COLUMNS, columns, strict=True)}
 
 
 def _shares_gram(order: WorkOrder, path: Path) -> bool:
@@ -196,8 +206,11 @@ def lost_records(order: WorkOrder, message: str) -> Records:
     now = datetime.now(UTC)
     ending = {"status": Status.WORKER_LOST, "message": message, "score": None}
     lost = ending | {"started_at": now, "finished_at": now}
-    rows = [_axes(order.arm, path, index) | lost for path in order.batch.paths for index in range(len(path))]
-    return Records.of(_common_columns(order, worker=""), rows)
+    parts = [
+        _axes(order.arm, path) | {name: [value] * len(path) for name, value in lost.items()}
+        for path in order.batch.paths
+    ]
+    return Records.joined(_common_columns(order, worker=""), parts)
 
 
 def _common_columns(order: WorkOrder, worker: str) -> dict[str, Any]:
@@ -218,14 +231,14 @@ def _common_columns(order: WorkOrder, worker: str) -> dict[str, Any]:
     }
 
 
-def _axes(arm: Arm, path: Path, index: int) -> dict[str, Any]:
-    """Return the columns that say which trial of the study a row is."""
+def _axes(arm: Arm, path: Path) -> Columns:
+    """Return the columns that say which trials of the study the rows of a path are."""
+    params = [arm.param_columns(candidate) for candidate in path.candidates]
+    common = {"outer": path.outer, "inner": path.inner, "seed": path.seed}
     return {
-        "key": path.keys[index],
-        "outer": path.outer,
-        "inner": path.inner,
-        "seed": path.seed,
-        **arm.param_columns(path.candidates[index]),
+        "key": [*path.keys],
+        **{name: [value] * len(path) for name, value in common.items()},
+        **{name: [row[name] for row in params] for name in params[0]},
     }
 
 
@@ -234,7 +247,13 @@ def _axes(arm: Arm, path: Path, index: int) -> dict[str, Any]:
 _compiled: set[tuple[Any, ...]] = set()
 
 
-def _compile(order: WorkOrder, path: Path, split: Split) -> float:
+def _usage(order: WorkOrder, path: Path) -> tuple[Any, ...]:
+    """Return what makes code run in the trainings of a path that may not run in others of the same batch."""
+    texts = tuple(value for _, value in path.candidates[0].params if isinstance(value, (str, bool)))
+    return texts, order.arm.warm_starts and len(path) > 1, _shares_gram(order, path)
+
+
+def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
     """Train a path on a few rows, so that no record pays for just-in-time compilation.
 
     Returns
@@ -243,12 +262,11 @@ def _compile(order: WorkOrder, path: Path, split: Split) -> float:
         Seconds it took; 0 when this process has run the arm on such data before.
     """
     arm, shared = order.arm, _shares_gram(order, path)
+    split = open_split(order.source, order.protocol, path.outer, path.inner)
     signature = (
         arm.target,
         str(sorted(arm.params.items(), key=str)),
-        tuple(value for _, value in path.candidates[0].params if isinstance(value, (str, bool))),
-        arm.warm_starts and len(path) > 1,
-        shared,
+        *usage,
         str(type(split.X_train)),
         str(getattr(split.X_train, "dtype", "")),
     )

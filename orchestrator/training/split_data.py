@@ -43,11 +43,6 @@ class Split:
         """The labels of the training rows, ascending."""
         return np.unique(self.y_train)
 
-    @cached_property
-    def first_checksum(self) -> tuple[Any, ...]:
-        """The checksum of the split at the first call."""
-        return self.checksum()
-
     def checksum(self) -> tuple[Any, ...]:
         """Return what differs once a value of the split does."""
         return tuple(map(checksum, self._arrays))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.study.records import Status
+from orchestrator.study.records import Columns, Status, number_of_rows
 from orchestrator.study.storable import describe_error, error_text, storable_text
 from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
 from orchestrator.study.targets import instantiate
@@ -26,7 +26,13 @@ from orchestrator.training.estimators import estimator_class, make_estimator
 from orchestrator.training.fitted_attributes import fitted_columns, fitted_path_columns
 from orchestrator.training.interrupts import was_interrupted
 from orchestrator.training.process_state import ProcessState
-from orchestrator.training.responses import ResponseError, Responses, checked_labels, require_classes
+from orchestrator.training.responses import (
+    ResponseError,
+    Responses,
+    checked_labels,
+    checked_path_labels,
+    require_classes,
+)
 from orchestrator.training.shared_arrays import fresh_view, private_copy
 from orchestrator.training.split_data import Split
 
@@ -49,8 +55,8 @@ class Monitor:
     def started(self, seconds: float, row: Row | None = None) -> None:
         """Take how long what starts now may take and, if it is a training, its row so far."""
 
-    def finished(self, row: Row) -> None:
-        """Take the row of a training that has ended."""
+    def finished(self, columns: Columns) -> None:
+        """Take the rows of the trainings that have ended."""
 
 
 class OvertimeError(RuntimeError):
@@ -86,12 +92,17 @@ class PathTask:
 
     def __post_init__(self) -> None:
         # Read before anything is trained, for an estimator may find a way to write to the labels.
-        self.split.first_checksum, self.split.classes  # noqa: B018
+        self.first_checksum, self.split.classes  # noqa: B018
 
     @property
     def intact(self) -> bool:
         """Whether the split is as it was; if not, an estimator has found a way to write to it."""
-        return self.split.checksum() == self.split.first_checksum
+        return self.process_state.is_kept or self.split.checksum() == self.first_checksum
+
+    @cached_property
+    def first_checksum(self) -> tuple[Any, ...]:
+        """The checksum of the split at first, if there is anything to compare it with."""
+        return () if self.process_state.is_kept else self.split.checksum()
 
     @property
     def takes_whole_path(self) -> bool:
@@ -101,7 +112,7 @@ class PathTask:
         want a fitted estimator.
         """
         protocol = self.protocol
-        own_limit = {**self.arm.params, **self.path.candidates[0].as_dict()}.get("max_seconds")
+        own_limit = self.path.candidates[0].value("max_seconds", self.arm.params.get("max_seconds"))
         unlimited = protocol.max_seconds is None and own_limit is None
         plain = protocol.metric == "accuracy" and not protocol.also and unlimited
         return plain and self.arm.warm_starts and hasattr(estimator_class(self.arm.target)[0], "fit_path")
@@ -143,8 +154,8 @@ def overtime_message(limit: float) -> str:
     return f"stopped after {limit:g} s, the time limit"
 
 
-def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Row]:
-    """Train a path's candidates in order and yield the row of each.
+def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]:
+    """Train a path's candidates in order and yield their rows, of those that were trained together at once.
 
     The arrays of a split are read-only, for other trainings use them too. A training that fails because it
     writes to them is done again, from the start, with copies of its own.
@@ -156,11 +167,11 @@ def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Row]:
         Returns the split anew, after an estimator has found a way to write to it.
     """
     if task.takes_whole_path:
-        rows = list(_train_in_calls(task))
+        parts = list(_train_in_calls(task))
         if not task.intact:
-            rows = [row | _corrupted_split() for row in rows]
+            parts = [part | _repeated(_corrupted_split(), number_of_rows(part)) for part in parts]
             reopen()
-        yield from rows
+        yield from parts
         return
     fitted = None
     for candidate in task.path.candidates:
@@ -168,7 +179,7 @@ def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Row]:
         if not task.intact:
             row |= _corrupted_split()
             task = replace(task, split=reopen())
-        yield row
+        yield _repeated(row, 1)
         if not task.arm.warm_starts or row["score"] is None:
             fitted = None  # neither a failed training nor a diverged one is a start
 
@@ -265,6 +276,11 @@ def _sizes(split: Split) -> Row:
     return {"n_train": len(split.y_train), "n_test": len(split.y_test)}
 
 
+def _repeated(row: Row, n: int) -> Columns:
+    """Return n rows of the same values."""
+    return {name: [value] * n for name, value in row.items()}
+
+
 def _accuracy(split: Split, labels: NDArray[Any]) -> Row:
     """Return the number of correct labels and their share, which is `accuracy_score` bit for bit.
 
@@ -278,14 +294,18 @@ def _outcome(row: Row, protocol: Protocol) -> Row:
     """Give a finished training its status: ok, ended by the time limit, or not a number."""
     objective = row.get("objective", 0.0)
     if not math.isfinite(objective):
-        message = f"the objective is {objective}, the score {row['score']}"
-        return {"status": Status.DIVERGED, "message": message, "score": None}
+        return _divergence(objective, row["score"])
     limit = protocol.max_seconds
     # Machines share the time out: one that ran out of its share may leave the fit before the limit.
     is_out_of_time = limit is not None and (row["fit_seconds"] >= limit or row.get("fit_status") == TIMED_OUT)
     if is_out_of_time and row.get("converged") is False:
         return {"status": Status.TIMEOUT, "message": f"stopped after {limit:g} s with its best model so far"}
     return {"status": Status.OK, "message": ""}
+
+
+def _divergence(objective: float, score: float) -> Row:
+    message = f"the objective is {objective}, the score {score}"
+    return {"status": Status.DIVERGED.value, "message": message, "score": None}
 
 
 def _pass_on_interrupt(error: BaseException) -> None:
@@ -327,41 +347,44 @@ def _wants_to_write(error: BaseException | None) -> bool:
 # -- a whole path in one call --------------------------------------------------------------------
 
 
-def _train_in_calls(task: PathTask) -> Iterator[Row]:
+def _train_in_calls(task: PathTask) -> Iterator[Columns]:
     """Train a path in one call, and what would start from a diverged training anew in another."""
-    left = task.path
-    while len(left):
-        rows = _train_whole(task if left is task.path else replace(task, path=left))
-        diverged = (index for index, row in enumerate(rows) if row["status"] == Status.DIVERGED)
-        trained = next(diverged, len(rows) - 1) + 1
-        yield from rows[:trained]
-        left = left.only(range(trained, len(left)))
+    columns = _train_whole(task)
+    while Status.DIVERGED in columns["status"]:
+        trained = columns["status"].index(Status.DIVERGED) + 1
+        yield {name: values[:trained] for name, values in columns.items()}
+        if trained == len(task.path):
+            return
+        task = replace(task, path=task.path.only(range(trained, len(task.path))))
+        columns = _train_whole(task)
+    yield columns
 
 
-def _train_whole(task: PathTask) -> list[Row]:
+def _train_whole(task: PathTask) -> Columns:
     """Train by `fit_path(X, y, Cs)`, predict by `predict_path(X)`, and share the costs out among the rows."""
-    rows, error = _attempt_whole(task, fresh_view)
+    columns, error = _attempt_whole(task, fresh_view)
     if error is not None and _wants_to_write(error):
-        rows, _ = _attempt_whole(task, private_copy)
-    return [row | {"warm_started": index > 0} for index, row in enumerate(rows)]
+        columns, _ = _attempt_whole(task, private_copy)
+    return columns | {"warm_started": [False] + [True] * (len(task.path) - 1)}
 
 
-def _attempt_whole(task: PathTask, share: Share) -> tuple[list[Row], BaseException | None]:
+def _attempt_whole(task: PathTask, share: Share) -> tuple[Columns, BaseException | None]:
+    n = len(task.path)
     common = _sizes(task.split) | {"started_at": datetime.now(UTC)}
     timer = Timer()
     try:
         fitted, predicted, *seconds = task.call(_fit_and_predict_whole, task, share, timer)
-        return [common | row for row in _evaluate_whole(task, fitted, predicted, *seconds)], None
+        return _repeated(common, n) | _evaluate_whole(task, fitted, predicted, *seconds), None
     except BaseException as error:
         _pass_on_interrupt(error)
         log.info("the trainings of a path of %s failed", task.arm.name, exc_info=True)
-        each = {name: seconds / len(task.path) for name, seconds in timer.columns("fit").items()}
-        return [common | each | _failure(error)] * len(task.path), error
+        each = {name: seconds / n for name, seconds in timer.columns("fit").items()}
+        return _repeated(common | each | _failure(error), n), error
 
 
 def _fit_and_predict_whole(task: PathTask, share: Share, timer: "Timer") -> tuple[Any, Any, Row, Row]:
     split, path = task.split, task.path
-    values = [candidate.as_dict()[PATH_PARAM] for candidate in path.candidates]
+    values = [candidate.value(PATH_PARAM) for candidate in path.candidates]
     estimator = task.estimator(path.candidates[0])
     X_train, y_train = share(split.X_train), share(split.y_train)
     timer.restart()
@@ -371,25 +394,29 @@ def _fit_and_predict_whole(task: PathTask, share: Share, timer: "Timer") -> tupl
     return fitted, predicted, fit, timer.columns("predict")
 
 
-def _evaluate_whole(task: PathTask, fitted: Any, predicted: Any, fit: Row, predict: Row) -> list[Row]:
+def _evaluate_whole(task: PathTask, fitted: Any, predicted: Any, fit: Row, predict: Row) -> Columns:
     """Return the rows of trainings that were fitted, and predicted, together."""
     split, n = task.split, len(task.path)
     if len(predicted) != n:
         raise ResponseError(f"expected labels for each of {n} trainings, found {len(predicted)}")
-    fitted_rows = fitted_path_columns(fitted, n)
-    each: Row = {name: seconds / n for name, seconds in predict.items()}
-    each["finished_at"] = datetime.now(UTC)
-    rows = []
-    for share, labels, columns in zip(_shares_of_time(fitted, n), predicted, fitted_rows, strict=True):
-        row = each | {name: seconds * share for name, seconds in fit.items()} | columns
-        try:
-            labels = checked_labels(labels, split.classes, len(split.y_test))
-            row |= _accuracy(split, labels) | {"predicted": labels}
-            row |= _outcome(row, task.protocol)
-        except ResponseError as error:
-            row |= _failure(error)
-        rows.append(row)
-    return rows
+    columns = fitted_path_columns(fitted, n)
+    shares = _shares_of_time(fitted, n)
+    columns |= {name: (seconds * shares).tolist() for name, seconds in fit.items()}
+    each = {name: seconds / n for name, seconds in predict.items()}
+    columns |= _repeated(each | {"finished_at": datetime.now(UTC)}, n)
+    labels, errors = checked_path_labels(predicted, split.classes, len(split.y_test))
+    n_correct = np.count_nonzero(labels == split.y_test, axis=1).tolist()
+    scores = [number / len(split.y_test) for number in n_correct]
+    columns |= {"n_correct": n_correct, "score": scores, "predicted": list(labels)}
+    columns |= _repeated({"status": Status.OK.value, "message": ""}, n)
+    odd = {k: _failure(error) | {"n_correct": None, "predicted": None} for k, error in errors.items()}
+    for k, objective in enumerate(columns.get("objective", ())):
+        if k not in odd and objective is not None and not math.isfinite(objective):
+            odd[k] = _divergence(objective, scores[k])
+    for k, row in odd.items():
+        for name, value in row.items():
+            columns[name][k] = value
+    return columns
 
 
 def _shares_of_time(fitted: Any, n: int) -> NDArray[np.float64]:

@@ -70,7 +70,7 @@ def error_in_block(K, kernel_error, opposite, bias, dtype):
         return kernel_error
     largest = np.float32(np.abs(np.diagonal(K)).max() + bias)
     half_a_unit = 0.5 * float(np.spacing(np.nextafter(largest, np.float32(0.0))))
-    roundings = 1.0 if opposite == -1.0 else 4.0  # of the sum; of the products and their factor
+    roundings = 1.0 if abs(opposite) == 1.0 else 4.0  # of the sum; of the products and their factor
     return kernel_error + roundings * half_a_unit
 
 

@@ -1,5 +1,6 @@
 """Random states of the machines, from the parameter `random_state`."""
 
+from functools import lru_cache
 from numbers import Integral
 
 import numpy as np
@@ -25,5 +26,10 @@ def machine_seeds(seed, n_machines):
     `SeedSequence` hashes seed and number of the machine: no two share a stream, whereas by adding them up
     machine k of seed s would have that of machine k − 1 of seed s + 1.
     """
+    return _machine_seeds(seed, n_machines).copy()
+
+
+@lru_cache(maxsize=64)
+def _machine_seeds(seed, n_machines):
     states = np.random.SeedSequence(seed).generate_state(n_machines, np.uint64)
     return np.maximum(states, np.uint64(1))

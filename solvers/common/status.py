@@ -66,5 +66,9 @@ def stopping_of(converged, gaps, text_of):
     missed = np.flatnonzero(~converged)
     among = missed if missed.size else np.arange(gaps.size)
     worst = among[np.where(np.isnan(gaps[among]), np.inf, gaps[among]).argmax()]
-    many = f"; {missed.size} of {gaps.size} machines" if missed.size and gaps.size > 1 else ""
-    return text_of(worst) + many
+    return text_among(text_of(worst), missed.size, gaps.size)
+
+
+def text_among(text, n_missed, n_machines):
+    """Add to the text of a machine how many missed their tolerance, if others may have."""
+    return f"{text}; {n_missed} of {n_machines} machines" if n_missed and n_machines > 1 else text

@@ -42,6 +42,8 @@ class BallSVC(GeometricSVC):
     array([0, 1, 2])
     """
 
+    has_no_side_effects = True
+
     subset: int = 60
 
     step, block_rules, draws_per_tuning = TO_VIOLATOR, ViolatorRules, NO_LIMIT

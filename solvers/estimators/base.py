@@ -463,6 +463,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         # values again that were found valid before.
         for name in self._parameter_constraints:
             value = getattr(self, name)
+            if value is getattr(type(self), name):  # the default
+                continue
             check: Callable = _check_plain if type(value) in _PLAIN else _check_parameter
             check(type(self), name, type(value), value)
         if self.decision_function_shape == "ovo" and self.multiclass == "all_at_once":

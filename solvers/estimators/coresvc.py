@@ -35,6 +35,8 @@ class CoreSVC(GeometricSVC):
         By `fit`, if the training needs more than is free.
     """
 
+    has_no_side_effects = True
+
     draws: int = 420
     subset: int = 60
 

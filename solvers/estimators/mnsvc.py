@@ -59,6 +59,8 @@ class MNSVC(GeometricSVC):
     'certified: gap <= 1 - (1 - tol)^4'
     """
 
+    has_no_side_effects = True
+
     pair: Annotated[str, StrOptions(set(PAIRS))] = "imdm"
     pair_exponent: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.5
     eta: OverRelaxation = 1.0

@@ -92,6 +92,8 @@ class NewtonSVC(PathMixin, KernelSVC):
     'certified: gap <= 0.001'
     """
 
+    has_no_side_effects = True
+
     tol: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 1e-3
     bias: Annotated[str, StrOptions({"theoretic", "none"})] = "theoretic"
     multiclass: Multiclass = "pairwise"

@@ -77,6 +77,8 @@ class SMOSVC(PathMixin, KernelSVC):
     array([0, 1, 2])
     """
 
+    has_no_side_effects = True
+
     loss: Annotated[str, StrOptions({"l1", "l2"})] = "l1"
     tol: Positive = 1e-3
     shrinking: Switch = True

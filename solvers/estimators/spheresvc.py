@@ -46,6 +46,8 @@ class SphereSVC(GeometricSVC):
     array([0, 1, 2])
     """
 
+    has_no_side_effects = True
+
     draws: int = 590
     subset: int = 59
     eta: OverRelaxation = 1.0

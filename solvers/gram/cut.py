@@ -12,9 +12,14 @@ def groups_of(n_classes, at_once):
     return np.array([range(n_classes)] if at_once else pairs_of(n_classes), dtype=np.int64)
 
 
+def class_sizes(class_start):
+    """Return the numbers of samples of the classes; `np.diff` takes ten times as long."""
+    return class_start[1:] - class_start[:-1]
+
+
 def require_block_memory(class_start, groups, itemsize):
     """Return the values of the largest machine's block; refuse one that would not fit into memory."""
-    largest = int(np.diff(class_start)[groups].sum(axis=1).max())
+    largest = int(class_sizes(class_start)[groups].sum(axis=1).max())
     require_memory(
         float(itemsize) * largest**2,
         f"the block of a machine of {largest:,} samples, cut from a Gram matrix,",

@@ -20,7 +20,7 @@ def solve_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits,
         Of the solver.
     machine : int
     H : array (m, m), float32 or float64, C-contiguous
-        ``(y_i·y_j)(k(x_i, x_j) + bias)``.
+        ``(y_i·y_j)(k(x_i, x_j) + bias)``; without ``y_i·y_j`` for solvers whose weights have labels.
     class_start : int64 array (classes of the machine + 1,)
     inverse_weight : array (m,)
         1/C of a sample is this over C.
@@ -54,7 +54,7 @@ def solve_machines(
         1/C of the samples of a class is this over C.
     groups : int64 array (n_machines, classes of a machine)
     opposite, bias : float
-        y_i·y_j of different classes; what is added to the kernel.
+        y_i·y_j of different classes, or 1; what is added to the kernel.
     Cs : array (n_C,)
     left : int64 array (n_C,)
         Iterations that the machines may take together for each C: each an equal share of what is left.

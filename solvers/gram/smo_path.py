@@ -49,15 +49,6 @@ def step_cost(m):
 
 
 @njit
-def take_labels_off(H, n_first):
-    """Turn ``y_i·y_j k(x_i, x_j)`` into the kernel itself."""
-    for i in range(H.shape[0]):
-        others = H[i, n_first:] if i < n_first else H[i, :n_first]
-        for j in range(others.size):
-            others[j] = -others[j]
-
-
-@njit
 def refresh(K, inverse_C, y, beta, F, largest):
     """Compute the gradient from the weights; return a bound on its error."""
     weight, support = 0.0, rows_with_weight(beta)
@@ -276,14 +267,12 @@ class SmoRules(NamedTuple):
 
 
 @implement(solve_path, SmoRules)
-def smo_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
-    """Solve one block for every C, each from the solution before it; H becomes the kernel itself.
+def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
+    """Solve one block for every C, each from the solution before it.
 
-    Parameters are those of `solvers.gram.machines.solve_path`.
+    Parameters are those of `solvers.gram.machines.solve_path`, but that the block has no labels.
     """
-    hinge, tol, m, n_first = rules.hinge, rules.tol, H.shape[0], class_start[1]
-    take_labels_off(H, n_first)
-    K = H
+    hinge, tol, m, n_first = rules.hinge, rules.tol, K.shape[0], class_start[1]
     y, inverse_C, diagonal, C, old = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     for t in range(m):
         y[t] = 1.0 if t < n_first else -1.0

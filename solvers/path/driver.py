@@ -21,6 +21,7 @@ from solvers.gram.outcomes import Outcomes, new_outcomes
 from solvers.hull.state import writeable
 from solvers.kernels.functions import kernel_block
 from solvers.path.result import PathProblem, PathSolution
+from solvers.path.totals import rows_used
 from solvers.problem import Problem
 
 
@@ -37,6 +38,8 @@ class BlockSolver(Protocol):
         Trains a `Problem` that would take more, for one C; only `train` calls it.
     has_methods : bool
         Whether `Outcomes.methods` says anything.
+    has_labels : bool
+        Whether blocks hold ``y_i·y_j k(x_i, x_j)``; if not, the kernel itself.
     order : {"C", "F"}
         Of the arrays of `Outcomes` where machines are trained one by one: sums over them round by it.
     """
@@ -45,6 +48,7 @@ class BlockSolver(Protocol):
     memory: float = np.inf
     solve: Callable | None = None
     has_methods: bool = False
+    has_labels: bool = True
     order: Literal["C", "F"] = "C"
 
     def rules(self, K, problem: PathProblem, groups, seeds, value_error: float) -> Any:
@@ -96,8 +100,7 @@ def path_from_gram(K, kernel_error, problem, solver):
     groups, weights, outcomes, left = _allocate(problem)
     seeds = machine_seeds(solver.seed, len(groups))
     solve_gram(K, kernel_error, problem, groups, left, seeds, solver, weights, outcomes)
-    used = weights.any(axis=1)
-    return _solution(problem, weights, used, outcomes, solver, started)
+    return _solution(problem, weights, rows_used(weights), outcomes, solver, started)
 
 
 def normalised(K, kernel_error, scale):
@@ -164,7 +167,8 @@ def path_by_machines(X, kernel, scale, problem, solver):
 def solve_gram(K, kernel_error, problem, groups, left, seeds, solver, weights, outcomes):
     """Call `solve_machines`; `left`, `weights` and `outcomes` are changed in place."""
     Cs, rows, class_start, bias = problem.Cs, problem.rows, problem.class_start, problem.bias
-    opposite, dtype = -1.0 / (groups.shape[1] - 1), np.dtype(block_dtype(K, kernel_error))
+    opposite = -1.0 / (groups.shape[1] - 1) if solver.has_labels else 1.0
+    dtype = np.dtype(block_dtype(K, kernel_error))
     blocks = np.empty(require_block_memory(class_start, groups, dtype.itemsize), dtype)
     value_error = error_in_block(K, kernel_error, opposite, bias, dtype)
     rules = solver.rules(K, problem, groups, seeds, value_error)
@@ -235,6 +239,6 @@ def _solution(problem, weights, used, outcomes, solver, started):
         intercepts=solver.intercepts(weights, outcomes, problem),
         outcomes=Outcomes(*(values.T for values in outcomes)),
         has_methods=solver.has_methods,
-        n_support=np.count_nonzero(used, axis=1),
+        used=used,
         seconds=(time.perf_counter() - started) * work / work.sum(),
     )

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from solvers.gram.cut import groups_of
+from solvers.gram.cut import class_sizes, groups_of
 from solvers.gram.outcomes import method_names
 from solvers.kernels.functions import GRAM, as_array, is_table, kernel_block, normalise_rows, values_of
 
@@ -19,7 +19,7 @@ class FittedPath:
     estimator : KernelSVC
         That `fit_path` was called on.
     solution : PathSolution
-    fit_status : int ndarray of shape (n_C,)
+    totals : solvers.path.totals.Totals
     stopping : list of str
     kernel : solvers.kernels.functions.Kernel
     X : {ndarray, CSR}
@@ -50,19 +50,20 @@ class FittedPath:
         Wall seconds of the whole path, shared out by counted work.
     """
 
-    def __init__(self, estimator, solution, fit_status, stopping, kernel, X, normalised):
+    def __init__(self, estimator, solution, totals, stopping, kernel, X, normalised):
         problem, outcomes = solution.problem, solution.outcomes
-        sizes = np.diff(problem.class_start)[groups_of(problem.classes.size, problem.at_once)].sum(axis=1)
+        groups = groups_of(problem.classes.size, problem.at_once)
+        sizes = class_sizes(problem.class_start)[groups].sum(axis=1)
         self.Cs_ = problem.Cs
         self.classes_ = problem.classes
-        self.n_iter_ = outcomes.iterations.sum(axis=1)
-        self.n_kernel_evals_ = outcomes.evaluations.sum(axis=1)
-        self.n_support_ = solution.n_support
-        self.sv_share_ = (outcomes.supports / sizes).mean(axis=1)
+        self.n_iter_ = totals.iterations
+        self.n_kernel_evals_ = totals.evaluations
+        self.n_support_ = totals.n_support
+        self.sv_share_ = (outcomes.supports / sizes).sum(axis=1) / len(groups)
         self.objective_ = outcomes.square_norms.sum(axis=1)
-        self.duality_gap_ = outcomes.gaps.max(axis=1)
-        self.converged_ = outcomes.converged.all(axis=1)
-        self.fit_status_ = fit_status
+        self.duality_gap_ = totals.gaps
+        self.converged_ = totals.converged
+        self.fit_status_ = totals.fit_status
         self.stopping_ = stopping
         self.fit_seconds_ = solution.seconds
         if solution.has_methods:

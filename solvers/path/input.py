@@ -1,6 +1,7 @@
 """What `fit_path` is called with."""
 
-from copy import copy, deepcopy
+from copy import deepcopy
+from operator import lt
 
 import numpy as np
 from scipy import sparse
@@ -13,7 +14,8 @@ def detached(estimator):
 
     Parameters are shared, but for a random generator, which would advance.
     """
-    model = copy(estimator)
+    model = object.__new__(type(estimator))
+    vars(model).update(vars(estimator))
     if isinstance(getattr(model, "random_state", None), np.random.RandomState):
         model.random_state = deepcopy(model.random_state)
     return model
@@ -41,6 +43,7 @@ def check_path_input(estimator, X, y):
 def check_ascending(Cs):
     """Return Cs as an array; refuse what is not an ascending path."""
     Cs = np.ascontiguousarray(Cs, dtype=np.float64)
-    if Cs.ndim != 1 or Cs.size == 0 or not (Cs[0] > 0 and np.all(np.diff(Cs) > 0) and np.isfinite(Cs[-1])):
+    values = Cs.tolist() if Cs.ndim == 1 else []
+    if not (values and values[0] > 0 and all(map(lt, values, values[1:])) and values[-1] < np.inf):
         raise ValueError(f"Cs must be ascending finite numbers > 0; got {Cs.tolist()}")
     return Cs

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from solvers.common.limits import NO_LIMIT
-from solvers.common.status import BY_SEVERITY, CONVERGED, NOT_DRAWN, STALLED, stopping_of
+from solvers.common.status import text_among
 from solvers.kernels.functions import GRAM, kernel_block
 from solvers.multiclass import sort_by_class, without
 from solvers.path.driver import normalised, path_by_machines, path_from_gram
 from solvers.path.fitted import FittedPath
 from solvers.path.input import check_ascending, check_path_input, detached
 from solvers.path.result import PathProblem
+from solvers.path.totals import totals_of
 
 
 class PathMixin:
@@ -61,7 +62,7 @@ class PathMixin:
         model._require_cache(rows.size)
         kernel, source = model._resolve_kernel(X)
         weights = model._weights_of_classes(classes, y)
-        if not (weights > 0.0).all():  # refuses them
+        if model.class_weight is not None and not (weights > 0.0).all():  # refuses them
             without(rows, class_start, np.isin(y, classes[weights <= 0.0]), classes)
         model._check_diagonal(source, kernel, rows, weights)
         scale = model._normalisation(source, kernel)
@@ -88,10 +89,10 @@ class PathMixin:
             solution.weights *= scale[rows]
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
         by_draws = model._stops_by_draws(rows.size)
-        status = fit_statuses(solution.outcomes.statuses, solution.outcomes.converged, by_draws)
-        stopping = [model._path_text(solution.outcomes, j, by_draws) for j in range(Cs.size)]
+        totals = totals_of(solution.outcomes, solution.used, by_draws)
+        stopping = model._path_texts(solution.outcomes, totals, by_draws)
         samples = X if kernel.kind == GRAM else source
-        return FittedPath(self, solution, status, stopping, kernel, samples, scale.size > 0)
+        return FittedPath(self, solution, totals, stopping, kernel, samples, scale.size > 0)
 
     def prefers_gram(self, n_samples, n_features):
         """Whether `fit_path` gains from a Gram matrix that the caller shares between calls."""
@@ -104,26 +105,13 @@ class PathMixin:
     def _check_path(self, solution):
         """Refuse a path that is not finite."""
 
-    def _path_text(self, outcomes, j, by_draws):
-        """Return `stopping_` for the path's j-th C."""
-        gaps, converged, status = outcomes.gaps[j], outcomes.converged[j], outcomes.statuses[j]
-        return stopping_of(
-            converged, gaps, lambda k: self._machine_text(status[k], converged[k], gaps[k], by_draws)
-        )
-
-
-def fit_statuses(statuses, converged, by_draws):
-    """Return `fit_status_` for every C of a path, as `solvers.common.status` does of one and of many.
-
-    Parameters
-    ----------
-    statuses, converged : ndarrays of shape (n_C, n_machines)
-    by_draws : bool
-
-    Returns
-    -------
-    int ndarray of shape (n_C,)
-    """
-    own = np.where(statuses == CONVERGED, NOT_DRAWN if by_draws else STALLED, statuses)
-    weight = np.argsort(BY_SEVERITY)[np.where(converged, CONVERGED, own)]
-    return np.array(BY_SEVERITY)[weight.max(axis=1)]
+    def _path_texts(self, outcomes, totals, by_draws):
+        """Return `stopping_` for every C of a path."""
+        n_machines = outcomes.gaps.shape[1]
+        texts = []
+        for j, (k, n_missed) in enumerate(zip(totals.worst.tolist(), totals.n_missed.tolist(), strict=True)):
+            text = self._machine_text(
+                outcomes.statuses[j, k], outcomes.converged[j, k], outcomes.gaps[j, k], by_draws
+            )
+            texts.append(text_among(text, n_missed, n_machines))
+        return texts

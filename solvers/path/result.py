@@ -47,8 +47,8 @@ class PathSolution:
         Transposed: arrays of shape (n_C, n_machines).
     has_methods : bool
         Whether `outcomes.methods` says anything.
-    n_support : int ndarray of shape (n_C,)
-        Support vectors of any machine.
+    used : bool ndarray of shape (n_C, n)
+        The rows that any machine uses.
     seconds : ndarray of shape (n_C,)
         Wall time, shared out by counted work.
     """
@@ -58,7 +58,7 @@ class PathSolution:
     intercepts: np.ndarray
     outcomes: Outcomes
     has_methods: bool
-    n_support: np.ndarray
+    used: np.ndarray
     seconds: np.ndarray
 
     def predict_path(self, K):

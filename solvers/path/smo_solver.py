@@ -16,6 +16,7 @@ class SmoSolver(BlockSolver):
     memory: float  # bytes that the Gram matrix of a machine may take
     solve: Callable  # trains a larger `Problem` for one C
     seed: int = 0
+    has_labels = False  # weights have them
 
     def rules(self, K, problem, groups, seeds, value_error):
         """Return what numba needs."""

@@ -205,7 +205,7 @@ def journal_left_at(order, done, path):
     journal = Journal(path)
     journal.begin(order)
     for _ in range(done):
-        journal.finished({})
+        journal.finished({"key": ["a"]})
     os.close(journal._file)
     return order.batch.paths[0].keys[done]
 
@@ -253,7 +253,7 @@ def test_a_journal_is_small_whatever_it_names(tmp_path):
     order = order_for(SVC, tmp_path, C=(1, 2))
     journal = Journal(tmp_path / "journal")
     journal.begin(order)
-    journal.finished({})
+    journal.finished({"key": ["a"]})
     text = (tmp_path / "journal").read_text()
     assert int(text[:12]) == 1
     assert json.loads(text[12:])["keys"] == list(order.batch.paths[0].keys)

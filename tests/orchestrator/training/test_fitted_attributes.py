@@ -92,10 +92,30 @@ def test_a_path_fitted_in_one_call_publishes_a_value_for_each_training():
         objective_ = np.array([0.5, np.nan])
         converged_ = np.array([True, False])
 
-    assert fitted_path_columns(Fitted, 1) == [{"n_iter": 3, "objective": 0.5, "converged": True}]
-    second = fitted_path_columns(Fitted, 2)[1]
-    assert (second["n_iter"], second["converged"]) == (5, False)
-    assert np.isnan(second["objective"])
+    assert fitted_path_columns(Fitted, 1) == {"n_iter": [3], "objective": [0.5], "converged": [True]}
+    columns = fitted_path_columns(Fitted, 2)
+    assert (columns["n_iter"], columns["converged"]) == ([3, 5], [True, False])
+    assert np.isnan(columns["objective"][1])
+    types = {name: {*map(type, values)} for name, values in columns.items()}
+    assert types == {"n_iter": {int}, "objective": {float}, "converged": {bool}}
+
+
+def test_of_a_path_what_is_no_count_and_no_gap_is_missing():
+    class Fitted:
+        n_iter_ = np.array([3, -5])
+        n_kernel_evals_ = np.array([2**63, 1], dtype=np.uint64)
+        duality_gap_ = np.array([np.nan, -1.0])
+        converged_ = np.array([1, 0])
+        fit_status_ = np.array([0, 1])
+
+    columns = fitted_path_columns(Fitted, 2)
+    assert np.isnan(columns.pop("gap")[0])
+    assert columns == {
+        "n_iter": [3, None],
+        "n_kernel_evals": [None, 1],
+        "converged": [None, None],
+        "fit_status": ["0", "1"],
+    }
 
 
 class Odd:

@@ -1,0 +1,109 @@
+"""What is known of the trainings of a path: totals of what is known of their machines."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from solvers.common.compile import njit
+from solvers.common.status import BY_SEVERITY, CONVERGED, NOT_DRAWN, STALLED
+
+
+class Totals(NamedTuple):
+    """Arrays of shape (n_C,)."""
+
+    iterations: np.ndarray  # int64
+    evaluations: np.ndarray  # int64
+    n_support: np.ndarray  # int64: support vectors of any machine
+    gaps: np.ndarray  # the largest; NaN if one is
+    converged: np.ndarray  # bool: whether all are
+    fit_status: np.ndarray  # int64, the most severe, see `solvers.common.status`
+    n_missed: np.ndarray  # int64: machines that missed their tolerance
+    worst: np.ndarray  # int64: the machine farthest from its tolerance, among those that missed it if any did
+
+
+@njit
+def count_used(used):
+    """Count the rows that any machine uses, for every C, in bool array (n_C, n)."""
+    counts = np.zeros(used.shape[0], np.int64)
+    for j in range(used.shape[0]):
+        for i in range(used.shape[1]):
+            counts[j] += used[j, i]
+    return counts
+
+
+@njit
+def rows_used(weights):
+    """Tell which rows any machine uses, for every C.
+
+    Parameters
+    ----------
+    weights : float64 array (n_C, n_classes - 1 or 1, n)
+
+    Returns
+    -------
+    used : bool array (n_C, n)
+    """
+    used = np.zeros((weights.shape[0], weights.shape[2]), np.bool_)
+    for j in range(weights.shape[0]):
+        for s in range(weights.shape[1]):
+            row = weights[j, s]
+            for i in range(row.size):
+                used[j, i] |= row[i] != 0.0
+    return used
+
+
+def totals_of(outcomes, used, by_draws):
+    """Sum up the machines of each training.
+
+    Parameters
+    ----------
+    outcomes : solvers.gram.outcomes.Outcomes
+        Arrays of shape (n_C, n_machines).
+    used : bool array (n_C, n)
+        The rows that any machine uses.
+    by_draws : bool
+        Whether a search may have ended without a look at every sample.
+
+    Returns
+    -------
+    Totals
+    """
+    names = ("iterations", "evaluations", "gaps", "converged", "statuses")
+    arrays = (np.ascontiguousarray(getattr(outcomes, name).T) for name in names)
+    return _sum_up(*arrays, used, by_draws)
+
+
+@njit
+def _sum_up(iterations, evaluations, gaps, converged, statuses, used, by_draws):
+    n_machines, n_C = gaps.shape
+    sums, largest = np.zeros((5, n_C), np.int64), np.full(n_C, -np.inf)
+    all_converged, farthest = np.ones(n_C, np.bool_), np.full(n_C, -np.inf)
+    n_iterations, n_evaluations, severity, n_missed, worst = sums[0], sums[1], sums[2], sums[3], sums[4]
+    for k in range(n_machines):
+        for j in range(n_C):
+            n_iterations[j] += iterations[k, j]
+            n_evaluations[j] += evaluations[k, j]
+            gap = gaps[k, j]
+            if not gap <= largest[j]:  # or it is NaN
+                largest[j] = gap if not np.isnan(largest[j]) else largest[j]
+            distance = np.inf if np.isnan(gap) else gap
+            status = statuses[k, j]
+            if converged[k, j]:
+                status = CONVERGED
+            else:
+                if status == CONVERGED:  # by its own stop, which nothing certifies
+                    status = NOT_DRAWN if by_draws else STALLED
+                if n_missed[j] == 0:
+                    farthest[j] = -np.inf
+                n_missed[j] += 1
+                all_converged[j] = False
+            if (n_missed[j] == 0 or not converged[k, j]) and distance > farthest[j]:
+                farthest[j], worst[j] = distance, k
+            for rank in range(len(BY_SEVERITY)):
+                if BY_SEVERITY[rank] == status:
+                    severity[j] = max(severity[j], rank)
+    for j in range(n_C):
+        severity[j] = BY_SEVERITY[severity[j]]
+    return Totals(
+        n_iterations, n_evaluations, count_used(used), largest, all_converged, severity, n_missed, worst
+    )
