@@ -37,12 +37,6 @@ class Relation(NamedTuple):
     second: str
     why: str
 
-    def __str__(self) -> str:
-        return (
-            f"datasets {self.first!r} and {self.second!r} {self.why}: in a test over datasets they are no "
-            "independent evidence; keep one of them"
-        )
-
 
 def relations(features: Mapping[str, Features], families: Mapping[str, str]) -> list[Relation]:
     """Return the pairs of datasets that are related.

@@ -66,7 +66,7 @@ def test_a_declared_family_needs_no_shared_row():
     features = {"a": WINE, "b": IRIS, "c": IRIS[:, :2], "d": WINE[:, :1]}
     (relation,) = relations(features, {"a": "wine", "c": "iris", "b": "iris", "d": ""})
     assert (relation.first, relation.second) == ("b", "c")
-    assert str(relation).startswith("datasets 'b' and 'c' declare the family 'iris': in a test")
+    assert relation.why == "declare the family 'iris'"
 
 
 def test_digits_are_found_in_optdigits():
