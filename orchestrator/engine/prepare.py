@@ -144,7 +144,9 @@ def prepare_study(settings: Settings) -> PreparedStudy:
         {spec.name: spec.family for spec in study.datasets},
     )
     facts = [
-        _facts(*loaded[spec.name]) | _audited(spec, audits[spec.name], related) for spec in study.datasets
+        _facts(*loaded[spec.name])
+        | _audited(spec, audits[spec.name], loaded[spec.name][1].n_dropped, related)
+        for spec in study.datasets
     ]
     return PreparedStudy(
         study,
@@ -222,12 +224,13 @@ def _audit(dataset: Dataset, splits: Splits) -> Audit:
     return audit(dataset, (splits.train_test(*split) for split in splits.of_level(refits=True)))
 
 
-def _audited(spec: DatasetSpec, found: Audit, related: list[Relation]) -> dict[str, Any]:
+def _audited(spec: DatasetSpec, found: Audit, n_dropped: int, related: list[Relation]) -> dict[str, Any]:
     """Return what provenance records about copies of a dataset's rows, within it and in other datasets."""
     return {
         "distinct_rows": found.distinct,
         "distinct_features": found.distinct_features,
         "tested_copies": found.tested_copies,
+        "dropped_copies": n_dropped,
         "family": spec.family,
         "related": {relation.second: relation.why for relation in related if relation.first == spec.name},
     }
