@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -10,6 +11,7 @@ import pandas as pd
 from orchestrator.store.results import PairState, StudyResults
 from orchestrator.study.declaration import Declaration, current_declaration, n_inner_splits
 from orchestrator.study.errors import ConfigError
+from orchestrator.study.families import APART, Family, families, n_units
 from orchestrator.study.report_choices import ReportChoices, report_choices
 from orchestrator.study.study import SearchSpec
 from orchestrator.study.trials import Pair
@@ -48,6 +50,21 @@ class Design:
     n_inner: dict[str, tuple[int, ...]]
     pairs: tuple[Pair, ...]
     choices: ReportChoices = field(default_factory=ReportChoices)
+
+    @cached_property
+    def families(self) -> list[Family]:
+        """The families whose datasets count once in a test; none if each of them counts."""
+        return [] if self.choices.families == APART else families(self.datasets)
+
+    @property
+    def unit(self) -> str:
+        """What a test counts."""
+        return "family" if self.families else "dataset"
+
+    @property
+    def n_units(self) -> int:
+        """How many of them there are."""
+        return n_units(self.datasets, self.families)
 
     @property
     def alpha(self) -> float:

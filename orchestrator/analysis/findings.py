@@ -27,7 +27,8 @@ class Findings:
     differences : DataFrame
         From the first arm, on each dataset alone.
     tests : DataFrame
-        The declared pairwise tests of scores; with the verdicts on time in `time_ratios` one family.
+        The declared pairwise tests of scores; with the verdicts on time in `time_ratios` one family of tests.
+        They, `practical`, `ranks`, `friedman` and `time_ratios` count a family of datasets once.
     practical : DataFrame
         The Bayesian comparison of the same pairs; empty without a region of practical equivalence.
     ranks : DataFrame
@@ -103,10 +104,11 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
     means = pairwise.dataset_means(scores)
     time_ratios = _time_ratios(results, design)
     time_p = ratios.tested_p(time_ratios, "fit_seconds") if len(time_ratios) else ()
-    tests = pairwise.pairwise(means, time_p, design.alpha)
+    tested = pairwise.of_units(means, design.families)
+    tests = pairwise.pairwise(tested, time_p, design.alpha, design.unit)
     if len(time_ratios):
         accuracy_p = tests["p"].fillna(1.0) if len(tests) else ()
-        time_ratios = ratios.decide(time_ratios, "fit_seconds", [*accuracy_p], design.alpha)
+        time_ratios = ratios.decide(time_ratios, "fit_seconds", [*accuracy_p], design.alpha, design.unit)
     sweep_differences, sweep_summary = sweeps.compare_settings(results, design, means)
     return Findings(
         results=results,
@@ -119,9 +121,9 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         means=means,
         differences=one_dataset.differences(results.outer, means, design.alpha),
         tests=tests,
-        practical=_practical(results, design, means),
-        ranks=pairwise.mean_ranks(means),
-        friedman=pairwise.omnibus(means),
+        practical=_practical(results, design, tested),
+        ranks=pairwise.mean_ranks(tested),
+        friedman=pairwise.omnibus(tested),
         effort=summaries.effort(results, design),
         timing=summaries.timing(results, design),
         time_ratios=time_ratios,
@@ -138,7 +140,11 @@ def _practical(results: StudyResults, design: Design, means: pd.DataFrame) -> pd
     if design.rope is None:
         return pd.DataFrame()
     # A share of rows cannot differ by less than one row.
-    rows = summaries.n_tested(results.outer) if design.metric in PERCENT_METRICS else None
+    rows = None
+    if design.metric in PERCENT_METRICS:
+        rows = summaries.n_tested(results.outer)
+        units = {dataset: family.name for family in design.families for dataset in family.datasets}
+        rows = rows.groupby([units.get(name, name) for name in rows.index]).sum()
     return bayesian.compare(means, design.rope, rows)
 
 

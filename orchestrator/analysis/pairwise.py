@@ -17,6 +17,7 @@ from orchestrator.analysis.signed_rank import (
     smallest_p,
 )
 from orchestrator.analysis.statistics import Friedman, friedman, holm, ranks
+from orchestrator.study.families import Family
 
 ALPHA = 0.05
 ALL_PAIRS_UP_TO = 4
@@ -50,16 +51,31 @@ def family_size(n_arms: int, times: bool) -> int:
     return pairs + (n_arms - 1 if times else 0)
 
 
-def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = (), alpha: float = ALPHA) -> pd.DataFrame:
+def of_units(means: pd.DataFrame, families: Sequence[Family]) -> pd.DataFrame:
+    """Return the means over the datasets of each family in place of theirs; NaN if one of them is NaN."""
+    units = {dataset: family.name for family in families for dataset in family.datasets}
+    if means.empty or not units:
+        return means
+    names = [units.get(name, name) for name in means.index]
+    complete = means.notna().groupby(names, sort=False).all()
+    return means.groupby(names, sort=False).mean().where(complete)
+
+
+def pairwise(
+    means: pd.DataFrame, also_tested: Sequence[float] = (), alpha: float = ALPHA, unit: str = "dataset"
+) -> pd.DataFrame:
     """Test every pair of the family over the datasets that both arms completed.
 
     Parameters
     ----------
     means : DataFrame (datasets, arms)
+        Or families of datasets; see `of_units`.
     also_tested : sequence of float
         The p-values of other tests that belong to the family.
     alpha : float
         Level of the tests.
+    unit : str
+        What a row of the means is called.
 
     Returns
     -------
@@ -94,7 +110,9 @@ def pairwise(means: pd.DataFrame, also_tested: Sequence[float] = (), alpha: floa
         frame["family"] = size
         frame["datasets_needed"] = datasets_needed(size, alpha)
         frame["verdict"] = [
-            verdict(row["p_holm"], row["w_plus"] - row["w_minus"], row["n"], row["n_zero"], size, alpha)
+            verdict(
+                row["p_holm"], row["w_plus"] - row["w_minus"], row["n"], row["n_zero"], size, alpha, unit=unit
+            )
             for row in frame.to_dict("records")
         ]
         untested = frame["n"] == 0
@@ -110,6 +128,7 @@ def verdict(
     size: int,
     alpha: float = ALPHA,
     verdicts: tuple[str, str] = (HIGHER, LOWER),
+    unit: str = "dataset",
 ) -> str:
     """Return what a test lets one say.
 
@@ -126,23 +145,26 @@ def verdict(
     alpha : float
         Level of the tests.
     verdicts : (str, str)
+    unit : str
+        What is counted, "dataset" or "family".
     """
     if n == 0:
         return NO_DATA
     if p <= alpha:
         return verdicts[0] if direction > 0 else verdicts[1]
+    units = {"dataset": "datasets", "family": "families"}[unit]
     times = f", times {size} comparisons" if size > 1 else ""
     if size * smallest_p(n) > alpha:
         return (
-            f"cannot be decided: with {n} {'dataset' if n == 1 else 'datasets'} the smallest attainable p "
+            f"cannot be decided: with {n} {unit if n == 1 else units} the smallest attainable p "
             f"is {_power(n)}{times}"
         )
     if n_zero == n:
-        return f"{NO_EVIDENCE}: none of {n} datasets differs"
+        return f"{NO_EVIDENCE}: none of {n} {units} differs"
     k = n - n_zero
     if size * smallest_p(k) > alpha:
         return (
-            f"{NO_EVIDENCE}: only {k} of {n} datasets {'differs' if k == 1 else 'differ'}; the smallest "
+            f"{NO_EVIDENCE}: only {k} of {n} {units} {'differs' if k == 1 else 'differ'}; the smallest "
             f"attainable p is {_power(k)}{times}"
         )
     return NO_EVIDENCE

@@ -169,20 +169,38 @@ def compare_costs(
     """Compare the costs of arms with those of a reference.
 
     Columns: solver, reference, and for every cost `<cost>_<field>` with the fields of `RatioSummary`, and
-    `<cost>_excluded`, the datasets left out because an arm did not finish every outer fold.
+    `<cost>_excluded`, the datasets or families left out because an arm did not finish every outer fold.
     """
     known = {column: costs(rows, design, column) for column in columns}
+    units = _units(design)
     table = []
     for arm in arms:
         row: dict[str, object] = {"solver": arm, "reference": reference}
         for column, bounds in known.items():
-            ratios = divide(bounds[arm], bounds[reference])
+            each = divide(bounds[arm], bounds[reference])
+            ratios = np.stack([_geometric_mean(each[:, places]) for places in units.values()], axis=1)
             row |= {
                 f"{column}_{name}": value for name, value in vars(summarise(ratios, design.alpha)).items()
             }
-            row[f"{column}_excluded"] = ", ".join(compress(design.datasets, np.isnan(ratios[0])))
+            row[f"{column}_excluded"] = ", ".join(compress(units, np.isnan(ratios[0])))
         table.append(row)
     return pd.DataFrame(table)
+
+
+def _units(design: Design) -> dict[str, list[int]]:
+    """Return the positions of the datasets of each family, and of each other dataset, by name."""
+    names = {dataset: family.name for family in design.families for dataset in family.datasets}
+    units: dict[str, list[int]] = {}
+    for place, dataset in enumerate(design.datasets):
+        units.setdefault(names.get(dataset, dataset), []).append(place)
+    return units
+
+
+def _geometric_mean(ratios: np.ndarray) -> np.ndarray:
+    if ratios.shape[1] == 1:
+        return np.asarray(ratios[:, 0])
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.exp(np.log(ratios).mean(axis=1)))
 
 
 def tested_p(comparison: pd.DataFrame, column: str) -> list[float]:
@@ -196,7 +214,11 @@ def _p_of_ends(comparison: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def decide(
-    comparison: pd.DataFrame, column: str, also_tested: Sequence[float], alpha: float = ALPHA
+    comparison: pd.DataFrame,
+    column: str,
+    also_tested: Sequence[float],
+    alpha: float = ALPHA,
+    unit: str = "dataset",
 ) -> pd.DataFrame:
     """Add the verdicts on one cost: columns p, p_holm, family, verdict.
 
@@ -209,6 +231,8 @@ def decide(
         The p-values of other tests that belong to the family.
     alpha : float
         Level of the tests.
+    unit : str
+        What is counted, "dataset" or "family".
     """
     p = tested_p(comparison, column)
     adjusted = holm(np.array([*p, *also_tested]))[: len(p)]
@@ -221,7 +245,14 @@ def decide(
         if row[f"{column}_n_censored"] and best <= alpha < each
         # The first of them belongs to ratios above 1.
         else verdict(
-            each, row[f"{column}_sign"], row[f"{column}_n"], row[f"{column}_n_zero"], size, alpha, DECIDED
+            each,
+            row[f"{column}_sign"],
+            row[f"{column}_n"],
+            row[f"{column}_n_zero"],
+            size,
+            alpha,
+            DECIDED,
+            unit,
         )
         for row, each, best in zip(comparison.to_dict("records"), adjusted, at_best, strict=True)
     ]

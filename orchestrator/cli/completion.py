@@ -15,7 +15,8 @@ _SHELLS = ("bash", "zsh", "fish")
 _NAMES = {"datasets": "dataset", "solvers": "solver"}
 _READER_KEYS = (
     *("study", "paths.results", "paths.data"),
-    *("report.control", "report.alpha", "report.rope", "report.leave_out", "report.sections"),
+    *("report.control", "report.alpha", "report.rope", "report.leave_out", "report.families"),
+    "report.sections",
 )
 _NAME_VERBS = ("repair", "rename", "delete")
 _KINDS = ("datasets", "solvers", "experiments", "searches")

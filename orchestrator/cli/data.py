@@ -72,13 +72,18 @@ def _list(nodes: Nodes, request: Request, overrides: list[str], console: Console
     table.add_column("source", overflow="fold")
     for name, node in sorted(nodes.items()):
         about = read_about(node)
-        here = "yes" if is_at_hand(node) else "to fetch" if about.files else "no"
+        here = _at_hand(node, about)
         sizes = [f"{size:,}" if size else "" for size in (about.n, about.d, about.classes)]
         table.add_row(*map(as_text, (name, *sizes, here, about.source)))
-    if console.is_terminal:
-        console.print(table)
-    else:  # a line for each dataset, for whatever reads them
-        console.print(table, width=_WIDE, crop=False)
+    if not console.is_terminal:
+        console.width = _WIDE  # a line for each dataset, for whatever reads them
+    console.print(table)
+
+
+def _at_hand(node: Mapping[str, Any], about: About) -> str:
+    if is_at_hand(node):
+        return "yes"
+    return "to fetch" if about.files else "to install" if node.get("package") else "no"
 
 
 def _path(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
@@ -86,6 +91,8 @@ def _path(nodes: Nodes, request: Request, overrides: list[str], console: Console
     for name, node in nodes.items():
         if (path := path_at_hand(node)) is not None:
             say(console, str(path.absolute()), wrap=False)
+        elif node.get("package"):
+            problems.append(_not_installed(name, node))
         elif file_of(node) is None:
             problems.append(f"{name} is no file: {node.get('_target_')} loads it")
         else:
@@ -98,14 +105,23 @@ def _fetch(nodes: Nodes, request: Request, overrides: list[str], console: Consol
     problems: list[str] = []
     for name, node in nodes.items():
         about, place = read_about(node), file_of(node)
-        if place is None:
-            say(console, f"{name} needs no file: {node.get('_target_')} loads it", wrap=False)
-        elif (path := path_at_hand(node)) is not None:
+        if (path := path_at_hand(node)) is not None:
             say(console, f"{name} is here: {path}", wrap=False)
+        elif node.get("package"):
+            problems.append(_not_installed(name, node))
+        elif place is None:
+            say(console, f"{name} needs no file: {node.get('_target_')} loads it", wrap=False)
         else:
             problems += _fetch_one(place[1], about, place[0], console)
     if problems:
         raise ConfigError(problems)
+
+
+def _not_installed(name: str, node: Mapping[str, Any]) -> str:
+    return (
+        f"{name} comes with the package {node['package']}, which is not installed; get it with "
+        "pip install 'svmbench[datasets]'"
+    )
 
 
 def _fetch_one(name: str, about: About, folder: Path, console: Console) -> list[str]:

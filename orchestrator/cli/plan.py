@@ -1,6 +1,8 @@
 """The verb `plan`."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from rich.console import Console
 
@@ -14,6 +16,7 @@ from orchestrator.engine.prepare import prepare_study
 from orchestrator.engine.replay import stored_trials
 from orchestrator.report.power import detectable_difference
 from orchestrator.store.store import Store
+from orchestrator.study.families import APART, families, n_units
 from orchestrator.study.schemes import described
 from orchestrator.study.settings import Settings
 from orchestrator.study.text import format_seconds
@@ -40,16 +43,16 @@ def plan(request: Request, console: Console) -> None:
     say(console, f"{number:,} trainings to run{most}, about {format_seconds(seconds)} of one core{first}")
     for warning in prepared.data_warnings:
         say(console, warning)
-    if power := _power(settings):
+    if power := _power(settings, prepared.datasets):
         say(console, power)
 
 
-def _power(settings: Settings) -> str:
+def _power(settings: Settings, facts: Sequence[Mapping[str, Any]]) -> str:
     """Say which differences the report will be able to find; nothing of a single arm."""
     study, choices = settings.study, settings.report
-    n_arms, n = (
-        len([each for each in nouns if each.name not in choices.leave_out])
-        for nouns in (study.arms, study.datasets)
-    )
+    n_arms = len([arm for arm in study.arms if arm.name not in choices.leave_out])
+    datasets = {each["name"]: each for each in facts if each["name"] not in choices.leave_out}
+    merged = [] if choices.families == APART else families(datasets)
+    n, unit = n_units(datasets, merged), "family" if merged else "dataset"
     size = family_size(n_arms, study.protocol.profile == "timing")
-    return detectable_difference(n, size, choices.alpha) if size else ""
+    return detectable_difference(n, size, choices.alpha, unit) if size else ""

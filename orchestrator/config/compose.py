@@ -26,6 +26,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
+from orchestrator.config.dataset_table import table_datasets
 from orchestrator.config.schema import check_settings
 from orchestrator.config.yaml_files import MOST_DEPTH, file_problem
 from orchestrator.datasets.libsvm_files import libsvm_names
@@ -39,6 +40,7 @@ _PACKAGE = Path(__file__).parents[1]
 CONF_FOLDER = next(folder for folder in (_PACKAGE / "conf", _PACKAGE.parent / "conf") if folder.is_dir())
 """Inside the package when installed from a wheel, beside it in a checkout."""
 
+_TABLE = CONF_FOLDER / "dataset" / "packages.csv"
 _SEARCH_PATH = "hydra.searchpath="
 GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
 _OPEN = (
@@ -252,11 +254,12 @@ def _depth(node: Any) -> int:
 def known_names(group: str, overrides: Sequence[str] = (), config_dir: Path | None = None) -> list[str]:
     """Return the names a group offers, a user's own included."""
     with _hydra(config_dir, overrides) as base:
-        return _options(group, base)
+        names = _options(group, base)
+    return sorted({*names, *table_datasets(_TABLE)}) if group == "dataset" else names
 
 
 def dataset_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Return the configuration of every dataset with a file, by its name.
+    """Return the configuration of every dataset with a file or a row of our table, by its name.
 
     Each file is read by itself: Hydra takes seconds to compose some hundred of them. Only those with a list
     of `defaults` are composed.
@@ -282,7 +285,7 @@ def dataset_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None)
     found: dict[str, dict[str, Any]] = read["dataset"]  # type: ignore[call-overload, index, assignment]
     if composed:
         found |= compose_settings([*overrides, f"datasets=[{','.join(composed)}]"], config_dir)["dataset"]
-    return dict(sorted(found.items()))
+    return dict(sorted((table_datasets(_TABLE) | found).items()))
 
 
 def _options(group: str, base: Sequence[str]) -> list[str]:
@@ -429,7 +432,7 @@ class _Choice:
     loads : list of str
         Overrides that load those with a file in `conf/`.
     files : dict
-        Configurations of datasets that are bare files.
+        Configurations of datasets that are bare files, or rows of our table.
     """
 
     group: str
@@ -457,7 +460,8 @@ def _choices(group: str, lists: Mapping[str, Any], base: list[str], problems: li
     options = _options(group, base)
     folder = Path(str(lists["paths"]["data"]))
     choice = _Choice(group, _names(lists, group, problems), [], {})
-    found = [] if group == "solver" or set(choice.names) <= set(options) else _files_in(folder)
+    table = table_datasets(_TABLE) if group == "dataset" else {}
+    found = [] if group == "solver" or set(choice.names) <= {*options, *table} else _files_in(folder)
     for name in filter(None, choice.names):
         if name in options and not _NAME.fullmatch(name):
             problems.append(
@@ -466,11 +470,13 @@ def _choices(group: str, lists: Mapping[str, Any], base: list[str], problems: li
             )
         elif name in options:
             choice.loads.append(f"+{group}@{group}.{name}='{name}'")
+        elif name in table:
+            choice.files[name] = dict(table[name])
         elif name in found:
             target = "orchestrator.datasets.libsvm_file"
             choice.files[name] = {"_target_": target, "name": name, "folder": str(folder)}
         else:
-            near = did_you_mean(name, [*options, *found])
+            near = did_you_mean(name, [*options, *table, *found])
             problems.append(f"unknown {group} {shown(name)}{near} (see: svmbench list {group}s)")
     return choice
 

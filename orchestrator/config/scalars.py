@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS
+from orchestrator.study.families import APART, ONCE
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.settings import LEAST_DEATHS
 from orchestrator.study.text import shown
@@ -17,6 +18,7 @@ _CHOICES = {
     "cluster.kind": tuple(CLUSTER_KINDS),
     "on_error": ("continue", "fail_fast"),
     "retry": ("none", "failed"),
+    "report.families": (ONCE, APART),
 }
 _WHOLE = {
     "protocol.outer": (2, MOST_FOLDS),

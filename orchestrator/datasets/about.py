@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from orchestrator.datasets.libsvm_files import SUFFIXES, libsvm_path
+from orchestrator.datasets.packages import package_folder
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import shown
 
@@ -128,13 +129,15 @@ def file_of(node: Mapping[str, Any]) -> tuple[Path, str] | None:
 
 def path_at_hand(node: Mapping[str, Any]) -> Path | None:
     """Return the file that a dataset's configuration reads, if it is there."""
-    if (place := file_of(node)) is not None:
-        folder, name = place
+    if (libsvm := file_of(node)) is not None:
+        folder, name = libsvm
         return libsvm_path(name, folder)
-    given = node.get("path")
-    if isinstance(given, str) and Path(given).expanduser().is_file():
-        return Path(given).expanduser()
-    return None
+    given, package = node.get("path"), node.get("package")
+    if not isinstance(given, str):
+        return None
+    place = package_folder(package) if isinstance(package, str) and package else Path()
+    found = None if place is None else place / Path(given).expanduser()
+    return found if found is not None and found.is_file() else None
 
 
 def is_at_hand(node: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Datasets from ARFF files, the format of Weka and OpenML."""
+"""Datasets from ARFF files, the format of Weka, OpenML and KEEL."""
 
 import csv
 import math
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.datasets.files import existing_file, read_text, unreadable
+from orchestrator.datasets.files import existing_file, package_path, read_text, unreadable
 from orchestrator.datasets.labels import as_integers
 from orchestrator.datasets.table import split_table
 from orchestrator.study.text import one_line, shown
@@ -24,6 +24,7 @@ _ATTRIBUTE = re.compile(
     re.IGNORECASE,
 )
 _SPECIAL = re.compile(r"""['"\\]""")
+_MISSING = ("?", "<null>")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -40,9 +41,15 @@ class _Line(NamedTuple):
 
 
 def arff_file(
-    path: str, label: str, drop: Sequence[str] = (), categories: Sequence[str] = ()
+    path: str,
+    label: str,
+    drop: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    package: str = "",
+    one_hot: bool = False,
+    complete_rows: bool = False,
 ) -> tuple[pd.DataFrame, Any]:
-    """Read an ARFF file, perhaps compressed; `?` is a missing value, and nominal columns are categories.
+    """Read an ARFF file, perhaps compressed; `?` and `<null>` are missing, nominal columns are categories.
 
     Parameters
     ----------
@@ -54,6 +61,13 @@ def arff_file(
         Columns that are no features, such as an identifier.
     categories : sequence of str
         Further columns to make categorical.
+    package : str
+        The installed package that holds the file; `path` begins at its folder.
+    one_hot : bool
+        Whether a nominal column becomes a column of zeros and ones for each value that the file declares, or
+        one column if these are two. Nothing is learnt from the rows.
+    complete_rows : bool
+        Whether rows with a missing value are left out.
 
     Returns
     -------
@@ -64,10 +78,10 @@ def arff_file(
     Raises
     ------
     DatasetError
-        If there is no such file or column, a line is broken, which is named, or the file has sparse rows or
-        dates.
+        If there is no such package, file or column, a line is broken, which is named, or the file has sparse
+        rows or dates.
     """
-    place = existing_file(path)
+    place = existing_file(package_path(package, path) if package else path)
     try:
         lines = _lines(place)
         attributes = _header(lines)
@@ -75,6 +89,11 @@ def arff_file(
     except _Broken as error:
         raise DatasetError(f"{path}{error}") from None
     X, y = split_table(table, path, label, drop, categories)
+    if complete_rows:
+        complete = X.notna().all(axis=1) & y.notna()
+        X, y = X[complete].reset_index(drop=True), y[complete].reset_index(drop=True)
+    if one_hot:
+        X = _one_hot(X)
     return X, (as_integers(y.to_numpy()) if y.dtype == np.float64 else y.astype(object))
 
 
@@ -158,7 +177,7 @@ def _rows(lines: Iterator[_Line], width: int) -> Iterator[tuple[int, list[str]]]
 def _table(attributes: list[_Attribute], rows: list[tuple[int, list[str]]]) -> pd.DataFrame:
     columns = []
     for at, attribute in enumerate(attributes):
-        values = [None if fields[at] == "?" else fields[at] for _, fields in rows]
+        values = [None if fields[at] in _MISSING else fields[at] for _, fields in rows]
         make = _numbers if attribute.values is None else _texts
         column = make(attribute, values)
         if column is None:
@@ -196,6 +215,18 @@ def _broken_values(attribute: _Attribute, values: Iterable[tuple[int, str | None
                 number,
                 f"expected one of the values that {attribute.name!r} may have, found {shown(value)}",
             )
+
+
+def _one_hot(X: pd.DataFrame) -> pd.DataFrame:
+    columns: dict[str, pd.Series] = {}
+    for name in X.columns:
+        if not isinstance(X[name].dtype, pd.CategoricalDtype):
+            columns[name] = X[name]
+            continue
+        values = list(X[name].cat.categories)
+        for value in values[1:] if len(values) == 2 else values:
+            columns[f"{name}={value}"] = (X[name] == value).astype(float).where(X[name].notna())
+    return pd.DataFrame(columns)
 
 
 def _is_number(value: str) -> bool:

@@ -65,7 +65,7 @@ class Audit:
         if self.tested_copies >= MANY_COPIES:
             found.append(
                 f"{self.tested_copies:.0%} of its test rows have an exact copy among their training rows; "
-                "drop the copies, or keep them together by groups"
+                "drop the copies (deduplicate: drop), or keep them together (deduplicate: group)"
             )
         if self.gives_away:
             found.append(

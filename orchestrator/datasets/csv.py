@@ -7,13 +7,18 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.datasets.files import READ_ERRORS
+from orchestrator.datasets.files import READ_ERRORS, package_path
 from orchestrator.datasets.table import split_table
 from orchestrator.study.text import one_line
 
 
 def csv_file(
-    path: str, label: str, drop: Sequence[str] = (), categories: Sequence[str] = (), **options: Any
+    path: str,
+    label: str,
+    drop: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    package: str = "",
+    **options: Any,
 ) -> tuple[pd.DataFrame, pd.Series]:
     """Read a table whose first line names the columns.
 
@@ -25,11 +30,13 @@ def csv_file(
     path : str
         The file, perhaps compressed; in a configuration, `${paths.data}/NAME.csv` is in the data folder.
     label : str
-        The column of labels.
+        The column of labels; with `header: null` its position, from 0.
     drop : sequence of str
         Columns that are no features, such as an identifier.
     categories : sequence of str
         Columns to make categorical, for estimators that look at the type of a column.
+    package : str
+        The installed package that holds the file; `path` begins at its folder.
     **options
         Of `pandas.read_csv`, such as `sep` or `na_values`.
 
@@ -41,13 +48,14 @@ def csv_file(
     Raises
     ------
     DatasetError
-        If there is no such file or column, two columns have one name, or pandas cannot read it.
+        If there is no such package, file or column, two columns have one name, or pandas cannot read it.
     """
     if {".tsv", ".tab"} & {*Path(path).suffixes[-2:]} and not {"sep", "delimiter"} & options.keys():
         options["sep"] = "\t"
+    place = package_path(package, path) if package else Path(path).expanduser()
     try:
-        table = pd.read_csv(Path(path).expanduser(), **options)
-        twice = _named_twice(Path(path).expanduser(), table, options)
+        table = pd.read_csv(place, **options)
+        twice = _named_twice(place, table, options)
     except FileNotFoundError:
         raise DatasetError(f"there is no file {path}; correct `path`") from None
     except (*READ_ERRORS, TypeError) as error:

@@ -44,6 +44,8 @@ class Dataset:
         What else is known of each row, for splitters: `groups`, `test_fold`.
     columns : tuple of str
         Names of the features, if the loader gave a frame; of arrays they are no content.
+    n_dropped : int
+        How many rows of the loader were left out as copies of others.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Dataset:
     fingerprint: str
     metadata: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
+    n_dropped: int = 0
 
     @cached_property
     def y(self) -> NDArray[Any]:

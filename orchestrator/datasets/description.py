@@ -19,13 +19,17 @@ def describe(dataset: Dataset) -> Mapping[str, str]:
     shown = [f"{label}: {count:,}" for label, count in zip(dataset.classes, counts, strict=True)]
     more = f", and {len(shown) - _MOST_CLASSES} more" if len(shown) > _MOST_CLASSES else ""
     return {
-        "rows": f"{n:,}",
+        "rows": f"{n:,}{_dropped(dataset)}",
         "features": f"{d:,}{_kinds(dataset)}",
         "classes": f"{len(shown)} ({', '.join(shown[:_MOST_CLASSES])}{more})",
         "density": _density(dataset),
         "metadata": ", ".join(sorted(dataset.metadata)),
         "fingerprint": dataset.fingerprint,
     }
+
+
+def _dropped(dataset: Dataset) -> str:
+    return f" (dropped copies: {dataset.n_dropped:,})" if dataset.n_dropped else ""
 
 
 def _kinds(dataset: Dataset) -> str:
@@ -48,7 +52,7 @@ def shape_problems(dataset: Dataset, about: About) -> list[str]:
     """Return how a dataset differs from the numbers of rows, features and classes that were declared."""
     n, d = dataset.X.shape
     found = {
-        "n": ("rows", about.n, n),
+        "n": ("rows", about.n, n + dataset.n_dropped),
         "d": ("features", about.d, d),
         "classes": ("classes", about.classes, len(dataset.classes)),
     }

@@ -2,10 +2,13 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
+import scipy.sparse
 
 from orchestrator.datasets.dataset import Features
 from orchestrator.datasets.row_hashes import Hashes, row_hashes, scaled_row_hashes
@@ -34,12 +37,6 @@ class Relation(NamedTuple):
     second: str
     why: str
 
-    def __str__(self) -> str:
-        return (
-            f"datasets {self.first!r} and {self.second!r} {self.why}: in a test over datasets they are no "
-            "independent evidence; keep one of them"
-        )
-
 
 def relations(features: Mapping[str, Features], families: Mapping[str, str]) -> list[Relation]:
     """Return the pairs of datasets that are related.
@@ -53,7 +50,14 @@ def relations(features: Mapping[str, Features], families: Mapping[str, str]) -> 
     """
     widths = Counter(X.shape[1] for X in features.values())
     rows = {name: _RowSets.of(X) for name, X in features.items() if widths[X.shape[1]] > 1}
-    return list(_relations(features, rows, families))
+    return list(_relations(rows, features, families))
+
+
+_HASHES: dict[str, Callable[[Features], Hashes]] = {
+    "exact": row_hashes,
+    "scaled": scaled_row_hashes,
+    "unordered": partial(scaled_row_hashes, ordered=False),
+}
 
 
 class _RowSets(NamedTuple):
@@ -67,32 +71,51 @@ class _RowSets(NamedTuple):
     @classmethod
     def of(cls, X: Features) -> "_RowSets":
         """Return those of a dataset's features."""
-        exact, scaled = np.unique(row_hashes(X)), np.unique(scaled_row_hashes(X))
-        unordered = np.unique(scaled_row_hashes(X, ordered=False))
+        exact, scaled, unordered = (np.unique(hashes(X)) for hashes in _HASHES.values())
         if len(unordered) < TELLS_APART * len(scaled):
             unordered = unordered[:0]
         return cls(X.shape[1], exact, scaled, unordered)
 
 
 def _relations(
-    names: Iterable[str], rows: Mapping[str, _RowSets], families: Mapping[str, str]
+    rows: Mapping[str, _RowSets], features: Mapping[str, Features], families: Mapping[str, str]
 ) -> Iterator[Relation]:
-    for first, second in itertools.combinations(names, 2):
+    for first, second in itertools.combinations(features, 2):
         family = families.get(first)
         if family and family == families.get(second):
             yield Relation(first, second, f"declare the family {family!r}")
-        elif first in rows and second in rows and (shared := _shared(rows[first], rows[second])):
-            yield Relation(first, second, shared)
+        elif first in rows and second in rows and rows[first].d == rows[second].d:
+            fewer, more = sorted((first, second), key=lambda name: len(rows[name].exact))
+            if shared := _shared(rows[fewer], rows[more], features[fewer]):
+                yield Relation(first, second, shared)
 
 
-def _shared(first: _RowSets, second: _RowSets) -> str:
-    if first.d != second.d:
-        return ""
+def _shared(fewer: _RowSets, more: _RowSets, features: Features) -> str:
+    """Say how many rows two datasets share; empty if they are few, or as many as there are by chance."""
     hows = {"exact": "", "scaled": " after scaling", "unordered": " after scaling, in other columns"}
     for kind, how in hows.items():
-        one, other = getattr(first, kind), getattr(second, kind)
+        one, other = getattr(fewer, kind), getattr(more, kind)
         fewest = min(len(one), len(other))
         number = len(np.intersect1d(one, other, assume_unique=True))
-        if fewest and number >= max(2, SHARED * fewest):
+        least = max(2, SHARED * fewest)
+        if fewest and number >= least and number - _by_chance(features, kind, other) * fewest >= least:
             return f"share {number:,} of {fewest:,} different rows{how}"
     return ""
+
+
+def _by_chance(features: Features, kind: str, other: Hashes) -> float:
+    """Return the share of rows that another dataset has, too, once each column is shuffled by itself.
+
+    Of columns with few values any combination is a row of either dataset.
+    """
+    if scipy.sparse.issparse(features):
+        return 0.0
+    generator = np.random.default_rng(0)
+    shuffled: Features
+    if isinstance(features, pd.DataFrame):
+        orders = {name: generator.permutation(len(features)) for name in features}
+        shuffled = pd.DataFrame({name: features[name].array[order] for name, order in orders.items()})
+    else:
+        shuffled = generator.permuted(features, axis=0)
+    hashes = np.unique(_HASHES[kind](shuffled))
+    return len(np.intersect1d(hashes, other, assume_unique=True)) / len(hashes)

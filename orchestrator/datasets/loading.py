@@ -9,10 +9,12 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import Dataset, DatasetError, Features, fingerprint
+from orchestrator.datasets.duplicates import KEEP, deduplicated
 from orchestrator.datasets.frames import category
 from orchestrator.datasets.labels import classes_and_codes
 from orchestrator.datasets.memory import gigabytes, memory_limit, require_room
 from orchestrator.datasets.metadata import (
+    DEDUPLICATE,
     GROUPS,
     checked_metadata,
     folders_of,
@@ -43,13 +45,14 @@ def load(spec: DatasetSpec) -> Dataset:
     """
     try:
         try:
-            X, y, metadata = _call(spec)
+            X, y, metadata, deduplicate = _call(spec)
             columns = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else ()
             X = _features(X)
             classes, codes = classes_and_codes(y, X.shape[0])
-            metadata = checked_metadata(metadata, X.shape[0])
-            digest = fingerprint(X, classes, codes, metadata)
-            return Dataset(spec.name, X, classes, codes, digest, metadata, columns)
+            n, checked = X.shape[0], checked_metadata(metadata, X.shape[0])
+            X, codes, kept = deduplicated(deduplicate, X, codes, checked)
+            digest = fingerprint(X, classes, codes, kept)
+            return Dataset(spec.name, X, classes, codes, digest, kept, columns, n - X.shape[0])
         except MemoryError as error:
             raise DatasetError(
                 f"{spec.target} and the checks of its data need more than the {gigabytes(memory_limit())} "
@@ -65,8 +68,8 @@ def load(spec: DatasetSpec) -> Dataset:
         raise DatasetError(f"dataset {spec.name!r}: {error}") from error
 
 
-def _call(spec: DatasetSpec) -> tuple[Any, Any, dict[str, Any]]:
-    """Return what the loader does: features, labels, and what else is said of the rows."""
+def _call(spec: DatasetSpec) -> tuple[Any, Any, dict[str, Any], Any]:
+    """Return what the loader does: features, labels, what else is said of the rows, and `deduplicate`."""
     try:
         loader = resolve(spec.target)
     except ResolveError as error:
@@ -87,10 +90,11 @@ def _call(spec: DatasetSpec) -> tuple[Any, Any, dict[str, Any]]:
         )
     X, y, *groups = found
     sources = {name: value for name, value in spec.params.items() if name not in params}
+    deduplicate = sources.pop(DEDUPLICATE, KEEP)
     X, metadata = take_metadata(X, sources, list(folders_of(params)))
     if groups and groups[0] is not None:
         metadata.setdefault(GROUPS, groups[0])
-    return X, y, metadata
+    return X, y, metadata, deduplicate
 
 
 def _features(X: Any) -> Features:

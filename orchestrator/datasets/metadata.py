@@ -20,18 +20,21 @@ from orchestrator.study.text import one_line, shown
 
 GROUPS, TEST_FOLD = "groups", "test_fold"
 NAMES = (GROUPS, TEST_FOLD)
+DEDUPLICATE = "deduplicate"
 
 Sources = dict[str, Any]
 """Where each kind of metadata comes from: a column, a file or the values."""
 
 
 def own_arguments(loader: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a loader, which may take such a name as an argument of its own."""
+    """Return the arguments of a loader, which may take a name of ours as an argument of its own."""
     try:
         names = set(inspect.signature(loader).parameters)
     except (ValueError, TypeError):  # of a compiled function
         names = set()
-    return {name: value for name, value in params.items() if name not in NAMES or name in names}
+    return {
+        name: value for name, value in params.items() if name not in (*NAMES, DEDUPLICATE) or name in names
+    }
 
 
 def take_metadata(X: Any, sources: Mapping[str, Any], folders: list[Path]) -> tuple[Any, dict[str, Any]]:

@@ -19,6 +19,7 @@ from orchestrator.resampling.splits import Splits
 from orchestrator.search.fold_search import planned_trials
 from orchestrator.study.batch import DataSource
 from orchestrator.study.errors import ConfigError
+from orchestrator.study.families import families
 from orchestrator.study.settings import MOST_TRAININGS, Settings
 from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
 from orchestrator.study.trials import Identity, Pair
@@ -142,17 +143,23 @@ def prepare_study(settings: Settings) -> PreparedStudy:
         {name: dataset.X for name, (_, dataset, _) in loaded.items()},
         {spec.name: spec.family for spec in study.datasets},
     )
+    facts = [
+        _facts(*loaded[spec.name])
+        | _audited(spec, audits[spec.name], loaded[spec.name][1].n_dropped, related)
+        for spec in study.datasets
+    ]
     return PreparedStudy(
         study,
         sources={name: source for name, (source, _, _) in loaded.items()},
         shapes={name: _shape(dataset, splits) for name, (_, dataset, splits) in loaded.items()},
         identities=identities,
-        datasets=[
-            _facts(*loaded[spec.name]) | _audited(spec, audits[spec.name], related) for spec in study.datasets
-        ],
+        datasets=facts,
         data_warnings=[
             *(text for name, found in audits.items() for text in found.warnings(loaded[name][1])),
-            *map(str, related),
+            *(
+                f"{family}: one family, counted once in a test unless report.families=apart"
+                for family in families({each["name"]: each for each in facts})
+            ),
         ],
         gram_memory=memory_for_gram(settings.cluster.memory),
     )
@@ -217,12 +224,13 @@ def _audit(dataset: Dataset, splits: Splits) -> Audit:
     return audit(dataset, (splits.train_test(*split) for split in splits.of_level(refits=True)))
 
 
-def _audited(spec: DatasetSpec, found: Audit, related: list[Relation]) -> dict[str, Any]:
+def _audited(spec: DatasetSpec, found: Audit, n_dropped: int, related: list[Relation]) -> dict[str, Any]:
     """Return what provenance records about copies of a dataset's rows, within it and in other datasets."""
     return {
         "distinct_rows": found.distinct,
         "distinct_features": found.distinct_features,
         "tested_copies": found.tested_copies,
+        "dropped_copies": n_dropped,
         "family": spec.family,
         "related": {relation.second: relation.why for relation in related if relation.first == spec.name},
     }

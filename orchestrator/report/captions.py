@@ -15,6 +15,7 @@ from orchestrator.report import format as fmt
 from orchestrator.report.limits import ARMS_SHOWN
 from orchestrator.report.power import detectable_difference
 from orchestrator.report.table import Table
+from orchestrator.study.families import families
 from orchestrator.study.schemes import described
 
 
@@ -56,6 +57,7 @@ def _template(name: str) -> Template:
         "FEWEST_DATASETS": FEWEST_DATASETS,
         "datasets_needed": datasets_needed,
         "described": described,
+        "families": families,
         "detectable_difference": detectable_difference,
         "fmt": fmt,
         "isfinite": isfinite,

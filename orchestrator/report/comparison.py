@@ -56,7 +56,7 @@ def tests(findings: Findings) -> Table:
         findings.tests,
         {
             "Pair, A − B": _pair(findings),
-            "Datasets": lambda row: fmt.count(row["n"]),
+            _units(findings): lambda row: fmt.count(row["n"]),
             "A higher / same / lower": lambda row: f"{row['wins']} / {row['n_zero']} / {row['losses']}",
             "Typical difference": lambda row: _estimate(row, metric),
             "p": lambda row: fmt.p_value(row["p"]),
@@ -66,6 +66,10 @@ def tests(findings: Findings) -> Table:
         },
         last_is_text=True,
     )
+
+
+def _units(findings: Findings) -> str:
+    return fmt.plural_of(findings.design.unit).capitalize()
 
 
 def _estimate(row: Row, metric: str) -> str:
@@ -90,7 +94,7 @@ def details(findings: Findings) -> Table:
         findings.tests[names],
         {
             "Pair, A − B": _pair(findings),
-            "Datasets that differ": lambda row: fmt.count(row["n"] - row["n_zero"]),
+            f"{_units(findings)} that differ": lambda row: fmt.count(row["n"] - row["n_zero"]),
             "W⁺": lambda row: f"{row['w_plus']:g}",
             "W⁻": lambda row: f"{row['w_minus']:g}",
             "r": lambda row: fmt.correlation(row["rank_biserial"]) if row["n"] else fmt.MISSING,
@@ -104,7 +108,7 @@ def sensitivity(findings: Findings) -> Table:
     frame = findings.tests[["first", "second", "n", "n_zero", "p", "loo_p_low", "loo_p_high", "p_pratt"]]
     columns: dict[str, Callable[[Row], str]] = {
         "Pair, A − B": _pair(findings),
-        "Datasets": lambda row: fmt.count(row["n"]),
+        _units(findings): lambda row: fmt.count(row["n"]),
         "p": lambda row: fmt.p_value(row["p"]),
         "Lowest p": lambda row: fmt.p_value(row["loo_p_low"]),
         "Highest p": lambda row: fmt.p_value(row["loo_p_high"]),
@@ -130,7 +134,7 @@ def practical(findings: Findings) -> Table:
         frame,
         {
             "Pair, A − B": _pair(findings),
-            "Datasets": lambda row: fmt.count(row["n"]),
+            _units(findings): lambda row: fmt.count(row["n"]),
             "A better": lambda row: fmt.probability(row["better"]),
             "Practically equal": lambda row: Cell(
                 fmt.probability(row["equal"]), strong=row["practically_equal"]

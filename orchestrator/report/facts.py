@@ -30,6 +30,7 @@ def datasets(findings: Findings) -> Table:
                 "density": facts.get("density"),
                 "distinct_rows": facts.get("distinct_rows"),
                 "tested_copies": facts.get("tested_copies"),
+                "dropped_copies": facts.get("dropped_copies"),
                 "fingerprint": facts.get("fingerprint"),
                 "source": facts.get("source") or facts.get("target"),
             }

@@ -146,7 +146,12 @@ def share(value: float) -> str:
 
 def plural(number: int, noun: str) -> str:
     """Print a number with its noun."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun if number == 1 else plural_of(noun)}"
+
+
+def plural_of(noun: str) -> str:
+    """Return the plural of a noun of ours."""
+    return f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
 
 
 def superscript(number: int) -> str:

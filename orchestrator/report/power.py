@@ -7,18 +7,19 @@ from orchestrator.analysis.signed_rank import datasets_needed
 from orchestrator.report import format as fmt
 
 
-def detectable_difference(n: int, family: int, alpha: float) -> str:
-    """Say which difference n datasets can find with a family of tests, and how many another one takes."""
+def detectable_difference(n: int, family: int, alpha: float, unit: str = "dataset") -> str:
+    """Say which difference n datasets, or families, can find with so many tests, and how many others take."""
     effect, enough = detectable_effect(n, family, alpha), datasets_for(1, family, alpha)
-    plan = f"With {fmt.plural(n, 'dataset')} and {fmt.plural(family, 'comparison')} at level {alpha:g}"
+    plan = f"With {fmt.plural(n, unit)} and {fmt.plural(family, 'comparison')} at level {alpha:g}"
+    units = fmt.plural_of(unit)
     power = f"{100 * POWER:g} % power"
     if isinf(effect):
         return (
             f"{plan} no difference can be found, whatever the scores: that takes at least "
-            f"{datasets_needed(family, alpha)} datasets, and {power} for a mean difference of 1 standard "
-            f"deviation (between datasets) takes {enough}."
+            f"{datasets_needed(family, alpha)} {units}, and {power} for a mean difference of 1 standard "
+            f"deviation (between {units}) takes {enough}."
         )
     return (
-        f"{plan}, {power} takes a mean difference of {effect:.2f} standard deviations (between datasets); "
-        f"1 standard deviation takes {fmt.plural(enough, 'dataset')}."
+        f"{plan}, {power} takes a mean difference of {effect:.2f} standard deviations (between {units}); "
+        f"1 standard deviation takes {fmt.plural(enough, unit)}."
     )

@@ -156,7 +156,7 @@ def time_ratios(findings: Findings) -> Table:
         frame,
         {
             "Arm": lambda row: marked_name(row["solver"], marked),
-            "Datasets": lambda row: fmt.count(row["fit_seconds_n"]),
+            fmt.plural_of(findings.design.unit).capitalize(): lambda row: fmt.count(row["fit_seconds_n"]),
             "Training, geometric mean": lambda row: _geometric_mean(row, "fit_seconds"),
             "Training, typical ratio": lambda row: _typical_ratio(row, "fit_seconds"),
             "p": lambda row: fmt.p_value(row["p"]),

@@ -11,6 +11,7 @@ from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.analysis.summaries import GAP_LEVEL
 from orchestrator.report import format as fmt
 from orchestrator.report.table import records
+from orchestrator.study.families import APART, ONCE
 from orchestrator.study.report_choices import ReportChoices
 
 
@@ -28,12 +29,15 @@ def verdict(findings: Findings) -> str:
             "compare: run it, or let it finish, and write the report again."
         )
     arms = list(findings.means.columns)
-    sentences = [_standing(findings)]
+    sentences = [_standing(findings), *_families(findings)]
     if len(arms) == 2:
         sentences += _one_pair(findings)
     elif len(arms) > 2:
         sentences += _many_pairs(findings)
     return " ".join([*_choices(findings), *sentences, *_times(findings), *_not_optimal(findings)])
+
+
+_COUNTED = {ONCE: "a family of datasets counts once", APART: "each dataset of a family counts"}
 
 
 def _choices(findings: Findings) -> list[str]:
@@ -49,6 +53,10 @@ def _choices(findings: Findings) -> list[str]:
         f"control {control}": (choices.control is not None, first.control not in (None, control)),
         f"level {choices.alpha:g}": (choices.alpha != default.alpha, choices.alpha != first.alpha),
         region: (choices.rope is not None, rope != findings.design.rope_of(first)),
+        _COUNTED[choices.families]: (
+            choices.families != default.families,
+            choices.families != first.families,
+        ),
         f"without {without}": (bool(choices.leave_out), choices.leave_out != first.leave_out),
     }
     declared = [text for text, (is_chosen, is_late) in chosen.items() if is_chosen and not is_late]
@@ -87,6 +95,15 @@ def _standing(findings: Findings) -> str:
         f"({fmt.score(average.max(), metric)}{unit}) and {average.idxmin()} the lowest "
         f"({fmt.score(average.min(), metric)}{unit})."
     )
+
+
+def _families(findings: Findings) -> list[str]:
+    """Say how many families the tests count, where they are fewer than the datasets."""
+    design = findings.design
+    if not design.families or len(findings.means.columns) < 2:
+        return []
+    n_datasets = fmt.plural(len(design.datasets), "dataset")
+    return [f"The tests count {fmt.plural(design.n_units, 'family')} of {n_datasets}."]
 
 
 def _one_pair(findings: Findings) -> list[str]:
@@ -154,30 +171,32 @@ def _too_few(findings: Findings) -> list[str]:
     tests = findings.tests
     if tests["n"].nunique() > 1:
         return []  # each row of the table of tests says so for its own datasets
+    unit = findings.design.unit
+    units = fmt.plural_of(unit)
     n, differing = int(tests["n"].max()), int((tests["n"] - tests["n_zero"]).max())
     needed, family = int(tests["datasets_needed"].iloc[0]), int(tests["family"].iloc[0])
     if differing >= needed or n == 0:
         return []
     if differing == 0 and n >= needed:
-        return [f"None of {n} datasets differs."]
+        return [f"None of {n} {units} differs."]
     if n >= needed:
-        over = f"Only {differing} of {n} datasets differ, so the smallest p this test can give is"
+        over = f"Only {differing} of {n} {units} differ, so the smallest p this test can give is"
         so, floor = "no difference could have been significant", differing
     else:
-        over = f"With {fmt.plural(n, 'dataset')} the smallest p this test can give is"
+        over = f"With {fmt.plural(n, unit)} the smallest p this test can give is"
         so, floor = "whatever the scores, no difference could have been significant", n
     over += f" 2/2{fmt.superscript(floor)} = {smallest_p(floor):g}"
     if family > 1:
         over += f", and Holm's adjustment over {family} tests multiplies the smallest by {family}"
     which = " that differ" if n >= needed else ""
-    return [f"{over}, so {so} at {findings.design.alpha:g}: that takes at least {needed} datasets{which}."]
+    return [f"{over}, so {so} at {findings.design.alpha:g}: that takes at least {needed} {units}{which}."]
 
 
 def _times(findings: Findings) -> list[str]:
     """Say which arms are faster or slower than the first, where that is shown."""
     return [
         f"Training {row['solver']} is {row['verdict']} than {row['reference']} "
-        f"({fmt.plural(row['fit_seconds_n'], 'dataset')}, adjusted {fmt.p_equals(row['p_holm'])})."
+        f"({fmt.plural(row['fit_seconds_n'], findings.design.unit)}, adjusted {fmt.p_equals(row['p_holm'])})."
         for row in records(findings.time_ratios)
         if row["verdict"] in DECIDED
     ]

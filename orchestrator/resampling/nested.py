@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from orchestrator.resampling.splits import OUTSIDE, Folds, IndexSplits, Rows, Splits, take_rows
 from orchestrator.resampling.splitters import make_splitter, needs_groups
@@ -53,8 +53,9 @@ class Samples:
 def nested_splits(samples: Samples, protocol: Protocol) -> Splits:
     """Return the outer splits of a dataset and the inner splits of each.
 
-    Every seed of the protocol makes splits of its own, one seed's after another's. A splitter without a
-    random state of its own is given one, so that anyone can rebuild the splits::
+    A number of folds means stratified, shuffled ones, which keep the groups of a dataset that has them
+    together. Every seed of the protocol makes splits of its own, one seed's after another's. A splitter
+    without a random state of its own is given one, so that anyone can rebuild the splits::
 
         seeds = np.random.SeedSequence(seed).generate_state(n_outer + 1).tolist()
         outer = RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=seeds[0])
@@ -69,10 +70,9 @@ def nested_splits(samples: Samples, protocol: Protocol) -> Splits:
         both parts, a class missing from the training rows, or a group in both parts; or if several seeds
         make the same split.
     """
-    if isinstance(protocol.outer, int) and isinstance(protocol.inner, int) and len(protocol.seeds) == 1:
-        splits: Splits = nested_folds(samples.y, protocol.outer, protocol.inner, protocol.seeds[0])
-        _require_groups_apart(splits, samples.metadata.get("groups"))
-        return splits
+    groups, outer, inner = samples.metadata.get("groups"), protocol.outer, protocol.inner
+    if isinstance(outer, int) and isinstance(inner, int) and len(protocol.seeds) == 1 and groups is None:
+        return nested_folds(samples.y, outer, inner, protocol.seeds[0])
     found, size = [], 0
     seen: set[tuple[bytes, ...]] = set()
     for seed in protocol.seeds:
@@ -92,7 +92,7 @@ def nested_splits(samples: Samples, protocol: Protocol) -> Splits:
                     "protocol.outer and protocol.inner"
                 )
     splits = IndexSplits(found)
-    _require_groups_apart(splits, samples.metadata.get("groups"))
+    _require_groups_apart(splits, groups)
     return splits
 
 
@@ -130,7 +130,10 @@ def _splits(
     if isinstance(scheme, int):
         _require_members(codes, classes, scheme, level, f" in the training rows{where}" if where else "")
         name = f"protocol.{level}"
-        found = list(StratifiedKFold(scheme, shuffle=True, random_state=seed).split(samples.X, samples.y))
+        groups = samples.metadata.get("groups")
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        splitter = kind(scheme, shuffle=True, random_state=seed)
+        found = list(splitter.split(np.empty((len(codes), 0)), codes, groups))
     else:
         name = f"{scheme[TARGET].rpartition('.')[2]} (protocol.{level})"
         found = _found(name, scheme, samples, seed, where)

@@ -83,6 +83,22 @@ def test_text_and_missing_values_come_from_parquet_and_arff(tmp_path):
     assert arff_file(str(tmp_path / "s.arff"), label="y")[0]["n"].tolist() == ["a, 'b'"]
 
 
+def test_nominal_columns_become_zeros_and_ones_by_the_values_that_are_declared(tmp_path):
+    file = tmp_path / "t.arff"
+    head = (
+        "@attribute x real [0, 9]\n@attribute c {a,b,z}\n@attribute two {no,yes}\n@attribute y {p,q}\n@data\n"
+    )
+    file.write_text(f"{head}1,b,yes,p\n2,?,no,q\n<null>,a,?,p\n4,a,no,q\n")
+    X, y = arff_file(str(file), label="y", one_hot=True)
+    assert list(X) == ["x", "c=a", "c=b", "c=z", "two=yes"]
+    nan = np.nan
+    expected = [[1, 0, 1, 0, 1], [2, nan, nan, nan, 0], [nan, 1, 0, 0, nan], [4, 1, 0, 0, 0]]
+    assert np.array_equal(X.to_numpy(), expected, equal_nan=True)
+    X, y = arff_file(str(file), label="y", one_hot=True, complete_rows=True)
+    assert X.to_numpy().tolist() == [expected[0], expected[3]]
+    assert y.tolist() == ["p", "q"]
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

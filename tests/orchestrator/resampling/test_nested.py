@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.model_selection import RepeatedStratifiedKFold, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import (
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+)
 
 from orchestrator.resampling.nested import Samples, nested_folds, nested_splits
 from orchestrator.resampling.splits import IndexSplits, Splits
@@ -108,6 +113,17 @@ def test_a_group_is_never_in_both_parts_of_a_split_and_test_rows_are_never_insid
             assert not set(groups[splits.train_test(k)[1]]) & set(groups[np.append(train, test)])
 
 
+def test_a_number_of_folds_keeps_groups_together():
+    splits = splits_of(3, 2, seed=5, groups=GROUPS)
+    seeds = np.random.SeedSequence(5).generate_state(4).tolist()
+    outer = StratifiedGroupKFold(3, shuffle=True, random_state=seeds[0]).split(X, Y, GROUPS)
+    for k, (train, test) in enumerate(outer):
+        assert same(splits.train_test(k), (train, test))
+        inner = StratifiedGroupKFold(2, shuffle=True, random_state=seeds[k + 1])
+        for number, (a, b) in enumerate(inner.split(X[train], Y[train], GROUPS[train])):
+            assert same(splits.train_test(k, number), (train[a], train[b]))
+
+
 def test_predefined_folds_are_those_of_the_dataset_at_both_levels():
     fold = np.resize([0, 1, 2, -1, 0, 2, 1], 60)
     predefined = scheme("PredefinedSplit")
@@ -200,9 +216,13 @@ EVEN, ODD = list(range(0, 60, 2)), list(range(1, 60, 2))
         ({"outer": scheme("StratifiedGroupKFold")}, {}, "the dataset has no groups; name a column"),
         ({"outer": scheme("PredefinedSplit")}, {}, "the dataset has no test_fold; name a column"),
         ({"outer": scheme("GroupKFold", n_splits=16)}, {"groups": GROUPS}, "n_splits=16"),
-        ({}, {"groups": GROUPS}, "outer split 0 trains on rows of group 0 and tests on others of it; give"),
         (
-            {"outer": scheme("GroupKFold")},
+            {"outer": scheme("KFold", n_splits=7)},
+            {"groups": GROUPS},
+            "outer split 0 trains on rows of group 2 and tests on others of it; give",
+        ),
+        (
+            {"outer": scheme("GroupKFold"), "inner": scheme("KFold")},
             {"groups": GROUPS},
             "inner split 0 of outer split 0 trains on rows",
         ),
