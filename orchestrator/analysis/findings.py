@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from orchestrator.analysis import bayesian, one_dataset, pairwise, ratios, summaries, sweeps
+from orchestrator.analysis.comparison_matrix import comparison_matrix
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
+from orchestrator.analysis.standings import standings
 from orchestrator.analysis.statistics import Friedman
 from orchestrator.store.results import StudyResults
 from orchestrator.study.report_choices import ReportChoices
@@ -32,6 +34,10 @@ class Findings:
         The Bayesian comparison of the same pairs; empty without a region of practical equivalence.
     ranks : DataFrame
     friedman : Friedman or None
+    standings : DataFrame
+        A row for each arm; empty for fewer than three.
+    comparison_matrix : DataFrame
+        The comparison of every two arms; empty for fewer than three.
     sweep_differences, sweep_summary : DataFrame
     """
 
@@ -46,6 +52,8 @@ class Findings:
     practical: pd.DataFrame
     ranks: pd.DataFrame
     friedman: Friedman | None
+    standings: pd.DataFrame
+    comparison_matrix: pd.DataFrame
     effort: pd.DataFrame
     timing: pd.DataFrame
     time_ratios: pd.DataFrame
@@ -108,6 +116,8 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         accuracy_p = tests["p"].fillna(1.0) if len(tests) else ()
         time_ratios = ratios.decide(time_ratios, "fit_seconds", [*accuracy_p], design.alpha)
     sweep_differences, sweep_summary = sweeps.compare_settings(results, design, means)
+    practical, ranks = _practical(results, design, means), pairwise.mean_ranks(means)
+    several = len(means.columns) > 2
     return Findings(
         results=results,
         design=design,
@@ -119,9 +129,13 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         means=means,
         differences=one_dataset.differences(results.outer, means, design.alpha),
         tests=tests,
-        practical=_practical(results, design, means),
-        ranks=pairwise.mean_ranks(means),
+        practical=practical,
+        ranks=ranks,
         friedman=pairwise.omnibus(means),
+        standings=(
+            standings(means, ranks, tests, practical, time_ratios, design.rope) if several else pd.DataFrame()
+        ),
+        comparison_matrix=comparison_matrix(means, design.alpha) if several else pd.DataFrame(),
         effort=summaries.effort(results, design),
         timing=summaries.timing(results, design),
         time_ratios=time_ratios,
