@@ -1,5 +1,7 @@
 """How much of a study has been run, in a sentence."""
 
+import pandas as pd
+
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.summaries import STATUSES
 from orchestrator.report import format as fmt
@@ -18,7 +20,11 @@ def coverage_note(findings: Findings) -> str:
     if frame.empty:
         return "No training is planned."
     stored, scored = int(frame["stored"].sum()), int(frame["scored"].sum())
-    bad = [f"{number:,} {STATUS_TEXTS[name]}" for name in STATUSES[1:] if (number := frame[name].sum())]
+    bad = [
+        f"{number:,} {STATUS_TEXTS[name]} ({_arms(frame, name)})"
+        for name in STATUSES[1:]
+        if (number := frame[name].sum())
+    ]
     if frame["planned"].isna().any():
         planned = f"{fmt.plural(stored, 'training')} stored, {scored:,} with a score"
     else:
@@ -26,3 +32,12 @@ def coverage_note(findings: Findings) -> str:
         planned = f"{scored:,} of {fmt.plural(total, 'planned training')} have a score"
         bad += [f"{total - stored:,} not run yet"] if stored < total else []
     return f"{planned}{'; ' if bad else ''}{', '.join(bad)}."
+
+
+_MOST_NAMED = 4
+
+
+def _arms(frame: pd.DataFrame, status: str) -> str:
+    """Name the arms with trainings that ended so, or say how many they are."""
+    arms = list(frame.loc[frame[status] > 0, "solver"].unique())
+    return ", ".join(arms) if len(arms) <= _MOST_NAMED else fmt.plural(len(arms), "arm")

@@ -38,6 +38,38 @@ def standings(findings: Findings) -> Table:
     return print_table("standings", "The arms, the best first", frame, columns)
 
 
+def standings_in_brief(findings: Findings) -> Table:
+    """Print the same with what a terminal has room for."""
+    metric, marked = findings.design.metric, marked_arms(findings)
+    frame = findings.standings
+    columns: dict[str, Printer] = {
+        "Arm": lambda row: marked_name(row["solver"], marked),
+        "Mean": lambda row: fmt.score(row["mean"], metric),
+        "W/T/L": lambda row: Cell(wins(row).text.replace(" ", "")),
+        "Difference": lambda row: difference(row, metric),
+        "Adjusted p": lambda row: Cell(fmt.p_value(row["p_holm"]), strong=bool(_direction(row))),
+    }
+    control, unit = next(iter(findings.design.arms)), fmt.in_unit(metric)
+    caption = f"W/T/L, difference{unit} with its interval, and p: against {control}."
+    if frame["equal_to_best"].notna().any():
+        columns["= / < best"] = _shares_of_best
+        caption += (
+            f" = / < best: probabilities of being practically equal to {frame['best'].iloc[0]}, and worse."
+        )
+    return print_table("standings", "The arms, the best first", frame, columns, caption=caption)
+
+
+def _shares_of_best(row: Row) -> Cell:
+    if pd.isna(row["equal_to_best"]):
+        return Cell("best" if row["standing"] == "best" else fmt.MISSING)
+    texts = (fmt.probability(row[name]).replace(" ", "") for name in ("equal_to_best", "worse_than_best"))
+    return Cell(" / ".join(texts), strong=row["standing"] == "equal")
+
+
+def _direction(row: Row) -> str:
+    return {"higher": " higher", "lower": " lower"}.get(row["verdict"], "")
+
+
 def wins(row: Row) -> Cell:
     """Print on how many datasets an arm is higher than the control, the same, and lower."""
     if row["is_control"]:
@@ -57,7 +89,7 @@ def difference(row: Row, metric: str) -> Cell:
 
 def adjusted_p(row: Row) -> Cell:
     """Print the adjusted p, and which way a difference goes that it shows."""
-    direction = {"higher": " higher", "lower": " lower"}.get(row["verdict"], "")
+    direction = _direction(row)
     return Cell(fmt.p_value(row["p_holm"]) + direction, strong=bool(direction))
 
 
