@@ -7,6 +7,7 @@ import pandas as pd
 from orchestrator.analysis import bayesian, one_dataset, pairwise, ratios, summaries, sweeps
 from orchestrator.analysis.comparison_matrix import comparison_matrix
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
+from orchestrator.analysis.sequential import all_decided, sequential
 from orchestrator.analysis.standings import standings
 from orchestrator.analysis.statistics import Friedman
 from orchestrator.store.results import StudyResults
@@ -38,6 +39,8 @@ class Findings:
         A row for each arm; empty for fewer than three.
     comparison_matrix : DataFrame
         The comparison of every two arms; empty for fewer than three.
+    sequence : DataFrame
+        The anytime-valid tests of the declared pairs; empty unless the study asks for them.
     sweep_differences, sweep_summary : DataFrame
     """
 
@@ -54,6 +57,7 @@ class Findings:
     friedman: Friedman | None
     standings: pd.DataFrame
     comparison_matrix: pd.DataFrame
+    sequence: pd.DataFrame
     effort: pd.DataFrame
     timing: pd.DataFrame
     time_ratios: pd.DataFrame
@@ -136,6 +140,9 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
             standings(means, ranks, tests, practical, time_ratios, design.rope) if several else pd.DataFrame()
         ),
         comparison_matrix=comparison_matrix(means, design.alpha) if several else pd.DataFrame(),
+        sequence=(
+            sequential(means, len(time_p), design.alpha) if design.choices.sequential else pd.DataFrame()
+        ),
         effort=summaries.effort(results, design),
         timing=summaries.timing(results, design),
         time_ratios=time_ratios,
@@ -145,6 +152,11 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         sweep_differences=sweep_differences,
         sweep_summary=sweep_summary,
     )
+
+
+def is_decided(results: StudyResults) -> bool:
+    """Whether the anytime-valid tests have decided every declared pair, so that the study may end."""
+    return all_decided(analyse(results).sequence)
 
 
 def _practical(results: StudyResults, design: Design, means: pd.DataFrame) -> pd.DataFrame:

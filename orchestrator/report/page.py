@@ -195,7 +195,7 @@ def _scores(page: Page) -> PageSection:
 def _tests(page: Page) -> PageSection | None:
     if "tests" not in page.tables:
         return None
-    parts = [*page.table("test_details"), *page.table("practical")]
+    parts = [*page.table("sequence"), *page.table("test_details"), *page.table("practical")]
     if "ranks" in page.tables:
         caption = "Mean rank of every arm, the best on top."
         if len(page.findings.means.columns) <= ALL_PAIRS_UP_TO:

@@ -10,7 +10,15 @@ from orchestrator.analysis.ratios import DECIDED
 from orchestrator.analysis.summaries import STATUSES
 from orchestrator.report import facts
 from orchestrator.report import format as fmt
-from orchestrator.report.comparison import details, differences, practical, ranks, sensitivity, tests
+from orchestrator.report.comparison import (
+    details,
+    differences,
+    practical,
+    ranks,
+    sensitivity,
+    sequence,
+    tests,
+)
 from orchestrator.report.coverage import STATUS_TEXTS
 from orchestrator.report.limits import shown, shown_arms
 from orchestrator.report.marks import marked_arms, marked_cells, marked_name
@@ -257,6 +265,7 @@ def all_tables(findings: Findings) -> dict[str, Table]:
         (len(findings.differences) > 0, differences),
         (tested, tests),
         (tested, details),
+        (tested and len(findings.sequence) > 0, sequence),
         (len(findings.practical) > 0, practical),
         (tested, sensitivity),
         (len(findings.ranks) > 0 and len(findings.means.columns) > 2, ranks),

@@ -10,6 +10,7 @@ from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER
 from orchestrator.analysis.ratios import FASTER, SLOWER
+from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.analysis.summaries import GAP_LEVEL
 from orchestrator.report import format as fmt
@@ -44,6 +45,7 @@ def answers(findings: Findings) -> list[Answer]:
         "Highest score?": [_standing(findings)],
         "As good as the best?": _near_best(findings),
         against: compared,
+        "May it end here?": _sequence(findings),
         f"Faster than {control}?": _times(findings),
         "Trained to the optimum?": _not_optimal(findings),
     }
@@ -89,9 +91,9 @@ def _with_probabilities(row: dict[str, Any], names: Sequence[str]) -> str:
     return f"{row['solver']} ({', '.join(texts)})"
 
 
-def _first_few(names: Sequence[str]) -> str:
+def _first_few(names: Sequence[str], between: str = ", ") -> str:
     more = len(names) - _MOST_ARMS
-    return ", ".join([*names[:_MOST_ARMS], *([f"and {more} more"] if more > 0 else [])])
+    return between.join([*names[:_MOST_ARMS], *([f"and {more} more"] if more > 0 else [])])
 
 
 _MOST_ARMS = 12
@@ -111,6 +113,10 @@ def _choices(findings: Findings) -> list[str]:
         f"level {choices.alpha:g}": (choices.alpha != default.alpha, choices.alpha != first.alpha),
         region: (choices.rope is not None, rope != findings.design.rope_of(first)),
         f"without {without}": (bool(choices.leave_out), choices.leave_out != first.leave_out),
+        f"{'' if choices.sequential else 'no '}tests after each dataset": (
+            choices.sequential,
+            choices.sequential != first.sequential,
+        ),
     }
     declared = [text for text, (is_chosen, is_late) in chosen.items() if is_chosen and not is_late]
     late = [text for text, (_, is_late) in chosen.items() if is_late]
@@ -161,6 +167,37 @@ def _one_pair(findings: Findings) -> list[str]:
         f"{_finding(test, findings.design.alpha)} (exact Wilcoxon signed-rank test, {_p(test)}).",
     ]
     return sentences + _too_few(findings)
+
+
+def _sequence(findings: Findings) -> list[str]:
+    """Say which pairs the anytime-valid tests have decided, and after how many datasets."""
+    frame = findings.sequence
+    if frame.empty:
+        return []
+    decided, still = (frame[mask] for mask in (frame["verdict"] != OPEN, frame["verdict"] == OPEN))
+    needed = frame["family"].iloc[0] / findings.design.alpha
+    parts = [_stopped(row, needed) for row in records(decided)]
+    sentences = [f"Decided, valid under any stopping rule: {_first_few(parts, '; ')}."] if parts else []
+    if len(still):
+        names = [
+            f"{row['first']} − {row['second']} (E = {fmt.evidence(row['evidence'])})"
+            for row in records(still)
+        ]
+        sentences.append(f"Undecided, may continue: {_first_few(names)}.")
+    if findings.design.not_begun:
+        begun, left = len(findings.design.datasets), len(findings.design.not_begun)
+        sentences.insert(0, f"Stopped after {begun} of {begun + left} datasets, for every pair is decided.")
+    return [*sentences, "The tests over a fixed number of datasets are not adjusted for stopping."]
+
+
+def _stopped(row: dict[str, Any], needed: float) -> str:
+    above, below = (
+        row[name] for name in (("first", "second") if row["verdict"] == HIGHER else ("second", "first"))
+    )
+    largest = row["largest_evidence"]
+    reached = f" ≥ {needed:g}" if largest >= needed else f", adjusted {fmt.p_equals(row['p_holm'])}"
+    after = fmt.plural(int(row["decided_after"]), "dataset")
+    return f"{above} above {below} after {after}: E = {fmt.evidence(largest)}{reached}"
 
 
 def _p(test: dict[str, Any]) -> str:

@@ -6,6 +6,8 @@ from typing import Any
 
 from orchestrator.study.names import did_you_mean
 
+_NAMES = ("control", "alpha", "rope", "leave_out", "sequential")
+
 
 @dataclass(frozen=True)
 class ReportChoices:
@@ -22,6 +24,8 @@ class ReportChoices:
         metric.
     leave_out : tuple of str
         Arms and datasets that the report does without.
+    sequential : bool
+        Whether the declared pairs are tested after each dataset, too.
     first : ReportChoices or None
         Those of the first run that left trials, with the name of the control that it had.
     """
@@ -30,18 +34,18 @@ class ReportChoices:
     alpha: float = 0.05
     rope: float | None = None
     leave_out: tuple[str, ...] = ()
+    sequential: bool = False
     first: "ReportChoices | None" = None
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "ReportChoices":
         """Return the choices of a configuration, or of what a run recorded of it."""
-        known = {name: facts[name] for name in ("control", "alpha", "rope", "leave_out") if name in facts}
+        known = {name: facts[name] for name in _NAMES if name in facts}
         return cls(**known | {"leave_out": tuple(known.get("leave_out") or ())})
 
     def declared(self) -> dict[str, Any]:
         """Return what a run records."""
-        names = ("control", "alpha", "rope", "leave_out")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _NAMES}
 
     def unknown_names(self, arms: Sequence[str], datasets: Sequence[str]) -> list[str]:
         """Return what is wrong with the choices for a study of these arms and datasets."""
