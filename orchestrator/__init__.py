@@ -69,6 +69,7 @@ def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any
     StudyStopped, KeyboardInterrupt
         When the run ended before the study did; the same call resumes it.
     """
+    from orchestrator.analysis.findings import is_decided
     from orchestrator.cli.display import display
     from orchestrator.cli.terminal import terminal
     from orchestrator.config.compose import load_settings
@@ -87,5 +88,7 @@ def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any
         settings = load_settings([*overrides, "cluster.kind=local"], folder)  # which needs no other setting
         settings = replace(settings, cluster=replace(settings.cluster, kind="address"))
     require_as_imported(settings.study)
-    run_session(settings, prepare_study(settings), display(terminal()), command, client)
-    return load_study(settings.study.name, settings.paths.results)
+    place = settings.study.name, settings.paths.results
+    may_end = (lambda: is_decided(load_study(*place))) if settings.report.sequential else None
+    run_session(settings, prepare_study(settings), display(terminal()), command, client, may_end)
+    return load_study(*place)

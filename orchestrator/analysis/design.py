@@ -40,6 +40,8 @@ class Design:
     pairs : tuple of (dataset, arm)
         Those that belong to the study, in declared order.
     choices : ReportChoices
+    not_begun : tuple of str
+        Declared datasets that take no part, because the study ended before them as declared.
     """
 
     datasets: dict[str, dict[str, Any]]
@@ -50,6 +52,7 @@ class Design:
     n_inner: dict[str, tuple[int, ...]]
     pairs: tuple[Pair, ...]
     choices: ReportChoices = field(default_factory=ReportChoices)
+    not_begun: tuple[str, ...] = ()
 
     @cached_property
     def families(self) -> list[Family]:
@@ -123,10 +126,18 @@ def read_design(results: StudyResults, choices: ReportChoices | None = None) -> 
         raise ConfigError(problems)
     order = sorted(found.arms, key=lambda arm: choices.control not in (None, arm))
     arms = {arm: found.arms[arm] for arm in order if arm not in choices.leave_out}
-    datasets = {name: facts for name, facts in found.datasets.items() if name not in choices.leave_out}
+    without = {*choices.leave_out, *(not_begun := _not_begun(results))}
+    datasets = {name: facts for name, facts in found.datasets.items() if name not in without}
     pairs = [(dataset, arm) for dataset in datasets for arm in arms]
     kept = tuple(pair for pair in pairs if pair in found.pairs)
-    return replace(found, datasets=datasets, arms=arms, pairs=kept, choices=choices)
+    return replace(found, datasets=datasets, arms=arms, pairs=kept, choices=choices, not_begun=not_begun)
+
+
+def _not_begun(results: StudyResults) -> tuple[str, ...]:
+    """Return the datasets before which the newest run ended as declared, and that no other run has begun."""
+    names = results.provenance[-1].get("not_begun") or () if results.provenance else ()
+    begun = set(results.trials["dataset"]) if names else set()
+    return tuple(name for name in names if name not in begun)
 
 
 def _design_of(declaration: Declaration) -> Design:
@@ -162,7 +173,7 @@ def _design_of_rows(trials: pd.DataFrame) -> Design:
 
 def of_design(results: StudyResults, design: Design) -> StudyResults:
     """Return the results without what is left out, the refits by dataset, arm and outer fold."""
-    if names := design.choices.leave_out:
+    if names := (*design.choices.leave_out, *design.not_begun):
         frames = {
             name: frame[~frame["dataset"].isin(names) & ~frame["solver"].isin(names)]
             for name in ("trials", "selections", "outer", "excluded")

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from orchestrator.analysis import bayesian, one_dataset, pairwise, ratios, summaries, sweeps
+from orchestrator.analysis.comparison_matrix import comparison_matrix
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
+from orchestrator.analysis.sequential import all_decided, sequential
+from orchestrator.analysis.standings import standings
 from orchestrator.analysis.statistics import Friedman
 from orchestrator.store.results import StudyResults
 from orchestrator.study.report_choices import ReportChoices
@@ -33,6 +36,12 @@ class Findings:
         The Bayesian comparison of the same pairs; empty without a region of practical equivalence.
     ranks : DataFrame
     friedman : Friedman or None
+    standings : DataFrame
+        A row for each arm; empty for fewer than three.
+    comparison_matrix : DataFrame
+        The comparison of every two arms; empty for fewer than three.
+    sequence : DataFrame
+        The anytime-valid tests of the declared pairs; empty unless the study asks for them.
     sweep_differences, sweep_summary : DataFrame
     """
 
@@ -47,6 +56,9 @@ class Findings:
     practical: pd.DataFrame
     ranks: pd.DataFrame
     friedman: Friedman | None
+    standings: pd.DataFrame
+    comparison_matrix: pd.DataFrame
+    sequence: pd.DataFrame
     effort: pd.DataFrame
     timing: pd.DataFrame
     time_ratios: pd.DataFrame
@@ -110,6 +122,8 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         accuracy_p = tests["p"].fillna(1.0) if len(tests) else ()
         time_ratios = ratios.decide(time_ratios, "fit_seconds", [*accuracy_p], design.alpha, design.unit)
     sweep_differences, sweep_summary = sweeps.compare_settings(results, design, means)
+    practical, ranks = _practical(results, design, tested), pairwise.mean_ranks(tested)
+    several = len(means.columns) > 2
     return Findings(
         results=results,
         design=design,
@@ -121,9 +135,16 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         means=means,
         differences=one_dataset.differences(results.outer, means, design.alpha),
         tests=tests,
-        practical=_practical(results, design, tested),
-        ranks=pairwise.mean_ranks(tested),
+        practical=practical,
+        ranks=ranks,
         friedman=pairwise.omnibus(tested),
+        standings=(
+            standings(tested, ranks, tests, practical, time_ratios, design.rope) if several else pd.DataFrame()
+        ),
+        comparison_matrix=comparison_matrix(tested, design.alpha) if several else pd.DataFrame(),
+        sequence=(
+            sequential(tested, len(time_p), design.alpha) if design.choices.sequential else pd.DataFrame()
+        ),
         effort=summaries.effort(results, design),
         timing=summaries.timing(results, design),
         time_ratios=time_ratios,
@@ -133,6 +154,11 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         sweep_differences=sweep_differences,
         sweep_summary=sweep_summary,
     )
+
+
+def is_decided(results: StudyResults) -> bool:
+    """Whether the anytime-valid tests have decided every declared pair, so that the study may end."""
+    return all_decided(analyse(results).sequence)
 
 
 def _practical(results: StudyResults, design: Design, means: pd.DataFrame) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from orchestrator.analysis.findings import is_decided
 from orchestrator.cli.display import display
 from orchestrator.cli.main import Request
 from orchestrator.cli.markdown_text import MarkdownText
@@ -29,7 +30,9 @@ def run(request: Request, console: Console) -> Sequence[str]:
     """Run a study to its end and show its results; return the arms none of whose trials is ok."""
     settings = request.settings()
     prepared = prepare_study(settings)
-    summary = run_session(settings, prepared, display(console), request.command)
+    place = settings.study.name, settings.paths.results
+    may_end = (lambda: is_decided(load_study(*place))) if settings.report.sequential else None
+    summary = run_session(settings, prepared, display(console), request.command, may_end=may_end)
     try:
         return _show(settings, summary, console)
     except Exception as error:
@@ -47,7 +50,8 @@ def _show(settings: Settings, summary: RunSummary, console: Console) -> Sequence
     results = load_study(name, settings.paths.results)
     console.print(MarkdownText(markdown_summary(results)))
     print_failures(failure_lines(results.trials), console)
-    datasets = [dataset.name for dataset in settings.study.datasets]
+    not_begun = results.provenance[-1].get("not_begun") or ()
+    datasets = [dataset.name for dataset in settings.study.datasets if dataset.name not in not_begun]
     trials = results.trials[results.trials["dataset"].isin(datasets)]
     arms = [arm.name for arm in settings.study.arms]
     failed = arms_without_success(arms, trials)

@@ -11,7 +11,7 @@ from orchestrator.study.text import shown
 
 def checked_choices(node: Mapping[str, Any], problems: list[str]) -> ReportChoices:
     """Return the choices of a composed configuration's `report`."""
-    found = list(wrong_values(node, ("alpha", "rope", "families"), "report."))
+    found = list(wrong_values(node, ("alpha", "rope", "families", "sequential"), "report."))
     names = node["leave_out"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         found.append(f"report.leave_out must be a list of arms and datasets, found {shown(names)}")

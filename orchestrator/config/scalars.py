@@ -46,7 +46,7 @@ _POSITIVE = {
 """Numbers above 0, or null."""
 _SHARE = {"report.alpha"}
 """Numbers between 0 and 1."""
-_BOOLEAN = {"cluster.dashboard", "cluster.performance_report"}
+_BOOLEAN = {"cluster.dashboard", "cluster.performance_report", "report.sequential"}
 
 
 def choices(key: str) -> tuple[str, ...]:

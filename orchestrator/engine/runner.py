@@ -4,6 +4,7 @@ import logging
 import math
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from orchestrator.engine.cost_model import CostModel
@@ -82,6 +83,9 @@ class Runner:
         Run stored trials without a score again.
     limits : DeathLimits, optional
         What a training whose workers die may cost.
+    may_end : callable, optional
+        Says after each dataset whether the study may end there; datasets are then run one after another, in
+        declared order.
     """
 
     def __init__(
@@ -94,6 +98,7 @@ class Runner:
         fail_fast: bool = False,
         retry_failed: bool = False,
         limits: DeathLimits | None = None,
+        may_end: Callable[[], bool] | None = None,
     ):
         self._prepared = prepared
         self._store = store
@@ -101,6 +106,8 @@ class Runner:
         self._progress = progress
         self._run_id = run_id
         self._fail_fast = fail_fast
+        self._may_end = may_end
+        self._begun: list[str] = []
         self._costs = CostModel(prepared.shapes)
         self._queue = WorkQueue(self._costs, limits)
         stored = store.stored()
@@ -117,6 +124,7 @@ class Runner:
         self._declaration = current_declaration(store.provenance())
         self._tables = derive(store, self._declaration, stored, self._refits, without=prepared.identities)
         self.summary = RunSummary()
+        self.not_begun: list[str] = []
 
     def run(self) -> RunSummary:
         """Run until every trial has a final status.
@@ -175,13 +183,16 @@ class Runner:
             return self._costs.training_seconds(*pair, True)
 
         pairs = sorted(self._prepared.identities, key=seconds, reverse=True)
+        if self._may_end is not None:
+            places = {dataset.name: i for i, dataset in enumerate(self._prepared.study.datasets)}
+            pairs.sort(key=lambda pair: places[pair[0]])
         return [(pair, outer) for pair in pairs for outer in self._prepared.outer_folds(pair)]
 
     def _fill(self) -> None:
         """Keep every slot busy, opening searches only as the queue runs low."""
         slots = max(1, self._executor.slots)
         enough = BATCHES_LEFT * slots * TARGET_SECONDS
-        while self._unopened and self._queue.seconds() < enough:
+        while self._unopened and self._queue.seconds() < enough and self._may_open():
             pair, outer = self._unopened.popleft()
             search = self._open[*pair, outer] = FoldSearch(
                 self._prepared.identities[pair], self._prepared.study.search, outer
@@ -207,6 +218,23 @@ class Runner:
             self._executor.submit(order)
             self._in_flight += 1
             self.summary.batches += 1
+
+    def _may_open(self) -> bool:
+        """Whether the next search may begin: anyhow, or not before the datasets before its own are done."""
+        dataset = self._unopened[0][0][0]
+        if self._may_end is None or dataset in self._begun:
+            return True
+        if self._open:
+            return False
+        self._flush()
+        if self._begun and self._may_end():
+            self.not_begun = list(dict.fromkeys(pair[0] for pair, _ in self._unopened))
+            self._unopened.clear()
+            number = len(self._begun)
+            self._progress.note(f"The study ends after {number} datasets: every declared pair is decided.")
+            return False
+        self._begun.append(dataset)
+        return True
 
     def _seconds_left(self, pair: Pair, trials: int) -> float:
         seconds = self._costs.training_seconds(*pair, False)

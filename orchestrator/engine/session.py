@@ -5,7 +5,7 @@ import shlex
 import sys
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -38,12 +38,18 @@ _ENDS_OF_A_RUN = (StudyStopped, KeyboardInterrupt, ExecutionError, StoreError)
 
 
 def run_session(
-    settings: Settings, prepared: PreparedStudy, display: Display, command: list[str], client: Any = None
+    settings: Settings,
+    prepared: PreparedStudy,
+    display: Display,
+    command: list[str],
+    client: Any = None,
+    may_end: Callable[[], bool] | None = None,
 ) -> RunSummary:
     """Run a prepared study to its end, or as far as it gets; what finished is stored.
 
     No cluster is started for a study of which every trial is stored. A Dask client of the user's own, if
-    given, leads to the workers in place of the configured cluster.
+    given, leads to the workers in place of the configured cluster. `may_end`, if given, says after each
+    dataset, from what is stored, whether the study may end there.
 
     Raises
     ------
@@ -83,11 +89,13 @@ def run_session(
                 fail_fast=settings.on_error == "fail_fast",
                 retry_failed=settings.retry == "failed",
                 limits=settings.cluster.give_up,
+                may_end=may_end,
             )
             begun.set()
             try:
                 summary = runner.run()
-                provenance["complete"] = True
+                provenance["complete"] = not runner.not_begun
+                provenance["not_begun"] = runner.not_begun
                 log.info("run %s is complete: %s", run_id, asdict(summary))
             finally:
                 provenance |= {

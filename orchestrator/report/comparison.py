@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import HIGHER, LOWER
+from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.report import format as fmt
 from orchestrator.report.limits import shown_arms
@@ -122,6 +123,31 @@ def sensitivity(findings: Findings) -> Table:
         columns["No difference"] = lambda row: fmt.count(row["n_zero"])
         columns["p, Pratt"] = lambda row: fmt.p_value(row["p_pratt"])
     return print_table("sensitivity", title, frame, columns)
+
+
+def sequence(findings: Findings) -> Table:
+    """Print what the tests after each dataset say of the declared pairs."""
+
+    def verdict(row: Row) -> Cell:
+        text = {HIGHER: "A is higher", LOWER: "B is higher"}.get(row["verdict"], "undecided, may continue")
+        return Cell(text, strong=row["verdict"] != OPEN)
+
+    return print_table(
+        "sequence",
+        "May one stop here? Tests after each dataset",
+        findings.sequence,
+        {
+            "Pair, A − B": _pair(findings),
+            "Datasets": lambda row: fmt.count(row["n"]),
+            "E": lambda row: fmt.evidence(row["evidence"]),
+            "Largest E": lambda row: fmt.evidence(row["largest_evidence"]),
+            "p": lambda row: fmt.p_value(row["p"]),
+            "Adjusted p": lambda row: fmt.p_value(row["p_holm"]),
+            "Decided after": lambda row: fmt.count(row["decided_after"]),
+            "Verdict": verdict,
+        },
+        last_is_text=True,
+    )
 
 
 def practical(findings: Findings) -> Table:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
-from orchestrator.report.table import Table, print_table
+from orchestrator.report.table import Printer, Table, print_table
 from orchestrator.study.text import format_seconds
 from orchestrator.study.values import cell
 
@@ -71,18 +71,14 @@ def arms(findings: Findings) -> Table:
         }
         for name, facts in findings.design.arms.items()
     ]
-    return print_table(
-        "arms",
-        "Arms",
-        pd.DataFrame(rows),
-        {
-            "Arm": lambda row: row["solver"] or fmt.MISSING,
-            "Class": lambda row: row["class"] or fmt.MISSING,
-            "Fixed settings": lambda row: row["fixed"],
-            "Searched": lambda row: row["searched"] or fmt.MISSING,
-        },
-        text_columns=4,
-    )
+    columns: dict[str, Printer] = {
+        "Arm": lambda row: row["solver"] or fmt.MISSING,
+        "Class": lambda row: row["class"] or fmt.MISSING,
+        "Fixed settings": lambda row: row["fixed"],
+    }
+    if len({row["searched"] for row in rows}) > 1:  # otherwise the caption says it once
+        columns["Searched"] = lambda row: row["searched"] or fmt.MISSING
+    return print_table("arms", "Arms", pd.DataFrame(rows), columns, text_columns=len(columns))
 
 
 def _searched(values: Any) -> str:

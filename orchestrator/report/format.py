@@ -79,6 +79,11 @@ def p_equals(value: float) -> str:
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
+def evidence(value: float) -> str:
+    """Print an e-value with three significant digits."""
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
 def count(value: float) -> str:
     """Print a count or a mean of counts with thin groups of three digits."""
     if _missing(value):

@@ -1,18 +1,20 @@
 """The report as one HTML page that needs nothing but itself."""
 
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.report.page import Page, page_sections
 from orchestrator.report.sections import PrintedSection
 from orchestrator.report.table import Table
-from orchestrator.report.verdict import incomplete_note, verdict
+from orchestrator.report.verdict import answers, incomplete_note
 from orchestrator.study.text import printable
 
 _LONGEST_WORD = 28
@@ -35,9 +37,16 @@ def html(
     sections : sequence of PrintedSection
         Those of a user's own, whose tables and figures are among the others.
     """
-    return _template().render(
+    environment = _environment()
+    script = environment.get_template("report.js").render()
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    # The page runs its own script alone, and asks for nothing.
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
+    return environment.get_template("report.html").render(
         findings=findings,
-        verdict=verdict(findings),
+        script=Markup(script),
+        policy=policy,
+        answers=answers(findings),
         incomplete=incomplete_note(findings),
         sections=page_sections(Page(findings, tables, sections)),
         figures={name: inline(svg, name) for name, svg in figures.items()},
@@ -55,7 +64,7 @@ def inline(svg: str, name: str) -> Markup:
 
 
 @lru_cache(maxsize=1)
-def _template() -> Template:
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("orchestrator.report"),
         autoescape=True,
@@ -65,7 +74,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= {"breakable": breakable, "is_long": is_long, "is_tall": is_tall}
-    return environment.get_template("report.html")
+    return environment
 
 
 def is_long(text: str) -> bool:

@@ -3,13 +3,17 @@
 import re
 
 from orchestrator.analysis.findings import Findings, analyse
+from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
+from orchestrator.report.coverage import coverage_note
+from orchestrator.report.standings import standings_in_brief
 from orchestrator.report.table import Table
 from orchestrator.report.tables import all_tables
-from orchestrator.report.verdict import incomplete_note, verdict
+from orchestrator.report.verdict import answers, incomplete_note, verdict
 from orchestrator.store.results import StudyResults
 from orchestrator.study.text import printable
 
 _SHOWN = ("coverage", "scores", "tests", "apart")
+_SHOWN_OF_MANY = ("apart",)
 _NOTES = {
     "scores": "±: standard error, corrected for the training rows that folds share; in parentheses the "
     "descriptive one."
@@ -21,15 +25,22 @@ _LEFT_OUT = {"tests": {"Datasets", "A higher / same / lower"}}
 def markdown_summary(results: StudyResults, findings: Findings | None = None) -> str:
     """Return the verdict and the tables behind it, as Markdown that reads well unrendered."""
     findings = findings or analyse(results)
+    note = "" if findings.is_empty else incomplete_note(findings)
+    many = len(findings.design.arms) > ALL_PAIRS_UP_TO and not findings.is_empty
+    parts = [f"# {escape(results.name)}"]
+    if many:
+        said = [f"**{escape(answer.question)}** {escape(answer.text)}" for answer in answers(findings)]
+        table = standings_in_brief(findings)
+        parts += [*said, escape(note), escape(coverage_note(findings)), _table(table, table.caption)]
+    else:
+        parts += [escape(verdict(findings)), escape(note)]
     tables = all_tables(findings)
-    parts = [f"# {escape(results.name)}", escape(verdict(findings))]
-    if not findings.is_empty and (note := incomplete_note(findings)):
-        parts.append(escape(note))
-    parts += [_table(tables[name]) for name in _SHOWN if name in tables]
-    return "\n\n".join(parts) + "\n"
+    shown = _SHOWN_OF_MANY if many else _SHOWN
+    parts += [_table(tables[name], _NOTES.get(name, "")) for name in shown if name in tables]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _table(table: Table) -> str:
+def _table(table: Table, note: str = "") -> str:
     keep = [i for i, text in enumerate(table.header) if text not in _LEFT_OUT.get(table.name, ())]
     header = [escape(table.header[i]) for i in keep]
     rows = [[_cell(row[i].text, row[i].strong) for i in keep] for row in table.rows]
@@ -43,7 +54,7 @@ def _table(table: Table) -> str:
 
     rule = line(["" if left else ":" for left in text], "-")
     lines = [f"## {escape(table.title)}", "", line(header), rule, *map(line, rows)]
-    if note := _NOTES.get(table.name):
+    if note:
         lines += ["", escape(note)]
     return "\n".join(lines)
 

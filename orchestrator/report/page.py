@@ -13,6 +13,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
 from orchestrator.report import format as fmt
 from orchestrator.report.captions import arms_note, protocol
+from orchestrator.report.coverage import coverage_note
 from orchestrator.report.sections import PrintedSection
 from orchestrator.report.table import Table
 
@@ -47,7 +48,34 @@ class Paragraph:
     small: bool = False
 
 
-Part = Table | Drawing | Heading | Terms | Paragraph
+@dataclass(frozen=True)
+class Glance:
+    """A table that is shown before it is explained."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Details that are shown on demand, and always in print."""
+
+    summary: str
+    parts: Sequence["Part"]
+
+    @property
+    def kinds(self) -> list[tuple[str, "Part"]]:
+        """Each part with what it is, for a template."""
+        return _kinds(self.parts)
+
+
+Part = Table | Drawing | Heading | Terms | Paragraph | Glance | Fold
+
+FOLD_FROM = 40
+"""Dataset × arm from which on what is told of each of them is folded away."""
+
+
+def _kinds(parts: Sequence[Part]) -> list[tuple[str, Part]]:
+    return [(type(part).__name__.lower(), part) for part in parts]
 
 
 @dataclass(frozen=True)
@@ -70,7 +98,7 @@ class PageSection:
     @cached_property
     def kinds(self) -> list[tuple[str, Part]]:
         """Each part with what it is, for a template."""
-        return [(type(part).__name__.lower(), part) for part in self.parts]
+        return _kinds(self.parts)
 
 
 @dataclass(frozen=True)
@@ -93,6 +121,15 @@ class Page:
         table = self.tables[name]
         return PageSection(name, table.title, link, [table, *parts])
 
+    def by_dataset(self, name: str, link: str, summary: str, *parts: Part) -> PageSection:
+        """Return a section about a table of each dataset × arm, folded away if they are many."""
+        table = self.tables[name]
+        return PageSection(name, table.title, link, self.folded(summary, [table, *parts]))
+
+    def folded(self, summary: str, parts: Sequence[Part]) -> Sequence[Part]:
+        """Return parts about each dataset × arm, folded away if they are many."""
+        return [Fold(summary, parts)] if len(self.findings.design.pairs) >= FOLD_FROM else parts
+
     def drawing(self, name: str, caption: str) -> Drawing:
         """Return a figure whose caption says which arms it leaves out."""
         return Drawing(name, caption + arms_note(self.findings))
@@ -100,11 +137,28 @@ class Page:
 
 def page_sections(page: Page) -> list[PageSection]:
     """Return the sections that this study has something to say in, in the page's order."""
-    always = (_compared, _coverage)
+    always = (_standings, _matrix, _heat_map, _compared, _coverage)
     scored = () if page.findings.is_empty else (_scores, _tests, _sweep, _time, _effort, _selections)
     makers: tuple[Callable[[Page], PageSection | None], ...] = (*always, *scored, _failures, _sensitivity)
     found = [section for make in makers if (section := make(page)) is not None]
     return [*found, *map(_of_user, page.own), _provenance(page)]
+
+
+def _standings(page: Page) -> PageSection | None:
+    if "standings" not in page.tables:
+        return None
+    table = page.tables["standings"]
+    return PageSection("standings", table.title, "Arms", [Glance(table)])
+
+
+def _matrix(page: Page) -> PageSection | None:
+    if "comparison_matrix" not in page.tables:
+        return None
+    return page.section("comparison_matrix", "Pairs")
+
+
+def _heat_map(page: Page) -> PageSection | None:
+    return page.section("heat_map", "Differences") if "heat_map" in page.tables else None
 
 
 def _compared(page: Page) -> PageSection:
@@ -119,7 +173,8 @@ def _compared(page: Page) -> PageSection:
 
 
 def _coverage(page: Page) -> PageSection:
-    parts = [*page.table("coverage", titled=False), *page.table("apart")]
+    table = page.folded("Trainings of each dataset and arm", page.table("coverage", titled=False))
+    parts = [Paragraph(coverage_note(page.findings)), *table, *page.table("apart")]
     return PageSection("coverage", "What was run", "What was run", parts)
 
 
@@ -133,13 +188,14 @@ def _scores(page: Page) -> PageSection:
         "test.",
     )
     others = [part for name in page.findings.other_scores for part in page.table(f"scores_{name}")]
-    return page.section("scores", "Scores", figure, *page.table("differences"), *others)
+    parts = (figure, *page.table("differences"), *others)
+    return page.by_dataset("scores", "Scores", "Scores of each dataset and arm, and a figure", *parts)
 
 
 def _tests(page: Page) -> PageSection | None:
     if "tests" not in page.tables:
         return None
-    parts = [*page.table("test_details"), *page.table("practical")]
+    parts = [*page.table("sequence"), *page.table("test_details"), *page.table("practical")]
     if "ranks" in page.tables:
         caption = "Mean rank of every arm, the best on top."
         if len(page.findings.means.columns) <= ALL_PAIRS_UP_TO:
@@ -178,7 +234,9 @@ def _time(page: Page) -> PageSection:
         "Lines on the training times are corrected standard errors; a triangle marks a lower bound, where "
         "trainings were stopped.",
     )
-    parts = [*page.table("timing", titled=False), figure, *page.table("time_ratios")]
+    summary = "Times of each dataset and arm, and a figure"
+    each = page.folded(summary, [*page.table("timing", titled=False), figure])
+    parts = [*page.table("time_ratios"), *each]
     return PageSection("time", "Time", "Time", parts)
 
 
@@ -188,7 +246,9 @@ def _effort(page: Page) -> PageSection:
         "Means over the refits; k stands for thousand, M for million. Where counts span decades the axis is "
         "logarithmic and dots replace bars. A triangle marks a lower bound, where trainings were stopped.",
     )
-    return page.section("effort", "Models and work", figure)
+    return page.by_dataset(
+        "effort", "Models and work", "Models of each dataset and arm, and a figure", figure
+    )
 
 
 def _selections(page: Page) -> PageSection | None:
@@ -199,7 +259,8 @@ def _selections(page: Page) -> PageSection | None:
         "How often each pair of hyper-parameters won, over all datasets and outer folds; empty cells never "
         "won. Wins along a border suggest a wider range.",
     )
-    return page.section("selections", "Hyper-parameters", figure)
+    summary = "Choices of each dataset and arm, and a figure"
+    return page.by_dataset("selections", "Hyper-parameters", summary, figure)
 
 
 def _failures(page: Page) -> PageSection:

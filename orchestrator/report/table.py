@@ -9,6 +9,9 @@ import pandas as pd
 ROWS_SHOWN = 400
 """Rows that a page or a LaTeX file shows of a table."""
 
+SHADES = 5
+"""Shades of a cell in either direction."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -17,15 +20,19 @@ class Cell:
     Attributes
     ----------
     text : str
+        Of one line or of several.
     strong : bool
         Set in bold.
     tone : {"", "good", "warn", "bad", "quiet"}
         Colour of the cell; the text alone must tell as much.
+    shade : int
+        From −`SHADES` to `SHADES`: how far the number in the cell lies below or above zero.
     """
 
     text: str
     strong: bool = False
     tone: str = ""
+    shade: int = 0
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,8 @@ class Table:
 
 
 Row = dict[str, Any]
-Columns = Mapping[str, Callable[[Row], Cell | str]]
+Printer = Callable[[Row], Cell | str]
+Columns = Mapping[str, Printer]
 """The heading of each column, and the function that prints its cell of a row."""
 
 

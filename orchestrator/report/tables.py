@@ -6,21 +6,26 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.ratios import BETWEEN, DECIDED, EXACT
+from orchestrator.analysis.ratios import DECIDED
 from orchestrator.analysis.summaries import STATUSES
 from orchestrator.report import facts
 from orchestrator.report import format as fmt
-from orchestrator.report.comparison import details, differences, practical, ranks, sensitivity, tests
+from orchestrator.report.comparison import (
+    details,
+    differences,
+    practical,
+    ranks,
+    sensitivity,
+    sequence,
+    tests,
+)
+from orchestrator.report.coverage import STATUS_TEXTS
 from orchestrator.report.limits import shown, shown_arms
 from orchestrator.report.marks import marked_arms, marked_cells, marked_name
+from orchestrator.report.matrices import comparison_matrix, heat_map
+from orchestrator.report.ratio_cells import geometric_mean, ratio, typical_ratio
+from orchestrator.report.standings import standings
 from orchestrator.report.table import Cell, Row, Table, print_table, records
-
-_STATUS_TEXT = {
-    "timeout": "out of time",
-    "diverged": "diverged",
-    "error": "failed",
-    "worker_lost": "lost with their worker",
-}
 
 
 def coverage(findings: Findings) -> Table:
@@ -30,7 +35,7 @@ def coverage(findings: Findings) -> Table:
     def cell(row: Row) -> Cell:
         planned = row["planned"] if known else None
         text = f"{row['scored']:,}" + ("" if planned is None else f" of {planned:,}")
-        bad = [f"{row[status]:,} {_STATUS_TEXT[status]}" for status in STATUSES[1:] if row[status]]
+        bad = [f"{row[status]:,} {STATUS_TEXTS[status]}" for status in STATUSES[1:] if row[status]]
         missing = 0 if planned is None else planned - row["stored"]
         if missing > 0:
             bad.append(f"{missing:,} not run yet")
@@ -157,35 +162,15 @@ def time_ratios(findings: Findings) -> Table:
         {
             "Arm": lambda row: marked_name(row["solver"], marked),
             fmt.plural_of(findings.design.unit).capitalize(): lambda row: fmt.count(row["fit_seconds_n"]),
-            "Training, geometric mean": lambda row: _geometric_mean(row, "fit_seconds"),
-            "Training, typical ratio": lambda row: _typical_ratio(row, "fit_seconds"),
+            "Training, geometric mean": lambda row: geometric_mean(row, "fit_seconds"),
+            "Training, typical ratio": lambda row: typical_ratio(row, "fit_seconds"),
             "p": lambda row: fmt.p_value(row["p"]),
             "Adjusted p": lambda row: fmt.p_value(row["p_holm"]),
-            "Prediction, geometric mean": lambda row: _geometric_mean(row, "predict_seconds"),
+            "Prediction, geometric mean": lambda row: geometric_mean(row, "predict_seconds"),
             "Training: verdict": lambda row: Cell(row["verdict"], strong=row["verdict"] in DECIDED),
         },
         last_is_text=True,
     )
-
-
-def _ratio(row: Row, cost: str) -> str:
-    keys = ("bound", "ratio", "median_low", "median_high")
-    return fmt.bounded_ratio(*(row[f"{cost}_{key}"] for key in keys))
-
-
-def _geometric_mean(row: Row, cost: str) -> str:
-    low, high = row[f"{cost}_ratio_low"], row[f"{cost}_ratio_high"]
-    text = _ratio(row, cost)
-    return text if pd.isna(low) else f"{text} [{fmt.ratio(low)}, {fmt.ratio(high)}]"
-
-
-def _typical_ratio(row: Row, cost: str) -> str:
-    names = ("bound", "typical", "typical_low", "typical_high", "confidence", "n")
-    bound, estimate, low, high, confidence, n = (row[f"{cost}_{name}"] for name in names)
-    sign = "" if bound in (EXACT, BETWEEN) or pd.isna(estimate) else f"{bound} "
-    if not n:
-        return fmt.MISSING
-    return fmt.with_interval(f"{sign}{fmt.ratio(estimate)}", fmt.ratio(low), fmt.ratio(high), confidence)
 
 
 def selections(findings: Findings) -> Table:
@@ -224,7 +209,7 @@ def failures(findings: Findings) -> Table:
         "Failures",
         findings.failures,
         {
-            "Kind": lambda row: _STATUS_TEXT.get(row["status"]) or row["status"],
+            "Kind": lambda row: STATUS_TEXTS.get(row["status"]) or row["status"],
             "Arms": lambda row: row["solvers"],
             "Datasets": lambda row: row["datasets"],
             "Trials": lambda row: fmt.count(row["count"]),
@@ -253,11 +238,11 @@ def sweep(findings: Findings) -> Table:
         "Higher / same / lower": lambda row: f"{row['higher']} / {row['equal']} / {row['lower']}",
         "Median difference": lambda row: fmt.difference(row["median_difference"], metric),
         "Range of differences": extremes,
-        "Iterations, ratio": lambda row: _ratio(row, "n_iter"),
-        "Kernel evaluations, ratio": lambda row: _ratio(row, "n_kernel_evals"),
+        "Iterations, ratio": lambda row: ratio(row, "n_iter"),
+        "Kernel evaluations, ratio": lambda row: ratio(row, "n_kernel_evals"),
     }
     if (frame["fit_seconds_n"] > 0).any():
-        columns["Training time, ratio"] = lambda row: _ratio(row, "fit_seconds")
+        columns["Training time, ratio"] = lambda row: ratio(row, "fit_seconds")
     return print_table(
         "sweep",
         "Sweeps: each setting against the first one",
@@ -270,12 +255,17 @@ def sweep(findings: Findings) -> Table:
 def all_tables(findings: Findings) -> dict[str, Table]:
     """Return the tables that this study has something to say in, by name, in the report's order."""
     scored, tested = not findings.is_empty, not findings.is_empty and len(findings.tests) > 0
+    several = scored and len(findings.standings) > 0
     build: list[tuple[bool, Callable[[Findings], Table]]] = [
+        (several, standings),
+        (several, comparison_matrix),
+        (several and len(findings.differences) > 0, heat_map),
         (len(findings.coverage) > 0, coverage),
         (scored, scores),
         (len(findings.differences) > 0, differences),
         (tested, tests),
         (tested, details),
+        (tested and len(findings.sequence) > 0, sequence),
         (len(findings.practical) > 0, practical),
         (tested, sensitivity),
         (len(findings.ranks) > 0 and len(findings.means.columns) > 2, ranks),

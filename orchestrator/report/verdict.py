@@ -1,40 +1,103 @@
-"""What a study shows, in one paragraph: the first of a report."""
+"""What a study shows, a sentence or two a question: the first of a report."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.pairwise import HIGHER, LOWER
-from orchestrator.analysis.ratios import DECIDED
+from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER
+from orchestrator.analysis.ratios import FASTER, SLOWER
+from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.analysis.summaries import GAP_LEVEL
 from orchestrator.report import format as fmt
+from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.table import records
 from orchestrator.study.families import APART, ONCE
 from orchestrator.study.report_choices import ReportChoices
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What a study says to a question, in a sentence or two."""
+
+    question: str
+    text: str
+
+
 def verdict(findings: Findings) -> str:
-    """Answer "which is more accurate, and is the difference real?" in one paragraph."""
+    """Answer all questions in one paragraph."""
+    return " ".join(answer.text for answer in answers(findings))
+
+
+def answers(findings: Findings) -> list[Answer]:
+    """Return what a study says to each question that it can be asked, the main one first."""
     if findings.is_empty:
-        states = findings.results.states.values()
-        if states and all(state.complete for state in states):
-            return (
-                f"No outer fold of the study {findings.results.name} has a score, for every refit failed: "
-                "the table of failures says why."
-            )
-        return (
-            f"The study {findings.results.name} has no scored outer fold yet, so there is nothing to "
-            "compare: run it, or let it finish, and write the report again."
-        )
+        return [Answer("Result", _nothing(findings))]
     arms = list(findings.means.columns)
-    sentences = [_standing(findings), *_families(findings)]
-    if len(arms) == 2:
-        sentences += _one_pair(findings)
-    elif len(arms) > 2:
-        sentences += _many_pairs(findings)
-    return " ".join([*_choices(findings), *sentences, *_times(findings), *_not_optimal(findings)])
+    control = arms[0]
+    compared = _one_pair(findings) if len(arms) == 2 else _many_pairs(findings) if len(arms) > 2 else []
+    against = f"Different from {control}?" if len(arms) > ALL_PAIRS_UP_TO else "Different?"
+    texts = {
+        "Chosen for this report": _choices(findings),
+        "Highest score?": [_standing(findings), *_families(findings)],
+        "As good as the best?": _near_best(findings),
+        against: compared,
+        "May it end here?": _sequence(findings),
+        f"Faster than {control}?": _times(findings),
+        "Trained to the optimum?": _not_optimal(findings),
+    }
+    return [Answer(question, " ".join(said)) for question, said in texts.items() if said]
+
+
+def _nothing(findings: Findings) -> str:
+    states = findings.results.states.values()
+    if states and all(state.complete for state in states):
+        return (
+            f"No outer fold of the study {findings.results.name} has a score, for every refit failed: "
+            "the table of failures says why."
+        )
+    return (
+        f"The study {findings.results.name} has no scored outer fold yet, so there is nothing to "
+        "compare: run it, or let it finish, and write the report again."
+    )
+
+
+def _near_best(findings: Findings) -> list[str]:
+    """Name the arms that are practically equal to the best, those that are worse, and those in between."""
+    frame, rope = findings.standings, findings.design.rope
+    if frame.empty or rope is None or frame["equal_to_best"].isna().all():
+        return []
+
+    def named(standing: str, *probabilities: str) -> str:
+        rows = records(frame[(frame["standing"] == standing) & frame["equal_to_best"].notna()])
+        return _first_few([_with_probabilities(row, probabilities) for row in rows]) or "none"
+
+    margin = fmt.margin(rope, findings.design.metric)
+    return [
+        f"Practically equal to {frame['best'].iloc[0]}, within {margin}, with probability {EQUAL_FROM} or "
+        f"more: {named('equal', 'equal_to_best')}. Practically worse: {named('worse', 'worse_than_best')}. "
+        f"Open: {named('open', 'equal_to_best', 'worse_than_best')}."
+    ]
+
+
+def _with_probabilities(row: dict[str, Any], names: Sequence[str]) -> str:
+    kinds = {"equal_to_best": "equal", "worse_than_best": "worse"}
+    texts = [fmt.probability(row[name]) for name in names]
+    if len(names) > 1:
+        texts = [f"{kinds[name]} {text}" for name, text in zip(names, texts, strict=True)]
+    return f"{row['solver']} ({', '.join(texts)})"
+
+
+def _first_few(names: Sequence[str], between: str = ", ") -> str:
+    more = len(names) - _MOST_ARMS
+    return between.join([*names[:_MOST_ARMS], *([f"and {more} more"] if more > 0 else [])])
+
+
+_MOST_ARMS = 12
 
 
 _COUNTED = {ONCE: "a family of datasets counts once", APART: "each dataset of a family counts"}
@@ -58,6 +121,10 @@ def _choices(findings: Findings) -> list[str]:
             choices.families != first.families,
         ),
         f"without {without}": (bool(choices.leave_out), choices.leave_out != first.leave_out),
+        f"{'' if choices.sequential else 'no '}tests after each dataset": (
+            choices.sequential,
+            choices.sequential != first.sequential,
+        ),
     }
     declared = [text for text, (is_chosen, is_late) in chosen.items() if is_chosen and not is_late]
     late = [text for text, (_, is_late) in chosen.items() if is_late]
@@ -119,6 +186,37 @@ def _one_pair(findings: Findings) -> list[str]:
     return sentences + _too_few(findings)
 
 
+def _sequence(findings: Findings) -> list[str]:
+    """Say which pairs the anytime-valid tests have decided, and after how many datasets."""
+    frame = findings.sequence
+    if frame.empty:
+        return []
+    decided, still = (frame[mask] for mask in (frame["verdict"] != OPEN, frame["verdict"] == OPEN))
+    needed = frame["family"].iloc[0] / findings.design.alpha
+    parts = [_stopped(row, needed) for row in records(decided)]
+    sentences = [f"Decided, valid under any stopping rule: {_first_few(parts, '; ')}."] if parts else []
+    if len(still):
+        names = [
+            f"{row['first']} − {row['second']} (E = {fmt.evidence(row['evidence'])})"
+            for row in records(still)
+        ]
+        sentences.append(f"Undecided, may continue: {_first_few(names)}.")
+    if findings.design.not_begun:
+        begun, left = len(findings.design.datasets), len(findings.design.not_begun)
+        sentences.insert(0, f"Stopped after {begun} of {begun + left} datasets, for every pair is decided.")
+    return [*sentences, "The tests over a fixed number of datasets are not adjusted for stopping."]
+
+
+def _stopped(row: dict[str, Any], needed: float) -> str:
+    above, below = (
+        row[name] for name in (("first", "second") if row["verdict"] == HIGHER else ("second", "first"))
+    )
+    largest = row["largest_evidence"]
+    reached = f" ≥ {needed:g}" if largest >= needed else f", adjusted {fmt.p_equals(row['p_holm'])}"
+    after = fmt.plural(int(row["decided_after"]), "dataset")
+    return f"{above} above {below} after {after}: E = {fmt.evidence(largest)}{reached}"
+
+
 def _p(test: dict[str, Any]) -> str:
     adjusted = f", adjusted {fmt.p_equals(test['p_holm'])}" if test["family"] > 1 else ""
     return f"{fmt.p_equals(test['p'])}{adjusted}"
@@ -140,14 +238,30 @@ def _many_pairs(findings: Findings) -> list[str]:
             f"None of the {pairs} shows evidence of a difference at {alpha:g} after Holm's adjustment.",
             *_too_few(findings),
         ]
+    many = len(findings.means.columns) > ALL_PAIRS_UP_TO
     sentences = [
         f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} at {alpha:g} after "
-        f"Holm's adjustment: {_named(found)}."
+        f"Holm's adjustment: {_against_control(found) if many else _named(found)}."
     ]
     rest = len(tests) - len(found)
     if rest:
         sentences.append(f"For the other {rest} there is no evidence of a difference.")
     return sentences
+
+
+def _against_control(found: pd.DataFrame) -> str:
+    """Name the arms that differ from the control, in either direction."""
+    control, parts = found["second"].iloc[0], []
+    for verdict in (HIGHER, LOWER):
+        rows = found[found["verdict"] == verdict]
+        if len(rows):
+            names = _first_few(list(rows["first"]))
+            parts.append(f"{verdict} than {control}: {names} ({_largest_p(rows['p_holm'])})")
+    return "; ".join(parts)
+
+
+def _largest_p(adjusted: pd.Series) -> str:
+    return f"{'largest ' if len(adjusted) > 1 else ''}adjusted {fmt.p_equals(adjusted.max())}"
 
 
 def _named(found: pd.DataFrame) -> str:
@@ -194,12 +308,18 @@ def _too_few(findings: Findings) -> list[str]:
 
 def _times(findings: Findings) -> list[str]:
     """Say which arms are faster or slower than the first, where that is shown."""
-    return [
-        f"Training {row['solver']} is {row['verdict']} than {row['reference']} "
-        f"({fmt.plural(row['fit_seconds_n'], findings.design.unit)}, adjusted {fmt.p_equals(row['p_holm'])})."
-        for row in records(findings.time_ratios)
-        if row["verdict"] in DECIDED
-    ]
+    frame, parts = findings.time_ratios, []
+    for verdict in (FASTER, SLOWER) if len(frame) else ():
+        rows = frame[frame["verdict"] == verdict]
+        if len(rows) == 1:
+            row = rows.iloc[0]
+            over = f"{fmt.plural(row['fit_seconds_n'], findings.design.unit)}, {_largest_p(rows['p_holm'])}"
+            parts.append(f"Training {row['solver']} is {verdict} than {row['reference']} ({over}).")
+        elif len(rows):
+            each = [f"{row['solver']} ({ratio(row, 'fit_seconds')}×)" for row in records(rows)]
+            than = f"{verdict} than that of {rows['reference'].iloc[0]}"
+            parts.append(f"Training is {than} for {_first_few(each)}; {_largest_p(rows['p_holm'])}.")
+    return parts
 
 
 _MOST_NAMED = 4

@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.study.families import ONCE
 from orchestrator.study.names import did_you_mean
 
-_CHOICES = ("control", "alpha", "rope", "leave_out", "families")
+_CHOICES = ("control", "alpha", "rope", "leave_out", "families", "sequential")
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class ReportChoices:
         Arms and datasets that the report does without.
     families : {"once", "apart"}
         Whether the datasets of one family count once in a test, or each.
+    sequential : bool
+        Whether the declared pairs are tested after each dataset, too.
     first : ReportChoices or None
         Those of the first run that left trials, with the name of the control that it had.
     """
@@ -36,6 +38,7 @@ class ReportChoices:
     rope: float | None = None
     leave_out: tuple[str, ...] = ()
     families: str = ONCE
+    sequential: bool = False
     first: "ReportChoices | None" = None
 
     @classmethod

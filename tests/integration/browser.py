@@ -70,10 +70,33 @@ def visit(address, url, width, script, screenshot=None, errors=None):
     requests : list of str
         Every address the page asked for, itself included.
     """
-    return asyncio.run(_visit(address, url, width, script, screenshot, [] if errors is None else errors))
+    (value,), requests = drive(address, url, [(width, "light", script)], screenshot, errors)
+    return value, requests
 
 
-async def _visit(address, url, width, script, screenshot, errors):
+def drive(address, url, steps, screenshot=None, errors=None):
+    """Open a page and evaluate a script in each step, at a width and in a colour scheme.
+
+    Parameters
+    ----------
+    address, url : str
+    steps : list of (int, {"light", "dark"}, str)
+    screenshot : Path, optional
+        Of the last step.
+    errors : list, optional
+        Is given the errors that the page's console shows.
+
+    Returns
+    -------
+    values : list of object
+        What each script evaluates to; of a promise, what it resolves to.
+    requests : list of str
+        Every address the page asked for, itself included.
+    """
+    return asyncio.run(_drive(address, url, steps, screenshot, [] if errors is None else errors))
+
+
+async def _drive(address, url, steps, screenshot, errors):
     request = urllib.request.Request(f"http://{address}/json/new?about:blank", method="PUT")
     with urllib.request.urlopen(request, timeout=20) as reply:
         target = json.load(reply)
@@ -108,21 +131,24 @@ async def _visit(address, url, width, script, screenshot, errors):
     await call("Network.enable")
     await call("Runtime.enable")
     await call("Log.enable")
-    await call(
-        "Emulation.setDeviceMetricsOverride",
-        width=width,
-        height=900,
-        deviceScaleFactor=1,
-        mobile=width < 600,
-    )
-    await call("Page.navigate", url=url)
-    await asyncio.wait_for(loaded.wait(), 60)
-    result = await call("Runtime.evaluate", expression=script, returnByValue=True)
-    assert "exceptionDetails" not in result, result["exceptionDetails"]
+    await call("Emulation.setFocusEmulationEnabled", enabled=True)
+    values = []
+    for width, scheme, script in steps:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        await call("Emulation.setDeviceMetricsOverride", **size)
+        colours = [{"name": "prefers-color-scheme", "value": scheme}]
+        await call("Emulation.setEmulatedMedia", features=colours)
+        if not loaded.is_set():
+            await call("Page.navigate", url=url)
+            await asyncio.wait_for(loaded.wait(), 60)
+        how = {"returnByValue": True, "awaitPromise": True, "userGesture": True}
+        result = await call("Runtime.evaluate", expression=script, **how)
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        values.append(result["result"].get("value"))
     if screenshot:
         picture = await call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         screenshot.write_bytes(base64.b64decode(picture["data"]))
     await call("Page.close")
     socket.close()
     listener.cancel()
-    return result["result"].get("value"), requests
+    return values, requests

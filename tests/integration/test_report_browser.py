@@ -1,10 +1,12 @@
 """The report as a person sees it: opened in a real browser, wide and narrow."""
 
+import re
+
 import pytest
 
 from orchestrator.report import write_report
 from tests.integration import browser
-from tests.orchestrator.report.frames import QUICKSTART, arm, drop, edit, make_results, many
+from tests.orchestrator.report.frames import QUICKSTART, arm, drop, edit, make_results, many, thirteen
 
 pytestmark = pytest.mark.skipif(
     browser.executable() is None, reason=f"needs a browser on the PATH: one of {', '.join(browser.NAMES)}"
@@ -14,6 +16,7 @@ pytestmark = pytest.mark.skipif(
 PROBLEMS = """
 (() => {
   const problems = [];
+  for (const folded of document.querySelectorAll('details')) folded.open = true;
   const width = document.documentElement.clientWidth;
   const name = e => `${e.tagName}.${e.className} “${e.textContent.trim().slice(0, 40)}”`;
   if (document.documentElement.scrollWidth > width) problems.push('the page scrolls sideways');
@@ -74,6 +77,7 @@ def studies(folder):
             folder, swept, arms=[arm(f"mnsvm[eta={eta}]", "mnsvm", eta=eta) for eta in etas]
         ),
         "four arms": make_results(folder, many(9, 4)),
+        "thirteen": make_results(folder, thirteen(), profile="timing"),
     }
 
 
@@ -92,13 +96,116 @@ def chromium():
         yield address
 
 
-@pytest.mark.parametrize("width", [1280, 400])
-@pytest.mark.parametrize("name", ["two arms", "partial", "large", "sweep", "four arms"])
-def test_nothing_is_cut_or_overlapping_and_nothing_is_fetched(chromium, pages, name, width):
-    url = pages[name].as_uri()
-    problems, requests = browser.visit(chromium, url, width, PROBLEMS)
-    assert problems == []
+@pytest.mark.parametrize("name", ["two arms", "partial", "large", "sweep", "four arms", "thirteen"])
+def test_nothing_is_cut_or_overlapping_and_nothing_is_fetched(chromium, pages, name):
+    url, errors = pages[name].as_uri(), []
+    # Figures are the same at any width: texts are compared with one another once.
+    steps = [(width, "light", PROBLEMS) for width in (1400, 800, 390)]
+    problems, requests = browser.drive(chromium, url, steps, errors=errors)
+    assert problems == [[], [], []]
+    assert errors == []
     assert requests == [url]
+
+
+# Texts whose colour is too near that of what is behind them (WCAG 2, level AA).
+CONTRAST = """
+(() => {
+  for (const folded of document.querySelectorAll('details')) folded.open = true;
+  const channels = colour => colour.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(c => c / 255)
+    .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = e => {
+    for (; e; e = e.parentElement) {
+      const colour = channels(getComputedStyle(e).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const found = new Set();
+  for (const e of document.body.querySelectorAll('*')) {
+    if (e.closest('svg, script') || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
+    const [a, b] = [light(channels(getComputedStyle(e).color)), light(behind(e))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) found.add(`${e.tagName}.${e.className} ${ratio.toFixed(1)}`);
+  }
+  return [...found];
+})()
+"""
+
+FOLD = "document.querySelector('#table-standings').getBoundingClientRect()"
+
+CLICKS = """
+(async () => {
+  const table = name => document.getElementById('table-' + name);
+  const column = (name, i) => [...table(name).tBodies[0].rows].filter(row => !row.hidden)
+    .map(row => row.cells[i].textContent.trim());
+  const heading = (name, text) =>
+    [...table(name).tHead.rows[0].cells].findIndex(cell => cell.textContent.trim() === text);
+  const sort = (name, text) => table(name).tHead.rows[0].cells[heading(name, text)].firstChild.click();
+  const found = {};
+  sort('standings', 'Mean rank');
+  found.ranks = column('standings', heading('standings', 'Mean rank'));
+  sort('standings', 'Mean rank');
+  found.ranksDown = column('standings', heading('standings', 'Mean rank'));
+  found.ariaSort = table('standings').tHead.rows[0].cells[heading('standings', 'Mean rank')].ariaSort;
+  sort('effort', 'Arm');
+  found.efforts = column('effort', 0).slice(0, 14);
+  const filter = document.getElementById('filter');
+  const show = text => { filter.value = text; filter.dispatchEvent(new Event('input')); };
+  show('WORSE, better');
+  found.arms = column('standings', 0);
+  found.head = [...table('heat_map').tHead.rows[0].cells].filter(cell => !cell.hidden)
+    .map(cell => cell.textContent.trim());
+  found.pairs = column('tests', 0);
+  const button = name => [...table('heat_map').parentElement.nextElementSibling.querySelectorAll('button')]
+    .find(each => each.textContent === name);
+  navigator.clipboard.writeText = async text => { found.copied = text; };
+  const copies = {};
+  for (const name of ['CSV', 'Markdown', 'LaTeX']) {
+    button(name).click();
+    await new Promise(done => setTimeout(done));
+    copies[name] = found.copied.split('\\n');
+  }
+  found.copied = copies;
+  show('');
+  found.all = column('standings', 0).length;
+  navigator.clipboard.writeText = async () => { throw new Error('not allowed'); };
+  document.addEventListener('copy', event => { found.without = event.target.value; });
+  button('CSV').click();
+  await new Promise(done => setTimeout(done));
+  found.said = document.querySelector('[role=status]').textContent;
+  return found;
+})()
+"""
+
+
+def test_thirteen_arms_are_sorted_filtered_and_copied(chromium, pages):
+    url, errors = pages["thirteen"].as_uri(), []
+    steps = [(1400, "light", f"{FOLD}.bottom"), (1400, "light", CONTRAST), (1400, "dark", CONTRAST)]
+    (bottom, *faint, found), _ = browser.drive(
+        chromium, url, [*steps, (1400, "light", CLICKS)], errors=errors
+    )
+    assert errors == []
+    assert bottom <= 900, "the table of arms is above the fold"
+    assert faint == [[], []]
+    assert found["ranks"] == sorted(found["ranks"], key=float)
+    assert found["ranksDown"] == found["ranks"][::-1]
+    assert found["ariaSort"] == "descending"
+    assert found["efforts"] == [f"data{i}" for i in range(13)] + ["data0"]
+    worse = [f"worse{i}" for i in range(4)]
+    assert sorted(found["arms"]) == sorted(found["head"][1:]) == ["better", *worse]
+    assert sorted(found["pairs"]) == [f"{name} − control" for name in ("better", *worse)]
+    assert found["all"] == 13
+    csv, markdown, latex = (found["copied"][name] for name in ("CSV", "Markdown", "LaTeX"))
+    assert csv[0] == ",".join(f'"{name}"' for name in found["head"])
+    assert markdown[1] == "| --- | --- | --- | --- | --- | --- |"
+    assert latex[0] == "\\begin{tabular}{@{}lrrrrr@{}}"
+    assert latex[4].startswith("data0 & ")
+    assert latex[4].count("$-$") == csv[1].count("−")
+    assert len(csv) == 14
+    assert found["without"].startswith('"Dataset","better","')
+    assert found["said"] == "Copied as CSV"
 
 
 def test_the_check_itself_sees_what_is_wrong(chromium, pages, tmp_path):
@@ -107,7 +214,8 @@ def test_the_check_itself_sees_what_is_wrong(chromium, pages, tmp_path):
         <div style="width: 3000px">wide</div><img src="https://example.invalid/x.png">
     """
     broken = tmp_path / "broken.html"
-    broken.write_text(pages["two arms"].read_text().replace("</header>", faults + "</header>"))
+    text = re.sub("<meta http-equiv=.*>", "", pages["two arms"].read_text(), count=1)
+    broken.write_text(text.replace("<footer>", faults + "<footer>"))
     problems, requests = browser.visit(chromium, broken.as_uri(), 1280, PROBLEMS)
     for expected in ("sideways", "sticks out: DIV", "overlap in figure-scores", "cut in figure-scores"):
         assert any(expected in problem for problem in problems), expected

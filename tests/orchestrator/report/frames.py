@@ -235,3 +235,18 @@ def many(n_datasets, n_arms, seed=0):
         }
         for d, base in enumerate(generator.uniform(0.6, 0.95, n_datasets))
     }
+
+
+def thirteen(n_datasets=13):
+    """Return means of 13 arms, of which 7 are much like the control, 4 are worse, and one is better."""
+    generator = np.random.default_rng(3)
+    arms = {"control": (0, 0), "better": (0.008, 0.004)}
+    arms |= {f"equal{i}": (0.003, 0.002) for i in range(6)}
+    arms |= {"open0": (0.001, 0.006)}
+    arms |= {f"worse{i}": (-0.02 - 0.005 * i, 0.01) for i in range(4)}
+    return {
+        f"data{d}": {
+            name: float(base + shift + spread * generator.normal()) for name, (shift, spread) in arms.items()
+        }
+        for d, base in enumerate(generator.uniform(0.62, 0.97, n_datasets))
+    }

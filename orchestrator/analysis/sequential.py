@@ -1,0 +1,134 @@
+"""The anytime-valid test over datasets that arrive one after another, in an order fixed beforehand."""
+
+import numpy as np
+import pandas as pd
+
+from orchestrator.analysis.pairwise import ALPHA, HIGHER, LOWER, family
+from orchestrator.analysis.signed_rank import rounded
+from orchestrator.analysis.statistics import holm
+
+
+def e_values(differences: pd.Series) -> np.ndarray:
+    """Return the evidence against symmetry about zero after each dataset, a martingale of mean 1.
+
+    With u the mid-rank of |d| among all so far, divided by one more than their number, and s the sign of d,
+    E = ½∏(1 + s·u) + ½∏(1 − s·u); a difference of zero changes nothing. By Ville's inequality E ever reaches
+    1/α with a probability of at most α: one may look after every dataset, and stop for any reason.
+
+    Parameters
+    ----------
+    differences : Series of float
+        Indexed by dataset name, in an order that was fixed before any result.
+
+    Returns
+    -------
+    ndarray (n_datasets,)
+
+    Raises
+    ------
+    FoldsAreNotIndependent, ValueError
+        As in `signed_rank`.
+
+    References
+    ----------
+    J. Ville (1939), *Étude critique de la notion de collectif*; A. Ramdas et al. (2023), Game-theoretic
+    statistics and safe anytime-valid inference, *Statistical Science* 38.
+    """
+    return wealth(rounded(differences)).mean(axis=0)
+
+
+def wealth(differences: np.ndarray) -> np.ndarray:
+    """Return ∏(1 + s·u) and ∏(1 − s·u) after each dataset: of two bets, on differences above and below zero.
+
+    Parameters
+    ----------
+    differences : ndarray (..., n_datasets)
+        Rounded, of one comparison or of several.
+
+    Returns
+    -------
+    ndarray (2, ..., n_datasets)
+    """
+    sizes, steps = np.abs(differences), np.sign(differences)
+    for t in range(differences.shape[-1]):
+        so_far, last = sizes[..., : t + 1], sizes[..., t : t + 1]
+        rank = (so_far < last).sum(axis=-1) + ((so_far == last).sum(axis=-1) + 1) / 2
+        steps[..., t] *= rank / (t + 2)
+    return np.stack([np.cumprod(1 + steps, axis=-1), np.cumprod(1 - steps, axis=-1)])
+
+
+def datasets_needed(n_tests: int, alpha: float = ALPHA) -> int:
+    """Return after how many datasets the evidence of one test can reach n_tests/alpha at all."""
+    n = 1
+    # No evidence is stronger than that of differences of one sign, each larger than all before it.
+    while wealth(np.arange(1.0, n + 1)).mean(axis=0)[-1] < n_tests / alpha:
+        n += 1
+    return n
+
+
+def sequential(means: pd.DataFrame, also_tested: int = 0, alpha: float = ALPHA) -> pd.DataFrame:
+    """Test every declared pair after each dataset, as far as both arms have completed them in order.
+
+    The anytime-valid p is 1 / the largest evidence so far, and is adjusted by Holm's method after each
+    dataset. A pair is decided once its adjusted p is at most alpha, and stays so.
+
+    Parameters
+    ----------
+    means : DataFrame (datasets, arms)
+        In declared order; NaN where an arm has not completed a dataset.
+    also_tested : int
+        Number of tests of the family that are not made here; they count with p = 1.
+    alpha : float
+
+    Returns
+    -------
+    DataFrame
+        Columns: first, second, n (datasets before the first that is missing for the pair), evidence (E after
+        the last of them), largest_evidence, p, p_holm, family, decided_after (datasets; NaN if it is open),
+        verdict ("higher", "lower" or "open").
+    """
+    pairs = family(list(means.columns))
+    series = [in_order(means[first] - means[second]) for first, second in pairs]
+    both_bets = [wealth(rounded(differences)) for differences in series]
+    longest = max(map(len, series), default=0)
+    p = np.ones((longest + 1, len(pairs) + also_tested))  # row t: after t datasets
+    for column, bets in enumerate(both_bets):
+        largest = np.maximum.accumulate([1.0, *bets.mean(axis=0)])
+        p[:, column] = 1 / np.pad(largest, (0, longest + 1 - len(largest)), mode="edge")
+    adjusted = np.array([holm(row) for row in p])[:, : len(pairs)]
+    table = []
+    for (first, second), differences, bets, own, holms in zip(
+        pairs, series, both_bets, p.T, adjusted.T, strict=False
+    ):
+        decided = np.flatnonzero(holms <= alpha)
+        above, below = bets[:, np.argmax(bets.mean(axis=0))] if len(differences) else (1.0, 1.0)
+        table.append(
+            {
+                "first": first,
+                "second": second,
+                "n": len(differences),
+                "evidence": bets.mean(axis=0)[-1] if len(differences) else 1.0,
+                "largest_evidence": 1 / own[-1],
+                "p": own[-1],
+                "p_holm": holms[-1],
+                "family": p.shape[1],
+                "decided_after": decided[0] if len(decided) else np.nan,
+                "verdict": OPEN if not len(decided) else HIGHER if above > below else LOWER,
+            }
+        )
+    return pd.DataFrame(table)
+
+
+OPEN = "open"
+"""Of a comparison whose evidence does not suffice yet."""
+
+
+def in_order(differences: pd.Series) -> pd.Series:
+    """Return the differences before the first one that is missing: none may be left out by its result."""
+    missing = np.flatnonzero(differences.isna())
+    return differences.iloc[: missing[0] if len(missing) else None]
+
+
+def all_decided(sequence: pd.DataFrame) -> bool:
+    """Whether every declared pair is decided, so that a study may end."""
+    return len(sequence) > 0 and bool((sequence["verdict"] != OPEN).all())

@@ -1,0 +1,112 @@
+"""Every arm in one row: how it stands, and how it compares with the control and with the best."""
+
+from collections.abc import Sequence
+from math import nan
+from typing import Any
+
+import pandas as pd
+
+from orchestrator.analysis.bayesian import EQUAL_FROM, FEWEST_DATASETS, bayesian_signed_rank
+from orchestrator.analysis.comparison_matrix import by_mean
+from orchestrator.analysis.pairwise import HIGHER, LOWER
+
+BEST_COMPARED = 40
+"""Arms of a larger study, by mean, that are compared with the best."""
+
+_SIGNED = ("estimate", "low", "high")
+_OF_TESTS = ("n", "wins", "n_zero", "losses", *_SIGNED, "confidence", "p", "p_holm", "verdict")
+_PROBABILITIES = ("better", "equal", "worse")
+_OPPOSITES = (("wins", "losses"), ("low", "high"), ("better", "worse"), (HIGHER, LOWER))
+_MIRRORED = {name: other for pair in _OPPOSITES for name, other in (pair, pair[::-1])}
+_OF_TIME = ("bound", "ratio", "ratio_low", "ratio_high", "median_low", "median_high", "n")
+
+
+def standings(
+    means: pd.DataFrame,
+    ranks: pd.DataFrame,
+    tests: pd.DataFrame,
+    practical: pd.DataFrame,
+    time_ratios: pd.DataFrame,
+    rope: float | None,
+) -> pd.DataFrame:
+    """Gather a row for each arm, by mean, the highest first.
+
+    Parameters
+    ----------
+    means : DataFrame (datasets, arms)
+        The control first.
+    ranks, tests, practical, time_ratios : DataFrame
+        As in `Findings`; comparisons with other arms than the control are not used.
+    rope : float or None
+        Half the width of the region of practical equivalence.
+
+    Returns
+    -------
+    DataFrame
+        Columns: solver, is_control, n_complete and mean (over the datasets that all arms completed),
+        mean_rank; of arm − control, from `tests` and `practical`: n, wins, n_zero, losses, estimate, low,
+        high, confidence, p, p_holm, verdict, better, equal, worse; best (the arm with the highest mean),
+        equal_to_best and worse_than_best (probabilities of the Bayesian signed-rank test), standing ("best",
+        "equal" or "worse", practically and with a probability of at least `EQUAL_FROM`, or "open"); and
+        `fit_seconds_<field>` of `RatioSummary`. Missing where there is nothing.
+    """
+    complete = means.dropna()
+    order, control = by_mean(means), means.columns[0]
+    averages = complete.mean()
+    mean_ranks = dict(zip(ranks["solver"], ranks["mean_rank"], strict=True)) if len(ranks) else {}
+    compared = _with_control(tests, control, _OF_TESTS)
+    likely = _with_control(practical, control, _PROBABILITIES)
+    times = {row["solver"]: row for row in time_ratios.to_dict("records")}
+    best = order[0] if len(complete) > 1 else None
+    table = []
+    for place, arm in enumerate(order):
+        equal, worse = _below_best(means, arm, best if place < BEST_COMPARED else None, rope)
+        table.append(
+            {
+                "solver": arm,
+                "is_control": arm == control,
+                "n_complete": len(complete),
+                "mean": averages[arm],
+                "mean_rank": mean_ranks.get(arm, nan),
+                **{name: compared.get(arm, {}).get(name) for name in _OF_TESTS},
+                **{name: likely.get(arm, {}).get(name) for name in _PROBABILITIES},
+                "best": best,
+                "equal_to_best": equal,
+                "worse_than_best": worse,
+                "standing": "best" if arm == best else _standing(equal, worse),
+                **{f"fit_seconds_{name}": times.get(arm, {}).get(f"fit_seconds_{name}") for name in _OF_TIME},
+            }
+        )
+    return pd.DataFrame(table)
+
+
+def _with_control(comparisons: pd.DataFrame, control: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return some columns of the comparisons with the control by arm, all as arm − control."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in comparisons.to_dict("records"):
+        if row["second"] == control:
+            found[row["first"]] = {name: row[name] for name in names}
+        elif row["first"] == control:
+            values = {name: row[_MIRRORED.get(name, name)] for name in names}
+            for name in set(_SIGNED) & set(values):
+                values[name] = None if values[name] is None else -values[name]
+            if "verdict" in values:
+                values["verdict"] = _MIRRORED.get(values["verdict"], values["verdict"])
+            found[row["second"]] = values
+    return found
+
+
+def _below_best(means: pd.DataFrame, arm: str, best: str | None, rope: float | None) -> tuple[float, float]:
+    """Return the probabilities that an arm is practically equal to the best one, and worse."""
+    if best is None or rope is None or arm == best:
+        return nan, nan
+    differences = (means[arm] - means[best]).dropna()
+    if len(differences) < FEWEST_DATASETS:
+        return nan, nan
+    posterior = bayesian_signed_rank(differences, rope)
+    # The best is better on average, and can be practically worse over the datasets all the same.
+    return posterior.equal, posterior.worse
+
+
+def _standing(equal: float, worse: float) -> str:
+    return "equal" if equal >= EQUAL_FROM else "worse" if worse >= EQUAL_FROM else "open"

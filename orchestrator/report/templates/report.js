@@ -1,0 +1,151 @@
+// Sorting, filtering and copying of the page's tables; the page says everything without it.
+"use strict";
+
+const make = (tag, properties, ...children) => {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+};
+const textOf = cell => cell.textContent.trim();
+const tables = [...document.querySelectorAll(".scroll > table")];
+const rowsOf = table => [...table.tBodies[0].rows];
+const status = make("p", { className: "hidden", role: "status" });
+status.setAttribute("aria-live", "polite");
+document.body.append(status);
+
+// A dataset is named in the first of its rows only; a row that moves has to name it itself.
+function nameEveryRow(table) {
+  let above = "";
+  for (const row of rowsOf(table)) {
+    const cell = row.cells[0];
+    if (!cell.classList.contains("name")) return;
+    if (textOf(cell)) above = textOf(cell);
+    else cell.textContent = above;
+    row.classList.add("first");
+    cell.classList.remove("name");
+  }
+}
+
+// The first number of a cell, bounds and signs as the report prints them; what holds none comes last.
+function numberIn(text) {
+  if (text.includes("∞")) return Infinity;
+  const found = text.match(/([+−-]?)(\d[\d,]*\.?\d*(?:e[+-]?\d+)?)/);
+  if (!found) return NaN;
+  const value = Number(found[2].replaceAll(",", ""));
+  return found[1] === "−" || found[1] === "-" ? -value : value;
+}
+
+function sortBy(table, column, heading) {
+  nameEveryRow(table);
+  const descending = heading.getAttribute("aria-sort") === "ascending";
+  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", descending ? "descending" : "ascending");
+  const worded = rowsOf(table).filter(row => /^\p{L}/u.test(textOf(row.cells[column])));
+  const isText = heading.classList.contains("text") || 2 * worded.length > rowsOf(table).length;
+  const sign = descending ? -1 : 1;
+  const keyed = rowsOf(table).map(row => {
+    const text = textOf(row.cells[column]);
+    return [isText ? text : numberIn(text), row];
+  });
+  keyed.sort(([a], [b]) => {
+    if (isText) return sign * a.localeCompare(b, undefined, { numeric: true });
+    if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b);
+    return a === b ? 0 : sign * (a < b ? -1 : 1);
+  });
+  table.tBodies[0].append(...keyed.map(([, row]) => row));
+  status.textContent = `Sorted by ${textOf(heading)}, ${heading.getAttribute("aria-sort")}`;
+}
+
+// What is shown of a table, as rows of texts.
+function shownTexts(table) {
+  const shown = [...table.rows].filter(row => !row.hidden);
+  return shown.map(row =>
+    [...row.cells].filter(cell => !cell.hidden).map(cell => cell.innerText.trim().replace(/\s+/g, " ")));
+}
+
+const LATEX = {
+  "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "<": "\\textless{}",
+  ">": "\\textgreater{}", "|": "\\textbar{}", "±": "$\\pm$", "−": "$-$", "≤": "$\\le$", "≥": "$\\ge$",
+  "∞": "$\\infty$", "–": "\\textendash{}", "‡": "\\ddag{}", "×": "$\\times$", "⁺": "$^{+}$", "⁻": "$^{-}$",
+};
+const toLatex = text => {
+  const escaped = text.replace(/[\\~^<>|±−≤≥∞–‡×⁺⁻]|[&%$#_{}]/gu, c => LATEX[c] ?? "\\" + c);
+  return /^[[*]/.test(escaped) ? "{}" + escaped : escaped;
+};
+// A spreadsheet would read such a text as a formula.
+const isFormula = text => /^[=@\t\r]|^[+-](?![\d.])/.test(text);
+
+const FORMATS = {
+  CSV: rows => rows.map(row => row.map(text =>
+    `"${(isFormula(text) ? "'" : "") + text.replaceAll('"', '""')}"`).join(",")).join("\n"),
+  Markdown: ([head, ...rows]) => [head, head.map(() => "---"), ...rows]
+    .map(row => `| ${row.map(text => text.replace(/[\\`*|<~]/g, "\\$&")).join(" | ")} |`).join("\n"),
+  LaTeX: ([head, ...rows]) => [
+    `\\begin{tabular}{@{}l${"r".repeat(head.length - 1)}@{}}`, "\\toprule", head, "\\midrule", ...rows,
+    "\\bottomrule", "\\end{tabular}",
+  ].map(line => Array.isArray(line) ? line.map(toLatex).join(" & ") + " \\\\" : line).join("\n"),
+};
+
+async function copy(text, name) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {  // a page from a disk may lack the permission
+    const area = make("textarea", { value: text, className: "hidden" });
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  status.textContent = `Copied as ${name}`;
+}
+
+for (const table of tables) {
+  const sortable = table.tBodies[0].rows.length > 1;
+  [...table.tHead.rows[0].cells].forEach((heading, column) => {
+    if (!sortable || table.id === "table-comparison_matrix") return;
+    const button = make("button", { type: "button", className: "sort" }, ...heading.childNodes);
+    button.addEventListener("click", () => sortBy(table, column, heading));
+    heading.append(button);
+  });
+  const tools = make("p", { className: "tools" }, "Copy as");
+  for (const [name, format] of Object.entries(FORMATS)) {
+    const button = make("button", { type: "button", textContent: name });
+    button.setAttribute("aria-label", `Copy the table “${textOf(table.caption)}” as ${name}`);
+    button.addEventListener("click", () => copy(format(shownTexts(table)), name));
+    tools.append(" ", button);
+  }
+  table.parentElement.after(tools);
+}
+
+// The arms are those of the first table; elsewhere they head rows or columns, alone or in pairs “A − B”.
+const first = document.getElementById("table-standings");
+if (first) {
+  const plain = text => text.replace(/‡$/, "");
+  const arms = new Set(rowsOf(first).map(row => plain(textOf(row.cells[0]))));
+  const armsIn = cell => (cell ? textOf(cell).split(" − ") : []).map(plain).filter(name => arms.has(name));
+  const input = make("input", { type: "search", id: "filter", placeholder: "e.g. mnsvm, smo" });
+  const keep = names => {
+    const words = input.value.toLowerCase().split(/[\s,]+/).filter(Boolean);
+    const wanted = name => words.some(word => name.toLowerCase().includes(word));
+    return !words.length || !names.length || names.some(wanted);
+  };
+  input.addEventListener("input", () => {
+    for (const table of tables) {
+      if (input.value) nameEveryRow(table);
+      const kept = [...table.tHead.rows[0].cells].map(heading => keep(armsIn(heading)));
+      for (const row of table.rows) [...row.cells].forEach((cell, i) => { cell.hidden = !kept[i]; });
+      for (const row of rowsOf(table))
+        row.hidden = !keep([...row.cells].slice(0, 2).flatMap(cell => armsIn(cell)));
+    }
+    const left = rowsOf(first).filter(row => !row.hidden).length;
+    status.textContent = `${left} of ${arms.size} arms shown`;
+  });
+  const label = make("label", { className: "tools filter" }, "Show the arms called ", input);
+  first.parentElement.before(label);
+}
+
+// Print shows what is folded, and folds it again.
+const folded = () => [...document.querySelectorAll("details:not([open])")];
+let opened = [];
+addEventListener("beforeprint", () => { opened = folded(); for (const each of opened) each.open = true; });
+addEventListener("afterprint", () => { for (const each of opened) each.open = false; });

@@ -1,0 +1,105 @@
+"""A study that is tested after each dataset, and ends when every pair is decided."""
+
+import json
+
+import pytest
+
+from orchestrator import load_study
+from orchestrator.analysis.findings import analyse, is_decided
+from orchestrator.cli.main import EXIT_OK, main
+from orchestrator.report.comparison import sequence
+from orchestrator.report.tables import all_tables
+from orchestrator.report.verdict import answers
+from tests.orchestrator.analysis.test_sequential import TEN
+from tests.orchestrator.report.frames import make_results
+
+
+def study(differences, declared=True):
+    results = make_results("x", {f"d{i}": {"a": 0.8 + d, "b": 0.8} for i, d in enumerate(differences)})
+    results.provenance[0]["report"] = {"sequential": declared}
+    return results
+
+
+def said(findings):
+    return {answer.question: answer.text for answer in answers(findings)}["May it end here?"]
+
+
+def test_a_decided_study_says_after_how_many_datasets_and_by_what():
+    found = analyse(study(TEN))
+    assert said(found).startswith(
+        "Decided, valid under any stopping rule: a above b after 10 datasets: E = 30.7 ≥ 20."
+    )
+    assert said(found).endswith("are not adjusted for stopping.")
+    (row,) = sequence(found).rows
+    assert [cell.text for cell in row[1:4]] == ["10", "30.7", "30.7"]
+    assert [cell.text for cell in row[6:]] == ["10", "A is higher"]
+
+
+def test_an_open_study_may_go_on():
+    found = analyse(study(TEN[:9]))
+    assert said(found).startswith("Undecided, may continue: a − b (E = 18.8).")
+    assert not is_decided(study(TEN[:9]))
+    assert is_decided(study(TEN))
+
+
+def test_nothing_is_tested_after_each_dataset_unless_it_is_asked_for():
+    found = analyse(study(TEN, declared=False))
+    assert found.sequence.empty
+    assert "sequence" not in all_tables(found)
+    assert not is_decided(study(TEN, declared=False))
+
+
+SETS = [f"d{i:02}" for i in range(12)]
+
+
+@pytest.fixture
+def arguments(tmp_path):
+    """Twelve small datasets, on which one of two arms is always right and the other hardly ever."""
+    for group, texts in {
+        "solver": {
+            "good": "_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {}\nn_neighbors: 1\n",
+            "bad": "_target_: sklearn.dummy.DummyClassifier\nspace: {}\nstrategy: most_frequent\n",
+        },
+        "dataset": {
+            name: f"_target_: sklearn.datasets.make_blobs\nn_samples: {30 + 3 * i}\nrandom_state: {i}\n"
+            "centers: 3\ncluster_std: 0.1\n"
+            for i, name in enumerate(SETS)
+        },
+    }.items():
+        (tmp_path / group).mkdir()
+        for name, text in texts.items():
+            (tmp_path / group / f"{name}.yaml").write_text(text)
+    return [
+        *(
+            "run",
+            "study=s",
+            "--config-dir",
+            str(tmp_path),
+            "solvers=[good,bad]",
+            f"datasets=[{','.join(SETS)}]",
+        ),
+        *("protocol.outer=2", "protocol.inner=2", "cluster=serial", f"paths.results={tmp_path}"),
+    ]
+
+
+def test_a_run_ends_before_the_next_dataset_when_every_pair_is_decided(arguments, tmp_path, capsys):
+    assert main([*arguments, "report.sequential=true"]) == EXIT_OK
+    results = load_study("s", tmp_path)
+    begun = list(dict.fromkeys(results.trials["dataset"]))
+    assert 7 <= len(begun) < 12
+    assert sorted(begun) == SETS[: len(begun)], "in declared order, and not by cost"
+    found = analyse(results)
+    assert found.sequence["decided_after"].item() == len(begun)
+    assert found.is_complete
+    output = " ".join(capsys.readouterr().out.split())
+    assert f"Stopped after {len(begun)} of 12 datasets, for every pair is decided." in output
+    assert "No training of" not in output
+    records = sorted((tmp_path / "s" / "provenance").glob("*.json"))
+    assert json.loads(records[-1].read_text())["not_begun"] == SETS[len(begun) :]
+    trials = len(results.trials)
+    assert main([*arguments, "report.sequential=true"]) == EXIT_OK
+    assert len(load_study("s", tmp_path).trials) == trials, "it ends at the same place again"
+    assert main(arguments) == EXIT_OK
+    results = load_study("s", tmp_path)
+    assert set(results.trials["dataset"]) == set(SETS)
+    assert analyse(results).design.not_begun == ()

@@ -1,0 +1,136 @@
+"""The page of a study of many arms: what it answers, its table of arms, its matrices, and what it folds."""
+
+import re
+
+import pytest
+
+from orchestrator.analysis.findings import analyse
+from orchestrator.report.captions import captioned
+from orchestrator.report.html import html
+from orchestrator.report.tables import all_tables
+from orchestrator.report.verdict import answers, verdict
+from tests.orchestrator.report.frames import arm, make_results, thirteen
+
+
+@pytest.fixture(scope="module")
+def findings():
+    return analyse(make_results("x", thirteen(), profile="timing", seconds=SECONDS))
+
+
+SECONDS = {"control": 1.0, "equal0": 0.5, "better": 4.0}
+
+
+@pytest.fixture(scope="module")
+def tables(findings):
+    return all_tables(findings)
+
+
+def printed(table, name):
+    (row,) = [row for row in table.rows if row[0].text == name]
+    return dict(zip(table.header, row, strict=True))
+
+
+def test_every_question_has_one_answer(findings):
+    found = {answer.question: answer.text for answer in answers(findings)}
+    assert list(found) == [
+        "Highest score?",
+        "As good as the best?",
+        "Different from control?",
+        "Faster than control?",
+    ]
+    assert verdict(findings) == " ".join(found.values())
+    near = found["As good as the best?"]
+    assert near.startswith("Practically equal to better, within 1 percentage point, with probability 0.95 or")
+    equal, worse, still_open = re.split(r"Practically worse|Open", near)
+    for name in ("equal0", "equal5"):
+        assert re.search(rf"{name} \((> )?0\.9\d\)", equal)
+    assert "worse0 (> 0.99)" in worse
+    assert re.search(r"open0 \(equal 0\.\d\d, worse 0\.\d\d\)", still_open)
+    assert "lower than control: worse0" in found["Different from control?"]
+    assert "Training is faster than that of control for" in found["Faster than control?"]
+
+
+def test_each_arm_has_a_row_with_all_that_is_known_of_it(tables):
+    table = tables["standings"]
+    assert len(table.rows) == 13
+    row = printed(table, "equal0")
+    assert row["Against the best"].text.startswith("equal ")
+    assert row["Training time, ratio"].text == "0.50 [0.50, 0.50]"
+    assert re.fullmatch(r"\d+ / \d+ / \d+", row["Wins / ties / losses"].text)
+    assert re.fullmatch(r"[+−]\d\.\d\d \[[+−]?\d\.\d\d, [+−]?\d\.\d\d\]", row["Typical difference"].text)
+    assert printed(table, "control")["Wins / ties / losses"].text == "control"
+    assert printed(table, "worse0")["Adjusted p"].text.endswith(" lower")
+    assert table.rows[0][0].text == "better"
+
+
+def test_a_colour_says_nothing_that_the_text_does_not(tables):
+    for row in tables["standings"].rows:
+        for cell in row:
+            if cell.tone in ("good", "bad"):
+                assert re.match("best|equal|worse", cell.text)
+    for name in ("heat_map", "comparison_matrix"):
+        for row in tables[name].rows:
+            for cell in row:
+                sign = {"+": 1, "−": -1}.get(cell.text[:1], 0)
+                assert sign * cell.shade >= 0
+                assert not (cell.shade and not sign) or cell.text.startswith("0.00")
+
+
+def test_the_heat_map_prints_the_differences_of_the_table_of_intervals(tables, findings):
+    head, rows = tables["heat_map"].header, tables["heat_map"].rows
+    numbers = findings.differences.set_index(["dataset", "solver"])["difference"]
+    for row in rows:
+        for name, cell in zip(head[1:], row[1:], strict=True):
+            value = float(cell.text.replace("−", "-"))
+            assert value == pytest.approx(100 * numbers[row[0].text, name], abs=0.005)
+    assert max(abs(cell.shade) for row in rows for cell in row) == 5
+
+
+def test_a_cell_of_the_matrix_is_the_mirror_of_the_other(tables):
+    head, rows = tables["comparison_matrix"].header, tables["comparison_matrix"].rows
+    cells = {(row[0].text, name): cell for row in rows for name, cell in zip(head[1:], row[1:], strict=True)}
+    difference, counts, p = cells["better", "worse0"].text.split("\n")
+    mirrored, back, same = cells["worse0", "better"].text.split("\n")
+    assert (mirrored, same) == (difference.replace("+", "−"), p)
+    assert back.split("/") == counts.split("/")[::-1]
+    assert p.endswith(" *")
+    assert cells["better", "worse0"].shade == -cells["worse0", "better"].shade
+
+
+def page_of(findings, tables):
+    tables = {name: captioned(table, findings) for name, table in tables.items()}
+    return html(findings, tables, {}), tables
+
+
+def test_the_answer_comes_first_and_details_are_folded(findings, tables):
+    page, captions = page_of(findings, tables)
+    order = ['class="answers"', 'id="table-standings"', 'id="table-comparison_matrix"', 'id="table-heat_map"']
+    places = [page.index(text) for text in [*order, 'id="protocol"']]
+    assert places == sorted(places)
+    for name in ("scores", "differences", "effort", "timing", "selections", "coverage"):
+        before = page[: page.index(f'id="table-{name}"')]
+        assert before.count("<details>") == before.count("</details>") + 1
+    caption = captions["comparison_matrix"].caption
+    assert "p not adjusted; adjusted values are in the table of tests." in caption
+
+
+def test_a_small_study_is_folded_nowhere():
+    findings = analyse(make_results("x", {"iris": {"a": 0.9, "b": 0.8}}))
+    page, tables = page_of(findings, all_tables(findings))
+    assert "<details" not in page
+    assert not {"standings", "comparison_matrix", "heat_map"} & {*tables}
+
+
+def test_search_spaces_are_said_once_where_all_are_the_same(findings, tables):
+    _, captions = page_of(findings, tables)
+    assert "Searched" not in tables["arms"].header
+    assert captions["arms"].caption.endswith(
+        "The inner search of every arm chose from C ∈ {0.25, 1.0, 4.0}; gamma ∈ {0.1, 1.0}."
+    )
+    other = arm("b") | {"space": {"C": [1.0, 2.0]}}
+    found = analyse(make_results("x", {"iris": {"a": 0.9, "b": 0.8}}, arms=[arm("a"), other]))
+    assert all_tables(found)["arms"].header[-1] == "Searched"
+
+
+def test_what_was_run_is_a_sentence(findings, tables):
+    assert "10,985 of 10,985 planned trainings have a score." in page_of(findings, tables)[0]
