@@ -1,0 +1,373 @@
+"""The L1 problem on many samples, for an ascending path of C, without a Gram matrix.
+
+The gradient F of all samples is kept in float64, from kernel values that are made and used at once
+(`solvers.kernels.tiles`). What is solved at a time is the problem of the samples near the margin, on a
+float32 block of their kernel (`solvers.gram.margin_block`), by the steps of `solvers.gram.smo_steps` and by
+Newton's method. Then F is brought up to date, and the samples near the margin are chosen anew, until none of
+all samples violates its condition: what the block rounds is put right by the next round.
+
+The first C starts from the solution for some of the samples, which says about how many of each class are
+inside the margin; from C to the next the rules are those of `solvers.gram.smo_path`.
+"""
+
+import time
+
+import numpy as np
+
+from solvers.common.blas import one_blas_thread
+from solvers.common.certificate import AFFORDABLE_SHARE, AIMED_SHARE, FEW_ROUNDINGS, UNIT_ROUNDOFF
+from solvers.common.compile import njit
+from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, TIMEOUT
+from solvers.gram.margin_block import BlockMemory, MarginBlock
+from solvers.gram.newton_face import face_cost, newton_on_face
+from solvers.gram.smo_path import (
+    ALLOWED_DRIFT,
+    LEAST_SHARE,
+    NO_PROGRESS,
+    REFINEMENTS,
+    ROUNDINGS_PER_SCALING,
+    STEPS_IN_VAIN,
+    STEPS_PER_CHUNK,
+    change_C,
+    set_bounds,
+    state_of,
+    step_cost,
+)
+from solvers.gram.smo_steps import smo_block_steps
+from solvers.kernels.tiles import ROWS_AT_A_TIME, Samples, add_products, error_of_values, tiles_of
+from solvers.smo.smo_certificate import bias_of, extremes, gap_of
+
+# A sample is near the margin if its F + b is not on the side of its bound by more than this.
+NEAR = 0.03
+# Where more than twice the free samples and these are near, the farthest of them are left out.
+FEW_NEAR, SHARE_NEAR = 600, 1.0 / 13.0
+# A machine of so few samples is solved on the block of all.
+SMALL = 1600
+# A round solves to this share of the violation it starts from: the next one would spoil what is better.
+SHARE_OF_VIOLATION = 0.1
+SHARE_INSIDE = 0.9  # of the violation aimed at
+# Newton's method is tried when the steps since it was last tried have cost this share of it.
+PATIENCE = 0.25
+# Rounds without a violation below this share of the least one: rounding leaves none.
+ROUNDS_IN_VAIN, LESS = 50, 0.9
+STEPS_BEFORE_LOOK = 50_000_000.0  # nanoseconds between two looks at the clock
+# Of the samples, that the first C starts from; how near to its optimum they are brought.
+SUBSAMPLE, LEAST_SUBSAMPLE, LARGEST_SUBSAMPLE, LEAST_OF_CLASS = 0.1, 1000, 4000, 50
+TOL_OF_SUBSAMPLE = 0.05
+# Where γ times the mean square distance is less, k - 1 is stored: a float32 near 1 would be too coarse.
+SMALL_DISTANCE = 0.7
+
+
+@njit
+def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, patience, max_steps, scratch):
+    """Take steps until they have cost ``patience`` times what Newton's method does.
+
+    Parameters
+    ----------
+    K : float32 array (w, any), C-contiguous
+    diagonal, inverse_C, F, beta, low, high : arrays (w,)
+    tol, patience : float
+    max_steps : int
+    scratch : float32 array (4, w)
+
+    Returns
+    -------
+    status : int
+        PAUSED: try Newton's method; LIMIT: out of steps; else that of `smo_block_steps`.
+    steps : int
+    """
+    w = F.size
+    taken, in_vain, gains = 0, 0, 0.0
+    while taken < max_steps:
+        n = 0
+        for t in range(w):
+            n += low[t] < beta[t] < high[t]
+        if n > 1 and taken * step_cost(w) > patience * face_cost(n, w):
+            return PAUSED, taken
+        allowed = min(STEPS_PER_CHUNK, max_steps - taken)
+        status, steps, gain = smo_block_steps(
+            K, diagonal, inverse_C, F, beta, low, high, tol, allowed, scratch
+        )
+        taken += steps
+        if status != PAUSED:
+            return status, taken
+        in_vain += steps
+        gains += gain
+        if in_vain >= STEPS_IN_VAIN:
+            if not gains > NO_PROGRESS * np.sum(np.abs(beta)):
+                return STALLED, taken
+            in_vain, gains = 0, 0.0
+    return LIMIT, taken
+
+
+class LargeMachine:
+    """Weights β_i = y_i α_i of the samples of a machine, and the gradient F = K β - y of all of them.
+
+    Parameters
+    ----------
+    samples : solvers.kernels.tiles.Samples
+    n_features : int
+    rows : int64 ndarray of shape (m,)
+        Which of them are the machine's.
+    y : ndarray of shape (m,)
+        1 or -1.
+    memory : BlockMemory
+    deadline : float
+        `time.monotonic` at which to stop.
+    """
+
+    def __init__(self, samples: Samples, n_features, rows, y, memory, deadline=np.inf):
+        self._samples, self._n_features, self._rows, self._memory = samples, n_features, rows, memory
+        self.y, self._deadline = y, deadline
+        m = rows.size
+        self._tiles = tiles_of(samples, rows, n_features)
+        mean = self._tiles.values.sum(axis=(0, 2)) / m
+        square_distance = 2.0 * samples.halves[rows].mean() - mean @ mean  # times γ
+        shift = 1.0 if square_distance < SMALL_DISTANCE else 0.0
+        self._block = MarginBlock(samples, n_features, rows, shift, memory)
+        self._value_error = error_of_values(samples)
+        self._evaluations = 0
+        self._drift = 0.0
+        self.beta, self.F, self.C = np.zeros(m), -y, np.zeros(m)
+        self._low, self._high, self._no_ridge = np.zeros(m), np.zeros(m), np.zeros(m)
+
+    @property
+    def evaluations(self):
+        """Kernel values computed so far."""
+        return self._evaluations + self._block.evaluations
+
+    @property
+    def bias(self):
+        """The bias of the point."""
+        return bias_of(self.F, self.beta, self._low, self._high)
+
+    @property
+    def objective(self):
+        """½ αᵀQα - Σ α_i."""
+        return 0.5 * (self.beta @ self.F - np.abs(self.beta).sum())
+
+    def set_C(self, C):
+        """Take the bounds from C, of shape (m,); the weights stay."""
+        self.C = C
+        set_bounds(self.y, C, True, self._low, self._high, self._no_ridge)
+
+    def put(self, beta):
+        """Take other weights."""
+        self.beta = beta
+        self._recompute()
+
+    def raise_C(self, C):
+        """Go to a larger C; return whether the point stays optimal if it was so before."""
+        old, self.C = self.C, C
+        scale, stays_optimal = change_C(
+            old, C, self.y, True, self._low, self._high, self._no_ridge, self.beta, self.F
+        )
+        self._drift = scale * self._drift
+        self._drift += ROUNDINGS_PER_SCALING * UNIT_ROUNDOFF * (np.abs(self.beta).sum() + 1.0)
+        return stays_optimal
+
+    def start(self):
+        """Put those with the smallest margins at their bounds, by a machine of some of the samples."""
+        m = self.y.size
+        n = min(max(LEAST_SUBSAMPLE, int(SUBSAMPLE * m)), LARGEST_SUBSAMPLE, self._block.capacity)
+        if n >= m:
+            return
+        classes = [np.flatnonzero(self.y == sign) for sign in (1.0, -1.0)]
+        generator = np.random.default_rng(0)
+        chosen, C = [], np.empty(m)
+        for members in classes:
+            size = min(members.size, max(LEAST_OF_CLASS, round(n * members.size / m)))
+            chosen.append(np.sort(generator.permutation(members)[:size]))
+            C[members] = self.C[members] * (members.size / size)
+        some = np.concatenate(chosen)
+        part = LargeMachine(
+            self._samples, self._n_features, self._rows[some], self.y[some], self._memory, self._deadline
+        )
+        part.set_C(C[some])
+        part.minimise(TOL_OF_SUBSAMPLE, np.inf)
+        self._evaluations += part.evaluations
+        support = np.flatnonzero(part.beta)
+        self._add(some[support], part.beta[support])
+        self.put(self._at_bounds(self.y * (self.F + part.bias), classes))
+
+    def _at_bounds(self, margins, classes):
+        """Return weights that are C where the margins are smallest, and 0 elsewhere.
+
+        Their sum is that of the samples of negative margin in the class where it is larger.
+        """
+        inside = max(self.C[members][margins[members] < 0.0].sum() for members in classes)
+        total = min(inside, *(self.C[members].sum() for members in classes))
+        beta = np.zeros(self.y.size)
+        for members in classes:
+            order = members[np.argsort(margins[members], kind="stable")]
+            before = np.cumsum(self.C[order]) - self.C[order]
+            beta[order] = self.y[order] * np.clip(total - before, 0.0, self.C[order])
+        return beta
+
+    def solve(self, tol, max_iter):
+        """Minimise until violation and gap are certified to be at most `tol`.
+
+        Returns
+        -------
+        status : int
+        gap : float
+        converged : bool
+        iterations : int
+        """
+        aim, iterations = AIMED_SHARE * tol, 0
+        for _ in range(REFINEMENTS):
+            status, taken = self.minimise(aim, max_iter - iterations)
+            iterations += taken
+            if self._drift > ALLOWED_DRIFT * aim:
+                self._recompute()
+            b, violation, _, error = state_of(
+                self.F, self.beta, self._low, self._high, self._value_error, self._drift
+            )
+            gap, exact = self._gap(b, error), self._gap(b, 0.0)
+            converged = gap <= tol and violation + 2.0 * error <= tol
+            if converged or status != CONVERGED:
+                break
+            # A tighter tolerance does not help where it is the doubt about the kernel's values that counts.
+            enough = AFFORDABLE_SHARE * tol
+            is_unreachable = 2.0 * error > enough or gap - exact > enough or max(exact, violation) <= enough
+            if is_unreachable and violation <= tol:
+                break
+            aim *= min(0.5, max(LEAST_SHARE, enough / exact)) if violation <= tol else 0.5
+        return status, gap, converged, iterations
+
+    def _gap(self, b, error):
+        return gap_of(self.F, self.beta, self.y, self.C, self._no_ridge, True, b, error)
+
+    def minimise(self, tol, max_iter):
+        """Solve for the samples near the margin until none of all violates its condition by more than `tol`.
+
+        Returns
+        -------
+        status, iterations : int
+        """
+        iterations, least, in_vain = 0, np.inf, 0
+        while True:
+            lowest, highest = extremes(self.F, self.beta, self._low, self._high)
+            violation = highest - lowest
+            if violation <= tol:
+                return CONVERGED, iterations
+            if iterations >= max_iter:
+                return LIMIT, iterations
+            if time.monotonic() > self._deadline:
+                return TIMEOUT, iterations
+            in_vain = 0 if violation < LESS * least else in_vain + 1
+            least = min(least, violation)
+            if in_vain > ROUNDS_IN_VAIN:
+                return STALLED, iterations
+            self._block.hold(self._near_margin())
+            inner_tol = max(SHARE_INSIDE * tol, SHARE_OF_VIOLATION * violation)
+            iterations += self._minimise_on_block(inner_tol, max_iter - iterations)
+
+    def _near_margin(self):
+        """Say which samples are near the margin, on the wrong side of it, or free."""
+        m = self.y.size
+        if min(SMALL, self._block.capacity) >= m:
+            return np.ones(m, dtype=bool)
+        level = self.F + self.bias
+        grow, shrink = self.beta < self._high, self.beta > self._low
+        near = (grow & (level < NEAR)) | (shrink & (level > -NEAR))
+        free = grow & shrink
+        n_free = np.count_nonzero(free)
+        limit = min(self._block.capacity, 2 * n_free + int(max(FEW_NEAR, SHARE_NEAR * m)))
+        if np.count_nonzero(near) <= limit:
+            return near
+        near = free if n_free < limit else np.zeros(m, dtype=bool)
+        half = (limit - np.count_nonzero(near)) // 2
+        for value, is_open in ((level, grow & ~near), (-level, shrink & ~near)):
+            others = np.flatnonzero(is_open)
+            if others.size > half:
+                others = others[np.argpartition(value[others], half)[:half]]
+            near[others] = True
+        return near
+
+    def _minimise_on_block(self, tol, max_iter):
+        """Minimise over the members of the block; bring the gradient of all samples up to date."""
+        block, members = self._block, self._block.members
+        w, n_free_allowed = members.size, np.sqrt(self._memory.values.nbytes) / 4.0
+        F, beta = self.F[members], self.beta[members]
+        low, high = self._low[members], self._high[members]
+        diagonal, inverse_C = np.full(w, 1.0 - block.shift), np.zeros(w)
+        scratch = np.empty((4, w), np.float32)
+        iterations, patience = 0, PATIENCE
+        look = int(STEPS_BEFORE_LOOK / step_cost(w))
+        while iterations < max_iter and time.monotonic() < self._deadline:
+            status, taken = steps_before_newton(
+                *(block.values, diagonal, inverse_C, F, beta, low, high, tol, patience),
+                int(min(look, max_iter - iterations)),
+                scratch,
+            )
+            iterations += taken
+            if status == PAUSED:
+                n_free = np.count_nonzero((low < beta) & (beta < high))
+                is_possible = n_free <= n_free_allowed
+                if not (is_possible and newton_on_face(block.values, block.shift, F, beta, low, high)):
+                    patience = np.inf
+                iterations += 1
+            elif status != LIMIT:
+                break
+        change = beta - self.beta[members]
+        moved = np.flatnonzero(change)
+        self.beta[members] = beta
+        self._add(members[moved], change[moved])
+        return iterations
+
+    def _add(self, chosen, weights):
+        """Bring the gradient up to date with a change of some weights."""
+        add_products(self._samples, self._rows[chosen], weights, self._tiles, self.F)
+        self._evaluations += chosen.size * self.y.size
+        terms = min(chosen.size, ROWS_AT_A_TIME) + FEW_ROUNDINGS
+        portions = chosen.size / ROWS_AT_A_TIME + 1.0
+        rounding = terms * np.abs(weights).sum() + portions * (np.abs(self.beta).sum() + 1.0)
+        self._drift += UNIT_ROUNDOFF * rounding
+
+    def _recompute(self):
+        self.F, self._drift = -self.y, 0.0
+        support = np.flatnonzero(self.beta)
+        self._add(support, self.beta[support])
+
+
+def large_path(machine, weight, Cs, tol, limits, outcome):
+    """Train a machine for every C, each from the solution before it.
+
+    Parameters
+    ----------
+    machine : LargeMachine
+    weight : ndarray of shape (m,)
+        C of a sample is this times C.
+    Cs : ndarray of shape (n_C,)
+        Ascending.
+    tol : float
+    limits : int64 ndarray of shape (n_C,)
+        Of the iterations for each C.
+    outcome : solvers.gram.outcomes.Outcomes
+        Arrays of shape (n_C,), which receive what is known of each solution.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_C, m)
+        α ≥ 0.
+    """
+    weights = np.zeros((Cs.size, machine.y.size))
+    status, converged, gap = CONVERGED, False, np.inf
+    with one_blas_thread():
+        for k, C in enumerate(Cs):
+            before = machine.evaluations
+            if k == 0:
+                machine.set_C(C * weight)
+                machine.start()
+            else:
+                machine.raise_C(C * weight)
+            status, gap, converged, iterations = machine.solve(tol, int(limits[k]))
+            outcome.statuses[k], outcome.gaps[k], outcome.converged[k] = status, gap, converged
+            outcome.iterations[k], outcome.square_norms[k] = iterations, machine.objective
+            outcome.evaluations[k] = machine.evaluations - before
+            outcome.costs[k] = iterations + outcome.evaluations[k] / 100
+            outcome.biases[k] = machine.bias, -machine.bias
+            weights[k] = np.abs(machine.beta)
+            outcome.supports[k] = np.count_nonzero(weights[k])
+    return weights

@@ -1,0 +1,95 @@
+"""Newton's method on thousands of free weights, many of which end at their bounds in one step.
+
+The minimum over the free weights is looked for with all that leave the box held at the bounds that they
+cross, until none does; an exact line search leads there from the old point, so that the objective cannot
+grow. `solvers.gram.smo_newton` meets one bound at a time, which is cheaper where a step meets few.
+"""
+
+import numpy as np
+from scipy.linalg import lapack
+
+from solvers.common.compile import njit
+from solvers.gram.block import block_product, gather
+from solvers.gram.smo_newton import free_weights
+
+# Added to the diagonal; the larger ones where rounded values are not positive definite with the smaller.
+RIDGES = (1e-9, 1e-7, 1e-5)
+
+
+@njit
+def face_cost(n, m):
+    """Cost of one such step on n free weights of m, in nanoseconds of a 2025 core."""
+    return 3000.0 + n * (100.0 + 0.15 * m + n * (2.0 + 0.03 * n))
+
+
+def newton_on_face(K, shift, F, beta, low, high):
+    """Take one step; the weights that are not free stay.
+
+    Parameters
+    ----------
+    K : array (w, any), float32 or float64, C-contiguous
+        Kernel values less `shift`, of which the first w columns are read.
+    shift : float
+    F, beta : arrays (w,), changed in place
+    low, high : arrays (w,)
+
+    Returns
+    -------
+    moved : bool
+        False where rounding leaves no descent: steps have to go on.
+    """
+    free = free_weights(beta, low, high)
+    start, gradient = beta[free], F[free]
+    A = np.empty((free.size, free.size))
+    gather(K, free, A)
+    A += shift
+    target = _minimum_in_box(A, gradient, start, low[free], high[free])
+    if target is None:
+        return False
+    direction = target - start
+    slope = gradient @ direction
+    if not slope < 0.0:
+        return False
+    product = np.empty(F.size)
+    block_product(K, free, direction, product)
+    curvature = product[free] @ direction
+    if curvature <= -slope:
+        beta[free] = target
+    else:
+        share = -slope / curvature
+        beta[free] = start + share * direction
+        product *= share
+    F += product
+    return True
+
+
+def _minimum_in_box(A, gradient, start, low, high):
+    """Return about the minimum of ``½ dᵀA d + gradient·d`` over Σ d = 0 within the box, as a point, or None."""
+    point, inside = start.copy(), np.ones(start.size, dtype=bool)
+    while inside.sum() > 1:
+        move = point - start
+        pull = -gradient if inside.all() else -gradient - A[:, ~inside] @ move[~inside]
+        step = _minimum_on_plane(A, inside, pull[inside], -move[~inside].sum())
+        if step is None:
+            return None
+        point[inside] = start[inside] + step
+        below, above = point < low, point > high
+        if not (below | above).any():
+            return point
+        point[below], point[above] = low[below], high[above]
+        inside &= ~(below | above)
+    return None
+
+
+def _minimum_on_plane(A, inside, pull, total):
+    """Solve ``A x = pull + λ 1``, ``Σ x = total`` on some rows and columns of A; None: A is not definite."""
+    rows = np.flatnonzero(inside)
+    for ridge in RIDGES:
+        part = np.array(A if rows.size == inside.size else A[np.ix_(rows, rows)], order="F")
+        part[np.diag_indices(rows.size)] += ridge
+        factor, failed = lapack.dpotrf(part, lower=1, clean=0, overwrite_a=1)
+        if not failed:
+            sides = np.asfortranarray(np.column_stack((pull, np.ones(rows.size))))
+            x, ones = lapack.dpotrs(factor, sides, lower=1, overwrite_b=1)[0].T
+            return x + (total - x.sum()) / ones.sum() * ones
+    return None
