@@ -7,7 +7,7 @@ from numba.extending import intrinsic
 
 @intrinsic
 def multiply_add(typing_context, a, b, c):
-    """``a · b + c``, rounded once."""
+    """Return ``a · b + c``, rounded once."""
 
     def codegen(context, builder, signature, args):
         kind = ir.DoubleType()

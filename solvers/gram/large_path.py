@@ -13,12 +13,14 @@ inside the margin; from C to the next the rules are those of `solvers.gram.smo_p
 import time
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils.extmath import row_norms
 
 from solvers.common.blas import one_blas_thread
 from solvers.common.certificate import AFFORDABLE_SHARE, AIMED_SHARE, FEW_ROUNDINGS, UNIT_ROUNDOFF
 from solvers.common.compile import njit
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, TIMEOUT
-from solvers.gram.margin_block import BlockMemory, MarginBlock
+from solvers.gram.margin_block import MarginBlock
 from solvers.gram.newton_face import face_cost, newton_on_face
 from solvers.gram.smo_path import (
     ALLOWED_DRIFT,
@@ -34,7 +36,15 @@ from solvers.gram.smo_path import (
     step_cost,
 )
 from solvers.gram.smo_steps import smo_block_steps
-from solvers.kernels.tiles import ROWS_AT_A_TIME, Samples, add_products, error_of_values, tiles_of
+from solvers.kernels.functions import LARGEST_EXPONENT, RBF
+from solvers.kernels.tiles import (
+    ROWS_AT_A_TIME,
+    Samples,
+    add_products,
+    error_of_values,
+    scaled_samples,
+    tiles_of,
+)
 from solvers.smo.smo_certificate import bias_of, extremes, gap_of
 
 # A sample is near the margin if its F + b is not on the side of its bound by more than this.
@@ -50,10 +60,16 @@ SHARE_INSIDE = 0.9  # of the violation aimed at
 PATIENCE = 0.25
 # Rounds without a violation below this share of the least one: rounding leaves none.
 ROUNDS_IN_VAIN, LESS = 50, 0.9
+SHARE_OF_BLOCK = 0.75  # of the memory
+BYTES_OF_NEWTON = 16.0  # times the square of the free weights: their kernel, and its factor
 STEPS_BEFORE_LOOK = 50_000_000.0  # nanoseconds between two looks at the clock
 # Of the samples, that the first C starts from; how near to its optimum they are brought.
 SUBSAMPLE, LEAST_SUBSAMPLE, LARGEST_SUBSAMPLE, LEAST_OF_CLASS = 0.1, 1000, 4000, 50
 TOL_OF_SUBSAMPLE = 0.05
+# Up to so many samples, the block of all costs less than choosing some.
+LARGEST_DENSE = 3000
+SHARE_OF_SAMPLES = 0.5  # of the memory
+COST_OF_STEP = 500.0  # in kernel values
 # Where γ times the mean square distance is less, k - 1 is stored: a float32 near 1 would be too coarse.
 SMALL_DISTANCE = 0.7
 
@@ -111,20 +127,21 @@ class LargeMachine:
         Which of them are the machine's.
     y : ndarray of shape (m,)
         1 or -1.
-    memory : BlockMemory
+    memory : float
+        Bytes for the block and for what Newton's method takes.
     deadline : float
         `time.monotonic` at which to stop.
     """
 
     def __init__(self, samples: Samples, n_features, rows, y, memory, deadline=np.inf):
-        self._samples, self._n_features, self._rows, self._memory = samples, n_features, rows, memory
-        self.y, self._deadline = y, deadline
+        self._samples, self._n_features, self._rows = samples, n_features, rows
+        self.y, self._memory, self._deadline = y, memory, deadline
         m = rows.size
         self._tiles = tiles_of(samples, rows, n_features)
         mean = self._tiles.values.sum(axis=(0, 2)) / m
         square_distance = 2.0 * samples.halves[rows].mean() - mean @ mean  # times γ
         shift = 1.0 if square_distance < SMALL_DISTANCE else 0.0
-        self._block = MarginBlock(samples, n_features, rows, shift, memory)
+        self._block = MarginBlock(samples, n_features, rows, shift, SHARE_OF_BLOCK * memory)
         self._value_error = error_of_values(samples)
         self._evaluations = 0
         self._drift = 0.0
@@ -166,12 +183,18 @@ class LargeMachine:
         self._drift += ROUNDINGS_PER_SCALING * UNIT_ROUNDOFF * (np.abs(self.beta).sum() + 1.0)
         return stays_optimal
 
-    def start(self):
-        """Put those with the smallest margins at their bounds, by a machine of some of the samples."""
+    def start(self, max_iter):
+        """Put those with the smallest margins at their bounds, by a machine of some of the samples.
+
+        Returns
+        -------
+        iterations : int
+            Of that machine.
+        """
         m = self.y.size
         n = min(max(LEAST_SUBSAMPLE, int(SUBSAMPLE * m)), LARGEST_SUBSAMPLE, self._block.capacity)
         if n >= m:
-            return
+            return 0
         classes = [np.flatnonzero(self.y == sign) for sign in (1.0, -1.0)]
         generator = np.random.default_rng(0)
         chosen, C = [], np.empty(m)
@@ -184,11 +207,12 @@ class LargeMachine:
             self._samples, self._n_features, self._rows[some], self.y[some], self._memory, self._deadline
         )
         part.set_C(C[some])
-        part.minimise(TOL_OF_SUBSAMPLE, np.inf)
+        _, iterations = part.minimise(TOL_OF_SUBSAMPLE, max_iter)
         self._evaluations += part.evaluations
         support = np.flatnonzero(part.beta)
         self._add(some[support], part.beta[support])
         self.put(self._at_bounds(self.y * (self.F + part.bias), classes))
+        return iterations
 
     def _at_bounds(self, margins, classes):
         """Return weights that are C where the margins are smallest, and 0 elsewhere.
@@ -288,7 +312,7 @@ class LargeMachine:
     def _minimise_on_block(self, tol, max_iter):
         """Minimise over the members of the block; bring the gradient of all samples up to date."""
         block, members = self._block, self._block.members
-        w, n_free_allowed = members.size, np.sqrt(self._memory.values.nbytes) / 4.0
+        w, left = members.size, self._memory - block.values.nbytes
         F, beta = self.F[members], self.beta[members]
         low, high = self._low[members], self._high[members]
         diagonal, inverse_C = np.full(w, 1.0 - block.shift), np.zeros(w)
@@ -304,8 +328,8 @@ class LargeMachine:
             iterations += taken
             if status == PAUSED:
                 n_free = np.count_nonzero((low < beta) & (beta < high))
-                is_possible = n_free <= n_free_allowed
-                if not (is_possible and newton_on_face(block.values, block.shift, F, beta, low, high)):
+                fits = BYTES_OF_NEWTON * n_free**2 <= left
+                if not (fits and newton_on_face(block.values, block.shift, F, beta, low, high)):
                     patience = np.inf
                 iterations += 1
             elif status != LIMIT:
@@ -331,19 +355,44 @@ class LargeMachine:
         self._add(support, self.beta[support])
 
 
-def large_path(machine, weight, Cs, tol, limits, outcome):
+def takes_large_path(problem, memory):
+    """Whether a machine of the L1 problem is trained here: the table in the documentation of the solvers.
+
+    Parameters
+    ----------
+    problem : solvers.problem.Problem
+    memory : float
+        Bytes for all that training takes.
+    """
+    m, kernel = problem.rows.size, problem.kernel
+    if m <= LARGEST_DENSE or kernel.kind != RBF or not np.isfinite(problem.C).all():
+        return False
+    if _bytes_of_samples(problem) > SHARE_OF_SAMPLES * memory:
+        return False
+    return kernel.gamma * row_norms(problem.X, squared=True).max() <= LARGEST_EXPONENT
+
+
+def _bytes_of_samples(problem):
+    """Return what the samples of a machine take as tiles and as rows."""
+    m, (n, d) = problem.rows.size, problem.X.shape
+    n_nonzero = problem.X.nnz if sparse.issparse(problem.X) else n * d
+    return 8.0 * m * d + 12.0 * n_nonzero * m / n
+
+
+def large_path(problem, Cs, tol, limits, memory, outcome):
     """Train a machine for every C, each from the solution before it.
 
     Parameters
     ----------
-    machine : LargeMachine
-    weight : ndarray of shape (m,)
-        C of a sample is this times C.
+    problem : solvers.problem.Problem
+        The penalty of a sample is its C times that of the path.
     Cs : ndarray of shape (n_C,)
         Ascending.
     tol : float
     limits : int64 ndarray of shape (n_C,)
         Of the iterations for each C.
+    memory : float
+        Bytes for all that training takes.
     outcome : solvers.gram.outcomes.Outcomes
         Arrays of shape (n_C,), which receive what is known of each solution.
 
@@ -352,22 +401,37 @@ def large_path(machine, weight, Cs, tol, limits, outcome):
     weights : ndarray of shape (n_C, m)
         α ≥ 0.
     """
-    weights = np.zeros((Cs.size, machine.y.size))
-    status, converged, gap = CONVERGED, False, np.inf
+    m = problem.rows.size
+    weight = np.ascontiguousarray(np.broadcast_to(problem.C, (m,)))
+    y = np.where(np.arange(m) < problem.class_start[1], 1.0, -1.0)
+    samples = scaled_samples(problem.X[problem.rows], problem.kernel.gamma)
+    left = memory - _bytes_of_samples(problem)
+    machine = LargeMachine(samples, problem.X.shape[1], np.arange(m), y, left, problem.deadline)
+    weights = np.zeros((Cs.size, m))
     with one_blas_thread():
         for k, C in enumerate(Cs):
-            before = machine.evaluations
-            if k == 0:
-                machine.set_C(C * weight)
-                machine.start()
-            else:
+            before, begun = machine.evaluations, 0
+            if k > 0:
                 machine.raise_C(C * weight)
-            status, gap, converged, iterations = machine.solve(tol, int(limits[k]))
+            else:
+                machine.set_C(C * weight)
+                begun = machine.start(int(limits[k])) if problem.start is None else _take(machine, problem)
+            status, gap, converged, iterations = machine.solve(tol, int(limits[k]) - begun)
             outcome.statuses[k], outcome.gaps[k], outcome.converged[k] = status, gap, converged
-            outcome.iterations[k], outcome.square_norms[k] = iterations, machine.objective
+            outcome.iterations[k], outcome.square_norms[k] = begun + iterations, machine.objective
             outcome.evaluations[k] = machine.evaluations - before
-            outcome.costs[k] = iterations + outcome.evaluations[k] / 100
+            outcome.costs[k] = outcome.evaluations[k] + COST_OF_STEP * (begun + iterations)
             outcome.biases[k] = machine.bias, -machine.bias
             weights[k] = np.abs(machine.beta)
             outcome.supports[k] = np.count_nonzero(weights[k])
     return weights
+
+
+def _take(machine, problem):
+    """Begin with the weights of the last fit, scaled down where they leave the bounds."""
+    support, alpha = problem.start.support, problem.start.alpha
+    scale = min(1.0, (machine.C[support] / alpha).min(initial=1.0))
+    beta = np.zeros(machine.y.size)
+    beta[support] = machine.y[support] * np.minimum(scale * alpha, machine.C[support])
+    machine.put(beta)
+    return 0

@@ -7,24 +7,8 @@ from solvers.kernels.tiles import fill_block, tiles_of
 
 # The block is cut down to the samples asked for when they are less than this share of it.
 KEPT_SHARE = 0.8
+LEAST_ROWS = 100
 LANES = 16
-
-
-class BlockMemory:
-    """Memory for the blocks of one machine after the other.
-
-    Parameters
-    ----------
-    n_bytes : float
-    largest : int
-        Rows that no block has more of.
-    """
-
-    def __init__(self, n_bytes, largest):
-        self.rows = min(largest, int(np.sqrt(n_bytes / 4.0)))
-        stride = -(-self.rows // LANES) * LANES
-        # Rows a multiple of 4096 bytes apart would share the same lines of the cache.
-        self.values = np.empty((self.rows, stride + (LANES if stride % 1024 == 0 else 0)), np.float32)
 
 
 class MarginBlock:
@@ -37,30 +21,31 @@ class MarginBlock:
     rows : int64 ndarray of shape (m,)
         The machine's samples.
     shift : float
-    memory : BlockMemory
+    n_bytes : float
+        That the block may take.
 
     Attributes
     ----------
+    capacity : int
+        Number of samples that there is memory for.
     members : int64 ndarray of shape (w,)
         Which samples of the machine the block is about, in its order.
     evaluations : int
     """
 
-    def __init__(self, samples, n_features, rows, shift, memory):
-        self._samples, self._n_features, self._rows = samples, n_features, rows
-        self.shift, self._memory = shift, memory
+    def __init__(self, samples, n_features, rows, shift, n_bytes):
+        self._samples, self._n_features, self._rows, self.shift = samples, n_features, rows, shift
+        self.capacity = int(min(rows.size, max(LEAST_ROWS, np.sqrt(n_bytes / 4.0))))
+        stride = -(-self.capacity // LANES) * LANES
+        # Rows a multiple of 4096 bytes apart would share the same lines of the cache.
+        self._values = np.empty((self.capacity, stride + (LANES if stride % 1024 == 0 else 0)), np.float32)
         self.members = np.empty(0, np.int64)
         self.evaluations = 0
 
     @property
-    def capacity(self):
-        """Number of samples that there is memory for."""
-        return self._memory.rows
-
-    @property
     def values(self):
         """Kernel values, of which the first w columns are meant."""
-        return self._memory.values[: self.members.size]
+        return self._values[: self.members.size]
 
     def hold(self, wanted):
         """Make the block hold the samples asked for, and few others.
@@ -75,7 +60,7 @@ class MarginBlock:
         n_wanted, n_both = np.count_nonzero(wanted), self.members.size + new.size
         if n_wanted < KEPT_SHARE * n_both or n_both > self.capacity:
             kept = np.flatnonzero(wanted[self.members])
-            _keep(self._memory.values, kept)
+            _keep(self._values, kept)
             self.members = self.members[kept]
         if new.size:
             self._append(new)
@@ -88,10 +73,10 @@ class MarginBlock:
         self.members = np.concatenate((self.members, new))
         columns = tiles_of(self._samples, new_rows, self._n_features)
         rows = self._rows[self.members]
-        fill_block(self._samples, rows, places, columns, w, self.shift, self._memory.values)
+        fill_block(self._samples, rows, places, columns, w, self.shift, self._values)
         if w:
             columns = tiles_of(self._samples, old_rows, self._n_features)
-            fill_block(self._samples, new_rows, places[w:], columns, 0, self.shift, self._memory.values)
+            fill_block(self._samples, new_rows, places[w:], columns, 0, self.shift, self._values)
         self.evaluations += n * (2 * w + n)
 
 

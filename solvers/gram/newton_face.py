@@ -64,7 +64,7 @@ def newton_on_face(K, shift, F, beta, low, high):
 
 
 def _minimum_in_box(A, gradient, start, low, high):
-    """Return about the minimum of ``½ dᵀA d + gradient·d`` over Σ d = 0 within the box, as a point, or None."""
+    """Return about the minimum ``start + d`` of ``½ dᵀA d + gradient·d`` in the box, Σ d = 0, or None."""
     point, inside = start.copy(), np.ones(start.size, dtype=bool)
     while inside.sum() > 1:
         move = point - start

@@ -88,8 +88,8 @@ def _fill_tiles(samples, chosen, tiles):
 def _exp(x):
     """exp(x) for x ≤ 0 but for rounding, to a relative error of `EXP_ERROR`.
 
-    x = k ln 2 + r with |r| ≤ ln 2 / 2, and a Taylor polynomial in r. Adding 1.5 · 2⁵² rounds to a whole k, and
-    leaves k + 1023 in the lowest bits, whence it is shifted to where an exponent is.
+    x = k ln 2 + r with |r| ≤ ln 2 / 2, and a Taylor polynomial in r. Adding 1.5 · 2⁵² rounds to a whole k,
+    and leaves k + 1023 in the lowest bits, whence it is shifted to where an exponent is.
     """
     x = max(x, -708.0)
     shifted = multiply_add(x, 1.4426950408889634, ROUNDING + 1023.0)
