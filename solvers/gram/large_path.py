@@ -13,8 +13,6 @@ inside the margin; from C to the next the rules are those of `solvers.gram.smo_p
 import time
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils.extmath import row_norms
 
 from solvers.common.blas import one_blas_thread
 from solvers.common.certificate import AFFORDABLE_SHARE, AIMED_SHARE, FEW_ROUNDINGS, UNIT_ROUNDOFF
@@ -36,13 +34,12 @@ from solvers.gram.smo_path import (
     step_cost,
 )
 from solvers.gram.smo_steps import smo_block_steps
-from solvers.kernels.functions import LARGEST_EXPONENT, RBF
 from solvers.kernels.tiles import (
     ROWS_AT_A_TIME,
     Samples,
     add_products,
     error_of_values,
-    scaled_samples,
+    is_tiled,
     tiles_of,
 )
 from solvers.smo.smo_certificate import bias_of, extremes, gap_of
@@ -57,7 +54,7 @@ SMALL = 1600
 SHARE_OF_VIOLATION = 0.1
 SHARE_INSIDE = 0.9  # of the violation aimed at
 # Newton's method is tried when the steps since it was last tried have cost this share of it.
-PATIENCE = 0.25
+PATIENCE = 0.35
 # Rounds without a violation below this share of the least one: rounding leaves none.
 ROUNDS_IN_VAIN, LESS = 50, 0.9
 SHARE_OF_BLOCK = 0.75  # of the memory
@@ -68,7 +65,7 @@ SUBSAMPLE, LEAST_SUBSAMPLE, LARGEST_SUBSAMPLE, LEAST_OF_CLASS = 0.1, 1000, 4000,
 TOL_OF_SUBSAMPLE = 0.05
 # Up to so many samples, the block of all costs less than choosing some.
 LARGEST_DENSE = 3000
-SHARE_OF_SAMPLES = 0.5  # of the memory
+SHARE_OF_TILES = 0.5  # of the memory
 COST_OF_STEP = 500.0  # in kernel values
 # Where γ times the mean square distance is less, k - 1 is stored: a float32 near 1 would be too coarse.
 SMALL_DISTANCE = 0.7
@@ -296,17 +293,17 @@ class LargeMachine:
         grow, shrink = self.beta < self._high, self.beta > self._low
         near = (grow & (level < NEAR)) | (shrink & (level > -NEAR))
         free = grow & shrink
-        n_free = np.count_nonzero(free)
-        limit = min(self._block.capacity, 2 * n_free + int(max(FEW_NEAR, SHARE_NEAR * m)))
+        n_free, others = int(np.count_nonzero(free)), max(FEW_NEAR, int(SHARE_NEAR * m))
+        limit = min(self._block.capacity, 2 * n_free + others)
         if np.count_nonzero(near) <= limit:
             return near
         near = free if n_free < limit else np.zeros(m, dtype=bool)
         half = (limit - np.count_nonzero(near)) // 2
         for value, is_open in ((level, grow & ~near), (-level, shrink & ~near)):
-            others = np.flatnonzero(is_open)
-            if others.size > half:
-                others = others[np.argpartition(value[others], half)[:half]]
-            near[others] = True
+            lowest = np.flatnonzero(is_open)
+            if lowest.size > half:
+                lowest = lowest[np.argpartition(value[lowest], half)[:half]]
+            near[lowest] = True
         return near
 
     def _minimise_on_block(self, tol, max_iter):
@@ -364,28 +361,25 @@ def takes_large_path(problem, memory):
     memory : float
         Bytes for all that training takes.
     """
-    m, kernel = problem.rows.size, problem.kernel
-    if m <= LARGEST_DENSE or kernel.kind != RBF or not np.isfinite(problem.C).all():
+    if problem.rows.size <= LARGEST_DENSE or bytes_of_tiles(problem) > SHARE_OF_TILES * memory:
         return False
-    if _bytes_of_samples(problem) > SHARE_OF_SAMPLES * memory:
-        return False
-    return kernel.gamma * row_norms(problem.X, squared=True).max() <= LARGEST_EXPONENT
+    return bool(np.isfinite(problem.C).all()) and is_tiled(problem.kernel, problem.X)
 
 
-def _bytes_of_samples(problem):
-    """Return what the samples of a machine take as tiles and as rows."""
-    m, (n, d) = problem.rows.size, problem.X.shape
-    n_nonzero = problem.X.nnz if sparse.issparse(problem.X) else n * d
-    return 8.0 * m * d + 12.0 * n_nonzero * m / n
+def bytes_of_tiles(problem):
+    """Return what the samples of a machine take as tiles."""
+    return 8.0 * problem.rows.size * problem.X.shape[1]
 
 
-def large_path(problem, Cs, tol, limits, memory, outcome):
+def large_path(problem, samples, Cs, tol, limits, memory, outcome):
     """Train a machine for every C, each from the solution before it.
 
     Parameters
     ----------
     problem : solvers.problem.Problem
         The penalty of a sample is its C times that of the path.
+    samples : solvers.kernels.tiles.Samples
+        Those of `problem.X`.
     Cs : ndarray of shape (n_C,)
         Ascending.
     tol : float
@@ -404,9 +398,8 @@ def large_path(problem, Cs, tol, limits, memory, outcome):
     m = problem.rows.size
     weight = np.ascontiguousarray(np.broadcast_to(problem.C, (m,)))
     y = np.where(np.arange(m) < problem.class_start[1], 1.0, -1.0)
-    samples = scaled_samples(problem.X[problem.rows], problem.kernel.gamma)
-    left = memory - _bytes_of_samples(problem)
-    machine = LargeMachine(samples, problem.X.shape[1], np.arange(m), y, left, problem.deadline)
+    rows, left = problem.rows.astype(np.int64), memory - bytes_of_tiles(problem)
+    machine = LargeMachine(samples, problem.X.shape[1], rows, y, left, problem.deadline)
     weights = np.zeros((Cs.size, m))
     with one_blas_thread():
         for k, C in enumerate(Cs):

@@ -67,9 +67,9 @@ def _minimum_in_box(A, gradient, start, low, high):
     """Return about the minimum ``start + d`` of ``½ dᵀA d + gradient·d`` in the box, Σ d = 0, or None."""
     point, inside = start.copy(), np.ones(start.size, dtype=bool)
     while inside.sum() > 1:
-        move = point - start
-        pull = -gradient if inside.all() else -gradient - A[:, ~inside] @ move[~inside]
-        step = _minimum_on_plane(A, inside, pull[inside], -move[~inside].sum())
+        move = np.where(inside, 0.0, point - start)
+        pull = -gradient - A @ move
+        step = _minimum_on_plane(A, inside, pull[inside], -move.sum())
         if step is None:
             return None
         point[inside] = start[inside] + step
@@ -84,12 +84,15 @@ def _minimum_in_box(A, gradient, start, low, high):
 def _minimum_on_plane(A, inside, pull, total):
     """Solve ``A x = pull + λ 1``, ``Σ x = total`` on some rows and columns of A; None: A is not definite."""
     rows = np.flatnonzero(inside)
+    n = rows.size
     for ridge in RIDGES:
-        part = np.array(A if rows.size == inside.size else A[np.ix_(rows, rows)], order="F")
-        part[np.diag_indices(rows.size)] += ridge
-        factor, failed = lapack.dpotrf(part, lower=1, clean=0, overwrite_a=1)
+        part = np.empty((n, n))
+        gather(A, rows, part)
+        part.ravel()[:: n + 1] += ridge
+        factor, failed = lapack.dpotrf(part.T, lower=1, clean=0, overwrite_a=1)  # in place: it is symmetric
         if not failed:
-            sides = np.asfortranarray(np.column_stack((pull, np.ones(rows.size))))
-            x, ones = lapack.dpotrs(factor, sides, lower=1, overwrite_b=1)[0].T
+            sides = np.ones((2, n))
+            sides[0] = pull
+            x, ones = lapack.dpotrs(factor, sides.T, lower=1, overwrite_b=1)[0].T
             return x + (total - x.sum()) / ones.sum() * ones
     return None

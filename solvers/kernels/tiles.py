@@ -15,6 +15,7 @@ from solvers.common.certificate import UNIT_ROUNDOFF
 from solvers.common.compile import inlined, njit
 from solvers.common.fused import multiply_add
 from solvers.common.pair_selection import float_bits, float_of_bits
+from solvers.kernels.functions import LARGEST_EXPONENT, RBF
 
 WIDTH = 128
 ROUNDING = 1.5 * 2.0**52
@@ -58,6 +59,17 @@ def error_of_values(samples):
     """Bound the error of a kernel value, as `solvers.kernels.functions` does where products are summed."""
     terms = int(np.diff(samples.starts).max(initial=0))
     return 8.0 * (terms + 6) * UNIT_ROUNDOFF * samples.halves.max() + EXP_ERROR
+
+
+def is_tiled(kernel, X):
+    """Whether tiles are of use: to products of Gaussian samples that do not cancel too much.
+
+    Parameters
+    ----------
+    kernel : solvers.kernels.functions.Kernel
+    X : {ndarray, CSR} of shape (n, n_features), float64
+    """
+    return kernel.kind == RBF and kernel.gamma * row_norms(X, squared=True).max() <= LARGEST_EXPONENT
 
 
 def tiles_of(samples, chosen, n_features):
