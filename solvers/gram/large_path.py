@@ -13,13 +13,15 @@ inside the margin; from C to the next the rules are those of `solvers.gram.smo_p
 import time
 
 import numpy as np
+from scipy import sparse
 
 from solvers.common.blas import one_blas_thread
 from solvers.common.certificate import AFFORDABLE_SHARE, AIMED_SHARE, FEW_ROUNDINGS, UNIT_ROUNDOFF
 from solvers.common.compile import njit
-from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, TIMEOUT
+from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, TIMEOUT, uncertified_text
 from solvers.gram.margin_block import MarginBlock
 from solvers.gram.newton_face import face_cost, newton_on_face
+from solvers.gram.outcomes import new_outcomes
 from solvers.gram.smo_path import (
     ALLOWED_DRIFT,
     LEAST_SHARE,
@@ -40,9 +42,12 @@ from solvers.kernels.tiles import (
     add_products,
     error_of_values,
     is_tiled,
+    scaled_samples,
     tiles_of,
 )
+from solvers.problem import Solution
 from solvers.smo.smo_certificate import bias_of, extremes, gap_of
+from solvers.smo.smo_machine import SMO_STOPPING_TEXTS, certified_text
 
 # A sample is near the margin if its F + b is not on the side of its bound by more than this.
 NEAR = 0.03
@@ -65,6 +70,7 @@ SUBSAMPLE, LEAST_SUBSAMPLE, LARGEST_SUBSAMPLE, LEAST_OF_CLASS = 0.1, 1000, 4000,
 TOL_OF_SUBSAMPLE = 0.05
 # Up to so many samples, the block of all costs less than choosing some.
 LARGEST_DENSE = 3000
+BYTES_OF_NONZERO = 12.0
 SHARE_OF_TILES = 0.5  # of the memory
 COST_OF_STEP = 500.0  # in kernel values
 # Where γ times the mean square distance is less, k - 1 is stored: a float32 near 1 would be too coarse.
@@ -367,8 +373,42 @@ def takes_large_path(problem, memory):
 
 
 def bytes_of_tiles(problem):
-    """Return what the samples of a machine take as tiles."""
-    return 8.0 * problem.rows.size * problem.X.shape[1]
+    """Return what the samples of a machine take as tiles, beside all as rows."""
+    m, (n, d) = problem.rows.size, problem.X.shape
+    return 8.0 * m * d + BYTES_OF_NONZERO * (problem.X.nnz if sparse.issparse(problem.X) else n * d)
+
+
+def solve_large(problem, tol, memory):
+    """Train a machine for its own C.
+
+    Parameters
+    ----------
+    problem : solvers.problem.Problem
+    tol, memory : float
+        As in `large_path`.
+
+    Returns
+    -------
+    solvers.problem.Solution
+    """
+    outcome = new_outcomes(1, 1, 2).of_machine(0)
+    samples, limits = scaled_samples(problem.X, problem.kernel.gamma), np.array([problem.max_iter])
+    alpha = large_path(problem, samples, np.ones(1), tol, limits, memory, outcome)[0]
+    support, gap, status = np.flatnonzero(alpha), float(outcome.gaps[0]), int(outcome.statuses[0])
+    converged = bool(outcome.converged[0])
+    reason = SMO_STOPPING_TEXTS[status]
+    return Solution(
+        support=support,
+        alpha=alpha[support],
+        bias=outcome.biases[0, :1],
+        objective=float(outcome.square_norms[0]),
+        gap=gap,
+        n_iter=int(outcome.iterations[0]),
+        n_kernel_evals=int(outcome.evaluations[0]),
+        status=status,
+        converged=converged,
+        stopping=certified_text(tol) if converged else uncertified_text(reason, gap),
+    )
 
 
 def large_path(problem, samples, Cs, tol, limits, memory, outcome):

@@ -8,6 +8,7 @@ from solvers.kernels.tiles import fill_block, tiles_of
 # The block is cut down to the samples asked for when they are less than this share of it.
 KEPT_SHARE = 0.8
 LEAST_ROWS = 100
+PIECE = 1024  # columns that there are tiles of at a time
 LANES = 16
 
 
@@ -67,17 +68,14 @@ class MarginBlock:
 
     def _append(self, new):
         """Evaluate the kernel of the new ones with all, row by row: mirroring would be slower."""
-        w, n = self.members.size, new.size
-        old_rows, new_rows = self._rows[self.members], self._rows[new]
-        places = np.arange(w + n)
+        w = self.members.size
         self.members = np.concatenate((self.members, new))
-        columns = tiles_of(self._samples, new_rows, self._n_features)
-        rows = self._rows[self.members]
-        fill_block(self._samples, rows, places, columns, w, self.shift, self._values)
-        if w:
-            columns = tiles_of(self._samples, old_rows, self._n_features)
-            fill_block(self._samples, new_rows, places[w:], columns, 0, self.shift, self._values)
-        self.evaluations += n * (2 * w + n)
+        rows, places = self._rows[self.members], np.arange(self.members.size)
+        for first, end, some in ((0, w, slice(w, None)), (w, rows.size, slice(None))):
+            for start in range(first, end, PIECE):
+                columns = tiles_of(self._samples, rows[start : min(start + PIECE, end)], self._n_features)
+                fill_block(self._samples, rows[some], places[some], columns, start, self.shift, self._values)
+        self.evaluations += new.size * (2 * w + new.size)
 
 
 @njit
