@@ -11,6 +11,7 @@ inside the margin; from C to the next the rules are those of `solvers.gram.smo_p
 """
 
 import time
+from itertools import count
 
 import numpy as np
 from scipy import sparse
@@ -53,6 +54,7 @@ from solvers.smo.smo_machine import SMO_STOPPING_TEXTS, certified_text
 NEAR = 0.03
 # Where more than twice the free samples and these are near, the farthest of them are left out.
 FEW_NEAR, SHARE_NEAR = 600, 1.0 / 13.0
+SHARE_OF_FREE = 0.75  # of what the block holds: others have to come in
 # A machine of so few samples is solved on the block of all.
 SMALL = 1600
 # A round solves to this share of the violation it starts from: the next one would spoil what is better.
@@ -60,8 +62,8 @@ SHARE_OF_VIOLATION = 0.1
 SHARE_INSIDE = 0.9  # of the violation aimed at
 # Newton's method is tried when the steps since it was last tried have cost this share of it.
 PATIENCE = 0.35
-# Rounds without a violation below this share of the least one: rounding leaves none.
-ROUNDS_IN_VAIN, LESS = 50, 0.9
+# So many rounds that take a smaller share of the sum of the weights off the objective have met rounding.
+ROUNDS_IN_VAIN, NO_PROGRESS_OF_ROUNDS = 20, 1e-13
 SHARE_OF_BLOCK = 0.75  # of the memory
 BYTES_OF_NEWTON = 16.0  # times the square of the free weights: their kernel, and its factor
 STEPS_BEFORE_LOOK = 50_000_000.0  # nanoseconds between two looks at the clock
@@ -272,8 +274,8 @@ class LargeMachine:
         -------
         status, iterations : int
         """
-        iterations, least, in_vain = 0, np.inf, 0
-        while True:
+        iterations, before = 0, np.inf
+        for n_rounds in count():
             lowest, highest = extremes(self.F, self.beta, self._low, self._high)
             violation = highest - lowest
             if violation <= tol:
@@ -282,10 +284,11 @@ class LargeMachine:
                 return LIMIT, iterations
             if time.monotonic() > self._deadline:
                 return TIMEOUT, iterations
-            in_vain = 0 if violation < LESS * least else in_vain + 1
-            least = min(least, violation)
-            if in_vain > ROUNDS_IN_VAIN:
-                return STALLED, iterations
+            if n_rounds % ROUNDS_IN_VAIN == 0:
+                objective = self.objective
+                if before - objective <= NO_PROGRESS_OF_ROUNDS * np.abs(self.beta).sum():
+                    return STALLED, iterations
+                before = objective
             self._block.hold(self._near_margin())
             inner_tol = max(SHARE_INSIDE * tol, SHARE_OF_VIOLATION * violation)
             iterations += self._minimise_on_block(inner_tol, max_iter - iterations)
@@ -303,7 +306,7 @@ class LargeMachine:
         limit = min(self._block.capacity, 2 * n_free + others)
         if np.count_nonzero(near) <= limit:
             return near
-        near = free if n_free < limit else np.zeros(m, dtype=bool)
+        near = free if n_free <= SHARE_OF_FREE * limit else np.zeros(m, dtype=bool)
         half = (limit - np.count_nonzero(near)) // 2
         for value, is_open in ((level, grow & ~near), (-level, shrink & ~near)):
             lowest = np.flatnonzero(is_open)

@@ -10,7 +10,7 @@ from scipy.linalg import lapack
 
 from solvers.common.compile import njit
 from solvers.gram.block import block_product, gather
-from solvers.gram.smo_newton import free_weights
+from solvers.gram.smo_newton import free_weights, longest_step
 
 # Added to the diagonal; the larger ones where rounded values are not positive definite with the smaller.
 RIDGES = (1e-9, 1e-7, 1e-5)
@@ -39,13 +39,19 @@ def newton_on_face(K, shift, F, beta, low, high):
         False where rounding leaves no descent: steps have to go on.
     """
     free = free_weights(beta, low, high)
-    start, gradient = beta[free], F[free]
-    A = np.empty((free.size, free.size))
+    n, start, gradient = free.size, beta[free], F[free]
+    A = np.empty((n, n))
     gather(K, free, A)
     A += shift
-    target = _minimum_in_box(A, gradient, start, low[free], high[free])
-    if target is None:
+    first = _minimum_on_plane(A, np.ones(n, dtype=bool), -gradient, 0.0)
+    if first is None:
         return False
+    target = _minimum_in_box(A, gradient, start, low[free], high[free], start + first)
+    if target is None or not gradient @ (target - start) < 0.0:
+        longest, blocker = longest_step(beta, low, high, free, n, first)
+        target = start + longest * first
+        if blocker >= 0:
+            target[blocker] = (high if first[blocker] > 0.0 else low)[free[blocker]]
     direction = target - start
     slope = gradient @ direction
     if not slope < 0.0:
@@ -63,22 +69,30 @@ def newton_on_face(K, shift, F, beta, low, high):
     return True
 
 
-def _minimum_in_box(A, gradient, start, low, high):
-    """Return about the minimum ``start + d`` of ``½ dᵀA d + gradient·d`` in the box, Σ d = 0, or None."""
-    point, inside = start.copy(), np.ones(start.size, dtype=bool)
-    while inside.sum() > 1:
-        move = np.where(inside, 0.0, point - start)
-        pull = -gradient - A @ move
-        step = _minimum_on_plane(A, inside, pull[inside], -move.sum())
-        if step is None:
-            return None
-        point[inside] = start[inside] + step
+def _minimum_in_box(A, gradient, start, low, high, point):
+    """Return about the minimum of ``½ dᵀA d + gradient·d`` over Σ d = 0 in the box, as start + d, or None.
+
+    Parameters
+    ----------
+    A : array (n, n)
+    gradient, start, low, high : arrays (n,)
+    point : array (n,), changed in place
+        The minimum without the box.
+    """
+    inside = np.ones(start.size, dtype=bool)
+    while True:
         below, above = point < low, point > high
         if not (below | above).any():
             return point
         point[below], point[above] = low[below], high[above]
         inside &= ~(below | above)
-    return None
+        if inside.sum() < 2:
+            return None
+        move = np.where(inside, 0.0, point - start)
+        step = _minimum_on_plane(A, inside, (-gradient - A @ move)[inside], -move.sum())
+        if step is None:
+            return None
+        point[inside] = start[inside] + step
 
 
 def _minimum_on_plane(A, inside, pull, total):
