@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from solvers.common.status import TIMEOUT, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.parameters import Positive, Switch, with_parameters
+from solvers.gram.large_path import solve_large, takes_large_path
 from solvers.kernels.machine_kernel import OutOfTime
 from solvers.path.mixin import PathMixin
 from solvers.path.smo_solver import SmoSolver
@@ -89,6 +90,8 @@ class SMOSVC(PathMixin, KernelSVC):
     bias = "none"  # that would be added to the kernel: here it is free
 
     def _solve(self, problem):
+        if self.loss == "l1" and takes_large_path(problem, 1e6 * self.cache_size):
+            return solve_large(problem, float(self.tol), 1e6 * self.cache_size)
         state = SmoState(problem, self.loss)
         tol = float(self.tol)
         try:

@@ -121,6 +121,8 @@ def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, 
         blocked[t] = NEVER if beta[t] >= high[t] else 0.0
         near_diagonal[t] = diagonal[t]
     largest = np.max(near_diagonal)
+    if largest == 0.0:
+        largest = np.float32(1.0)  # k - 1 is stored
     gain = 0.0
     for step in range(max_steps):
         K_i = K[i]

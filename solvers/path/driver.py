@@ -76,6 +76,12 @@ class BlockSolver(Protocol):
             weights = solve_own_gram(self, problem, path, limits, seed, outcome)
         return weights, weights
 
+    def own_gram(self, problem: Problem):
+        """Return the Gram matrix of a machine, C-contiguous, and a bound on the error of its entries."""
+        # Two copies: of one, BLAS would compute a symmetric product, which rounds otherwise.
+        K = kernel_block(problem.X[problem.rows], problem.X[problem.rows], problem.kernel)
+        return K, problem.kernel.error
+
     def intercepts(self, weights, outcomes: Outcomes, problem: PathProblem):
         """Return `PathSolution.intercepts`."""
 
@@ -195,9 +201,8 @@ def solve_own_gram(solver, problem, path, limits, seed, outcome):
     """Train a machine from a Gram matrix of its own; return its weights, of shape (n_C, m)."""
     m = problem.rows.size
     weights = np.zeros((path.Cs.size, 1, m))
-    # Two copies: of one, BLAS would compute a symmetric product, which rounds otherwise.
-    K = kernel_block(problem.X[problem.rows], problem.X[problem.rows], problem.kernel)
-    K, error = normalised(K, problem.kernel.error, problem.scale)
+    K, error = solver.own_gram(problem)
+    K, error = normalised(K, error, problem.scale)
     groups = np.arange(problem.class_start.size - 1)[None, :]
     alone = path._replace(
         rows=np.arange(m, dtype=np.int32),

@@ -1,26 +1,51 @@
 """The machines of a path of `SMOSVC`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from solvers.gram.class_blocks import ClassBlocks
+from solvers.gram.large_path import large_path, takes_large_path
 from solvers.gram.smo_path import SmoRules
+from solvers.kernels.tiles import is_tiled
 from solvers.path.driver import BlockSolver
 
 
 @dataclass
 class SmoSolver(BlockSolver):
-    """A `solvers.path.driver.BlockSolver` by `solvers.gram.smo_path`."""
+    """A `solvers.path.driver.BlockSolver` by `solvers.gram.smo_path` and `solvers.gram.large_path`.
+
+    It is made for one path, and keeps what the machines of that have in common.
+    """
 
     hinge: bool  # the loss is C ξ; if not, ½ C ξ²
     tol: float
-    memory: float  # bytes that the Gram matrix of a machine may take
+    memory: float  # bytes for the kernel values of a machine
     solve: Callable  # trains a larger `Problem` for one C
     seed: int = 0
     has_labels = False  # weights have them
+    _blocks: ClassBlocks | None = field(default=None, init=False)
 
     def rules(self, K, problem, groups, seeds, value_error):
         """Return what numba needs."""
         return SmoRules(self.hinge, self.tol, value_error)
+
+    def train(self, problem, path, limits, seed, outcome):
+        """Train a large machine of the L1 loss without a Gram matrix."""
+        if not (self.hinge and takes_large_path(problem, self.memory)):
+            return super().train(problem, path, limits, seed, outcome)
+        samples, alone = self._blocks_of(problem).samples, outcome.of_machine(0)
+        weights = large_path(problem, samples, path.Cs, self.tol, limits, self.memory, alone)
+        return weights, weights
+
+    def own_gram(self, problem):
+        """Evaluate what other machines have not done before, where that is possible."""
+        blocks = self._blocks_of(problem)
+        return super().own_gram(problem) if blocks is None else blocks.gram(problem)
+
+    def _blocks_of(self, problem):
+        if self._blocks is None and is_tiled(problem.kernel, problem.X):
+            self._blocks = ClassBlocks(problem.X, problem.kernel, self.memory)
+        return self._blocks
 
     def intercepts(self, weights, outcomes, problem):
         """Return those that were found with the weights."""

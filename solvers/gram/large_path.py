@@ -1,0 +1,478 @@
+"""The L1 problem on many samples, for an ascending path of C, without a Gram matrix.
+
+The gradient F of all samples is kept in float64, from kernel values that are made and used at once
+(`solvers.kernels.tiles`). What is solved at a time is the problem of the samples near the margin, on a
+float32 block of their kernel (`solvers.gram.margin_block`), by the steps of `solvers.gram.smo_steps` and by
+Newton's method. Then F is brought up to date, and the samples near the margin are chosen anew, until none of
+all samples violates its condition: what the block rounds is put right by the next round.
+
+The first C starts from the solution for some of the samples, which says about how many of each class are
+inside the margin; from C to the next the rules are those of `solvers.gram.smo_path`.
+"""
+
+import time
+from itertools import count
+
+import numpy as np
+from scipy import sparse
+
+from solvers.common.blas import one_blas_thread
+from solvers.common.certificate import AFFORDABLE_SHARE, AIMED_SHARE, FEW_ROUNDINGS, UNIT_ROUNDOFF
+from solvers.common.compile import njit
+from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, TIMEOUT, uncertified_text
+from solvers.gram.margin_block import MarginBlock
+from solvers.gram.newton_face import face_cost, newton_on_face
+from solvers.gram.outcomes import new_outcomes
+from solvers.gram.smo_path import (
+    ALLOWED_DRIFT,
+    LEAST_SHARE,
+    NO_PROGRESS,
+    REFINEMENTS,
+    ROUNDINGS_PER_SCALING,
+    STEPS_IN_VAIN,
+    STEPS_PER_CHUNK,
+    change_C,
+    set_bounds,
+    state_of,
+)
+from solvers.gram.smo_steps import smo_block_steps
+from solvers.kernels.tiles import (
+    ROWS_AT_A_TIME,
+    Samples,
+    add_products,
+    error_of_values,
+    is_tiled,
+    scaled_samples,
+    tiles_of,
+)
+from solvers.problem import Solution
+from solvers.smo.smo_certificate import bias_of, extremes, gap_of
+from solvers.smo.smo_machine import SMO_STOPPING_TEXTS, certified_text
+
+# A sample is near the margin if its F + b is not on the side of its bound by more than this.
+NEAR = 0.03
+# Where more than twice the free samples and these are near, the farthest of them are left out.
+FEW_NEAR, SHARE_NEAR = 600, 1.0 / 13.0
+SHARE_OF_FREE = 0.75  # of what the block holds: others have to come in
+# A machine of so few samples is solved on the block of all.
+SMALL = 1600
+# A round solves to this share of the violation it starts from: the next one would spoil what is better.
+SHARE_OF_VIOLATION = 0.1
+SHARE_INSIDE = 0.9  # of the violation aimed at
+# Newton's method is tried when the steps since it was last tried have cost this share of it.
+PATIENCE = 0.8
+# So many rounds that take a smaller share of the sum of the weights off the objective have met rounding.
+ROUNDS_IN_VAIN, NO_PROGRESS_OF_ROUNDS = 20, 1e-13
+SHARE_OF_BLOCK = 0.75  # of the memory
+BYTES_OF_NEWTON = 8.0  # times the square of the free weights: the factor of their kernel
+STEPS_BEFORE_LOOK = 50_000_000.0  # nanoseconds between two looks at the clock
+# Of the samples, that the first C starts from; how near to its optimum they are brought.
+SUBSAMPLE, LEAST_SUBSAMPLE, LARGEST_SUBSAMPLE, LEAST_OF_CLASS = 0.1, 1000, 4000, 50
+TOL_OF_SUBSAMPLE = 0.05
+# Up to so many samples, the block of all costs less than choosing some.
+LARGEST_DENSE = 3000
+BYTES_OF_NONZERO = 12.0
+SHARE_OF_TILES = 0.5  # of the memory
+COST_OF_STEP = 500.0  # in kernel values
+# Where γ times the mean square distance is less, k - 1 is stored: a float32 near 1 would be too coarse.
+SMALL_DISTANCE = 0.7
+
+
+@njit
+def step_cost(w):
+    """Cost of one step on w rows that come from memory, in nanoseconds of a 2025 core."""
+    return 40.0 + 1.3 * w
+
+
+@njit
+def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, patience, max_steps, scratch):
+    """Take steps until they have cost ``patience`` times what Newton's method does.
+
+    Parameters
+    ----------
+    K : float32 array (w, any), C-contiguous
+    diagonal, inverse_C, F, beta, low, high : arrays (w,)
+    tol, patience : float
+    max_steps : int
+    scratch : float32 array (4, w)
+
+    Returns
+    -------
+    status : int
+        PAUSED: try Newton's method; LIMIT: out of steps; else that of `smo_block_steps`.
+    steps : int
+    """
+    w = F.size
+    taken, in_vain, gains = 0, 0, 0.0
+    while taken < max_steps:
+        n = 0
+        for t in range(w):
+            n += low[t] < beta[t] < high[t]
+        if n > 1 and taken * step_cost(w) > patience * face_cost(n, w):
+            return PAUSED, taken
+        allowed = min(STEPS_PER_CHUNK, max_steps - taken)
+        status, steps, gain = smo_block_steps(
+            K, diagonal, inverse_C, F, beta, low, high, tol, allowed, scratch
+        )
+        taken += steps
+        if status != PAUSED:
+            return status, taken
+        in_vain += steps
+        gains += gain
+        if in_vain >= STEPS_IN_VAIN:
+            if not gains > NO_PROGRESS * np.sum(np.abs(beta)):
+                return STALLED, taken
+            in_vain, gains = 0, 0.0
+    return LIMIT, taken
+
+
+class LargeMachine:
+    """Weights β_i = y_i α_i of the samples of a machine, and the gradient F = K β - y of all of them.
+
+    Parameters
+    ----------
+    samples : solvers.kernels.tiles.Samples
+    n_features : int
+    rows : int64 ndarray of shape (m,)
+        Which of them are the machine's.
+    y : ndarray of shape (m,)
+        1 or -1.
+    memory : float
+        Bytes for the block and for what Newton's method takes.
+    deadline : float
+        `time.monotonic` at which to stop.
+    """
+
+    def __init__(self, samples: Samples, n_features, rows, y, memory, deadline=np.inf):
+        self._samples, self._n_features, self._rows = samples, n_features, rows
+        self.y, self._memory, self._deadline = y, memory, deadline
+        m = rows.size
+        self._tiles = tiles_of(samples, rows, n_features)
+        mean = self._tiles.values.sum(axis=(0, 2)) / m
+        square_distance = 2.0 * samples.halves[rows].mean() - mean @ mean  # times γ
+        shift = 1.0 if square_distance < SMALL_DISTANCE else 0.0
+        self._block = MarginBlock(samples, n_features, rows, shift, SHARE_OF_BLOCK * memory)
+        self._value_error = error_of_values(samples)
+        self._evaluations = 0
+        self._drift = 0.0
+        self.beta, self.F, self.C = np.zeros(m), -y, np.zeros(m)
+        self._low, self._high, self._no_ridge = np.zeros(m), np.zeros(m), np.zeros(m)
+
+    @property
+    def evaluations(self):
+        """Kernel values computed so far."""
+        return self._evaluations + self._block.evaluations
+
+    @property
+    def bias(self):
+        """The bias of the point."""
+        return bias_of(self.F, self.beta, self._low, self._high)
+
+    @property
+    def objective(self):
+        """½ αᵀQα - Σ α_i."""
+        return 0.5 * (self.beta @ self.F - np.abs(self.beta).sum())
+
+    def set_C(self, C):
+        """Take the bounds from C, of shape (m,); the weights stay."""
+        self.C = C
+        set_bounds(self.y, C, True, self._low, self._high, self._no_ridge)
+
+    def put(self, beta):
+        """Take other weights."""
+        self.beta = beta
+        self._recompute()
+
+    def raise_C(self, C):
+        """Go to a larger C; return whether the point stays optimal if it was so before."""
+        old, self.C = self.C, C
+        scale, stays_optimal = change_C(
+            old, C, self.y, True, self._low, self._high, self._no_ridge, self.beta, self.F
+        )
+        self._drift = scale * self._drift
+        self._drift += ROUNDINGS_PER_SCALING * UNIT_ROUNDOFF * (np.abs(self.beta).sum() + 1.0)
+        return stays_optimal
+
+    def start(self, max_iter):
+        """Put those with the smallest margins at their bounds, by a machine of some of the samples.
+
+        Returns
+        -------
+        iterations : int
+            Of that machine.
+        """
+        m = self.y.size
+        n = min(max(LEAST_SUBSAMPLE, int(SUBSAMPLE * m)), LARGEST_SUBSAMPLE, self._block.capacity)
+        if n >= m:
+            return 0
+        classes = [np.flatnonzero(self.y == sign) for sign in (1.0, -1.0)]
+        generator = np.random.default_rng(0)
+        chosen, C = [], np.empty(m)
+        for members in classes:
+            size = min(members.size, max(LEAST_OF_CLASS, round(n * members.size / m)))
+            chosen.append(np.sort(generator.permutation(members)[:size]))
+            C[members] = self.C[members] * (members.size / size)
+        some = np.concatenate(chosen)
+        part = LargeMachine(
+            self._samples, self._n_features, self._rows[some], self.y[some], self._memory, self._deadline
+        )
+        part.set_C(C[some])
+        _, iterations = part.minimise(TOL_OF_SUBSAMPLE, max_iter)
+        self._evaluations += part.evaluations
+        support = np.flatnonzero(part.beta)
+        self._add(some[support], part.beta[support])
+        self.put(self._at_bounds(self.y * (self.F + part.bias), classes))
+        return iterations
+
+    def _at_bounds(self, margins, classes):
+        """Return weights that are C where the margins are smallest, and 0 elsewhere.
+
+        Their sum is that of the samples of negative margin in the class where it is larger.
+        """
+        inside = max(self.C[members][margins[members] < 0.0].sum() for members in classes)
+        total = min(inside, *(self.C[members].sum() for members in classes))
+        beta = np.zeros(self.y.size)
+        for members in classes:
+            order = members[np.argsort(margins[members], kind="stable")]
+            before = np.cumsum(self.C[order]) - self.C[order]
+            beta[order] = self.y[order] * np.clip(total - before, 0.0, self.C[order])
+        return beta
+
+    def solve(self, tol, max_iter):
+        """Minimise until violation and gap are certified to be at most `tol`.
+
+        Returns
+        -------
+        status : int
+        gap : float
+        converged : bool
+        iterations : int
+        """
+        aim, iterations = AIMED_SHARE * tol, 0
+        for _ in range(REFINEMENTS):
+            status, taken = self.minimise(aim, max_iter - iterations)
+            iterations += taken
+            if self._drift > ALLOWED_DRIFT * aim:
+                self._recompute()
+            b, violation, _, error = state_of(
+                self.F, self.beta, self._low, self._high, self._value_error, self._drift
+            )
+            gap, exact = self._gap(b, error), self._gap(b, 0.0)
+            converged = gap <= tol and violation + 2.0 * error <= tol
+            if converged or status != CONVERGED:
+                break
+            # A tighter tolerance does not help where it is the doubt about the kernel's values that counts.
+            enough = AFFORDABLE_SHARE * tol
+            is_unreachable = 2.0 * error > enough or gap - exact > enough or max(exact, violation) <= enough
+            if is_unreachable and violation <= tol:
+                break
+            aim *= min(0.5, max(LEAST_SHARE, enough / exact)) if violation <= tol else 0.5
+        return status, gap, converged, iterations
+
+    def _gap(self, b, error):
+        return gap_of(self.F, self.beta, self.y, self.C, self._no_ridge, True, b, error)
+
+    def minimise(self, tol, max_iter):
+        """Solve for the samples near the margin until none of all violates its condition by more than `tol`.
+
+        Returns
+        -------
+        status, iterations : int
+        """
+        iterations, before = 0, np.inf
+        for n_rounds in count():
+            lowest, highest = extremes(self.F, self.beta, self._low, self._high)
+            violation = highest - lowest
+            if violation <= tol:
+                return CONVERGED, iterations
+            if iterations >= max_iter:
+                return LIMIT, iterations
+            if time.monotonic() > self._deadline:
+                return TIMEOUT, iterations
+            if n_rounds % ROUNDS_IN_VAIN == 0:
+                objective = self.objective
+                if before - objective <= NO_PROGRESS_OF_ROUNDS * np.abs(self.beta).sum():
+                    return STALLED, iterations
+                before = objective
+            self._block.hold(self._near_margin())
+            inner_tol = max(SHARE_INSIDE * tol, SHARE_OF_VIOLATION * violation)
+            iterations += self._minimise_on_block(inner_tol, max_iter - iterations)
+
+    def _near_margin(self):
+        """Say which samples are near the margin, on the wrong side of it, or free."""
+        m = self.y.size
+        if min(SMALL, self._block.capacity) >= m:
+            return np.ones(m, dtype=bool)
+        level = self.F + self.bias
+        grow, shrink = self.beta < self._high, self.beta > self._low
+        near = (grow & (level < NEAR)) | (shrink & (level > -NEAR))
+        free = grow & shrink
+        n_free, others = int(np.count_nonzero(free)), max(FEW_NEAR, int(SHARE_NEAR * m))
+        limit = min(self._block.capacity, 2 * n_free + others)
+        if np.count_nonzero(near) <= limit:
+            return near
+        near = free if n_free <= SHARE_OF_FREE * limit else np.zeros(m, dtype=bool)
+        half = (limit - np.count_nonzero(near)) // 2
+        for value, is_open in ((level, grow & ~near), (-level, shrink & ~near)):
+            lowest = np.flatnonzero(is_open)
+            if lowest.size > half:
+                lowest = lowest[np.argpartition(value[lowest], half)[:half]]
+            near[lowest] = True
+        return near
+
+    def _minimise_on_block(self, tol, max_iter):
+        """Minimise over the members of the block; bring the gradient of all samples up to date."""
+        block, members = self._block, self._block.members
+        w, left = members.size, self._memory - block.values.nbytes
+        F, beta = self.F[members], self.beta[members]
+        low, high = self._low[members], self._high[members]
+        diagonal, inverse_C = np.full(w, 1.0 - block.shift), np.zeros(w)
+        scratch = np.empty((4, w), np.float32)
+        iterations, patience = 0, PATIENCE
+        look = int(STEPS_BEFORE_LOOK / step_cost(w))
+        while iterations < max_iter and time.monotonic() < self._deadline:
+            status, taken = steps_before_newton(
+                *(block.values, diagonal, inverse_C, F, beta, low, high, tol, patience),
+                int(min(look, max_iter - iterations)),
+                scratch,
+            )
+            iterations += taken
+            if status == PAUSED:
+                n_free = np.count_nonzero((low < beta) & (beta < high))
+                fits = BYTES_OF_NEWTON * n_free**2 <= left
+                if not (fits and newton_on_face(block.values, block.shift, F, beta, low, high)):
+                    patience = np.inf
+                iterations += 1
+            elif status != LIMIT:
+                break
+        change = beta - self.beta[members]
+        moved = np.flatnonzero(change)
+        self.beta[members] = beta
+        self._add(members[moved], change[moved])
+        return iterations
+
+    def _add(self, chosen, weights):
+        """Bring the gradient up to date with a change of some weights."""
+        add_products(self._samples, self._rows[chosen], weights, self._tiles, self.F)
+        self._evaluations += chosen.size * self.y.size
+        terms = min(chosen.size, ROWS_AT_A_TIME) + FEW_ROUNDINGS
+        portions = chosen.size / ROWS_AT_A_TIME + 1.0
+        rounding = terms * np.abs(weights).sum() + portions * (np.abs(self.beta).sum() + 1.0)
+        self._drift += UNIT_ROUNDOFF * rounding
+
+    def _recompute(self):
+        self.F, self._drift = -self.y, 0.0
+        support = np.flatnonzero(self.beta)
+        self._add(support, self.beta[support])
+
+
+def takes_large_path(problem, memory):
+    """Whether a machine of the L1 problem is trained here: the table in the documentation of the solvers.
+
+    Parameters
+    ----------
+    problem : solvers.problem.Problem
+    memory : float
+        Bytes for all that training takes.
+    """
+    if problem.rows.size <= LARGEST_DENSE or bytes_of_tiles(problem) > SHARE_OF_TILES * memory:
+        return False
+    return bool(np.isfinite(problem.C).all()) and is_tiled(problem.kernel, problem.X)
+
+
+def bytes_of_tiles(problem):
+    """Return what the samples of a machine take as tiles, beside all as rows."""
+    m, (n, d) = problem.rows.size, problem.X.shape
+    return 8.0 * m * d + BYTES_OF_NONZERO * (problem.X.nnz if sparse.issparse(problem.X) else n * d)
+
+
+def solve_large(problem, tol, memory):
+    """Train a machine for its own C.
+
+    Parameters
+    ----------
+    problem : solvers.problem.Problem
+    tol, memory : float
+        As in `large_path`.
+
+    Returns
+    -------
+    solvers.problem.Solution
+    """
+    outcome = new_outcomes(1, 1, 2).of_machine(0)
+    samples, limits = scaled_samples(problem.X, problem.kernel.gamma), np.array([problem.max_iter])
+    alpha = large_path(problem, samples, np.ones(1), tol, limits, memory, outcome)[0]
+    support, gap, status = np.flatnonzero(alpha), float(outcome.gaps[0]), int(outcome.statuses[0])
+    converged = bool(outcome.converged[0])
+    reason = SMO_STOPPING_TEXTS[status]
+    return Solution(
+        support=support,
+        alpha=alpha[support],
+        bias=outcome.biases[0, :1],
+        objective=float(outcome.square_norms[0]),
+        gap=gap,
+        n_iter=int(outcome.iterations[0]),
+        n_kernel_evals=int(outcome.evaluations[0]),
+        status=status,
+        converged=converged,
+        stopping=certified_text(tol) if converged else uncertified_text(reason, gap),
+    )
+
+
+def large_path(problem, samples, Cs, tol, limits, memory, outcome):
+    """Train a machine for every C, each from the solution before it.
+
+    Parameters
+    ----------
+    problem : solvers.problem.Problem
+        The penalty of a sample is its C times that of the path.
+    samples : solvers.kernels.tiles.Samples
+        Those of `problem.X`.
+    Cs : ndarray of shape (n_C,)
+        Ascending.
+    tol : float
+    limits : int64 ndarray of shape (n_C,)
+        Of the iterations for each C.
+    memory : float
+        Bytes for all that training takes.
+    outcome : solvers.gram.outcomes.Outcomes
+        Arrays of shape (n_C,), which receive what is known of each solution.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_C, m)
+        α ≥ 0.
+    """
+    m = problem.rows.size
+    weight = np.ascontiguousarray(np.broadcast_to(problem.C, (m,)))
+    y = np.where(np.arange(m) < problem.class_start[1], 1.0, -1.0)
+    rows, left = problem.rows.astype(np.int64), memory - bytes_of_tiles(problem)
+    machine = LargeMachine(samples, problem.X.shape[1], rows, y, left, problem.deadline)
+    weights = np.zeros((Cs.size, m))
+    with one_blas_thread():
+        for k, C in enumerate(Cs):
+            before, begun = machine.evaluations, 0
+            if k > 0:
+                machine.raise_C(C * weight)
+            else:
+                machine.set_C(C * weight)
+                begun = machine.start(int(limits[k])) if problem.start is None else _take(machine, problem)
+            status, gap, converged, iterations = machine.solve(tol, int(limits[k]) - begun)
+            outcome.statuses[k], outcome.gaps[k], outcome.converged[k] = status, gap, converged
+            outcome.iterations[k], outcome.square_norms[k] = begun + iterations, machine.objective
+            outcome.evaluations[k] = machine.evaluations - before
+            outcome.costs[k] = outcome.evaluations[k] + COST_OF_STEP * (begun + iterations)
+            outcome.biases[k] = machine.bias, -machine.bias
+            weights[k] = np.abs(machine.beta)
+            outcome.supports[k] = np.count_nonzero(weights[k])
+    return weights
+
+
+def _take(machine, problem):
+    """Begin with the weights of the last fit, scaled down where they leave the bounds."""
+    support, alpha = problem.start.support, problem.start.alpha
+    scale = min(1.0, (machine.C[support] / alpha).min(initial=1.0))
+    beta = np.zeros(machine.y.size)
+    beta[support] = machine.y[support] * np.minimum(scale * alpha, machine.C[support])
+    machine.put(beta)
+    return 0

@@ -1,0 +1,205 @@
+"""The Gaussian kernel between many samples, made tile by tile and used at once: no matrix of all values.
+
+A tile is a number of columns, `WIDTH` samples, stored feature by feature. A row meets it feature by feature,
+zeros left out, so that a value costs little more than its row's non-zeros. All is in float64, with samples
+scaled by √(2γ): the kernel is then ``exp(x·z - ½‖x‖² - ½‖z‖²)``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.extmath import row_norms
+
+from solvers.common.certificate import UNIT_ROUNDOFF
+from solvers.common.compile import inlined, njit
+from solvers.common.fused import multiply_add
+from solvers.common.pair_selection import float_bits, float_of_bits
+from solvers.kernels.functions import LARGEST_EXPONENT, RBF
+
+WIDTH = 128
+ROUNDING = 1.5 * 2.0**52
+EXP_ERROR = 1e-14
+ROWS_AT_A_TIME = 512  # stay in the cache while tile after tile meets them
+
+
+class Samples(NamedTuple):
+    """Samples as rows, without their zeros, scaled by √(2γ)."""
+
+    starts: np.ndarray  # (n + 1,) int64: where the non-zeros of a row begin
+    features: np.ndarray  # uint32
+    values: np.ndarray
+    halves: np.ndarray  # (n,): ½‖x‖²
+
+
+class Tiles(NamedTuple):
+    """Samples as columns, scaled likewise."""
+
+    n: int
+    values: np.ndarray  # (n_tiles, n_features, WIDTH), zero beyond the last sample
+    halves: np.ndarray  # (n_tiles, WIDTH)
+
+
+def scaled_samples(X, gamma):
+    """Bring samples into the form of `Samples`.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR} of shape (n, n_features), float64
+    gamma : float
+    """
+    rows = sparse.csr_matrix(X)
+    values = np.sqrt(2.0 * gamma) * rows.data
+    scaled = sparse.csr_matrix((values, rows.indices, rows.indptr), rows.shape)
+    halves = 0.5 * row_norms(scaled, squared=True)
+    return Samples(rows.indptr.astype(np.int64), rows.indices.astype(np.uint32), values, halves)
+
+
+def error_of_values(samples):
+    """Bound the error of a kernel value, as `solvers.kernels.functions` does where products are summed."""
+    terms = int(np.diff(samples.starts).max(initial=0))
+    return 8.0 * (terms + 6) * UNIT_ROUNDOFF * samples.halves.max() + EXP_ERROR
+
+
+def is_tiled(kernel, X):
+    """Whether tiles are of use: to products of Gaussian samples that do not cancel too much.
+
+    Parameters
+    ----------
+    kernel : solvers.kernels.functions.Kernel
+    X : {ndarray, CSR} of shape (n, n_features), float64
+    """
+    return kernel.kind == RBF and kernel.gamma * row_norms(X, squared=True).max() <= LARGEST_EXPONENT
+
+
+def tiles_of(samples, chosen, n_features):
+    """Make tiles of some samples.
+
+    Parameters
+    ----------
+    samples : Samples
+    chosen : int64 ndarray
+    n_features : int
+    """
+    n_tiles = -(-chosen.size // WIDTH)
+    tiles = Tiles(chosen.size, np.zeros((n_tiles, n_features, WIDTH)), np.zeros((n_tiles, WIDTH)))
+    _fill_tiles(samples, chosen, tiles)
+    return tiles
+
+
+@njit
+def _fill_tiles(samples, chosen, tiles):
+    for c in range(chosen.size):
+        tile, lane, i = c // WIDTH, c % WIDTH, chosen[c]
+        tiles.halves[tile, lane] = samples.halves[i]
+        for k in range(samples.starts[i], samples.starts[i + 1]):
+            tiles.values[tile, samples.features[k], lane] = samples.values[k]
+
+
+@inlined
+def _exp(x):
+    """exp(x) for x ≤ 0 but for rounding, to a relative error of `EXP_ERROR`.
+
+    x = k ln 2 + r with |r| ≤ ln 2 / 2, and a Taylor polynomial in r. Adding 1.5 · 2⁵² rounds to a whole k,
+    and leaves k + 1023 in the lowest bits, whence it is shifted to where an exponent is.
+    """
+    x = max(x, -708.0)
+    shifted = multiply_add(x, 1.4426950408889634, ROUNDING + 1023.0)
+    k = shifted - (ROUNDING + 1023.0)
+    r = multiply_add(k, -1.90821492927058770002e-10, multiply_add(k, -6.93147180369123816490e-01, x))
+    p = 1.0 / 39916800.0
+    p = multiply_add(p, r, 1.0 / 3628800.0)
+    p = multiply_add(p, r, 1.0 / 362880.0)
+    p = multiply_add(p, r, 1.0 / 40320.0)
+    p = multiply_add(p, r, 1.0 / 5040.0)
+    p = multiply_add(p, r, 1.0 / 720.0)
+    p = multiply_add(p, r, 1.0 / 120.0)
+    p = multiply_add(p, r, 1.0 / 24.0)
+    p = multiply_add(p, r, 1.0 / 6.0)
+    p = multiply_add(p, r, 0.5)
+    p = multiply_add(p, r, 1.0)
+    p = multiply_add(p, r, 1.0)
+    return p * float_of_bits(float_bits(shifted) << 52)
+
+
+@inlined
+def _row_of_tile(samples, i, columns, halves, out):
+    """Write the kernel between sample i and the columns of a tile to `out`, of `WIDTH` values."""
+    half = samples.halves[i]
+    for q in range(WIDTH):
+        out[q] = -half - halves[q]
+    first, last = samples.starts[i], samples.starts[i + 1]
+    whole = last - (last - first) % 4
+    for k in range(first, whole, 4):
+        a, b = samples.values[k], samples.values[k + 1]
+        c, d = samples.values[k + 2], samples.values[k + 3]
+        A, B = columns[samples.features[k]], columns[samples.features[k + 1]]
+        C, D = columns[samples.features[k + 2]], columns[samples.features[k + 3]]
+        for q in range(WIDTH):
+            first_two = multiply_add(a, A[q], multiply_add(b, B[q], out[q]))
+            out[q] = multiply_add(c, C[q], multiply_add(d, D[q], first_two))
+    for k in range(whole, last):
+        a, A = samples.values[k], columns[samples.features[k]]
+        for q in range(WIDTH):
+            out[q] = multiply_add(a, A[q], out[q])
+    for q in range(WIDTH):
+        out[q] = _exp(out[q])
+
+
+@njit
+def add_products(samples, chosen, weights, tiles, out):
+    """``out += Σ_k weights[k] k(chosen[k], ·)`` for the columns of all tiles, in float64.
+
+    Rows are summed up by themselves before they are added, `ROWS_AT_A_TIME` of them: the sum of one portion
+    sees that many roundings.
+
+    Parameters
+    ----------
+    samples : Samples
+    chosen : int64 array (n,)
+    weights : array (n,)
+    tiles : Tiles
+    out : array (tiles.n,)
+    """
+    row, total = np.empty(WIDTH), np.empty(WIDTH)
+    for start in range(0, chosen.size, ROWS_AT_A_TIME):
+        end = min(start + ROWS_AT_A_TIME, chosen.size)
+        for tile in range(tiles.values.shape[0]):
+            columns, halves = tiles.values[tile], tiles.halves[tile]
+            for q in range(WIDTH):
+                total[q] = 0.0
+            for k in range(start, end):
+                _row_of_tile(samples, chosen[k], columns, halves, row)
+                weight = weights[k]
+                for q in range(WIDTH):
+                    total[q] = multiply_add(weight, row[q], total[q])
+            first = tile * WIDTH
+            for q in range(min(WIDTH, tiles.n - first)):
+                out[first + q] += total[q]
+
+
+@njit
+def fill_block(samples, chosen, places, tiles, start, shift, block):
+    """``block[places[k], start + c] = k(chosen[k], c) - shift`` for the columns c of all tiles.
+
+    Parameters
+    ----------
+    samples : Samples
+    chosen, places : int64 arrays (n,)
+    tiles : Tiles
+    start : int
+    shift : float
+    block : float32 or float64 array, C-contiguous
+    """
+    row = np.empty(WIDTH)
+    for first_row in range(0, chosen.size, ROWS_AT_A_TIME):
+        last_row = min(first_row + ROWS_AT_A_TIME, chosen.size)
+        for tile in range(tiles.values.shape[0]):
+            columns, halves = tiles.values[tile], tiles.halves[tile]
+            first = tile * WIDTH
+            width = min(WIDTH, tiles.n - first)
+            for k in range(first_row, last_row):
+                _row_of_tile(samples, chosen[k], columns, halves, row)
+                target = block[places[k], start + first : start + first + width]
+                for q in range(width):
+                    target[q] = row[q] - shift

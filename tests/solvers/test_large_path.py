@@ -1,0 +1,258 @@
+"""Large machines of the L1 loss are optimal for the kernel itself, whatever holds its values on the way."""
+
+import tracemalloc
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+
+from solvers import SMOSVC
+from solvers.gram import large_path as rules
+from solvers.gram.class_blocks import ClassBlocks
+from solvers.gram.large_path import takes_large_path
+from solvers.gram.newton_face import newton_on_face
+from solvers.kernels.functions import RBF, Kernel
+from solvers.kernels.tiles import add_products, error_of_values, fill_block, scaled_samples, tiles_of
+from solvers.path.result import PathSolution
+from solvers.problem import Problem
+
+CS = 4.0 ** np.arange(-2, 6)
+CACHE = 2.5  # megabytes, that no Gram matrix of the samples below fits into, and most blocks do
+SLACK = 1_500_000  # bytes for arrays of one number a sample and the like
+
+
+@pytest.fixture(autouse=True)
+def small_machines_are_large(monkeypatch):
+    """Lower the sizes from which on samples are chosen."""
+    monkeypatch.setattr(rules, "LARGEST_DENSE", 100)
+    monkeypatch.setattr(rules, "SMALL", 50)
+    monkeypatch.setattr(rules, "FEW_NEAR", 40)
+    monkeypatch.setattr(rules, "LEAST_SUBSAMPLE", 60)
+
+
+def overlapping(n=600, d=12, n_classes=2, seed=0):
+    """Samples in [0, 1] with zeros among them, some of them twice and with another label."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, d)) * (rng.random((n, d)) < 0.6)
+    X[n // 2 : n // 2 + 20] = X[:20]
+    score = X[:, 0] + X[:, 1] - X[:, 2] + 0.25 * rng.standard_normal(n)
+    y = np.searchsorted(np.quantile(score, np.linspace(0, 1, n_classes + 1)[1:-1]), score)
+    return X, y
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """Paths as they are trained, with the weights of all samples."""
+    paths, of_used_rows = [], PathSolution.on_used_rows
+
+    def keep(self):
+        paths.append(self)
+        return of_used_rows(self)
+
+    monkeypatch.setattr(PathSolution, "on_used_rows", keep)
+    return paths
+
+
+def violation_and_objective(solution, X, y, gamma, k, weight=None):
+    """Of the worst pair machine, by plain float64; and the sum of the dual objectives."""
+    K = np.exp(-gamma * cdist(X, X, "sqeuclidean"))
+    worst, objective, classes = 0.0, 0.0, solution.problem.classes
+    of_row = np.zeros((solution.weights.shape[1], y.size))
+    of_row[:, solution.problem.rows] = solution.weights[k]
+    for i, j in combinations(range(classes.size), 2):
+        rows = np.flatnonzero((y == classes[i]) | (y == classes[j]))
+        sign = np.where(y[rows] == classes[i], 1.0, -1.0)
+        beta = np.where(sign > 0, of_row[j - 1, rows], -of_row[i, rows])
+        C = solution.problem.Cs[k] * (1.0 if weight is None else weight[rows])
+        low, high = np.where(sign > 0, 0.0, -C), np.where(sign > 0, C, 0.0)
+        assert (low <= beta).all()
+        assert (beta <= high).all()
+        assert abs(beta.sum()) <= 1e-9 * np.abs(beta).sum()
+        F = K[np.ix_(rows, rows)] @ beta - sign
+        worst = max(worst, F[beta > low].max() - F[beta < high].min())
+        objective += 0.5 * beta @ (F - sign)
+    return worst, objective
+
+
+@pytest.mark.parametrize(("n_classes", "gamma", "tol"), [(2, 0.01, 1e-3), (2, 4.0, 1e-6), (3, 0.5, 1e-3)])
+def test_a_path_is_optimal_for_the_kernel_in_float64(n_classes, gamma, tol, trained):
+    X, y = overlapping(n_classes=n_classes)
+    path = SMOSVC(gamma=gamma, tol=tol, cache_size=CACHE).fit_path(X, y, CS)
+    assert path.converged_.all()
+    assert path.duality_gap_.max() <= tol
+    for k in range(CS.size):
+        worst, objective = violation_and_objective(trained[-1], X, y, gamma, k)
+        assert worst <= tol
+        assert path.objective_[k] == pytest.approx(objective, rel=1e-9)
+
+
+def test_it_is_the_solution_of_the_dense_path_and_of_libsvm():
+    X, y = overlapping(n_classes=3)
+    dense = SMOSVC(gamma=0.5, tol=1e-5).fit_path(X, y, CS)
+    large = SMOSVC(gamma=0.5, tol=1e-5, cache_size=CACHE).fit_path(X, y, CS)
+    np.testing.assert_allclose(large.objective_, dense.objective_, rtol=2e-5)
+    np.testing.assert_allclose(large._solution.intercepts, dense._solution.intercepts, atol=1e-3)
+    assert (large.predict_path(X) == dense.predict_path(X)).mean() > 0.999
+    for k in (0, 4, 7):
+        peer = SVC(C=CS[k], gamma=0.5, tol=1e-5, decision_function_shape="ovo").fit(X, y)
+        np.testing.assert_allclose(large._solution.intercepts[k], peer.intercept_, atol=1e-3)
+
+
+def test_a_fit_is_that_of_the_path():
+    X, y = overlapping()
+    path = SMOSVC(gamma=0.5, tol=1e-5, cache_size=CACHE).fit_path(X, y, CS)
+    warm = SMOSVC(gamma=0.5, tol=1e-5, cache_size=CACHE, warm_start=True)
+    for k in (0, 5, 7):
+        cold = SMOSVC(C=CS[k], gamma=0.5, tol=1e-5, cache_size=CACHE).fit(X, y)
+        peer = SVC(C=CS[k], gamma=0.5, tol=1e-5).fit(X, y)
+        for model in (cold, warm.set_params(C=CS[k]).fit(X, y)):
+            assert model.converged_
+            assert model.objective_ == pytest.approx(path.objective_[k], rel=2e-5)
+            assert model.stopping_ == "certified: violation and gap <= 1e-05"
+            np.testing.assert_allclose(model.decision_function(X), peer.decision_function(X), atol=2e-3)
+
+
+@pytest.mark.parametrize("rows_of_block", [40, 150])
+def test_a_block_of_few_samples_is_enough(rows_of_block, monkeypatch, trained):
+    """More samples are free than the block holds."""
+    X, y = overlapping(n=400)
+    monkeypatch.setattr(rules.MarginBlock, "__init__", limited(rules.MarginBlock.__init__, rows_of_block))
+    path = SMOSVC(gamma=4.0, cache_size=1.2).fit_path(X, y, CS[:5])
+    assert path.n_support_.min() > rows_of_block
+    assert path.converged_.all()
+    for k in range(5):
+        assert violation_and_objective(trained[-1], X, y, 4.0, k)[0] <= 1e-3
+
+
+def limited(construct, rows):
+    def constructed(self, *args):
+        construct(self, *args)
+        self.capacity = min(rows, self.capacity)
+
+    return constructed
+
+
+def test_penalties_of_classes_and_samples_bound_each_weight(trained):
+    X, y = overlapping()
+    weighted = SMOSVC(gamma=0.5, class_weight={0: 4.0, 1: 0.5}, cache_size=CACHE)
+    path = weighted.fit_path(X, y, CS)
+    assert path.converged_.all()
+    for k in range(CS.size):
+        assert violation_and_objective(trained[-1], X, y, 0.5, k, np.where(y == 0, 4.0, 0.5))[0] <= 1e-3
+    weight = np.random.default_rng(1).random(y.size) + 0.1
+    model = SMOSVC(C=4.0, gamma=0.5, tol=1e-5, cache_size=CACHE).fit(X, y, weight)
+    peer = SVC(C=4.0, gamma=0.5, tol=1e-5).fit(X, y, weight)
+    assert model.converged_
+    np.testing.assert_allclose(model.decision_function(X), peer.decision_function(X), atol=2e-3)
+
+
+def test_numbers_depend_on_nothing_but_the_data():
+    X, y = overlapping(n_classes=3)
+    first = SMOSVC(gamma=0.5, cache_size=CACHE).fit_path(X, y, CS)
+    again = SMOSVC(gamma=0.5, cache_size=CACHE).fit_path(sparse.csr_matrix(X), y, CS)
+    np.testing.assert_array_equal(first._solution.weights, again._solution.weights)
+    np.testing.assert_array_equal(first._solution.intercepts, again._solution.intercepts)
+    alone = SMOSVC(gamma=0.5, cache_size=CACHE).fit(X, y)
+    threads = SMOSVC(gamma=0.5, cache_size=CACHE, n_jobs=3).fit(X, y)
+    np.testing.assert_array_equal(alone.dual_coef_, threads.dual_coef_)
+    np.testing.assert_array_equal(alone.intercept_, threads.intercept_)
+
+
+def test_training_stays_within_its_cache():
+    X, y = overlapping(n=1500)
+    model = SMOSVC(gamma=4.0, cache_size=3)
+    model.fit(X[:700], y[:700])  # compiled
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        model.fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert model.converged_
+    assert peak <= 3e6 + SLACK + 2 * 8 * X.size
+
+
+def test_limits_end_it_in_order():
+    X, y = overlapping()
+    path = SMOSVC(gamma=0.5, cache_size=CACHE, max_iter=5).fit_path(X, y, CS)
+    assert path.n_iter_.max() <= 5
+    assert (path.fit_status_ == 1).all()
+    with pytest.warns(UserWarning, match="max_seconds were over"):
+        model = SMOSVC(C=1024.0, gamma=4.0, cache_size=CACHE, max_seconds=1e-9).fit(X, y)
+    assert model.fit_status_ == 2
+    assert abs(model.dual_coef_.sum()) <= 1e-9 * np.abs(model.dual_coef_).sum()
+
+
+def problem_of(X, kind=RBF, C=1.0, gamma=1.0):
+    n, start = X.shape[0], np.array([0, X.shape[0] // 2, X.shape[0]])
+    kernel, rows = Kernel(kind, gamma), np.arange(n, dtype=np.int32)
+    return Problem(X, rows, start, np.array([C]), kernel, 0.0, np.empty(0), 0, np.inf)
+
+
+def test_which_machines_are_large():
+    X, _ = overlapping()
+    assert takes_large_path(problem_of(X), 1e8)
+    assert takes_large_path(problem_of(sparse.csr_matrix(X)), 1e8)
+    assert not takes_large_path(problem_of(X[:100]), 1e8), "a block of all is cheaper"
+    assert not takes_large_path(problem_of(X, kind=0), 1e8), "linear"
+    assert not takes_large_path(problem_of(X, C=np.inf), 1e8)
+    assert not takes_large_path(problem_of(1e3 * X), 1e8), "products would cancel"
+    assert not takes_large_path(problem_of(X), 1e5), "no memory for tiles"
+
+
+@pytest.mark.parametrize(("d", "gamma"), [(3, 100.0), (30, 1.0), (300, 1e-4)])
+def test_values_of_tiles_are_as_accurate_as_they_say(d, gamma):
+    X, _ = overlapping(n=300, d=d)
+    samples, every = scaled_samples(X, gamma), np.arange(300)
+    tiles, weights = tiles_of(samples, every, d), np.random.default_rng(0).standard_normal(300)
+    K = np.empty((300, 310), np.float64)
+    fill_block(samples, every, every, tiles, 5, 1.0, K)
+    wide = X.astype(np.longdouble)
+    exact = np.exp(-gamma * ((wide[:, None] - wide) ** 2).sum(axis=2))
+    assert np.abs(K[:, 5:305] + 1.0 - exact).max() <= error_of_values(samples) + 2.0**-53
+    sums = np.ones(300)
+    add_products(samples, every, weights, tiles, sums)
+    np.testing.assert_allclose(sums, 1.0 + weights @ exact.astype(float), rtol=1e-12, atol=1e-11)
+
+
+@pytest.mark.parametrize("few_terms", [0, 64], ids=["products", "tiles"])
+def test_blocks_of_classes_are_the_gram_matrix(few_terms, monkeypatch):
+    monkeypatch.setattr("solvers.gram.class_blocks.FEW_TERMS", few_terms)
+    X, _ = overlapping()
+    problem = problem_of(X, gamma=0.5)
+    for memory in (1e8, 0.0):
+        blocks = ClassBlocks(X, problem.kernel, memory)
+        for _ in range(2):
+            K, error = blocks.gram(problem)
+            np.testing.assert_allclose(K, rbf_kernel(X, gamma=0.5), rtol=0.0, atol=1e-13)
+            assert error <= 1e-11
+
+
+@pytest.mark.parametrize("box", [0.01, 0.3, 1e6])
+def test_newton_across_bounds_is_feasible_and_lowers_the_objective(box):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((120, 5)), np.arange(120) % 2 * 2.0 - 1.0
+    K = rbf_kernel(X, gamma=2.0)
+    beta = rng.permutation(np.repeat([-0.5, 0.5], 60)) * box
+    low, high, F = np.full(120, -box), np.full(120, box), K @ beta - y
+    beta[:5], low[:5] = high[:5], 0.0
+    F = K @ beta - y
+    total, before = beta.sum(), 0.5 * beta @ (F - y)
+    values = np.zeros((120, 128), np.float32)
+    values[:, :120] = K - 1.0
+    assert newton_on_face(values, 1.0, F, beta, low, high)
+    assert (low <= beta).all()
+    assert (beta <= high).all()
+    assert beta.sum() == pytest.approx(total, abs=1e-9 * box)
+    np.testing.assert_allclose(
+        F - F.mean(), (K @ beta - y) - (K @ beta - y).mean(), atol=1e-4 * max(1.0, box)
+    )
+    assert 0.5 * beta @ (K @ beta - 2 * y) < before
+    if box > 1.0:  # nothing is in the way: the minimum over the free ones
+        free = (low < beta) & (beta < high)
+        assert np.ptp((K @ beta - y)[free]) < 1e-6 * box
