@@ -123,7 +123,7 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         time_ratios = ratios.decide(time_ratios, "fit_seconds", [*accuracy_p], design.alpha, design.unit)
     sweep_differences, sweep_summary = sweeps.compare_settings(results, design, means)
     practical, ranks = _practical(results, design, tested), pairwise.mean_ranks(tested)
-    several = len(means.columns) > 2
+    many = len(means.columns) > 2
     return Findings(
         results=results,
         design=design,
@@ -139,9 +139,9 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         ranks=ranks,
         friedman=pairwise.omnibus(tested),
         standings=(
-            standings(tested, ranks, tests, practical, time_ratios, design.rope) if several else pd.DataFrame()
+            standings(tested, ranks, tests, practical, time_ratios, design.rope) if many else pd.DataFrame()
         ),
-        comparison_matrix=comparison_matrix(tested, design.alpha) if several else pd.DataFrame(),
+        comparison_matrix=comparison_matrix(tested, design.alpha) if many else pd.DataFrame(),
         sequence=(
             sequential(tested, len(time_p), design.alpha) if design.choices.sequential else pd.DataFrame()
         ),
