@@ -1,6 +1,7 @@
 """The size of long checks: a fixed-seed sample by default, everything with `--full` (`make check`)."""
 
 import os
+import sys
 from collections import Counter
 
 import pytest
@@ -20,6 +21,9 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("full" if config.getoption("--full") else "sample")
     # Else the workers of every test that has a cache folder of its own compile all they use.
     os.environ.setdefault("NUMBA_CACHE_DIR", str(numba_cache(("solvers",))))
+    # Else each of some hundred processes compiles the Python of all its modules.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if hasattr(config, "workerinput"):  # one of several processes
         from tests.compiled_once import share_compilation
 
