@@ -140,12 +140,15 @@ class WorkQueue:
 
     def add(self, paths: Iterable[Path]) -> None:
         """Queue paths for their first attempt."""
+        queues: dict[Pair, _PairQueue] = {}
         for path in paths:
             queue = self._queue_of(path)
             rank = 0 if path.inner == REFIT else 1
             heapq.heappush(queue.paths, (rank, next(self._order), len(path), path))
             queue.count(path, len(path))
             self._waiting += 1
+            queues[queue.pair] = queue
+        for queue in queues.values():
             self._changed(queue)
 
     def finished(self, batch: Batch, seconds: float) -> None:

@@ -242,10 +242,12 @@ class Runner:
 
     def _advance(self, search: FoldSearch) -> None:
         """Queue what a search asks for, telling it at once what the store knows already."""
+        missing = []
         for replayed in replay(search, self._stored):
             self._count_stored(search, replayed)
             if replayed.missing is not None:
-                self._queue.add([replayed.missing])
+                missing.append(replayed.missing)
+        self._queue.add(missing)
         if self._prepared.study.search.is_own:  # before its trials run, so that no row is without its search
             self._store.write_search_record(search.record_name, search.record())
         if (row := search.selection_row()) is not None:
@@ -293,19 +295,21 @@ class Runner:
     def _record(self, paths: tuple[Path, ...], records: Records) -> None:
         """Keep the rows for the next flush, then let the searches go on."""
         self._buffer.append(records)
-        trials = ((path, candidate) for path in paths for candidate in path.candidates)
-        for index, ((path, candidate), (status, score)) in enumerate(
-            zip(trials, records.outcomes(), strict=True)
-        ):
+        outcomes = enumerate(records.outcomes())
+        searches: dict[FoldSearch, None] = {}
+        for path in paths:
             search = self._open[path.dataset, path.solver, path.outer]
-            search.tell(candidate, path.inner, status, math.nan if score is None else score)
-            if path.inner == REFIT:
-                self._tables.add_refit(search.pair, records.row(index), search.selection_key)
-            self._progress.finished(search.pair, status)
-            if score is None:
-                self._failed(search, candidate, status, str(records.row(index)["message"]))
-        for key in dict.fromkeys((path.dataset, path.solver, path.outer) for path in paths):
-            self._advance(self._open[key])
+            searches[search] = None
+            for candidate in path.candidates:
+                index, (status, score) = next(outcomes)
+                search.tell(candidate, path.inner, status, math.nan if score is None else score)
+                if path.inner == REFIT:
+                    self._tables.add_refit(search.pair, records.row(index), search.selection_key)
+                self._progress.finished(search.pair, status)
+                if score is None:
+                    self._failed(search, candidate, status, str(records.row(index)["message"]))
+        for search in searches:
+            self._advance(search)
 
     def _failed(self, search: FoldSearch, candidate: Candidate, status: str, message: str) -> None:
         self.summary.failures += 1

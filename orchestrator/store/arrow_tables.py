@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -157,7 +158,8 @@ def _param_array(values: Iterable[Any]) -> pa.Array:
 
 
 def _numbers_or_texts(values: list[Any]) -> pa.Array:
-    if all(value is None or is_number(value) for value in values):
+    is_plain = set(map(type, values)) <= {float, NoneType}  # so that values that are equal are the same
+    if all(value is None or is_number(value) for value in (set(values) if is_plain else values)):
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
     return pa.array([value if value is None else _text(value) for value in values], pa.string())
 

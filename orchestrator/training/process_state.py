@@ -58,7 +58,7 @@ class ProcessUnusableError(RuntimeError):
 class ProcessState:
     """The state of this process at the start of a batch, to which it returns after every training.
 
-    Where all kinds promise to have no side effects, nothing is undone.
+    Where all kinds promise to have no side effects, nothing is undone, and no random state is seeded.
 
     Parameters
     ----------
@@ -100,7 +100,9 @@ class ProcessState:
         finally:
             if os.getpid() != self._process:
                 end_process(1)  # a copy made by os.fork, which must not go on with the batch
-            if not self.is_kept:
+            if self.is_kept:
+                _threads.limit_loaded()
+            else:
                 self._restore()
                 _threads.limit()
 
@@ -436,6 +438,11 @@ class _Threads:
         for library, _ in changed:
             library.set_num_threads(1)
         return changed
+
+    def limit_loaded(self) -> None:
+        """Set all to one thread if any may have been loaded since the last call."""
+        if len(sys.modules) != self._n_modules:
+            self.limit()
 
     @contextmanager
     def limited(self) -> Iterator[None]:

@@ -80,7 +80,7 @@ def checked_path_labels(
     if isinstance(predicted, np.ndarray) and predicted.shape == (len(predicted), n):
         with suppress(ResponseError):
             return checked_labels(predicted.ravel(), classes, predicted.size).reshape(predicted.shape), {}
-    labels, errors = np.full((len(predicted), n), classes[0]), {}
+    labels, errors = np.full((len(predicted), n), classes[0], classes.dtype), {}
     for k, one in enumerate(predicted):
         try:
             labels[k] = checked_labels(one, classes, n)

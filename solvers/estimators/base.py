@@ -461,9 +461,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         """Refuse parameters that are not valid, each by itself or together."""
         # What `_validate_params` does, without reading the signature of `__init__` and without checking plain
         # values again that were found valid before.
-        for name in self._parameter_constraints:
+        for name, default in self._checked_defaults.items():
             value = getattr(self, name)
-            if value is getattr(type(self), name):  # the default
+            if value is default:
                 continue
             check: Callable = _check_plain if type(value) in _PLAIN else _check_parameter
             check(type(self), name, type(value), value)

@@ -28,12 +28,15 @@ def with_parameters(cls):
     would give two estimators with the same parameters the same name), and would not see what was fitted.
     """
     parameters, cls._parameter_constraints = {}, {}
+    cls._checked_defaults = {}  # of the parameters that have constraints
     for base in reversed(cls.__mro__):
         for name, kind in inspect.get_annotations(base).items():
             if name in vars(base) and not name.startswith("_"):
                 if get_origin(kind) is Annotated:
                     kind, *cls._parameter_constraints[name] = get_args(kind)
                 parameters[name] = (kind, vars(base)[name])
+                if name in cls._parameter_constraints:
+                    cls._checked_defaults[name] = vars(base)[name]
     fields = [
         (name, kind, field(default=default, kw_only=name != "C"))
         for name, (kind, default) in parameters.items()

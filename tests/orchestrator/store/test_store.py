@@ -24,7 +24,7 @@ from orchestrator.store.columns import SCHEMA_VERSION, TRIAL_SCHEMA
 from orchestrator.store.files import DamageError
 from orchestrator.store.store import Store, StoreError
 from orchestrator.study.declaration import Declaration
-from orchestrator.study.records import Records, StoredTrial
+from orchestrator.study.records import Records, StoredTrial, merged
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -891,3 +891,24 @@ def test_a_study_that_is_not_there_is_told_with_those_that_are(store):
         load_study("x", results)
     with pytest.raises(StoreError, match="it holds no study yet"):
         load_study("x", results / "empty")
+
+
+def test_batches_with_the_same_constants_are_stored_as_one():
+    first, second = Records({"study": "s"}, {"key": ["a"]}), Records({"study": "s"}, {"key": ["b", "c"]})
+    other, wider = (
+        Records({"study": "t"}, {"key": ["d"]}),
+        Records({"study": "t"}, {"key": ["e"], "score": [1.0]}),
+    )
+    found = [(records.constants, records.columns) for records in merged([first, second, other, wider])]
+    assert found == [
+        ({"study": "s"}, {"key": ["a", "b", "c"]}),
+        ({"study": "t"}, {"key": ["d"]}),
+        ({"study": "t"}, {"key": ["e"], "score": [1.0]}),
+    ]
+    assert first.columns == {"key": ["a"]}
+
+
+def test_parts_that_lack_columns_are_joined_with_gaps():
+    joined = Records.joined({}, [{"key": ["a", "b"], "n_sv": [1, 2]}, {"key": ["c"], "score": [0.5]}])
+    assert joined.columns == {"key": ["a", "b", "c"], "n_sv": [1, 2, None], "score": [None, None, 0.5]}
+    assert len(joined) == 3

@@ -19,6 +19,7 @@ import sklearn
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_info, threadpool_limits
 
+import solvers
 from orchestrator.datasets.child_process import call_in_child
 from orchestrator.training.process_state import ProcessUnusableError, kept_process_state
 from tests.orchestrator.classifiers import close_what_the_batch_opened
@@ -151,6 +152,56 @@ def test_what_a_training_changes_is_as_before(change, fails, monkeypatch):
         else:
             state.run(0, train)
         assert read() == before
+
+
+class Promising:
+    """Says that it changes nothing."""
+
+    has_no_side_effects = True
+
+
+class Derived(Promising):
+    """Does not say so itself."""
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [((Promising,), True), ((Derived,), False), ((Promising, count), False), ((Promising, Promising), True)],
+)
+def test_what_promises_to_change_nothing_is_left_alone_and_nothing_derived_from_it(kinds, expected):
+    with kept_process_state(*kinds) as state:
+        assert state.is_kept == expected
+        number = sys.getrecursionlimit()
+        state.run(0, sys.setrecursionlimit, number + 1)
+        assert sys.getrecursionlimit() == number + expected
+        sys.setrecursionlimit(number)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name == "SMOSVC" else pytest.mark.full) for name in solvers.__all__],
+)
+def test_our_solvers_keep_their_promise(name, caplog):
+    kind = getattr(solvers, name)
+    assert vars(kind)["has_no_side_effects"]
+    rows = np.random.default_rng(0).random((24, 3))
+    labels = (rows[:, 0] > 0.5).astype(int)
+    before = rows.copy(), labels.copy()
+
+    def train():
+        kind(random_state=0).fit_path(rows, labels, [1.0, 4.0]).predict_path(rows)
+        kind(random_state=0).fit(rows, labels).predict(rows)
+
+    with kept_process_state(type(name, (kind,), {})) as state:
+        state.run(0, train)  # compiles, and imports what is missing
+        random_states = np.random.get_state()[1].tolist(), random.getstate()  # noqa: NPY002
+        with caplog.at_level(logging.INFO, logger="orchestrator"):
+            train()
+            assert (np.random.get_state()[1].tolist(), random.getstate()) == random_states  # noqa: NPY002
+            state.run(0, train)
+    assert "had restored" not in caplog.text
+    np.testing.assert_array_equal(rows, before[0])
+    np.testing.assert_array_equal(labels, before[1])
 
 
 def test_an_alarm_that_was_set_never_rings():

@@ -10,6 +10,7 @@ from orchestrator.training.responses import (
     ResponseError,
     Responses,
     checked_labels,
+    checked_path_labels,
     checked_score,
     checked_values,
     require_classes,
@@ -218,3 +219,22 @@ def test_a_method_that_an_estimator_lacks_is_lacking(responses):
     responses, _ = responses
     assert hasattr(responses, "predict_proba")
     assert not hasattr(responses, "decision_function")
+
+
+@pytest.mark.parametrize("form", [np.asarray, list, np.ma.array, lambda labels: labels.astype(object)])
+@pytest.mark.parametrize("classes", [CLASSES, WORDS])
+def test_labels_of_a_path_are_those_of_its_trainings(classes, form):
+    predicted = classes[np.array([[0, 1, 2, 1], [2, 2, 0, 1]])]
+    labels, errors = checked_path_labels(form(predicted), classes, 4)
+    assert errors == {}
+    assert labels.dtype == classes.dtype
+    assert labels.tolist() == [checked_labels(row, classes, 4).tolist() for row in predicted]
+
+
+@pytest.mark.parametrize("form", [list, lambda rows: np.array(rows, dtype=object)])
+def test_odd_labels_are_an_error_of_their_training_alone(form):
+    labels, errors = checked_path_labels(form([WORDS[[2, 1]], ["yes", "never"], WORDS[[0, 1]]]), WORDS, 2)
+    assert labels[[0, 2]].tolist() == [["yes", "perhaps"], ["no", "perhaps"]]
+    assert {k: str(error) for k, error in errors.items()} == {
+        1: "expected labels of the training classes ('no', 'perhaps', 'yes') from predict, found 'never'"
+    }

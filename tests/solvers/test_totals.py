@@ -1,0 +1,58 @@
+"""Totals of a path, against what `solvers.common.status` says of each training."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from solvers.common.status import BY_SEVERITY, fit_status_of, most_severe, stopping_of
+from solvers.gram.outcomes import new_outcomes
+from solvers.multiclass import sort_by_class
+from solvers.path.totals import rows_used, totals_of
+
+
+def random_outcomes(rng, n_machines, n_C):
+    outcomes = new_outcomes(n_machines, n_C, 2)
+    outcomes.gaps[:] = rng.choice([0.0, 1e-4, 2e-3, 2e-3, 1.0, np.inf, np.nan], (n_machines, n_C))
+    outcomes.converged[:] = rng.random((n_machines, n_C)) < rng.choice([0.2, 0.9, 1.0], n_C)
+    outcomes.statuses[:] = rng.choice(BY_SEVERITY, (n_machines, n_C))
+    outcomes.iterations[:] = rng.integers(0, 100, (n_machines, n_C))
+    outcomes.evaluations[:] = rng.integers(0, 1 << 40, (n_machines, n_C))
+    return outcomes._replace(**{name: values.T for name, values in outcomes._asdict().items()})
+
+
+@pytest.mark.parametrize("by_draws", [False, True])
+@pytest.mark.parametrize("n_machines", [1, 3, 10])
+def test_totals_are_those_of_each_training(n_machines, by_draws):
+    rng = np.random.default_rng(n_machines)
+    for _ in range(20):
+        outcomes = random_outcomes(rng, n_machines, 6)
+        weights = rng.random((6, 2, 5)) * (rng.random((6, 2, 5)) < 0.3)
+        used = rows_used(weights)
+        assert_array_equal(used, weights.any(axis=1))
+        totals = totals_of(outcomes, used, by_draws)
+        assert_array_equal(totals.n_support, used.sum(axis=1))
+        assert_array_equal(totals.iterations, outcomes.iterations.sum(axis=1))
+        assert_array_equal(totals.evaluations, outcomes.evaluations.sum(axis=1))
+        assert_array_equal(totals.gaps, outcomes.gaps.max(axis=1))
+        assert_array_equal(totals.converged, outcomes.converged.all(axis=1))
+        for j in range(6):
+            converged, gaps = outcomes.converged[j], outcomes.gaps[j]
+            machines = zip(outcomes.statuses[j], converged, strict=True)
+            assert totals.fit_status[j] == most_severe([fit_status_of(*each, by_draws) for each in machines])
+            assert str(totals.worst[j]) == stopping_of(converged, gaps, str).partition(";")[0]
+            assert totals.n_missed[j] == np.count_nonzero(~converged)
+
+
+@pytest.mark.parametrize("kind", [int, float, str, bool, object])
+def test_sorted_labels_are_grouped_as_any_others(kind):
+    values = ["a", "bb", "c"] if kind is str else [0, 1, 1] if kind is bool else [-3, 0, 7]
+    y = np.repeat(np.array(values, dtype=kind), [2, 4, 3])
+    order = np.random.default_rng(0).permutation(y.size)
+    classes, rows, class_start = sort_by_class(y)
+    expected = sort_by_class(y[order])
+    assert_array_equal(classes, np.unique(y))
+    assert classes.dtype == expected[0].dtype
+    assert_array_equal(rows, np.arange(y.size))
+    assert_array_equal(class_start, expected[2])
+    assert_array_equal(y[order][expected[1]], y)
+    assert (rows.dtype, class_start.dtype) == (expected[1].dtype, expected[2].dtype)
