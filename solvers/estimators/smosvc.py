@@ -24,7 +24,9 @@ class SMOSVC(PathMixin, KernelSVC):
     The dual with its constraint Σ α_i y_i = 0 (the bias is not penalised), second-order working-set
     selection, shrinking and LIBSVM's stopping rule. `fit_path` trains for many C on dense blocks of the Gram
     matrix: from sums over classes where C is small, by scaling the weights with C while most are at their
-    bounds, and with Newton's method on the free weights beside the steps.
+    bounds, and with Newton's method on the free weights beside the steps. Machines of the L1 loss and the
+    Gaussian kernel on more than 3,000 samples are trained without a Gram matrix, by both: what is solved at a
+    time is the problem of the samples near the margin.
 
     Parameters
     ----------
@@ -39,9 +41,10 @@ class SMOSVC(PathMixin, KernelSVC):
         Largest violation of the optimality conditions, in units of the margin (LIBSVM's rule), and largest
         `gap_`: when `converged_` is true, neither is above it.
     shrinking : bool
-        Leave out samples whose weights are at a bound and look like staying there.
+        Leave out samples whose weights are at a bound and look like staying there; machines without a Gram
+        matrix always do.
     cache_size : float
-        Megabytes for kernel rows and for copies of the samples.
+        Megabytes for kernel rows or blocks and for copies of the samples.
     warm_start : bool
         Start a `fit` on the same samples and labels from the weights of the last one.
 

@@ -5,6 +5,7 @@ import numpy as np
 from solvers.kernels.functions import kernel_block
 from solvers.kernels.tiles import error_of_values, fill_block, scaled_samples, tiles_of
 
+SHARE_KEPT = 0.5
 FEW_TERMS = 64  # of a product, with which tiles are faster than BLAS
 
 
@@ -16,7 +17,7 @@ class ClassBlocks:
     X : {ndarray, CSR} of shape (n, n_features), float64
     kernel : solvers.kernels.functions.Kernel
     memory : float
-        Bytes for what is kept.
+        Bytes, a share of which is for what is kept.
 
     Attributes
     ----------
@@ -24,7 +25,7 @@ class ClassBlocks:
     """
 
     def __init__(self, X, kernel, memory):
-        self._X, self._kernel, self._left = X, kernel, memory
+        self._X, self._kernel, self._left = X, kernel, SHARE_KEPT * memory
         self.samples = scaled_samples(X, kernel.gamma)
         self._is_tiled = self.samples.values.size <= FEW_TERMS * X.shape[0]
         self._within: dict[int, np.ndarray] = {}  # by the first sample of a class

@@ -25,6 +25,7 @@ from solvers.gram.newton_face import face_cost, newton_on_face
 from solvers.gram.outcomes import new_outcomes
 from solvers.gram.smo_path import (
     ALLOWED_DRIFT,
+    BOUNDED_PER_FREE,
     LEAST_SHARE,
     NO_PROGRESS,
     REFINEMENTS,
@@ -173,6 +174,14 @@ class LargeMachine:
         """½ αᵀQα - Σ α_i."""
         return 0.5 * (self.beta @ self.F - np.abs(self.beta).sum())
 
+    def n_free(self):
+        """Count the weights between their bounds."""
+        return np.count_nonzero((self._low < self.beta) & (self.beta < self._high))
+
+    def n_bounded(self):
+        """Count the weights at C."""
+        return np.count_nonzero(np.abs(self.beta) >= self.C)
+
     def set_C(self, C):
         """Take the bounds from C, of shape (m,); the weights stay."""
         self.C = C
@@ -194,7 +203,10 @@ class LargeMachine:
         return stays_optimal
 
     def start(self, max_iter):
-        """Put those with the smallest margins at their bounds, by a machine of some of the samples.
+        """Begin with a machine of some of the samples.
+
+        Where most of its weights are at their bounds, those of all samples with the smallest margins are put
+        there: it is solved for a C so much larger as it has fewer samples.
 
         Returns
         -------
@@ -216,12 +228,18 @@ class LargeMachine:
         part = LargeMachine(
             self._samples, self._n_features, self._rows[some], self.y[some], self._memory, self._deadline
         )
-        part.set_C(C[some])
+        part.set_C(self.C[some])
         _, iterations = part.minimise(TOL_OF_SUBSAMPLE, max_iter)
+        is_bounded = part.n_bounded() >= BOUNDED_PER_FREE * part.n_free()
+        if is_bounded:
+            part.raise_C(C[some])
+            iterations += part.minimise(TOL_OF_SUBSAMPLE, max_iter - iterations)[1]
         self._evaluations += part.evaluations
         support = np.flatnonzero(part.beta)
+        self.beta[some] = part.beta
         self._add(some[support], part.beta[support])
-        self.put(self._at_bounds(self.y * (self.F + part.bias), classes))
+        if is_bounded:
+            self.put(self._at_bounds(self.y * (self.F + part.bias), classes))
         return iterations
 
     def _at_bounds(self, margins, classes):

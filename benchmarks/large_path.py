@@ -1,0 +1,163 @@
+"""What large L1 machines cost beside LIBSVM: paths of C, cold fits and predictions, side by side.
+
+    python benchmarks/large_path.py --data DIR [path] [fit] [--sets shuttle-10000-4 …] [--alone]
+
+`DIR` holds NAME.libsvm.xz files; what is not there is left out, and said so. Features are scaled to [0, 1],
+the samples are drawn once with a fixed seed. Times are CPU seconds of one thread, compilation apart. The
+largest violation of each path is computed afresh by plain NumPy in float64, of every pair and every C, and
+the peak of memory is that of a process of its own.
+"""
+
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[_name] = "1"
+
+import argparse
+import lzma
+import resource
+import subprocess
+import sys
+import time
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_svmlight_file
+from sklearn.preprocessing import minmax_scale
+from sklearn.svm import SVC
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from solvers import SMOSVC
+
+CS = 4.0 ** np.arange(-2, 6)
+FEATURES = {"shuttle": 9, "covtype": 54, "a9a": 123, "usps": 256, "ijcnn1": 22, "letter": 16}
+PATHS = [
+    *("shuttle-10000-4", "shuttle-10000-1/16", "covtype-6000-1/4", "covtype-20000-1/4", "a9a-6000-1/64"),
+    *("a9a-20000-1/64", "usps-9298-1/64", "ijcnn1-10000-4", "ijcnn1-40000-4", "letter-10000-4"),
+]
+FITS = ["shuttle-20000-4", "ijcnn1-20000-4", "a9a-20000-1/64", "covtype-20000-1/4"]
+FIT_CS = (1.0, 64.0)
+PREDICTED = 3000
+HEADER = f"{'set':20} {'SVC, s':>8} {'ours, s':>8} {'ratio':>6}"
+
+
+def load(name, folder):
+    """Return samples scaled to [0, 1], their labels and γ of a set such as ``"covtype-6000-1/4"``."""
+    dataset, n, gamma = name.split("-")
+    with lzma.open(folder / f"{dataset}.libsvm.xz") as file:
+        X, y = load_svmlight_file(file, n_features=FEATURES[dataset])
+    rows = np.random.default_rng(0).permutation(y.size)[: int(n)]
+    over, _, under = gamma.partition("/")
+    return minmax_scale(X[rows].toarray()), y[rows], float(over) / float(under or 1)
+
+
+def seconds_of(call):
+    started = time.process_time()
+    result = call()
+    return time.process_time() - started, result
+
+
+def compile_all():
+    """Call whatever is timed once, with large and with small pairs of classes."""
+    rng = np.random.default_rng(0)
+    X = rng.random((6000, 3))
+    y = (X[:, 0] + 0.2 * rng.standard_normal(6000) > 0.5).astype(int)
+    y[:300], y[300:600] = 2, 3
+    SMOSVC(gamma=4.0).fit_path(X, y, CS[2:5])
+    for model in (SMOSVC(gamma=4.0), SMOSVC(gamma=4.0, C=64.0)):
+        model.fit(X, y).predict(X[:100])
+
+
+def largest_violation(solution, X, y, gamma):
+    """Of all pairs and C, in float64 and without any code of the solver."""
+    problem, largest = solution.problem, 0.0
+    for i, j in combinations(range(problem.classes.size), 2):
+        start = problem.class_start
+        places = np.r_[start[i] : start[i + 1], start[j] : start[j + 1]]
+        rows, sign = problem.rows[places], np.repeat([1.0, -1.0], np.diff(start)[[i, j]])
+        first = sign > 0
+        weights = np.where(first, solution.weights[:, j - 1, places], -solution.weights[:, i, places])
+        F = np.empty_like(weights)
+        support = np.flatnonzero(weights.any(axis=0))
+        squares = (X[rows] ** 2).sum(axis=1)
+        for part in np.array_split(np.arange(rows.size), 1 + rows.size * support.size // 4_000_000):
+            D = squares[part, None] + squares[support] - 2.0 * X[rows[part]] @ X[rows[support]].T
+            F[:, part] = weights[:, support] @ np.exp(-gamma * np.maximum(D, 0.0)).T - sign[part]
+        for k, C in enumerate(problem.Cs):
+            grow, shrink = weights[k] < np.where(first, C, 0.0), weights[k] > np.where(first, 0.0, -C)
+            if grow.any() and shrink.any():
+                largest = max(largest, F[k, shrink].max() - F[k, grow].min())
+    return largest
+
+
+def path(name, folder, with_peer=True):
+    """Print the line of one set."""
+    X, y, gamma = load(name, folder)
+    compile_all()
+    solutions = keep_solutions()
+    ours, fitted = seconds_of(lambda: SMOSVC(gamma=gamma).fit_path(X, y, CS))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    assert fitted.converged_.all()
+    peer = np.nan
+    if with_peer:
+        peer, _ = seconds_of(lambda: [SVC(C=C, gamma=gamma).fit(X, y) for C in CS])
+    violation = largest_violation(solutions[-1], X, y, gamma)
+    print(f"{name:20} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f} {violation:10.1e} {peak:8.2f}", flush=True)
+
+
+def keep_solutions():
+    """Return a list that receives the weights of all samples of each path that is trained from now on."""
+    from solvers.path.result import PathSolution
+
+    solutions, on_used_rows = [], PathSolution.on_used_rows
+
+    def keep(self):
+        solutions.append(self)
+        return on_used_rows(self)
+
+    PathSolution.on_used_rows = keep
+    return solutions
+
+
+def fit_and_predict(name, folder):
+    X, y, gamma = load(name, folder)
+    compile_all()
+    for C in FIT_CS:
+        ours, model = seconds_of(lambda C=C: SMOSVC(C=C, gamma=gamma).fit(X, y))
+        peer, svc = seconds_of(lambda C=C: SVC(C=C, gamma=gamma).fit(X, y))
+        print(f"{name + f' C={C:g}':26} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f}   fit", flush=True)
+        samples, n = X[:PREDICTED], min(PREDICTED, y.size)
+        ours, _ = seconds_of(lambda model=model, samples=samples: model.predict(samples))
+        peer, _ = seconds_of(lambda svc=svc, samples=samples: svc.predict(samples))
+        ours, peer = 1e6 * ours / n, 1e6 * peer / n
+        print(f"{name + f' C={C:g}':26} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f}   predict, µs a sample")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("parts", nargs="*", default=["path", "fit"], metavar="path|fit")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--sets", nargs="*", help="such as covtype-6000-1/4")
+    parser.add_argument("--alone", action="store_true", help="do not measure SVC")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        if arguments.parts == ["path"]:
+            path(arguments.one, arguments.data, not arguments.alone)
+        else:
+            fit_and_predict(arguments.one, arguments.data)
+        return
+    for part in arguments.parts:
+        print(f"{HEADER} {'violation':>10} {'peak, GB':>8}" if part == "path" else HEADER, flush=True)
+        for name in arguments.sets or (PATHS if part == "path" else FITS):
+            if not (arguments.data / f"{name.partition('-')[0]}.libsvm.xz").exists():
+                print(f"({name}: not in {arguments.data}, left out)")
+                continue
+            # A process of its own for each: its peak of memory is that of the set.
+            command = [sys.executable, __file__, part, "--data", str(arguments.data), "--one", name]
+            subprocess.run(command + ["--alone"] * arguments.alone, check=True)
+
+
+if __name__ == "__main__":
+    main()
