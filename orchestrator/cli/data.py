@@ -173,7 +173,7 @@ def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Con
     from orchestrator.datasets.description import describe
 
     at_hand = {name: node for name, node in nodes.items() if is_at_hand(node)}
-    found = {name: describe(dataset) for name, dataset in _loaded(at_hand, request, overrides)}
+    found = {name: describe(dataset) for name, _, dataset in _loaded(at_hand, request, overrides)}
     for name, node in nodes.items():
         about = read_about(node)
         table = Table(
@@ -200,14 +200,14 @@ def _published(name: str, about: About) -> dict[str, str]:
 
 
 def _check(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
-    from orchestrator.datasets.audit import audit
     from orchestrator.datasets.description import shape_problems
     from orchestrator.datasets.fetch import FetchError, changed_since_fetched
+    from orchestrator.datasets.findings import kept_audit
 
     problems: list[str] = []
     for name, node in nodes.items():
         try:
-            ((_, dataset),) = _loaded({name: node}, request, overrides)
+            ((_, folder, dataset),) = _loaded({name: node}, request, overrides)
             found = shape_problems(dataset, read_about(node))
             if (path := path_at_hand(node)) is not None:
                 found += changed_since_fetched(path)
@@ -223,14 +223,16 @@ def _check(nodes: Nodes, request: Request, overrides: list[str], console: Consol
                 console,
                 f"{name}: {n:,} rows × {d:,} features, {len(dataset.classes)} classes; nothing is wrong",
             )
-            for sentence in audit(dataset).sentences(dataset):  # which is how the data is, and no error
+            for sentence in kept_audit(folder, dataset).sentences(
+                dataset
+            ):  # which is how the data is, and no error
                 say(console, f"  {sentence}")
     if problems:
         raise ConfigError(problems)
 
 
-def _loaded(nodes: Nodes, request: Request, overrides: list[str]) -> Iterator[tuple[str, Any]]:
-    """Load datasets one after the other, by way of the cache of prepared ones."""
+def _loaded(nodes: Nodes, request: Request, overrides: list[str]) -> Iterator[tuple[str, Path, Any]]:
+    """Load datasets one after the other; yield their names, prepared copies and contents."""
     from orchestrator.datasets import DatasetError, load_and_prepare, open_prepared
 
     config = request.config(overrides)
@@ -241,7 +243,8 @@ def _loaded(nodes: Nodes, request: Request, overrides: list[str]) -> Iterator[tu
         if problems:
             raise ConfigError(problems)
         try:
-            yield name, open_prepared(load_and_prepare(spec, folders(config).cache, memory))
+            folder = load_and_prepare(spec, folders(config).cache, memory)
+            yield name, folder, open_prepared(folder)
         except DatasetError as error:
             raise ConfigError([str(error)]) from error
 
