@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,14 @@ from orchestrator.datasets.about import (
     read_about,
 )
 from orchestrator.datasets.libsvm_files import libsvm_names
+from orchestrator.datasets.openml_files import OpenML, openml_of
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import printable
 
 _WIDE = 1000
+
+OnProgress = Callable[[int, int | None], None]
 
 Nodes = Mapping[str, Mapping[str, Any]]
 
@@ -83,7 +87,9 @@ def _list(nodes: Nodes, request: Request, overrides: list[str], console: Console
 def _at_hand(node: Mapping[str, Any], about: About) -> str:
     if is_at_hand(node):
         return "yes"
-    return "to fetch" if about.files else "to install" if node.get("package") else "no"
+    if about.files or openml_of(node):
+        return "to fetch"
+    return "to install" if node.get("package") else "no"
 
 
 def _path(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
@@ -93,7 +99,7 @@ def _path(nodes: Nodes, request: Request, overrides: list[str], console: Console
             say(console, str(path.absolute()), wrap=False)
         elif node.get("package"):
             problems.append(_not_installed(name, node))
-        elif file_of(node) is None:
+        elif file_of(node) is None and openml_of(node) is None:
             problems.append(f"{name} is no file: {node.get('_target_')} loads it")
         else:
             problems.append(f"{name} is not at hand; svmbench data fetch {name} gets it, or says how")
@@ -109,6 +115,8 @@ def _fetch(nodes: Nodes, request: Request, overrides: list[str], console: Consol
             say(console, f"{name} is here: {path}", wrap=False)
         elif node.get("package"):
             problems.append(_not_installed(name, node))
+        elif (openml := openml_of(node)) is not None:
+            problems += _fetched(name, partial(_from_openml, openml), console)
         elif place is None:
             say(console, f"{name} needs no file: {node.get('_target_')} loads it", wrap=False)
         else:
@@ -126,29 +134,41 @@ def _not_installed(name: str, node: Mapping[str, Any]) -> str:
 
 def _fetch_one(name: str, about: About, folder: Path, console: Console) -> list[str]:
     """Fetch a dataset's file; return what is wrong."""
-    from orchestrator.datasets.fetch import FetchError, fetch, how_to_get
+    from orchestrator.datasets.fetch import fetch, how_to_get
 
     if not about.files:
         return [how_to_get(name, about, folder)]
+
+    def wait() -> None:
+        say(console, f"{name}: another process fetches it; waiting for its end", wrap=False)
+
+    problems = _fetched(name, lambda on_progress: fetch(name, about, folder, on_progress, wait), console)
+    if about.note and not problems:
+        say(console, f"  {about.note}")
+    return problems
+
+
+def _from_openml(found: OpenML, on_progress: OnProgress) -> Path:
+    from orchestrator.datasets.openml import fetch_openml
+
+    return fetch_openml(found.id, found.folder, found.server, on_progress)
+
+
+def _fetched(name: str, fetch: Callable[[OnProgress], Path], console: Console) -> list[str]:
+    """Fetch a file, show how far it is, and return what is wrong."""
+    from orchestrator.datasets.fetch import FetchError
+
     try:
         with _progress(name, console) as on_progress:
-            path = fetch(
-                name,
-                about,
-                folder,
-                on_progress,
-                lambda: say(console, f"{name}: another process fetches it; waiting for its end", wrap=False),
-            )
+            path = fetch(on_progress)
     except FetchError as error:
         return error.problems
     say(console, f"{name}: {path.stat().st_size:,} bytes in {path}", wrap=False)
-    if about.note:
-        say(console, f"  {about.note}")
     return []
 
 
 @contextmanager
-def _progress(name: str, console: Console) -> Iterator[Callable[[int, int | None], None]]:
+def _progress(name: str, console: Console) -> Iterator[OnProgress]:
     """Show on a terminal how far a file is."""
     if not console.is_terminal:
         yield lambda here, total: None

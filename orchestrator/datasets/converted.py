@@ -13,7 +13,9 @@ from pathlib import Path
 
 from orchestrator.datasets.about import path_at_hand
 from orchestrator.datasets.dataset import DatasetError, fingerprint
+from orchestrator.datasets.download import sha256_of
 from orchestrator.datasets.metadata import NAMES
+from orchestrator.datasets.openml_files import openml_of
 from orchestrator.datasets.prepared import META, open_prepared
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.study import DatasetSpec
@@ -24,14 +26,16 @@ _LIBRARIES = ("numpy", "pandas", "pyarrow", "scikit-learn", "scipy")
 
 def source_key(spec: DatasetSpec) -> str:
     """Return what stands for a dataset's file and how it is read; empty if we do not read a single file."""
-    path = path_at_hand({"_target_": spec.target, **spec.params})
+    node = {"_target_": spec.target, **spec.params}
+    path = path_at_hand(node)
     if not spec.target.startswith("orchestrator.datasets.") or path is None:
         return ""
     if any(isinstance(spec.params.get(name), str) for name in NAMES):  # perhaps another file
         return ""
     try:
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
+        content = sha256_of(path)
+        if openml_of(node):  # which has a file beside it
+            content += sha256_of(path.with_suffix(".json"))
         params = {name: value for name, value in spec.params.items() if name not in ("folder", "path")}
         how = json.dumps([spec.name, spec.target, params, path.name, code_digest()], sort_keys=True)
     except (OSError, TypeError, ValueError):

@@ -38,7 +38,7 @@ _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def libsvm_file(
-    name: str, folder: str | Path, n_features: int | None = None
+    name: str, folder: str | Path, n_features: int | None = None, positive: float | None = None
 ) -> tuple[Features, NDArray[Any]]:
     """Read a LIBSVM file found by name: `NAME.libsvm`, with `.xz`, `.bz2` or `.gz`, or plain `NAME`.
 
@@ -50,6 +50,8 @@ def libsvm_file(
         Where its file is.
     n_features : int, optional
         Number of features, if trailing ones may be zero in every row; by default the largest index.
+    positive : float, optional
+        The class that becomes 1, and all others -1.
 
     Returns
     -------
@@ -59,9 +61,15 @@ def libsvm_file(
     Raises
     ------
     DatasetError
-        If there is no such file, or it is broken.
+        If there is no such file or class, or it is broken.
     """
-    return read_libsvm(find_libsvm_file(name, folder), n_features)
+    path = find_libsvm_file(name, folder)
+    X, y = read_libsvm(path, n_features)
+    if positive is None:
+        return X, y
+    if positive not in y:
+        raise DatasetError(f"{path} has no class {shown(positive)}; correct `positive`")
+    return X, np.where(y == positive, 1, -1)
 
 
 def find_libsvm_file(name: str, folder: str | Path) -> Path:
