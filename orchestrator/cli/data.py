@@ -1,5 +1,6 @@
 """The verb `data`: which datasets there are, where their files are, and how to get and check them."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -23,6 +24,7 @@ from orchestrator.datasets.about import (
 )
 from orchestrator.datasets.libsvm_files import libsvm_names
 from orchestrator.datasets.openml_files import OpenML, openml_of
+from orchestrator.study.atomic import atomic_write
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import printable
@@ -37,15 +39,25 @@ Nodes = Mapping[str, Mapping[str, Any]]
 def data(request: Request, console: Console) -> None:
     """List datasets, or fetch, check, find or describe some by name."""
     words = [text for text in request.overrides if "=" not in text]
-    overrides = [text for text in request.overrides if "=" in text]
+    overrides = [text for text in request.overrides if "=" in text and not text.startswith("to=")]
     action, *names = words or ["list"]
     if action not in ACTIONS:
         near = did_you_mean(action, ACTIONS)
         raise ConfigError([f"data cannot {action!r}{near}; known: {', '.join(ACTIONS)}"])
+    if _places(request) and action != "describe":
+        raise ConfigError([f"data {action} writes nothing to a folder; to=DIR is of data describe"])
     if action != "list" and not names:
         raise ConfigError([f"data {action} takes names of datasets, found none (see: svmbench data list)"])
     choose = _all if action == "list" else _chosen
     ACTIONS[action](choose(names, request, overrides), request, overrides, console)
+
+
+def _places(request: Request) -> list[Path]:
+    """Return the folders that `to=DIR` names, of which the last counts."""
+    given = [text.removeprefix("to=") for text in request.overrides if text.startswith("to=")]
+    if "" in given:
+        raise ConfigError(["to= names no folder; expected to=DIR"])
+    return [Path(each).expanduser() for each in given]
 
 
 def _all(names: list[str], request: Request, overrides: list[str]) -> Nodes:
@@ -190,10 +202,19 @@ def _progress(name: str, console: Console) -> Iterator[OnProgress]:
 
 
 def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
+    from orchestrator.datasets.croissant import croissant
     from orchestrator.datasets.description import describe
 
     at_hand = {name: node for name, node in nodes.items() if is_at_hand(node)}
-    found = {name: describe(dataset) for name, _, dataset in _loaded(at_hand, request, overrides)}
+    found = {}
+    for name, _, dataset in _loaded(at_hand, request, overrides):
+        found[name] = describe(dataset)
+        if places := _places(request):
+            node = at_hand[name]
+            metadata = croissant(dataset, read_about(node), path_at_hand(node), node.get("label"))
+            places[-1].mkdir(parents=True, exist_ok=True)
+            with atomic_write(places[-1] / f"{name}.croissant.json") as file:
+                file.write((json.dumps(metadata, indent=1, ensure_ascii=False) + "\n").encode())
     for name, node in nodes.items():
         about = read_about(node)
         table = Table(
