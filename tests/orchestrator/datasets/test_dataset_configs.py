@@ -1,10 +1,15 @@
+import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
 from orchestrator.config.schema import dataset_spec
 from orchestrator.datasets import load
+from orchestrator.datasets.about import read_about
+from orchestrator.datasets.description import shape_problems
+from orchestrator.datasets.libsvm_files import libsvm_path
 from orchestrator.search import make_search
 
 CONF = Path(__file__).parents[3] / "conf"
@@ -47,6 +52,51 @@ def test_every_dataset_that_needs_a_file_finds_it_under_its_own_name(path, tmp_p
     assert file in (path.stem, *SHARED.get(path.stem, ()))
     (tmp_path / f"{file}.libsvm").write_text(f"1 1:1\n2 {n_features}:1\n")
     assert load(spec).X.shape == (2, n_features)
+
+
+DENSITIES = {
+    "glass": 0.7965,
+    "thyroid": 0.9963,
+    "heart": 0.7510,
+    "bupa": 0.9957,
+    "ionosphere": 0.8809,
+    "breast-cancer": 1,
+    "diabetes": 0.8758,
+    "fourclass": 1,
+    "banana": 1,
+    "optdigits": 0.5116,
+    "satimage": 1,
+    "usps": 0.9998,
+    "reuters": 0.0052,
+    "news20-bydate": 0.0012,
+    "letter": 0.9738,
+    "a9a": 0.1127,
+    "w3a": 0.0388,
+    "shuttle": 0.7832,
+    "mnist": 0.1914,
+    "ijcnn1": 0.5909,
+    "covtype": 0.22,
+    "covtype-binary": 0.22,
+    "kdd99-10pct": 0.1051,
+    "kdd99-distinct": None,
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", DENSITIES)
+def test_files_at_hand_are_what_their_configurations_say(name):
+    folder = os.environ.get("SVMBENCH_DATA", "")
+    spec = spec_of(CONF / "dataset" / f"{name}.yaml", folder)
+    if not folder or libsvm_path(spec.params["name"], Path(folder)) is None:
+        pytest.skip(f"set SVMBENCH_DATA to a folder that holds {spec.params['name']}.libsvm.xz")
+    dataset = load(spec)
+    assert shape_problems(dataset, read_about(OmegaConf.load(CONF / "dataset" / f"{name}.yaml"))) == []
+    stored = dataset.X.nnz if hasattr(dataset.X, "nnz") else np.count_nonzero(dataset.X)
+    share = stored / (dataset.X.shape[0] * dataset.X.shape[1])
+    if name == "kdd99-distinct":
+        assert dataset.X.shape == (215_590, 119)
+    else:
+        assert round(share, 4) == DENSITIES[name]
 
 
 @pytest.mark.parametrize("kind", ["grid", "pattern"])
