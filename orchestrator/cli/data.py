@@ -1,7 +1,9 @@
 """The verb `data`: which datasets there are, where their files are, and how to get and check them."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,15 @@ from orchestrator.datasets.about import (
     read_about,
 )
 from orchestrator.datasets.libsvm_files import libsvm_names
+from orchestrator.datasets.openml_files import OpenML, openml_of
+from orchestrator.study.atomic import atomic_write
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import printable
 
 _WIDE = 1000
+
+OnProgress = Callable[[int, int | None], None]
 
 Nodes = Mapping[str, Mapping[str, Any]]
 
@@ -33,15 +39,25 @@ Nodes = Mapping[str, Mapping[str, Any]]
 def data(request: Request, console: Console) -> None:
     """List datasets, or fetch, check, find or describe some by name."""
     words = [text for text in request.overrides if "=" not in text]
-    overrides = [text for text in request.overrides if "=" in text]
+    overrides = [text for text in request.overrides if "=" in text and not text.startswith("to=")]
     action, *names = words or ["list"]
     if action not in ACTIONS:
         near = did_you_mean(action, ACTIONS)
         raise ConfigError([f"data cannot {action!r}{near}; known: {', '.join(ACTIONS)}"])
+    if _places(request) and action != "describe":
+        raise ConfigError([f"data {action} writes nothing to a folder; to=DIR is of data describe"])
     if action != "list" and not names:
         raise ConfigError([f"data {action} takes names of datasets, found none (see: svmbench data list)"])
     choose = _all if action == "list" else _chosen
     ACTIONS[action](choose(names, request, overrides), request, overrides, console)
+
+
+def _places(request: Request) -> list[Path]:
+    """Return the folders that `to=DIR` names, of which the last counts."""
+    given = [text.removeprefix("to=") for text in request.overrides if text.startswith("to=")]
+    if "" in given:
+        raise ConfigError(["to= names no folder; expected to=DIR"])
+    return [Path(each).expanduser() for each in given]
 
 
 def _all(names: list[str], request: Request, overrides: list[str]) -> Nodes:
@@ -83,7 +99,9 @@ def _list(nodes: Nodes, request: Request, overrides: list[str], console: Console
 def _at_hand(node: Mapping[str, Any], about: About) -> str:
     if is_at_hand(node):
         return "yes"
-    return "to fetch" if about.files else "to install" if node.get("package") else "no"
+    if about.files or openml_of(node):
+        return "to fetch"
+    return "to install" if node.get("package") else "no"
 
 
 def _path(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
@@ -93,7 +111,7 @@ def _path(nodes: Nodes, request: Request, overrides: list[str], console: Console
             say(console, str(path.absolute()), wrap=False)
         elif node.get("package"):
             problems.append(_not_installed(name, node))
-        elif file_of(node) is None:
+        elif file_of(node) is None and openml_of(node) is None:
             problems.append(f"{name} is no file: {node.get('_target_')} loads it")
         else:
             problems.append(f"{name} is not at hand; svmbench data fetch {name} gets it, or says how")
@@ -109,6 +127,8 @@ def _fetch(nodes: Nodes, request: Request, overrides: list[str], console: Consol
             say(console, f"{name} is here: {path}", wrap=False)
         elif node.get("package"):
             problems.append(_not_installed(name, node))
+        elif (openml := openml_of(node)) is not None:
+            problems += _fetched(name, partial(_from_openml, openml), console)
         elif place is None:
             say(console, f"{name} needs no file: {node.get('_target_')} loads it", wrap=False)
         else:
@@ -126,29 +146,41 @@ def _not_installed(name: str, node: Mapping[str, Any]) -> str:
 
 def _fetch_one(name: str, about: About, folder: Path, console: Console) -> list[str]:
     """Fetch a dataset's file; return what is wrong."""
-    from orchestrator.datasets.fetch import FetchError, fetch, how_to_get
+    from orchestrator.datasets.fetch import fetch, how_to_get
 
     if not about.files:
         return [how_to_get(name, about, folder)]
+
+    def wait() -> None:
+        say(console, f"{name}: another process fetches it; waiting for its end", wrap=False)
+
+    problems = _fetched(name, lambda on_progress: fetch(name, about, folder, on_progress, wait), console)
+    if about.note and not problems:
+        say(console, f"  {about.note}")
+    return problems
+
+
+def _from_openml(found: OpenML, on_progress: OnProgress) -> Path:
+    from orchestrator.datasets.openml import fetch_openml
+
+    return fetch_openml(found.id, found.folder, found.server, on_progress)
+
+
+def _fetched(name: str, fetch: Callable[[OnProgress], Path], console: Console) -> list[str]:
+    """Fetch a file, show how far it is, and return what is wrong."""
+    from orchestrator.datasets.fetch import FetchError
+
     try:
         with _progress(name, console) as on_progress:
-            path = fetch(
-                name,
-                about,
-                folder,
-                on_progress,
-                lambda: say(console, f"{name}: another process fetches it; waiting for its end", wrap=False),
-            )
+            path = fetch(on_progress)
     except FetchError as error:
         return error.problems
     say(console, f"{name}: {path.stat().st_size:,} bytes in {path}", wrap=False)
-    if about.note:
-        say(console, f"  {about.note}")
     return []
 
 
 @contextmanager
-def _progress(name: str, console: Console) -> Iterator[Callable[[int, int | None], None]]:
+def _progress(name: str, console: Console) -> Iterator[OnProgress]:
     """Show on a terminal how far a file is."""
     if not console.is_terminal:
         yield lambda here, total: None
@@ -170,10 +202,19 @@ def _progress(name: str, console: Console) -> Iterator[Callable[[int, int | None
 
 
 def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
+    from orchestrator.datasets.croissant import croissant
     from orchestrator.datasets.description import describe
 
     at_hand = {name: node for name, node in nodes.items() if is_at_hand(node)}
-    found = {name: describe(dataset) for name, dataset in _loaded(at_hand, request, overrides)}
+    found = {}
+    for name, _, dataset in _loaded(at_hand, request, overrides):
+        found[name] = describe(dataset)
+        if places := _places(request):
+            node = at_hand[name]
+            metadata = croissant(dataset, read_about(node), path_at_hand(node), node.get("label"))
+            places[-1].mkdir(parents=True, exist_ok=True)
+            with atomic_write(places[-1] / f"{name}.croissant.json") as file:
+                file.write((json.dumps(metadata, indent=1, ensure_ascii=False) + "\n").encode())
     for name, node in nodes.items():
         about = read_about(node)
         table = Table(
@@ -200,14 +241,14 @@ def _published(name: str, about: About) -> dict[str, str]:
 
 
 def _check(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
-    from orchestrator.datasets.audit import audit
     from orchestrator.datasets.description import shape_problems
     from orchestrator.datasets.fetch import FetchError, changed_since_fetched
+    from orchestrator.datasets.findings import kept_audit
 
     problems: list[str] = []
     for name, node in nodes.items():
         try:
-            ((_, dataset),) = _loaded({name: node}, request, overrides)
+            ((_, folder, dataset),) = _loaded({name: node}, request, overrides)
             found = shape_problems(dataset, read_about(node))
             if (path := path_at_hand(node)) is not None:
                 found += changed_since_fetched(path)
@@ -223,14 +264,16 @@ def _check(nodes: Nodes, request: Request, overrides: list[str], console: Consol
                 console,
                 f"{name}: {n:,} rows × {d:,} features, {len(dataset.classes)} classes; nothing is wrong",
             )
-            for sentence in audit(dataset).sentences(dataset):  # which is how the data is, and no error
+            for sentence in kept_audit(folder, dataset).sentences(
+                dataset
+            ):  # which is how the data is, and no error
                 say(console, f"  {sentence}")
     if problems:
         raise ConfigError(problems)
 
 
-def _loaded(nodes: Nodes, request: Request, overrides: list[str]) -> Iterator[tuple[str, Any]]:
-    """Load datasets one after the other, by way of the cache of prepared ones."""
+def _loaded(nodes: Nodes, request: Request, overrides: list[str]) -> Iterator[tuple[str, Path, Any]]:
+    """Load datasets one after the other; yield their names, prepared copies and contents."""
     from orchestrator.datasets import DatasetError, load_and_prepare, open_prepared
 
     config = request.config(overrides)
@@ -241,7 +284,8 @@ def _loaded(nodes: Nodes, request: Request, overrides: list[str]) -> Iterator[tu
         if problems:
             raise ConfigError(problems)
         try:
-            yield name, open_prepared(load_and_prepare(spec, folders(config).cache, memory))
+            folder = load_and_prepare(spec, folders(config).cache, memory)
+            yield name, folder, open_prepared(folder)
         except DatasetError as error:
             raise ConfigError([str(error)]) from error
 

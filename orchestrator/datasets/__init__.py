@@ -17,11 +17,13 @@ _MODULE_OF = {
     "load_and_prepare": "loader_process",
     "npy_file": "arrays",
     "npz_file": "arrays",
+    "openml_file": "openml",
     "open_prepared": "prepared",
     "parquet_file": "parquet",
     "prepare": "prepared",
     "read_libsvm": "libsvm",
     "two_spirals": "synthetic",
+    "waveform": "synthetic",
 }
 
 

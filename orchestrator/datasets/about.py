@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from orchestrator.datasets.libsvm_files import SUFFIXES, libsvm_path
+from orchestrator.datasets.openml_files import openml_of
 from orchestrator.datasets.packages import package_folder
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import shown
@@ -132,6 +133,8 @@ def path_at_hand(node: Mapping[str, Any]) -> Path | None:
     if (libsvm := file_of(node)) is not None:
         folder, name = libsvm
         return libsvm_path(name, folder)
+    if (openml := openml_of(node)) is not None:
+        return openml.path if openml.path.is_file() else None
     given, package = node.get("path"), node.get("package")
     if not isinstance(given, str):
         return None
@@ -142,7 +145,7 @@ def path_at_hand(node: Mapping[str, Any]) -> Path | None:
 
 def is_at_hand(node: Mapping[str, Any]) -> bool:
     """Whether a dataset can be loaded without fetching anything, as far as that shows without an import."""
-    if file_of(node) is not None or isinstance(node.get("path"), str):
+    if file_of(node) or openml_of(node) or isinstance(node.get("path"), str):
         return path_at_hand(node) is not None
     package = str(node.get("_target_")).partition(".")[0]
     return package.isidentifier() and importlib.util.find_spec(package) is not None

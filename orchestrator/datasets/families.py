@@ -1,17 +1,23 @@
 """Which datasets of a study are no independent evidence: they share rows, or declare one family."""
 
 import itertools
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
 
+from orchestrator.datasets.converted import code_digest
 from orchestrator.datasets.dataset import Features
 from orchestrator.datasets.row_hashes import Hashes, row_hashes, scaled_row_hashes
+from orchestrator.study.atomic import atomic_write
 
 SHARED = 0.1
 """Share of the smaller dataset's different rows from which two datasets are related: with few features or
@@ -38,7 +44,11 @@ class Relation(NamedTuple):
     why: str
 
 
-def relations(features: Mapping[str, Features], families: Mapping[str, str]) -> list[Relation]:
+def relations(
+    features: Mapping[str, Features],
+    families: Mapping[str, str],
+    folders: Mapping[str, Path] = MappingProxyType({}),
+) -> list[Relation]:
     """Return the pairs of datasets that are related.
 
     Parameters
@@ -47,9 +57,13 @@ def relations(features: Mapping[str, Features], families: Mapping[str, str]) -> 
         By name of the dataset.
     families : mapping of str to str
         What datasets declare as their family; those without one may be left out, or have an empty one.
+    folders : mapping of str to Path
+        Of prepared datasets; hashes of their rows are kept there.
     """
     widths = Counter(X.shape[1] for X in features.values())
-    rows = {name: _RowSets.of(X) for name, X in features.items() if widths[X.shape[1]] > 1}
+    rows = {
+        name: _RowSets.kept(X, folders.get(name)) for name, X in features.items() if widths[X.shape[1]] > 1
+    }
     return list(_relations(rows, features, families))
 
 
@@ -67,6 +81,19 @@ class _RowSets(NamedTuple):
     exact: Hashes
     scaled: Hashes
     unordered: Hashes
+
+    @classmethod
+    def kept(cls, X: Features, folder: Path | None) -> "_RowSets":
+        """Return those of a dataset's features, computed unless a folder holds them."""
+        if folder is None:
+            return cls.of(X)
+        path = folder / f".rows-{code_digest()[:16]}.npz"
+        with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile), np.load(path) as arrays:
+            return cls(X.shape[1], *(arrays[name] for name in _HASHES))
+        found = cls.of(X)
+        with suppress(OSError), atomic_write(path) as file:
+            np.savez(file, **{name: getattr(found, name) for name in _HASHES})
+        return found
 
     @classmethod
     def of(cls, X: Features) -> "_RowSets":

@@ -104,7 +104,7 @@ def fetch(
         whole = _joined(parts, work / f"{name}.whole")
         files = [{"url": url, "sha256": sha256} for url, sha256 in found]
         # Recorded before the file is there: whoever is killed in between fetches nothing else later.
-        _record(folder, target.name, {"sha256": sha256_of(whole), "files": files})
+        record(folder, target.name, {"sha256": sha256_of(whole), "files": files})
         os.replace(whole, target)
         for part in parts:
             discard(part)
@@ -225,8 +225,9 @@ def _joined(parts: Sequence[Path], whole: Path) -> Path:
     return whole
 
 
-def _record(folder: Path, name: str, record: Mapping[str, Any]) -> None:
+def record(folder: Path, name: str, facts: Mapping[str, Any]) -> None:
+    """Record what is known of a file that was fetched into a folder, which is enforced from then on."""
     with FileLock(folder / _WORK / f"{RECORDS}.lock"):
-        records = {**read_records(folder), name: record}
+        records = {**read_records(folder), name: facts}
         with atomic_write(folder / RECORDS) as file:
             file.write((json.dumps(records, indent=1, sort_keys=True) + "\n").encode())

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
@@ -14,6 +15,7 @@ from orchestrator.datasets.dataset import DatasetError, Features
 from orchestrator.datasets.files import read_text
 from orchestrator.datasets.labels import as_integers
 from orchestrator.datasets.libsvm_files import libsvm_names, libsvm_path
+from orchestrator.datasets.libsvm_pieces import Rows, plain_rows
 from orchestrator.datasets.memory import require_room
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import shown
@@ -36,7 +38,7 @@ _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def libsvm_file(
-    name: str, folder: str | Path, n_features: int | None = None
+    name: str, folder: str | Path, n_features: int | None = None, positive: float | None = None
 ) -> tuple[Features, NDArray[Any]]:
     """Read a LIBSVM file found by name: `NAME.libsvm`, with `.xz`, `.bz2` or `.gz`, or plain `NAME`.
 
@@ -48,6 +50,8 @@ def libsvm_file(
         Where its file is.
     n_features : int, optional
         Number of features, if trailing ones may be zero in every row; by default the largest index.
+    positive : float, optional
+        The class that becomes 1, and all others -1.
 
     Returns
     -------
@@ -57,9 +61,15 @@ def libsvm_file(
     Raises
     ------
     DatasetError
-        If there is no such file, or it is broken.
+        If there is no such file or class, or it is broken.
     """
-    return read_libsvm(find_libsvm_file(name, folder), n_features)
+    path = find_libsvm_file(name, folder)
+    X, y = read_libsvm(path, n_features)
+    if positive is None:
+        return X, y
+    if positive not in y:
+        raise DatasetError(f"{path} has no class {shown(positive)}; correct `positive`")
+    return X, np.where(y == positive, 1, -1)
 
 
 def find_libsvm_file(name: str, folder: str | Path) -> Path:
@@ -116,6 +126,39 @@ def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Featur
     path = Path(path)
     if n_features is not None and (type(n_features) is not int or not 1 <= n_features <= MOST_FEATURES):
         raise DatasetError(f"n_features must be a whole number from 1 to 2³¹ - 1, found {shown(n_features)}")
+    rows = plain_rows(path)
+    if rows is not None and (n_features is None or _width(rows) <= n_features):
+        return _assembled(rows, n_features or _width(rows))
+    return _read_line_by_line(path, n_features)
+
+
+def _width(rows: list[Rows]) -> int:
+    return max((int(part.indices.max()) + 1 for part in rows if len(part.indices)), default=1)
+
+
+def _assembled(rows: list[Rows], d: int) -> tuple[Features, NDArray[Any]]:
+    n, nnz = sum(len(part.labels) for part in rows), sum(len(part.data) for part in rows)
+    y = as_integers(np.concatenate([part.labels for part in rows]))
+    lengths = np.concatenate([part.lengths for part in rows])
+    if nnz < DENSE_FROM * n * d:
+        indptr = np.append(0, np.cumsum(lengths, dtype=np.int64))
+        data, indices = (np.concatenate([part[at] for part in rows]) for at in (0, 1))
+        return scipy.sparse.csr_matrix((data, indices, indptr), shape=(n, d)), y
+    require_room(9.0 * n * d, f"{n:,} rows × {d:,} features")
+    X = np.zeros((n, d))
+    start = 0
+    while rows:  # each part is freed when its values are in place
+        part = rows.pop(0)
+        stop = start + len(part.labels)
+        places = np.repeat(np.arange(start * d, stop * d, d), part.lengths)
+        places += part.indices
+        X.reshape(-1)[places] = part.data
+        start = stop
+    return X, y
+
+
+def _read_line_by_line(path: Path, n_features: int | None) -> tuple[Features, NDArray[Any]]:
+    """Read what is not plain, and name the first line that is wrong."""
     text = read_text(path, PARSED)
     # scikit-learn reads what LIBSVM does not: 1_000 and query ids (looked for here), nan and inf (below).
     problem = _first_broken_line(text, n_features) if b"_" in text or b"qid" in text else None

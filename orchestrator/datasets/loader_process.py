@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 
 from orchestrator.datasets.child_process import ProcessEnded, call_in_child, flush_streams
+from orchestrator.datasets.converted import converted, record_converted, source_key
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.loading import load
 from orchestrator.datasets.memory import gigabytes, limited_to, memory_limit
@@ -21,7 +22,7 @@ SLACK = 256 * 2**20
 
 
 def load_and_prepare(spec: DatasetSpec, cache: Path, limit: float | None = None) -> Path:
-    """Load, check and prepare a dataset; return its folder.
+    """Load, check and prepare a dataset, unless its file was before; return its folder.
 
     Parameters
     ----------
@@ -36,6 +37,17 @@ def load_and_prepare(spec: DatasetSpec, cache: Path, limit: float | None = None)
     DatasetError
         If the dataset cannot be used, or its loader ends the process.
     """
+    key = source_key(spec)
+    if key and (folder := converted(key, cache)) is not None:
+        return folder
+    folder = _load_and_prepare(spec, cache, limit)
+    # The file may have changed while it was read.
+    if key and key == source_key(spec):
+        record_converted(key, folder)
+    return folder
+
+
+def _load_and_prepare(spec: DatasetSpec, cache: Path, limit: float | None) -> Path:
     with limited_to(limit):
         # A fork has one thread only: where others run (on workers, in notebooks' threads, and where systems
         # advise against it) they may hold locks that are never released.

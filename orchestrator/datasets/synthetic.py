@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from orchestrator.datasets.dataset import DatasetError
 
 
-def checkers(n: int = 1000, seed: int = 0, board: int = 4) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def checkers(
+    n: int = 1000, seed: int = 0, board: int = 4, label_noise: float = 0.0
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Return points of the unit square, labelled by the colour of their field on a checkers board.
 
     Parameters
@@ -20,6 +22,8 @@ def checkers(n: int = 1000, seed: int = 0, board: int = 4) -> tuple[NDArray[np.f
         Seed of the draw.
     board : int
         Number of fields on a side.
+    label_noise : float
+        Share of the points that get the other label.
 
     Returns
     -------
@@ -27,9 +31,41 @@ def checkers(n: int = 1000, seed: int = 0, board: int = 4) -> tuple[NDArray[np.f
     y : int64 array, shape (n,)
         0 for the colour of the field at the origin, 1 for the other.
     """
-    X = np.random.default_rng(seed).random((n, 2))
+    generator = np.random.default_rng(seed)
+    X = generator.random((n, 2))
     fields = np.floor(X * board).astype(np.int64)
-    return X, fields.sum(axis=1) % 2
+    return X, _mislabelled(fields.sum(axis=1) % 2, 2, label_noise, generator)
+
+
+def waveform(n: int = 5000, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Return the waveforms of Breiman et al.: random mixtures of two of three triangles, with normal noise.
+
+    The best classifier has an accuracy of about 86 %.
+
+    Parameters
+    ----------
+    n : int
+        Number of points, of a class drawn for each.
+    seed : int
+        Seed of the draw.
+
+    Returns
+    -------
+    X : float64 array, shape (n, 21)
+    y : int64 array, shape (n,)
+
+    References
+    ----------
+    L. Breiman, J. Friedman, R. Olshen and C. Stone (1984), *Classification and Regression
+    Trees*, section 2.6.
+    """
+    generator = np.random.default_rng(seed)
+    triangles = np.maximum(6 - np.abs(np.arange(1, 22) - np.array([[11], [15], [7]])), 0)
+    first, second = triangles[[0, 0, 1]], triangles[[1, 2, 2]]
+    y = generator.integers(3, size=n)
+    share = generator.random((n, 1))
+    X = share * first[y] + (1 - share) * second[y]
+    return X + generator.normal(size=X.shape), y
 
 
 def two_spirals(

@@ -4,15 +4,17 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from orchestrator.datasets.audit import Audit, audit
+from orchestrator.datasets.audit import Audit
 from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.datasets.dataset import Dataset, DatasetError
 from orchestrator.datasets.families import Relation, relations
+from orchestrator.datasets.findings import kept_audit
 from orchestrator.engine.cost_model import Shape
 from orchestrator.engine.feasibility import infeasible, without_value
 from orchestrator.resampling.splits import Splits
@@ -138,10 +140,11 @@ def prepare_study(settings: Settings) -> PreparedStudy:
                 "make fewer splits, or use fewer values, solvers or datasets"
             ]
         )
-    audits = {name: _audit(dataset, splits) for name, (_, dataset, splits) in loaded.items()}
+    audits = {name: _audit(*each) for name, each in loaded.items()}
     related = relations(
         {name: dataset.X for name, (_, dataset, _) in loaded.items()},
         {spec.name: spec.family for spec in study.datasets},
+        {name: Path(source.folder) for name, (source, _, _) in loaded.items()},
     )
     facts = [
         _facts(*loaded[spec.name])
@@ -220,8 +223,9 @@ def _same_content(loaded: Mapping[str, tuple[DataSource, Dataset, Splits]]) -> l
     ]
 
 
-def _audit(dataset: Dataset, splits: Splits) -> Audit:
-    return audit(dataset, (splits.train_test(*split) for split in splits.of_level(refits=True)))
+def _audit(source: DataSource, dataset: Dataset, splits: Splits) -> Audit:
+    of_rows = (splits.train_test(*split) for split in splits.of_level(refits=True))
+    return kept_audit(Path(source.folder), dataset, of_rows, splits.hash)
 
 
 def _audited(spec: DatasetSpec, found: Audit, n_dropped: int, related: list[Relation]) -> dict[str, Any]:

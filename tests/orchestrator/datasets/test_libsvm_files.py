@@ -10,7 +10,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
 
-from orchestrator.datasets import DatasetError, find_libsvm_file, libsvm_file, libsvm_names, read_libsvm
+from orchestrator.datasets import (
+    DatasetError,
+    files,
+    find_libsvm_file,
+    libsvm,
+    libsvm_file,
+    libsvm_names,
+    libsvm_pieces,
+    read_libsvm,
+)
 from orchestrator.datasets.libsvm import _first_broken_line
 
 TEXT = b"1 1:0.5 3:-2e-3\n-1 2:7\n\n1 # no features\n"
@@ -159,3 +168,22 @@ def test_a_million_values_take_seconds(tmp_path):
     X, _ = read_libsvm(path)
     assert X.shape == (20_000, 50)
     assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("size", [1, 40, 10**6])
+def test_pieces_give_what_the_whole_gives(size, tmp_path, monkeypatch):
+    monkeypatch.setattr(libsvm_pieces, "PIECE", size)
+    monkeypatch.setattr(files, "PIECE", 13)
+    text = b"-1 1:0.1 3:1e-3\r\n+1\t2:-.5  4:7. \n2.5\n-1 1:3 2:4 3:5.25 4:0\n" * 9
+    path = tmp_path / "t.libsvm"
+    for ending in (b"", b"1 4:123456789012345678", b"\n"):
+        path.write_bytes(text + ending)
+        fast, slow = read_libsvm(path, 5), libsvm._read_line_by_line(path, 5)
+        assert all(np.array_equal(*each) for each in zip(fast, slow, strict=True))
+    path.write_bytes(text.replace(b"+", b""))
+    plain = libsvm_pieces.plain_rows(path)
+    assert plain is not None
+    assert sum(len(part.labels) for part in plain) == 36
+    path.write_bytes(text + b"1 1:2 \xff")
+    with pytest.raises(DatasetError, match="line 37: expected index:value"):
+        read_libsvm(path, 5)

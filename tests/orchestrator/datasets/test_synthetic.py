@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from orchestrator.datasets import DatasetError, blobs, two_spirals
+from orchestrator.datasets import DatasetError, blobs, checkers, two_spirals, waveform
 
 
 @pytest.mark.parametrize("generate", [two_spirals, blobs])
@@ -45,3 +45,19 @@ def test_the_overlap_is_the_error_of_the_best_classifier():
         blobs(classes=3)
     with pytest.raises(DatasetError, match=r"overlap above 0 and up to 0\.5, found 0\.9"):
         blobs(overlap=0.9)
+
+
+def test_a_share_of_the_fields_of_checkers_gets_the_other_colour():
+    (X, plain), (same, noisy) = checkers(500, seed=3), checkers(500, seed=3, label_noise=0.1)
+    assert np.array_equal(X, same)
+    assert (plain != noisy).sum() == 50
+
+
+def test_waveforms_are_mixtures_of_two_triangles():
+    X, y = waveform(30_000, seed=1)
+    triangle = np.maximum(6 - np.abs(np.arange(1, 22)[:, None] - np.array([11, 15, 7])), 0).T
+    for label, (a, b) in enumerate(((0, 1), (0, 2), (1, 2))):
+        rows = X[y == label]
+        assert np.abs(rows.mean(axis=0) - (triangle[a] + triangle[b]) / 2).max() < 0.06
+        assert np.abs(rows.var(axis=0) - 1 - (triangle[a] - triangle[b]) ** 2 / 12).max() < 0.15
+    assert np.array_equal(waveform(50, seed=1)[0], waveform(50, seed=1)[0])

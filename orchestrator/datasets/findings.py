@@ -1,0 +1,53 @@
+"""What was found in a prepared dataset, kept beside it: it is computed once for a dataset and its splits.
+
+Names of such files begin with a dot: no worker needs them.
+"""
+
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from orchestrator.datasets.audit import Audit, Rows, audit
+from orchestrator.datasets.converted import code_digest
+from orchestrator.datasets.dataset import Dataset
+from orchestrator.study.atomic import atomic_write
+
+
+def kept_audit(
+    folder: Path, dataset: Dataset, splits: Iterable[tuple[Rows, Rows]] = (), split_hash: str = "none"
+) -> Audit:
+    """Return the audit of a prepared dataset, computed unless it was before.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the prepared dataset.
+    dataset : Dataset
+    splits : iterable of (train, test)
+        Indices of the rows of each split.
+    split_hash : str
+        What the splits are known by.
+    """
+    path = folder / f".audit-{split_hash[:16]}.json"
+    known = {"fingerprint": dataset.fingerprint, "split_hash": split_hash, "code": code_digest()}
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if all(stored[name] == value for name, value in known.items()):
+            return _audit_of(stored["audit"])
+    found = audit(dataset, splits)
+    with (
+        suppress(OSError),
+        atomic_write(path) as file,
+    ):  # of a cache that cannot be written, the copy was there
+        file.write(json.dumps(known | {"audit": asdict(found)}).encode())
+    return found
+
+
+def _audit_of(facts: dict[str, Any]) -> Audit:
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()
+    }
+    return Audit(**values)
