@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from orchestrator.analysis import bayesian, one_dataset, pairwise, ratios, summaries, sweeps
+from orchestrator.analysis import bayesian, one_dataset, pairwise, ratios, summaries, sweep_tests, sweeps
 from orchestrator.analysis.comparison_matrix import comparison_matrix
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
 from orchestrator.analysis.sequential import all_decided, sequential
@@ -41,7 +41,7 @@ class Findings:
         The comparison of every two arms; empty for fewer than three.
     sequence : DataFrame
         The anytime-valid tests of the declared pairs; empty unless the study asks for them.
-    sweep_differences, sweep_summary : DataFrame
+    sweep_differences, sweep_summary, sweep_curves, sweep_selected : DataFrame
     """
 
     results: StudyResults
@@ -66,6 +66,8 @@ class Findings:
     failures: pd.DataFrame
     sweep_differences: pd.DataFrame
     sweep_summary: pd.DataFrame
+    sweep_curves: pd.DataFrame
+    sweep_selected: pd.DataFrame
 
     @property
     def is_empty(self) -> bool:
@@ -151,6 +153,8 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         failures=summaries.failures(results, design),
         sweep_differences=sweep_differences,
         sweep_summary=sweep_summary,
+        sweep_curves=sweep_tests.curves(design, means),
+        sweep_selected=sweep_tests.selected(results, design, means),
     )
 
 

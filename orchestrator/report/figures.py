@@ -251,6 +251,8 @@ def sweep(findings: Findings) -> Figure:
     for axes, ((title, axis), rows) in zip(grid, groups, strict=True):
         for ax, (name, label) in zip(axes, shown.items(), strict=True):
             _sweep_panel(ax, rows, name, findings.sweep_summary)
+            if name == "difference":
+                _band(ax, rows, findings.sweep_curves, scale)
             ax.set_ylabel(literal(label))
             ax.set_xlabel(literal(f"{wrapped(str(title), 30)}: {printable(str(axis))}"))
     return figure
@@ -272,6 +274,15 @@ def _sweep_panel(ax: Axes, rows: pd.DataFrame, name: str, summary: pd.DataFrame)
     slanted: dict[str, Any] = {"rotation": 45, "ha": "right"} if long else {}
     ax.set_xticks(x, [literal(str(setting)) for setting in settings], **slanted)
     ax.margins(x=0.06)
+
+
+def _band(ax: Axes, rows: pd.DataFrame, curves: pd.DataFrame, scale: float) -> None:
+    """Shade the simultaneous band of a sweep; the reference, drawn first, has no width."""
+    same = (curves["sweep"] == rows["sweep"].iloc[0]) & (curves["axis"] == rows["axis"].iloc[0])
+    ends = curves[same].set_index("solver").reindex(dict.fromkeys(rows["solver"]))[["low", "high"]] * scale
+    low, high = ends.to_numpy(dtype=float).T
+    low[0] = high[0] = 0.0
+    ax.fill_between(np.arange(len(low)), low, high, color="#0072B2", alpha=0.15, linewidth=0, zorder=1)
 
 
 def _geometric_means(rows: pd.DataFrame, name: str, summary: pd.DataFrame) -> np.ndarray:

@@ -214,9 +214,10 @@ def _sweep(page: Page) -> PageSection | None:
         "sweep",
         "Every setting against the first one. Thin lines are datasets; the thick line is their median for "
         "differences, and their geometric mean for ratios; a dataset where a training was stopped has no "
-        "ratio to draw, and its setting no mean.",
+        "ratio to draw, and its setting no mean. Shaded: the simultaneous band of the typical difference.",
     )
-    return page.section("sweep", "Sweeps", figure)
+    tests = (*page.table("sweep_curves"), *page.table("sweep_selected"))
+    return page.section("sweep", "Sweeps", figure, *tests)
 
 
 def _time(page: Page) -> PageSection:

@@ -546,3 +546,22 @@ def test_copies_and_shared_rows_are_shown_beside_the_datasets(tmp_path):
     sentence = f"{first['name']} and {second['name']} share 9 of 10 different rows: in a test over datasets"
     assert sentence in " ".join(page.text.split())
     assert "gone" not in page.text
+
+
+def test_a_sweep_is_tested_as_a_whole_and_its_selected_setting_as_one_arm(tmp_path):
+    etas = (1.0, 1.3, 1.6)
+    means = {
+        f"d{d}": {f"m[eta={eta}]": 0.8 + d / 100 + eta / 100 + d * eta / 9000 for eta in etas}
+        for d in range(8)
+    }
+    results = make_results(tmp_path, means, arms=[arm(f"m[eta={eta}]", "m", eta=eta) for eta in etas])
+    page, twin = report(results, tmp_path / "report")
+    first, second = page.tables["sweep_curves"][1:]
+    assert [first[1], second[1]] == ["1.3", "1.6"]
+    assert first[-1] == "0.0078"
+    low, high = map(float, re.findall(r"\d\.\d\d", second[4]))
+    assert low < float(second[3][1:]) < high
+    (row,) = page.tables["sweep_selected"][1:]
+    assert row[:3] == ["m[eta=selected]", "m[eta=1.0]", "8"]
+    assert "better at p" not in twin["answer"]
+    assert twin["tables"]["sweep_selected"]["rows"][0]["n"] == 8
