@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.profiles import share_within
 from orchestrator.analysis.ratios import DECIDED
 from orchestrator.analysis.summaries import STATUSES
 from orchestrator.report import facts
@@ -173,6 +174,26 @@ def time_ratios(findings: Findings) -> Table:
     )
 
 
+_FACTORS = (1, 2, 5, 10, 100)
+
+
+def profile(findings: Findings) -> Table:
+    """Print on how many datasets each arm's training is within some factors of the fastest one."""
+    frame, marked = findings.profile, marked_arms(findings)
+
+    def within(factor: float) -> Callable[[Row], str]:
+        return lambda row: f"{100 * share_within(frame, row['solver'], factor):.0f}"
+
+    factors = {f"Within {factor}×, %" if factor > 1 else "Fastest, %": within(factor) for factor in _FACTORS}
+    return print_table(
+        "profile",
+        "How often is an arm near the fastest?",
+        frame,
+        {"Arm": lambda row: marked_name(row["solver"], marked)} | factors,
+        rows=[{"solver": arm} for arm in frame["solver"].unique() if arm in shown_arms(findings)],
+    )
+
+
 def selections(findings: Findings) -> Table:
     """Candidates the inner search chose, and how often they lie on the border."""
     metric = findings.design.metric
@@ -326,6 +347,7 @@ def all_tables(findings: Findings) -> dict[str, Table]:
         (len(findings.ranks) > 0 and len(findings.means.columns) > 2, ranks),
         (len(findings.timing) > 0, timing),
         (len(findings.timing) > 0 and len(findings.time_ratios) > 0, time_ratios),
+        (len(findings.profile) > 0, profile),
         (scored, effort),
         (len(findings.selections) > 0, selections),
         (len(findings.failures) > 0, failures),

@@ -85,7 +85,7 @@ def test_the_page_holds_everything_in_order_and_needs_nothing_else(quickstart, t
     assert all(target.startswith("#") for target in page.targets)
     assert "@import" not in page.source
     assert len(set(page.ids)) == len(page.ids)
-    for name in ("scores", "timing", "effort", "choices"):
+    for name in ("scores", "timing", "profile", "effort", "choices"):
         assert f"figure-{name}" in page.ids
 
 
@@ -99,6 +99,7 @@ def test_the_files_beside_the_page(quickstart, tmp_path):
     assert {path.stem for path in (folder / "figures").glob("*.svg")} == {
         "scores",
         "timing",
+        "profile",
         "effort",
         "choices",
     }
