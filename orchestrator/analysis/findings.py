@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
-from orchestrator.analysis import bayesian, one_dataset, pairwise, ratios, summaries, sweeps
+from orchestrator.analysis import bayesian, one_dataset, pairwise, ratios, summaries, sweep_tests, sweeps
 from orchestrator.analysis.comparison_matrix import comparison_matrix
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
+from orchestrator.analysis.profiles import performance_profile
 from orchestrator.analysis.sequential import all_decided, sequential
 from orchestrator.analysis.standings import standings
 from orchestrator.analysis.statistics import Friedman
@@ -23,7 +25,7 @@ class Findings:
     results : StudyResults
         With the refits in declared order.
     design : Design
-    coverage, scores, effort, timing, time_ratios, selections, choices, failures : DataFrame
+    coverage, scores, effort, timing, time_ratios, profile, selections, choices, failures : DataFrame
     other_scores : dict of str to DataFrame
         The metrics recorded beside the one that selects.
     means : DataFrame (datasets, arms)
@@ -42,7 +44,7 @@ class Findings:
         The comparison of every two arms; empty for fewer than three.
     sequence : DataFrame
         The anytime-valid tests of the declared pairs; empty unless the study asks for them.
-    sweep_differences, sweep_summary : DataFrame
+    sweep_differences, sweep_summary, sweep_curves, sweep_selected : DataFrame
     """
 
     results: StudyResults
@@ -62,11 +64,14 @@ class Findings:
     effort: pd.DataFrame
     timing: pd.DataFrame
     time_ratios: pd.DataFrame
+    profile: pd.DataFrame
     selections: pd.DataFrame
     choices: pd.DataFrame
     failures: pd.DataFrame
     sweep_differences: pd.DataFrame
     sweep_summary: pd.DataFrame
+    sweep_curves: pd.DataFrame
+    sweep_selected: pd.DataFrame
 
     @property
     def is_empty(self) -> bool:
@@ -122,6 +127,7 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         accuracy_p = tests["p"].fillna(1.0) if len(tests) else ()
         time_ratios = ratios.decide(time_ratios, "fit_seconds", [*accuracy_p], design.alpha, design.unit)
     sweep_differences, sweep_summary = sweeps.compare_settings(results, design, means)
+    timed = summaries.timing(results, design)
     practical, ranks = _practical(results, design, tested), pairwise.mean_ranks(tested)
     many = len(means.columns) > 2
     return Findings(
@@ -146,14 +152,26 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
             sequential(tested, len(time_p), design.alpha) if design.choices.sequential else pd.DataFrame()
         ),
         effort=summaries.effort(results, design),
-        timing=summaries.timing(results, design),
+        timing=timed,
         time_ratios=time_ratios,
+        profile=_profile(timed),
         selections=summaries.selections(results, design),
         choices=summaries.choice_counts(results, design),
         failures=summaries.failures(results, design),
         sweep_differences=sweep_differences,
         sweep_summary=sweep_summary,
+        sweep_curves=sweep_tests.curves(design, means),
+        sweep_selected=sweep_tests.selected(results, design, means),
     )
+
+
+def _profile(timing: pd.DataFrame) -> pd.DataFrame:
+    """Return the performance profile of training times; one that was stopped is not finished."""
+    if timing.empty or timing["solver"].nunique() < 2:
+        return pd.DataFrame()
+    seconds = timing["fit_seconds"].where(timing["n_stopped"] == 0, np.inf).where(timing["complete"])
+    wide = timing.assign(seconds=seconds).pivot(index="dataset", columns="solver", values="seconds")
+    return performance_profile(wide.reindex(columns=timing["solver"].unique()))
 
 
 def is_decided(results: StudyResults) -> bool:

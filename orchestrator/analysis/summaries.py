@@ -98,22 +98,25 @@ def _by_pair(
 def coverage(results: StudyResults, design: Design) -> pd.DataFrame:
     """Count the trials of every dataset × arm by status.
 
-    Columns: dataset, solver, planned (missing when the search decides as it goes), stored, one column per
-    status, scored (trials with a score, whatever their status), refits (outer folds with a score).
+    Columns: dataset, solver, planned (missing when the search decides as it goes), stored, not_run (missing
+    with it), one column per status, scored (trials with a score, whatever their status), refits (outer folds
+    with a score).
     """
     refits = dict(rows_by_pair(results.outer, design.pairs, ["score"]))
 
     def summary(pair: Pair, rows: Rows) -> dict[str, Any]:
+        planned, stored = design.planned(*pair), len(rows["status"])
         return {
-            "planned": design.planned(*pair),
-            "stored": len(rows["status"]),
+            "planned": planned,
+            "stored": stored,
+            "not_run": None if planned is None else max(0, planned - stored),
             **{name: int((rows["status"] == name).sum()) for name in STATUSES},
             "scored": len(_finite(rows["score"])),
             "refits": len(_finite(refits[pair]["score"])),
         }
 
     frame = _by_pair(results.trials, design, summary, ["score"], ["status"])
-    return frame.astype({"planned": "Int64"}) if len(frame) else frame
+    return frame.astype({"planned": "Int64", "not_run": "Int64"}) if len(frame) else frame
 
 
 def scores(results: StudyResults, design: Design, metric: str | None = None) -> pd.DataFrame:

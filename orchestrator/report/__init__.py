@@ -72,11 +72,13 @@ def write_report(
     from orchestrator.report.captions import captioned
     from orchestrator.report.figures import all_figures
     from orchestrator.report.html import html
+    from orchestrator.report.methods import checklist
     from orchestrator.report.report_json import report_json
     from orchestrator.report.sections import printed_sections
 
     findings = findings or analyse(results)
-    tables = {name: captioned(table, findings) for name, table in all_tables(findings).items()}
+    printed = all_tables(findings) | {"checklist": checklist(findings)}
+    tables = {name: captioned(table, findings) for name, table in printed.items()}
     figures = all_figures(findings)
     own = list(printed_sections(sections, results))
     tables |= {section.name: section.table for section in own if section.table is not None}

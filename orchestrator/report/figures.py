@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, cliques
@@ -193,6 +193,92 @@ def mean_ranks(findings: Findings) -> Figure:
     return figure
 
 
+def time_accuracy(findings: Findings) -> Figure:
+    """Draw mean scores against time ratios; names stand apart and are joined to their points."""
+    frame, metric = findings.standings, findings.design.metric
+    exact = frame["is_control"] | (frame["fit_seconds_bound"] == EXACT)
+    ratio = frame["fit_seconds_ratio"].astype(float).mask(frame["is_control"], 1.0)
+    frame = frame.assign(x=ratio.where(exact)).dropna(subset=["x", "mean"])
+    scale = 100.0 if fmt.is_percent(metric) else 1.0
+    y = frame["mean"].to_numpy(dtype=float) * scale
+    names = [wrapped(arm, 40) for arm in frame["solver"]]
+    heights = np.array([1.0 + name.count("\n") for name in names])
+    figure = Figure(figsize=(WIDTH, max(2.8, 0.8 + ROW * heights.sum())))
+    ax, margin = figure.subplots(1, 2, width_ratios=(5, 3), sharey=True)
+    room = 0.08 * np.ptp(y) or 1.0
+    low, high = y.min() - room, y.max() + room
+    ax.set(xscale="log", ylim=(low, high))
+    ax.grid(axis="both")
+    ax.tick_params(length=0, which="both")
+    shades = [colours(list(findings.design.arms))[arm] for arm in frame["solver"]]
+    ends = frame[["fit_seconds_ratio_low", "fit_seconds_ratio_high"]].to_numpy(dtype=float)
+    ax.hlines(y, *ends.T, colors=shades, linewidth=1.2)
+    ax.scatter(frame["x"], y, s=30, color=shades, linewidths=0, zorder=3)
+    edge = ax.get_xlim()[1]
+    ax.hlines(y, frame["x"], edge, color=RULE, linewidth=0.6, zorder=1)
+    ax.set_xlim(right=edge)
+    margin.axis("off")
+    margin.set_xlim(0, 1)
+    places = spread_out(y, heights, low, high)
+    margin.scatter(np.full(len(y), 0.08), places, s=18, color=shades, linewidths=0)
+    for name, value, place in zip(names, y, places, strict=True):
+        margin.plot([0, 0.06], [value, place], color=RULE, linewidth=0.8)
+        margin.text(0.11, place, literal(name), va="center", fontsize=7)
+    _few_ticks(ax)
+    ax.set_xlabel("Training time, ratio to the control, logarithmic")
+    ax.set_ylabel(literal(f"Mean {fmt.metric_name(metric)}{' (%)' if scale > 1 else ''}"))
+    return figure
+
+
+def _few_ticks(ax: Axes) -> None:
+    """Put ticks at 1, 2 and 5 of each decade of a logarithmic axis, or at decades alone if they are many."""
+    low, high = ax.get_xlim()
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1e3 * low else (1,)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter("{x:g}")
+
+
+def spread_out(y: np.ndarray, heights: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Return the centres of texts of these heights, in lines: near y, in its order, between low and high."""
+    order = np.argsort(y, kind="stable")
+    half = heights[order] / 2 * (high - low) / max(heights.sum(), 14.0)
+    places = y[order].astype(float)
+    places[0] = max(places[0], low + half[0])
+    for i in range(1, len(places)):
+        places[i] = max(places[i], places[i - 1] + half[i - 1] + half[i])
+    places[-1] = min(places[-1], high - half[-1])
+    for i in range(len(places) - 2, -1, -1):
+        places[i] = min(places[i], places[i + 1] - half[i + 1] - half[i])
+    centres = np.empty_like(places)
+    centres[order] = places
+    return centres
+
+
+def performance_profiles(findings: Findings) -> Figure:
+    """Draw on which share of the datasets each arm is within a factor of the fastest one."""
+    frame = findings.profile
+    colour = colours(list(findings.design.arms))
+    dashes = cycle(["-", "--", ":", "-."])
+    end = max(2.0, 1.3 * frame["factor"].max())
+    labels = {arm: wrapped(arm, 40) for arm in frame["solver"].unique()}
+    lines = sum(1.3 + label.count("\n") for label in labels.values())
+    figure = Figure(figsize=(WIDTH, max(2.8, 0.8 + ROW * lines)))
+    ax = figure.subplots()
+    for arm, label in labels.items():
+        steps = frame[frame["solver"] == arm]
+        x, share = [*steps["factor"], end], [*steps["share"], steps["share"].iloc[-1]]
+        look: dict[str, Any] = {"color": colour[arm], "linestyle": next(dashes), "linewidth": 1.3}
+        ax.step(x, 100 * np.array(share), where="post", label=literal(label), **look)
+    ax.set(xscale="log", xlim=(1, end), ylim=(0, 104))
+    _few_ticks(ax)
+    ax.grid(axis="both")
+    ax.tick_params(length=0, which="both")
+    ax.set_xlabel("Training time, multiple of the fastest arm's, logarithmic")
+    ax.set_ylabel("Datasets (%)")
+    figure.legend(loc="outside right center", fontsize=7, frameon=False)
+    return figure
+
+
 def choices(findings: Findings) -> Figure:
     """How often each grid point won, one map for every arm."""
     frame = findings.choices
@@ -251,6 +337,8 @@ def sweep(findings: Findings) -> Figure:
     for axes, ((title, axis), rows) in zip(grid, groups, strict=True):
         for ax, (name, label) in zip(axes, shown.items(), strict=True):
             _sweep_panel(ax, rows, name, findings.sweep_summary)
+            if name == "difference":
+                _band(ax, rows, findings.sweep_curves, scale)
             ax.set_ylabel(literal(label))
             ax.set_xlabel(literal(f"{wrapped(str(title), 30)}: {printable(str(axis))}"))
     return figure
@@ -274,6 +362,15 @@ def _sweep_panel(ax: Axes, rows: pd.DataFrame, name: str, summary: pd.DataFrame)
     ax.margins(x=0.06)
 
 
+def _band(ax: Axes, rows: pd.DataFrame, curves: pd.DataFrame, scale: float) -> None:
+    """Shade the simultaneous band of a sweep; the reference, drawn first, has no width."""
+    same = (curves["sweep"] == rows["sweep"].iloc[0]) & (curves["axis"] == rows["axis"].iloc[0])
+    ends = curves[same].set_index("solver").reindex(dict.fromkeys(rows["solver"]))[["low", "high"]] * scale
+    low, high = ends.to_numpy(dtype=float).T
+    low[0] = high[0] = 0.0
+    ax.fill_between(np.arange(len(low)), low, high, color="#0072B2", alpha=0.15, linewidth=0, zorder=1)
+
+
 def _geometric_means(rows: pd.DataFrame, name: str, summary: pd.DataFrame) -> np.ndarray:
     """Return a sweep's mean ratios by setting, NaN where stopped trainings leave only a bound."""
     arms = list(dict.fromkeys(rows["solver"]))
@@ -289,6 +386,8 @@ def all_figures(findings: Findings) -> dict[str, str]:
         ("scores", not findings.is_empty, scores),
         ("ranks", compared, mean_ranks),
         ("timing", len(findings.timing) > 0, timing),
+        ("time_accuracy", len(findings.profile) > 0 and len(findings.standings) > 0, time_accuracy),
+        ("profile", len(findings.profile) > 0, performance_profiles),
         ("effort", _any(findings.effort, ("sv_share", "n_iter", "n_kernel_evals")), effort),
         ("choices", len(findings.choices) > 0, choices),
         ("sweep", _any(findings.sweep_differences, ("difference",)), sweep),

@@ -35,6 +35,7 @@ def for_figures(findings: Findings) -> Findings:
         frame = shown(findings, frame)
         return frame[frame["dataset"].isin(datasets)] if "dataset" in frame else frame
 
-    names = ("scores", "timing", "effort", "ranks", "choices", "sweep_differences", "sweep_summary")
+    names = ["scores", "timing", "effort", "ranks", "choices", "standings", "profile"]
+    names += ["sweep_differences", "sweep_summary"]
     frames: dict[str, Any] = {name: narrowed(getattr(findings, name)) for name in names}
     return replace(findings, **frames)

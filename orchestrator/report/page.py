@@ -14,6 +14,7 @@ from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
 from orchestrator.report import format as fmt
 from orchestrator.report.captions import arms_note, protocol
 from orchestrator.report.coverage import coverage_note
+from orchestrator.report.methods import methods
 from orchestrator.report.sections import PrintedSection
 from orchestrator.report.table import Table
 
@@ -141,7 +142,7 @@ def page_sections(page: Page) -> list[PageSection]:
     scored = () if page.findings.is_empty else (_scores, _tests, _sweep, _time, _effort, _selections)
     makers: tuple[Callable[[Page], PageSection | None], ...] = (*always, *scored, _failures, _sensitivity)
     found = [section for make in makers if (section := make(page)) is not None]
-    return [*found, *map(_of_user, page.own), _provenance(page)]
+    return [*found, *map(_of_user, page.own), *_paper(page), _provenance(page)]
 
 
 def _standings(page: Page) -> PageSection | None:
@@ -214,9 +215,10 @@ def _sweep(page: Page) -> PageSection | None:
         "sweep",
         "Every setting against the first one. Thin lines are datasets; the thick line is their median for "
         "differences, and their geometric mean for ratios; a dataset where a training was stopped has no "
-        "ratio to draw, and its setting no mean.",
+        "ratio to draw, and its setting no mean. Shaded: the simultaneous band of the typical difference.",
     )
-    return page.section("sweep", "Sweeps", figure)
+    tests = (*page.table("sweep_curves"), *page.table("sweep_selected"))
+    return page.section("sweep", "Sweeps", figure, *tests)
 
 
 def _time(page: Page) -> PageSection:
@@ -236,7 +238,20 @@ def _time(page: Page) -> PageSection:
     )
     summary = "Times of each dataset and arm, and a figure"
     each = page.folded(summary, [*page.table("timing", titled=False), figure])
-    parts = [*page.table("time_ratios"), *each]
+    metric = fmt.metric_name(page.findings.design.metric)
+    against = page.drawing(
+        "time_accuracy",
+        f"Mean {metric} against training time, the geometric mean of the ratios to the control with its "
+        "interval: higher is more accurate, further left is faster. Arms of which trainings were stopped are "
+        "not drawn.",
+    )
+    profiles = page.drawing(
+        "profile",
+        "Performance profiles: on which share of the datasets an arm's training takes at most so many times "
+        "as long as the fastest arm's. Higher is better; where a line begins it is the fastest.",
+    )
+    drawn = [against, *page.table("profile"), profiles] if "profile" in page.tables else []
+    parts = [*page.table("time_ratios"), *drawn, *each]
     return PageSection("time", "Time", "Time", parts)
 
 
@@ -281,6 +296,13 @@ def _of_user(section: PrintedSection) -> PageSection:
     if section.paragraphs and section.caption:
         parts.append(Paragraph(section.caption, small=True))
     return PageSection(f"section-{section.name}", section.title, section.title, parts)
+
+
+def _paper(page: Page) -> list[PageSection]:
+    if "checklist" not in page.tables:
+        return []
+    parts = [Paragraph(methods(page.findings)), *page.table("checklist")]
+    return [PageSection("methods", "For a paper", "For a paper", parts)]
 
 
 def _provenance(page: Page) -> PageSection:

@@ -10,9 +10,10 @@ import pandas as pd
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.report.captions import protocol
+from orchestrator.report.methods import methods
 from orchestrator.report.sections import PrintedSection
 from orchestrator.report.table import Table
-from orchestrator.report.verdict import incomplete_note, verdict
+from orchestrator.report.verdict import answers, incomplete_note, verdict
 from orchestrator.study.text import json_text
 
 
@@ -36,6 +37,7 @@ def report_json(
     content = {
         "study": findings.results.name,
         "answer": verdict(findings),
+        "answers": [asdict(answer) for answer in answers(findings)],
         "incomplete": incomplete_note(findings),
         "complete": findings.is_complete,
         "protocol": findings.design.protocol,
@@ -48,6 +50,7 @@ def report_json(
             section.name: {"title": section.title, "caption": section.caption, "text": section.paragraphs}
             for section in sections
         },
+        "methods": methods(findings),
         "friedman": None if findings.friedman is None else asdict(findings.friedman),
         "provenance": findings.results.provenance,
         "files": files,

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.profiles import share_within
 from orchestrator.analysis.ratios import DECIDED
 from orchestrator.analysis.summaries import STATUSES
 from orchestrator.report import facts
@@ -173,6 +174,26 @@ def time_ratios(findings: Findings) -> Table:
     )
 
 
+_FACTORS = (1, 2, 5, 10, 100)
+
+
+def profile(findings: Findings) -> Table:
+    """Print on how many datasets each arm's training is within some factors of the fastest one."""
+    frame, marked = findings.profile, marked_arms(findings)
+
+    def within(factor: float) -> Callable[[Row], str]:
+        return lambda row: f"{100 * share_within(frame, row['solver'], factor):.0f}"
+
+    factors = {f"Within {factor}×, %" if factor > 1 else "Fastest, %": within(factor) for factor in _FACTORS}
+    return print_table(
+        "profile",
+        "How often is an arm near the fastest?",
+        frame,
+        {"Arm": lambda row: marked_name(row["solver"], marked)} | factors,
+        rows=[{"solver": arm} for arm in frame["solver"].unique() if arm in shown_arms(findings)],
+    )
+
+
 def selections(findings: Findings) -> Table:
     """Candidates the inner search chose, and how often they lie on the border."""
     metric = findings.design.metric
@@ -252,6 +273,61 @@ def sweep(findings: Findings) -> Table:
     )
 
 
+def _band(row: Row, metric: str) -> str:
+    low, high = (fmt.difference(row[name], metric) for name in ("low", "high"))
+    return fmt.MISSING if pd.isna(row["confidence"]) else f"[{low}, {high}]"
+
+
+def sweep_curves(findings: Findings) -> Table:
+    """Print the tests of all settings of each sweep at once."""
+    metric = findings.design.metric
+    return print_table(
+        "sweep_curves",
+        "Sweeps: all settings at once",
+        findings.sweep_curves,
+        {
+            "Sweep": lambda row: f"{row['sweep']}: {row['axis']}",
+            "Setting": lambda row: str(row["setting"]),
+            "Datasets": lambda row: fmt.count(row["n"]),
+            "Typical difference": lambda row: fmt.difference(row["estimate"], metric),
+            "Band": lambda row: _band(row, metric),
+            "T": lambda row: fmt.MISSING if pd.isna(row["t"]) else f"{row['t']:.2f}",
+            "p, one step": lambda row: fmt.p_value(row["p_single_step"]),
+            "p, step-down": lambda row: fmt.p_value(row["p"]),
+        },
+        text_columns=2,
+    )
+
+
+def sweep_selected(findings: Findings) -> Table:
+    """Print the comparison of each sweep's selected setting with the one declared first."""
+    metric = findings.design.metric
+
+    def estimate(row: Row) -> str:
+        names = ("estimate", "low", "high")
+        middle, low, high = (fmt.difference(row[name], metric) for name in names)
+        return fmt.with_interval(middle, low, high, row["confidence"])
+
+    return print_table(
+        "sweep_selected",
+        "Sweeps: the setting that the inner scores choose",
+        findings.sweep_selected,
+        {
+            "Arm": lambda row: row["solver"],
+            "Reference": lambda row: row["reference"],
+            "Datasets": lambda row: fmt.count(row["n"]),
+            f"Mean{', %' if fmt.is_percent(metric) else ''}": lambda row: fmt.score(row["mean"], metric),
+            "Higher / same / lower": lambda row: f"{row['wins']} / {row['n_zero']} / {row['losses']}",
+            "Typical difference": lambda row: estimate(row) if row["n"] else fmt.MISSING,
+            "p": lambda row: fmt.p_value(row["p"]) if row["n"] else fmt.MISSING,
+            "Adjusted p": lambda row: fmt.p_value(row["p_holm"]) if row["n"] else fmt.MISSING,
+            "Verdict": lambda row: row["verdict"],
+        },
+        text_columns=2,
+        last_is_text=True,
+    )
+
+
 def all_tables(findings: Findings) -> dict[str, Table]:
     """Return the tables that this study has something to say in, by name, in the report's order."""
     scored, tested = not findings.is_empty, not findings.is_empty and len(findings.tests) > 0
@@ -271,10 +347,13 @@ def all_tables(findings: Findings) -> dict[str, Table]:
         (len(findings.ranks) > 0 and len(findings.means.columns) > 2, ranks),
         (len(findings.timing) > 0, timing),
         (len(findings.timing) > 0 and len(findings.time_ratios) > 0, time_ratios),
+        (len(findings.profile) > 0, profile),
         (scored, effort),
         (len(findings.selections) > 0, selections),
         (len(findings.failures) > 0, failures),
         (len(findings.sweep_summary) > 0 and scored, sweep),
+        (len(findings.sweep_curves) > 0 and scored, sweep_curves),
+        (len(findings.sweep_selected) > 0 and scored, sweep_selected),
     ]
     tables = [make(findings) for wanted, make in build if wanted]
     tables += [scores(findings, metric) for metric in findings.other_scores if scored]

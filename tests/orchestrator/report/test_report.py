@@ -85,7 +85,7 @@ def test_the_page_holds_everything_in_order_and_needs_nothing_else(quickstart, t
     assert all(target.startswith("#") for target in page.targets)
     assert "@import" not in page.source
     assert len(set(page.ids)) == len(page.ids)
-    for name in ("scores", "timing", "effort", "choices"):
+    for name in ("scores", "timing", "profile", "effort", "choices"):
         assert f"figure-{name}" in page.ids
 
 
@@ -99,6 +99,7 @@ def test_the_files_beside_the_page(quickstart, tmp_path):
     assert {path.stem for path in (folder / "figures").glob("*.svg")} == {
         "scores",
         "timing",
+        "profile",
         "effort",
         "choices",
     }
@@ -549,3 +550,22 @@ def test_copies_and_shared_rows_are_shown_beside_the_datasets(tmp_path):
     )
     assert sentence in " ".join(page.text.split())
     assert "gone" not in page.text
+
+
+def test_a_sweep_is_tested_as_a_whole_and_its_selected_setting_as_one_arm(tmp_path):
+    etas = (1.0, 1.3, 1.6)
+    means = {
+        f"d{d}": {f"m[eta={eta}]": 0.8 + d / 100 + eta / 100 + d * eta / 9000 for eta in etas}
+        for d in range(8)
+    }
+    results = make_results(tmp_path, means, arms=[arm(f"m[eta={eta}]", "m", eta=eta) for eta in etas])
+    page, twin = report(results, tmp_path / "report")
+    first, second = page.tables["sweep_curves"][1:]
+    assert [first[1], second[1]] == ["1.3", "1.6"]
+    assert first[-1] == "0.0078"
+    low, high = map(float, re.findall(r"\d\.\d\d", second[4]))
+    assert low < float(second[3][1:]) < high
+    (row,) = page.tables["sweep_selected"][1:]
+    assert row[:3] == ["m[eta=selected]", "m[eta=1.0]", "8"]
+    assert "better at p" not in twin["answer"]
+    assert twin["tables"]["sweep_selected"]["rows"][0]["n"] == 8

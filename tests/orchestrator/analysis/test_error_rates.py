@@ -1,0 +1,89 @@
+"""What the declared tests promise, in simulated studies: few false findings, and the predicted power."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from orchestrator.analysis import statistics
+from orchestrator.analysis.pairwise import HIGHER, LOWER, NO_EVIDENCE, family, pairwise
+from orchestrator.analysis.power import POWER, detectable_effect
+from orchestrator.analysis.signed_rank import critical_value, signed_rank
+from orchestrator.analysis.statistics import friedman, holm
+
+FULL = [(2, 3), (2, 6), (2, 30), (4, 3), (4, 7), (4, 14), (4, 30), (13, 3), (13, 9), (13, 13), (13, 30)]
+
+
+def null_study(generator, n_arms, n_datasets, ties):
+    """Scores of arms that are all equal, on datasets of different difficulty and spread."""
+    spread = generator.uniform(0.2, 3, size=(n_datasets, 1))
+    scores = generator.uniform(50, 90, size=(n_datasets, 1)) + spread * generator.normal(
+        size=(n_datasets, n_arms)
+    )
+    arms = [f"arm{i}" for i in range(n_arms)]
+    return pd.DataFrame(scores.round(0 if ties else 6), columns=arms).rename(index=lambda i: f"d{i}")
+
+
+def smallest_adjusted_p(means):
+    differences = [means[first] - means[second] for first, second in family(list(means.columns))]
+    return holm(np.array([signed_rank(each).p for each in differences])).min()
+
+
+@pytest.mark.parametrize(
+    ("n_studies", "n_arms", "n_datasets"),
+    [
+        *((150, *design) for design in [(2, 6), (4, 10), (13, 13)]),
+        *(pytest.param(10_000, *design, marks=pytest.mark.full) for design in FULL),
+    ],
+)
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_family_wise_error_of_equal_arms_is_at_most_five_per_cent(n_studies, n_arms, n_datasets, ties):
+    generator = np.random.default_rng(100 * n_arms + n_datasets)
+    wrong = sum(
+        smallest_adjusted_p(null_study(generator, n_arms, n_datasets, ties)) <= 0.05 for _ in range(n_studies)
+    )
+    print(f"{n_arms} arms, {n_datasets} datasets, ties {ties}: {wrong / n_studies:.4f}")
+    assert wrong / n_studies <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / n_studies)
+
+
+@pytest.mark.parametrize(
+    ("n_studies", "n_arms", "n_datasets"),
+    [
+        *((150, *design) for design in [(3, 4), (4, 4), (13, 5)]),
+        *(
+            pytest.param(10_000, *design, marks=pytest.mark.full)
+            for design in [(3, 3), (3, 10), (4, 3), (4, 14), (13, 3), (13, 13)]
+        ),
+    ],
+)
+def test_friedman_s_test_keeps_its_level_with_ties(monkeypatch, n_studies, n_arms, n_datasets):
+    monkeypatch.setattr(statistics, "PERMUTATIONS", 199)
+    generator = np.random.default_rng(n_arms + n_datasets)
+    wrong = sum(
+        friedman(null_study(generator, n_arms, n_datasets, ties=True)).p <= 0.05 for _ in range(n_studies)
+    )
+    print(f"Friedman, {n_arms} arms, {n_datasets} datasets: {wrong / n_studies:.4f}")
+    assert wrong / n_studies <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / n_studies)
+
+
+def test_an_unrelated_arm_changes_no_test_but_their_number():
+    means = null_study(np.random.default_rng(6), 6, 12, ties=True)
+    means["arm1"] += 3
+    before, after = pairwise(means), pairwise(means.assign(other=means["arm0"] - 9))
+    kept = after[after["first"] != "other"].reset_index(drop=True)
+    changed = ["p_holm", "family", "datasets_needed"]
+    assert kept.drop(columns=changed).equals(before.drop(columns=changed))
+    assert set(before["verdict"]) == {HIGHER, NO_EVIDENCE}
+    assert after["verdict"].iloc[-1] == LOWER
+    assert (kept["p_holm"] >= before["p_holm"]).all()
+
+
+@pytest.mark.parametrize(("n", "tests"), [(6, 1), (10, 1), (14, 3), (14, 12), (30, 6)])
+def test_predicted_power_is_that_of_simulated_studies(n, tests):
+    effect, cut = detectable_effect(n, tests), critical_value(n, 0.05 / tests)
+    values = np.random.default_rng(99).normal(effect, 1, size=(20_000, n))
+    order = np.argsort(np.abs(values), axis=1)
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.arange(1, n + 1)[np.newaxis], axis=1)
+    found = ((ranks * (values < 0)).sum(axis=1) <= cut).mean()
+    print(f"{n} datasets, {tests} tests: predicted {POWER:.3f}, simulated {found:.3f}")
+    assert found == pytest.approx(POWER, abs=0.03)

@@ -1,0 +1,73 @@
+"""Every number that the page prints in a table is in `report.json`, unrounded."""
+
+import json
+import math
+import re
+
+import pytest
+
+from orchestrator.analysis.findings import analyse
+from orchestrator.report.captions import captioned
+from orchestrator.report.report_json import report_json
+from orchestrator.report.tables import all_tables
+from tests.orchestrator.report.frames import QUICKSTART, arm, drop, edit, make_results, thirteen
+
+ETAS = (1.0, 1.3, 1.6)
+SWEPT = {
+    f"d{d}": {f"m[eta={eta}]": 0.8 + d / 100 + eta / 100 + d * eta / 9000 for eta in ETAS} for d in range(8)
+}
+
+
+def studies():
+    partial = drop(make_results("x", QUICKSTART), lambda f: (f.dataset == "wine") & (f.outer > 2))
+    sequential = make_results("x", QUICKSTART)
+    sequential.provenance[0]["report"] = {"sequential": True}
+    arms = [arm(f"m[eta={eta}]", "m", eta=eta) for eta in ETAS]
+    stopped = make_results("x", QUICKSTART, profile="timing", also=["balanced_accuracy"])
+    slow = lambda f: (f.dataset == "iris") & (f.solver == "libsvm_l1") & (f.outer > 2)  # noqa: E731
+    return {
+        "thirteen": make_results("x", thirteen(), profile="timing"),
+        "partial": partial,
+        "sequential": sequential,
+        "sweep": make_results("x", SWEPT, arms=arms),
+        "stopped": edit(stopped, slow, status="timeout", converged=False),
+    }
+
+
+def numbers_in(value):
+    """All numbers in a value of `report.json`, those in its texts among them."""
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from numbers_in(each)
+    elif isinstance(value, str):
+        yield from (float(text) for text in re.findall(r"\d+\.?\d*", value))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield abs(float(value))
+
+
+def is_printed_from(text, known):
+    """Whether a printed number is one of the known ones, rounded as it is, perhaps in per cent or in ms."""
+    number = text.replace(",", "")
+    value, digits = float(number), len(number.partition(".")[2].partition("e")[0])
+    reach = 0.5000001 * 10.0**-digits if "e" not in number else 0.06 * value
+    return any(math.isclose(value, each * scale, abs_tol=reach) for each in known for scale in (1, 100, 1000))
+
+
+@pytest.mark.parametrize("name", studies())
+def test_the_tables_of_a_study(name):
+    findings = analyse(studies()[name])
+    tables = {name: captioned(table, findings) for name, table in all_tables(findings).items()}
+    twin = json.loads(report_json(findings, tables))
+    checked = 0
+    for table in tables.values():
+        known = sorted(set(numbers_in(twin["tables"][table.name])))
+        for row in table.rows:
+            for column, cell in enumerate(row):
+                if table.is_text(column):
+                    continue
+                for text in re.findall(r"(?<![\w.⁺⁻^])(?<![<>] )\d[\d,]*\.?\d*(?:e[+-]?\d+)?", cell.text):
+                    assert is_printed_from(text, known), (table.name, table.header[column], cell.text)
+                    checked += 1
+    assert checked > 50
+    said = [each["text"] for each in twin["answers"]]
+    assert " ".join(said) == twin["answer"]
