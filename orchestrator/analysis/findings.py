@@ -160,7 +160,7 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         failures=summaries.failures(results, design),
         sweep_differences=sweep_differences,
         sweep_summary=sweep_summary,
-        sweep_curves=sweep_tests.curves(design, means),
+        sweep_curves=sweep_tests.curves(design, tested),
         sweep_selected=sweep_tests.selected(results, design, means),
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.design import Design
-from orchestrator.analysis.pairwise import ALPHA, verdict
+from orchestrator.analysis.pairwise import of_units, verdict
 from orchestrator.analysis.signed_rank import DECIMALS, hodges_lehmann, signed_rank
 from orchestrator.analysis.statistics import holm
 from orchestrator.analysis.summaries import numbers
@@ -96,6 +96,8 @@ def _flips(n: int, size: int) -> Iterator[np.ndarray]:
 def curves(design: Design, means: pd.DataFrame) -> pd.DataFrame:
     """Test all settings of each sweep against the one declared first, on the datasets that all completed.
 
+    The means may be those of families of datasets; see `of_units`.
+
     Columns: sweep, axis, setting, reference, solver, n, t, p_single_step, p (step-down), estimate, low, high,
     confidence (the band: Hodges–Lehmann intervals at 1 − α/m for m settings; NaN if there are too few
     datasets for it).
@@ -157,9 +159,9 @@ def selected(results: StudyResults, design: Design, means: pd.DataFrame) -> pd.D
             if all(each is not None and len(each) == design.n_outer(dataset) for each in splits):
                 chosen = selected_scores(np.array(splits[::2]), np.array(splits[1::2]))
                 scores[dataset] = float(chosen.mean())
-        values = pd.Series(scores, dtype=float)
-        reference = means.reindex(columns=names[:1]).loc[values.index, names[0]]
-        differences = (values - reference).round(DECIMALS)
+        values = pd.Series(scores, dtype=float).reindex(means.index)
+        gains = (values - means[names[0]]).to_frame() if scores else pd.DataFrame({0: []}, dtype=float)
+        differences = of_units(gains, design.families).iloc[:, 0].dropna().round(DECIMALS)
         table.append(
             {"sweep": title, "axis": axis, "solver": f"{title}[{axis}=selected]", "reference": names[0]}
             | {"datasets": ", ".join(scores), "mean": values.mean()}
@@ -168,12 +170,12 @@ def selected(results: StudyResults, design: Design, means: pd.DataFrame) -> pd.D
         )
     frame = pd.DataFrame(table)
     frame = frame.assign(p_holm=holm(frame["p"].to_numpy()), family=len(frame))
-    return frame.assign(verdict=[_verdict(row, design.alpha) for row in frame.to_dict("records")])
+    return frame.assign(verdict=[_verdict(row, design) for row in frame.to_dict("records")])
 
 
-def _verdict(row: Mapping[Hashable, Any], alpha: float = ALPHA) -> str:
-    direction = row["w_plus"] - row["w_minus"]
-    return verdict(row["p_holm"], direction, int(row["n"]), int(row["n_zero"]), int(row["family"]), alpha)
+def _verdict(row: Mapping[Hashable, Any], design: Design) -> str:
+    direction, counts = row["w_plus"] - row["w_minus"], [int(row[name]) for name in ("n", "n_zero", "family")]
+    return verdict(row["p_holm"], direction, *counts, design.alpha, unit=design.unit)
 
 
 def _wide(frame: pd.DataFrame, column: str) -> dict[tuple[str, str], np.ndarray]:

@@ -105,6 +105,17 @@ def test_a_study_s_sweep_is_tested_as_a_whole_and_its_selected_arm_as_one(tmp_pa
     assert row["mean"] == pytest.approx(found.means["m[eta=1.3]"].mean())
 
 
+def test_a_family_of_datasets_counts_once_in_the_tests_of_a_sweep(tmp_path):
+    results = study(tmp_path)
+    for facts in results.provenance[0]["study"]["datasets"]:
+        facts["family"] = "" if facts["name"] in ("d6", "d7") else "parent"
+    found = analyse(results)
+    assert set(found.sweep_curves["n"]) == {3}
+    (row,) = found.sweep_selected.to_dict("records")
+    assert (row["n"], row["p"]) == (3, 0.25)
+    assert "with 3 families" in row["verdict"]
+
+
 def test_too_few_datasets_have_no_band_and_no_verdict(tmp_path):
     found = analyse(study(tmp_path, n_datasets=3))
     assert found.sweep_curves["low"].isna().all()
