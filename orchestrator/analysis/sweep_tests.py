@@ -174,8 +174,9 @@ def selected(results: StudyResults, design: Design, means: pd.DataFrame) -> pd.D
 
 
 def _verdict(row: Mapping[Hashable, Any], design: Design) -> str:
-    direction, counts = row["w_plus"] - row["w_minus"], [int(row[name]) for name in ("n", "n_zero", "family")]
-    return verdict(row["p_holm"], direction, *counts, design.alpha, unit=design.unit)
+    n, n_zero, size = (int(row[name]) for name in ("n", "n_zero", "family"))
+    direction = row["w_plus"] - row["w_minus"]
+    return verdict(row["p_holm"], direction, n, n_zero, size, design.alpha, unit=design.unit)
 
 
 def _wide(frame: pd.DataFrame, column: str) -> dict[tuple[str, str], np.ndarray]:
