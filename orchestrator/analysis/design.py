@@ -120,7 +120,7 @@ def read_design(results: StudyResults, choices: ReportChoices | None = None) -> 
         When the choices name what the study does not have.
     """
     choices = choices or report_choices(results.provenance, {})
-    declaration = current_declaration(results.provenance)
+    declaration = results.declaration or current_declaration(results.provenance)
     found = _design_of_rows(results.trials) if declaration is None else _design_of(declaration)
     if problems := choices.unknown_names(list(found.arms), list(found.datasets)):
         raise ConfigError(problems)

@@ -32,7 +32,7 @@ from orchestrator.training.run_batch import run_batch
 
 def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path | None = None) -> Any:
     """Return the unfitted estimator that the study's search selects on all rows; see `StudyResults`."""
-    declaration = current_declaration(results.provenance)
+    declaration = results.declaration or current_declaration(results.provenance)
     declared = None if declaration is None else declaration.pairs.get((dataset, arm))
     if declaration is None or declared is None or declared.identity is None:
         raise StoreError(f"study {results.name!r} declares no {arm!r} on {dataset!r}, or recorded too little")

@@ -106,6 +106,7 @@ def read_results(store: Store) -> StudyResults:
         excluded=excluded_trials(declaration.reasons(dict(sorted(groups.items())))),
         states=states,
         lost=lost,
+        declaration=declaration,
         search_all_rows=_search_all_rows,
     )
 

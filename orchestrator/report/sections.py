@@ -104,7 +104,8 @@ def _copy(results: StudyResults) -> StudyResults:
         for field in fields(results)
         if isinstance(value := getattr(results, field.name), pd.DataFrame)
     }
-    return replace(results, **frames, provenance=deepcopy(results.provenance), states=dict(results.states))
+    provenance = deepcopy(results.provenance)  # by which its declaration is found again
+    return replace(results, **frames, provenance=provenance, states=dict(results.states), declaration=None)
 
 
 def _name(section: str | SectionFunction) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.store.store import Store, StoreError
+from orchestrator.study.declaration import Declaration
 from orchestrator.study.trials import Pair
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class StudyResults:
         How far each dataset × arm is; empty if no run recorded what it declared.
     lost : list of str
         What is known of trials that were stored and are missing, a sentence each.
+    declaration : Declaration or None
+        What the provenance declares; None if no run recorded it.
     search_all_rows : callable or None
         What `final_estimator` calls.
     """
@@ -80,6 +83,7 @@ class StudyResults:
     excluded: pd.DataFrame = field(default_factory=lambda: excluded_trials([]))
     states: Mapping[Pair, PairState] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
+    declaration: Declaration | None = None
     search_all_rows: Callable[..., Any] | None = None
 
     def mean_scores(self) -> pd.DataFrame:

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import signal
-import subprocess
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -28,7 +27,7 @@ from tests.integration.clusters import (
     trainings,
     wait_for,
 )
-from tests.integration.processes import slowness, wait_until
+from tests.integration.processes import in_process, slowness, wait_until
 from tests.orchestrator.classifiers import order_for
 
 HANGING = "tests.integration.clusters.Hanging"
@@ -133,8 +132,8 @@ def test_a_client_ends_at_once_when_its_scheduler_dies_and_goes_on_later(study):
     assert "run the same command to resume" in " ".join(log.read_text().split())
     before = len(trainings(folder, "s"))
     assert 0 < before < 4 * (4 * 2 + 1)
-    again = [*line, "solver.sleepy.seconds=0.3", "cluster=serial"]
-    done = subprocess.run(again, capture_output=True, text=True, timeout=300)
+    again = [*line[line.index("run") :], "solver.sleepy.seconds=0.3", "cluster=serial"]
+    done = in_process(folder, *again)
     assert done.returncode == 0, done.stderr
     assert f"{before} found stored" in " ".join(done.stdout.split())
 

@@ -23,10 +23,17 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def serial(tmp_path_factory):
+def small(full_size):
+    """The overrides of a small study, and the number of its trials."""
+    narrow = ("search.space.C=[0.25,4]", "search.space.gamma=[0.25,1]")
+    return (SMALL, SMALL_TRIALS) if full_size else ((*SMALL, *narrow), 2 * 2 * 3 * (3 * 4 + 1))
+
+
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory, small):
     """A small study run in one process."""
     folder = tmp_path_factory.mktemp("serial")
-    return folder, svmbench(folder, "run", *SMALL, "cluster=serial")
+    return folder, svmbench(folder, "run", *small[0], "cluster=serial")
 
 
 def comparable(folder):
@@ -34,29 +41,29 @@ def comparable(folder):
     return trials[[name for name in trials if name not in RUN_COLUMNS]]
 
 
-def test_a_run_ends_with_a_table_its_costs_and_the_way_to_the_report(serial):
-    folder, run = serial
+def test_a_run_ends_with_a_table_its_costs_and_the_way_to_the_report(serial, small):
+    (folder, run), (_, number) = serial, small
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     text = plain(run.stdout)
-    assert f"{SMALL_TRIALS:,} of {SMALL_TRIALS:,} trials, 0 failed, done" in text
+    assert f"{number:,} of {number:,} trials, 0 failed, done" in text
     assert "of their time inside fit and predict" in text
     assert "batches took" not in text  # of one process nobody can tell
     assert "mnsvm" in text
     assert "svmbench report study=small" in text
-    assert len(load_study("small", folder / "results").trials) == SMALL_TRIALS
+    assert len(load_study("small", folder / "results").trials) == number
 
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.full), 2])
-def test_any_number_of_workers_gives_the_rows_of_one_process(serial, workers, tmp_path):
-    run = svmbench(tmp_path, "run", *SMALL, f"cluster.workers={workers}")
+def test_any_number_of_workers_gives_the_rows_of_one_process(serial, small, workers, tmp_path):
+    run = svmbench(tmp_path, "run", *small[0], f"cluster.workers={workers}")
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     assert "dashboard" not in run.stdout
     assert "ms of client and scheduler CPU" in plain(run.stdout)
     pd.testing.assert_frame_equal(comparable(tmp_path), comparable(serial[0]))
     trials = store_of(tmp_path).trials()
-    assert len(trials) == SMALL_TRIALS
+    assert len(trials) == small[1]
     assert trials["worker"].nunique() == workers
     assert set(trials["status"]) == {"ok"}
 

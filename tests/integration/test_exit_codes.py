@@ -14,7 +14,6 @@ from tests.integration.processes import (
     plain,
     started,
     store_of,
-    svmbench,
     wait_until,
     write_config_dir,
 )
@@ -66,7 +65,7 @@ def mine(tmp_path):
 
 def test_a_study_whose_every_training_fails_ends_with_3_and_its_reason(mine, tmp_path):
     choice = ["datasets=[stripes]", "solvers=[failing,sleepy]", "solver.sleepy.space={C: [1]}"]
-    run = svmbench(tmp_path, "run", *mine, *choice)
+    run = in_process(tmp_path, "run", *mine, *choice)
     assert run.returncode == 3, run.stderr
     text = plain(run.stdout)
     kind = r"on stripes: ArithmeticError: cannot divide by "
@@ -139,7 +138,7 @@ def test_a_full_disk_ends_a_run_with_4_and_one_sentence(mine, tmp_path):
     try:
         space = f"search.space={{C: [{','.join(map(str, range(1, 200)))}]}}"
         choice = ["datasets=[stripes]", "solvers=[sleepy]", "solver.sleepy.seconds=0.005", space]
-        run = svmbench(tmp_path, "run", *mine, *choice)
+        run = in_process(tmp_path, "run", *mine, *choice)
         assert run.returncode == 4, run.stderr
         sentence, advice = run.stderr.splitlines()
         assert "No space left on device" in sentence
@@ -185,7 +184,7 @@ def test_the_commits_of_a_run_are_those_of_its_code_and_not_of_the_current_folde
     head = subprocess.run(line, check=True, capture_output=True, text=True, timeout=30).stdout.strip()
     choice = ["run", *mine, "datasets=[stripes]", "solvers=[sleepy,libsvm_l1]"]
     spaces = ["solver.sleepy.space={C: [1]}", "solver.libsvm_l1.space={C: [1], gamma: [1]}"]
-    assert svmbench(tmp_path, *choice, *spaces).returncode == 0
+    assert in_process(tmp_path, *choice, *spaces).returncode == 0
     (run,) = store_of(tmp_path).provenance()
     assert run["git"] == git_state("orchestrator")
     assert run["git_of"] == {"sklearn": None, "sleepy_module": {"commit": head, "dirty": False}}

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator import load_study
 from tests.integration.clusters import command, running, sleepy_solver, trainings
-from tests.integration.processes import plain, wait_until
+from tests.integration.processes import in_process, plain, wait_until
 from tests.integration.slurm import Slurm, slurm, why_not
 
 REASON = why_not()
@@ -74,7 +74,8 @@ def site(tmp_path_factory):
     sleepy_solver(folder / "config")
     with slurm() as queue:
         site = Site(folder, queue)
-        site.finish(site.command("serial", "cluster=serial"))
+        line = site.command("serial", "cluster=serial")
+        assert in_process(folder, *line[line.index("run") :]).returncode == 0
         yield site
 
 

@@ -15,7 +15,7 @@ import pytest
 from orchestrator import load_study
 from tests.integration.clusters import certificates, command, running, sleepy_solver, trainings, wait_for
 from tests.integration.hosts import Network, why_not
-from tests.integration.processes import plain, wait_until
+from tests.integration.processes import in_process, plain, wait_until
 
 SERVERS = ("head", "one", "two")
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
@@ -134,7 +134,8 @@ def scratch(processes):
 
 
 def test_a_study_over_ssh_is_that_of_one_process_and_leaves_nothing_on_the_hosts(hosts):
-    hosts.finish(hosts.run("serial", "cluster=serial"))
+    line = hosts.run("serial", "cluster=serial")
+    assert in_process(hosts.folder, *line[line.index("run") :]).returncode == 0
     hosts.finish(hosts.over_ssh("s", "solver.sleepy.seconds=0.05"))
     wait_until(lambda: not hosts.left(), "the cluster to end")
     assert len(trainings(hosts.folder, "s")) == TRIALS

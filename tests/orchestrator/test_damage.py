@@ -347,7 +347,7 @@ def test_a_random_fault_is_harmless_or_named_and_repairable(block, originals, co
     original = originals[block % len(originals)]
     whole = load_study(original)
     outcomes = {}
-    for seed in range(block, 2_000 if full_size else 28, BLOCKS):
+    for seed in range(block, 2_000 if full_size else 20, BLOCKS):
         results = tmp_path / str(seed)
         try:
             outcome = check(original, results, commands, whole, seed)

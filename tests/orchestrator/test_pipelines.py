@@ -179,7 +179,7 @@ def test_a_transformer_is_fitted_on_the_training_rows_alone(folder, tmp_path, sc
     assert len(fits) == 3 * (2 * 2 + 1)
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(k, marks=pytest.mark.full) for k in range(2, 20))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.full) for k in range(1, 20))])
 def test_random_labels_are_predicted_at_chance(folder, seed):
     (folder / "dataset" / f"noise{seed}.yaml").write_text(f"_target_: traces.noise\nseed: {seed}\n")
     names = [f"datasets=[noise{seed}]", "solvers=[chance]", f"study=noise{seed}"]

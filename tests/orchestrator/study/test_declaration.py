@@ -186,3 +186,9 @@ def test_numbers_are_numbers_whatever_an_earlier_declaration_held(tmp_path):
     for frame in (results.trials, results.outer, results.selections):
         assert set(frame["param_max_depth"]) <= {1.0, 2.0}
         assert frame["param_max_depth"].dtype == float
+
+
+def test_the_analysis_takes_the_declaration_that_the_results_were_read_by(tmp_path, monkeypatch):
+    results, _ = run_study(tmp_path, "datasets=[iris]", "solvers=[knn]", **configure(tmp_path))
+    monkeypatch.setattr("orchestrator.analysis.design.current_declaration", None)
+    assert list(analyse(results).design.arms) == ["knn"]
