@@ -86,14 +86,16 @@ def step_cost(w):
 
 
 @njit
-def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, patience, max_steps, scratch):
-    """Take steps until they have cost ``patience`` times what Newton's method does.
+def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_steps, scratch):
+    """Take steps until they cost more than Newton's method.
 
     Parameters
     ----------
     K : float32 array (w, any), C-contiguous
     diagonal, inverse_C, F, beta, low, high : arrays (w,)
-    tol, patience : float
+    tol : float
+    spent : float
+        What steps have cost since Newton's method was last tried; −∞: it is not to be tried.
     max_steps : int
     scratch : float32 array (4, w)
 
@@ -109,7 +111,7 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, patienc
         n = 0
         for t in range(w):
             n += low[t] < beta[t] < high[t]
-        if n > 1 and taken * step_cost(w) > patience * face_cost(n, w):
+        if n > 1 and spent + taken * step_cost(w) > PATIENCE * face_cost(n, w):
             return PAUSED, taken
         allowed = min(STEPS_PER_CHUNK, max_steps - taken)
         status, steps, gain = smo_block_steps(
@@ -193,14 +195,11 @@ class LargeMachine:
         self._recompute()
 
     def raise_C(self, C):
-        """Go to a larger C; return whether the point stays optimal if it was so before."""
+        """Go to a larger C."""
         old, self.C = self.C, C
-        scale, stays_optimal = change_C(
-            old, C, self.y, True, self._low, self._high, self._no_ridge, self.beta, self.F
-        )
+        scale, _ = change_C(old, C, self.y, True, self._low, self._high, self._no_ridge, self.beta, self.F)
         self._drift = scale * self._drift
         self._drift += ROUNDINGS_PER_SCALING * UNIT_ROUNDOFF * (np.abs(self.beta).sum() + 1.0)
-        return stays_optimal
 
     def start(self, max_iter):
         """Begin with a machine of some of the samples.
@@ -346,20 +345,21 @@ class LargeMachine:
         low, high = self._low[members], self._high[members]
         diagonal, inverse_C = np.full(w, 1.0 - block.shift), np.zeros(w)
         scratch = np.empty((4, w), np.float32)
-        iterations, patience = 0, PATIENCE
+        iterations, spent = 0, 0.0
         look = int(STEPS_BEFORE_LOOK / step_cost(w))
         while iterations < max_iter and time.monotonic() < self._deadline:
             status, taken = steps_before_newton(
-                *(block.values, diagonal, inverse_C, F, beta, low, high, tol, patience),
+                *(block.values, diagonal, inverse_C, F, beta, low, high, tol, spent),
                 int(min(look, max_iter - iterations)),
                 scratch,
             )
             iterations += taken
+            spent += taken * step_cost(w)
             if status == PAUSED:
                 n_free = np.count_nonzero((low < beta) & (beta < high))
                 fits = BYTES_OF_NEWTON * n_free**2 <= left
-                if not (fits and newton_on_face(block.values, block.shift, F, beta, low, high)):
-                    patience = np.inf
+                moved = fits and newton_on_face(block.values, block.shift, F, beta, low, high)
+                spent = 0.0 if moved else -np.inf
                 iterations += 1
             elif status != LIMIT:
                 break

@@ -37,9 +37,7 @@ class MarginBlock:
     def __init__(self, samples, n_features, rows, shift, n_bytes):
         self._samples, self._n_features, self._rows, self.shift = samples, n_features, rows, shift
         self.capacity = int(min(rows.size, max(LEAST_ROWS, np.sqrt(n_bytes / 4.0))))
-        stride = -(-self.capacity // LANES) * LANES
-        # Rows a multiple of 4096 bytes apart would share the same lines of the cache.
-        self._values = np.empty((self.capacity, stride + (LANES if stride % 1024 == 0 else 0)), np.float32)
+        self._values = np.empty((0, 0), np.float32)
         self.members = np.empty(0, np.int64)
         self.evaluations = 0
 
@@ -55,6 +53,11 @@ class MarginBlock:
         ----------
         wanted : bool ndarray of shape (m,)
         """
+        if not self._values.size:
+            stride = -(-self.capacity // LANES) * LANES
+            # Rows a multiple of 4096 bytes apart would share the same lines of the cache.
+            stride += LANES if stride % 1024 == 0 else 0
+            self._values = np.empty((self.capacity, stride), np.float32)
         is_new = wanted.copy()
         is_new[self.members] = False
         new = np.flatnonzero(is_new)
