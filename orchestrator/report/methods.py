@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
 from orchestrator.report import format as fmt
 from orchestrator.report.captions import protocol
 from orchestrator.report.coverage import coverage_note
@@ -30,9 +31,12 @@ def methods(findings: Findings) -> str:
     ]
     if len(findings.tests):
         size, n = findings.tests["family"].iloc[0], int(findings.tests["n"].max())
-        pairs = "all pairs" if len(findings.tests) >= len(design.arms) else f"every arm against {control}"
+        all_pairs = len(design.arms) <= ALL_PAIRS_UP_TO
+        compared = (
+            "all pairs of arms were compared" if all_pairs else f"every arm was compared with {control}"
+        )
         sentences.append(
-            f"On the means of {fmt.plural(n, 'dataset')}, {pairs} were compared by the exact two-sided "
+            f"On the means of {fmt.plural(n, 'dataset')}, {compared} by the exact two-sided "
             f"Wilcoxon signed-rank test at level {design.alpha:g}, adjusted by Holm's method for "
             f"{fmt.plural(size, 'test')}; typical differences are Hodges–Lehmann estimates."
         )
@@ -55,7 +59,7 @@ def checklist(findings: Findings) -> Table:
         "Reproducibility checklist",
         pd.DataFrame(rows),
         {"Asked": lambda row: row["item"], "Answer": lambda row: row["answer"]},
-        text_columns=2,
+        last_is_text=True,
     )
 
 

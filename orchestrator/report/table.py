@@ -64,6 +64,11 @@ class Table:
     text_columns: int = 1
     last_is_text: bool = False
 
+    @property
+    def is_grouped(self) -> bool:
+        """Whether the first of several rows alone says what they have in common."""
+        return self.text_columns == 2 and any(not row[0].text for row in self.rows)
+
     def is_text(self, column: int) -> bool:
         """Whether a column holds text."""
         return column < self.text_columns or (self.last_is_text and column == len(self.header) - 1)

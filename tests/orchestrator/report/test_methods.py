@@ -21,7 +21,7 @@ def answers_of(findings):
 def test_the_paragraph_says_how_everything_was_done(results):
     text = methods(analyse(results))
     assert text.startswith("We compared 13 arms on 13 datasets by nested cross-validation: 5 outer folds")
-    assert "every arm against control were compared by the exact two-sided Wilcoxon signed-rank test" in text
+    assert "every arm was compared with control by the exact two-sided Wilcoxon signed-rank test" in text
     assert "at level 0.05, adjusted by Holm's method for 24 tests" in text
     assert "Practical equivalence within 1 percentage point" in text
     assert text.endswith(
