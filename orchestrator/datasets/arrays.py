@@ -67,6 +67,9 @@ def npy_file(path: str, label: int = -1) -> tuple[NDArray[Any], NDArray[Any]]:
         If there is no such file or column, it is damaged or too large, or it holds Python objects.
     """
     place = existing_file(path)
+    with place.open("rb") as file:
+        if (head := file.read(6)) and not head.startswith((b"\x93NUMPY", b"PK")):  # numpy thinks of pickles
+            raise DatasetError(f"{place} is no file of numpy.save; correct `path`, or read it as what it is")
     try:
         table = np.load(place, mmap_mode="r", allow_pickle=False)  # which compares shape and size
     except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does

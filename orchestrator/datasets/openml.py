@@ -51,6 +51,8 @@ def openml_file(
     DatasetError
         If it was not fetched, its files are broken, or there is no such column.
     """
+    if type(id) is not int or id < 1:
+        raise DatasetError(f"expected the number of a dataset of OpenML as `id`, found {shown(id)}")
     path = openml_path(id, folder)
     if not path.is_file():
         raise DatasetError(

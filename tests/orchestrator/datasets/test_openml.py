@@ -116,3 +116,9 @@ def test_the_command_fetches_it_by_name(server, tmp_path, capsys, monkeypatch):
     assert main(["data", "path", "letters", *where]) == EXIT_OK
     assert capsys.readouterr()[0].strip() == str(tmp_path / "data" / "openml-7.arff")
     assert main(["data", "check", "letters", *where]) == EXIT_OK
+
+
+@pytest.mark.parametrize("number", ["abc", "31", 0, -1, True, 1.5])
+def test_an_id_that_is_no_number_of_openml_is_refused(number, tmp_path):
+    with pytest.raises(DatasetError, match="expected the number of a dataset of OpenML as `id`, found"):
+        openml_file(number, tmp_path)
