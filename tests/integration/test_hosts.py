@@ -49,12 +49,12 @@ def test_a_study_survives_a_host_that_is_cut_off_and_comes_back(tmp_path):
 
         start(
             *("scheduler", "cluster", "scheduler", "--host", scheduler),
-            *(f"cluster.tls.folder={tls}", "cluster.worker_ttl=3"),
+            *(f"cluster.tls.folder={tls}", "cluster.worker_ttl=10"),
         )
         for name in ("one", "two"):
             start(
                 *(name, "cluster", "worker", address, "--host", network.addresses[name]),
-                *(f"cluster.tls.folder={tls}", f"paths.cache={tmp_path / name}", "cluster.worker_ttl=3"),
+                *(f"cluster.tls.folder={tls}", f"paths.cache={tmp_path / name}", "cluster.worker_ttl=10"),
                 hidden=[cache],
                 PYTHONPATH=config,
             )

@@ -42,7 +42,7 @@ def complete(tmp_path):
         ("svmbench run solvers=[mnsvm,libsvm_", {r"solvers=\[mnsvm,libsvm_l1"}),
         ("svmbench list so", {"solvers"}),
         ("svmbench data f", {"fetch"}),
-        ("svmbench data fetch cov", {"covtype"}),
+        ("svmbench data fetch cov", {"covtype", "covtype-binary"}),
         ("svmbench status study=f", {"study=first"}),
         ("svmbench delete f", {"first"}),
     ],
