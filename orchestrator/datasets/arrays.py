@@ -108,7 +108,7 @@ def _member(archive: zipfile.ZipFile, place: Path, name: str) -> NDArray[Any]:
 
 
 def _unreadable(place: Path, error: Exception) -> DatasetError:
-    if "allow_pickle" in str(error):
+    if "allow_pickle" in str(error) or "Python objects" in str(error):  # in an archive, or on its own
         return DatasetError(
             f"{place} holds Python objects, which are code to run; "
             "save arrays of numbers, or of text with a fixed length"
