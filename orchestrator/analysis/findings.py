@@ -13,6 +13,7 @@ from orchestrator.analysis.sequential import all_decided, sequential
 from orchestrator.analysis.standings import standings
 from orchestrator.analysis.statistics import Friedman
 from orchestrator.store.results import StudyResults
+from orchestrator.study.families import unit_names
 from orchestrator.study.report_choices import ReportChoices
 
 
@@ -187,8 +188,7 @@ def _practical(results: StudyResults, design: Design, means: pd.DataFrame) -> pd
     rows = None
     if design.metric in PERCENT_METRICS:
         rows = summaries.n_tested(results.outer)
-        units = {dataset: family.name for family in design.families for dataset in family.datasets}
-        rows = rows.groupby([units.get(name, name) for name in rows.index]).sum()
+        rows = rows.groupby(unit_names(rows.index, design.families)).sum()
     return bayesian.compare(means, design.rope, rows)
 
 

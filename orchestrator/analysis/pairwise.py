@@ -17,7 +17,7 @@ from orchestrator.analysis.signed_rank import (
     smallest_p,
 )
 from orchestrator.analysis.statistics import Friedman, friedman, holm, ranks
-from orchestrator.study.families import Family
+from orchestrator.study.families import Family, unit_names
 
 ALPHA = 0.05
 ALL_PAIRS_UP_TO = 4
@@ -53,10 +53,9 @@ def family_size(n_arms: int, times: bool) -> int:
 
 def of_units(means: pd.DataFrame, families: Sequence[Family]) -> pd.DataFrame:
     """Return the means over the datasets of each family in place of theirs; NaN if one of them is NaN."""
-    units = {dataset: family.name for family in families for dataset in family.datasets}
-    if means.empty or not units:
+    if means.empty or not families:
         return means
-    names = [units.get(name, name) for name in means.index]
+    names = unit_names(means.index, families)
     complete = means.notna().groupby(names, sort=False).all()
     return means.groupby(names, sort=False).mean().where(complete)
 

@@ -14,6 +14,7 @@ from orchestrator.analysis.pairwise import ALPHA, verdict
 from orchestrator.analysis.signed_rank import hodges_lehmann, signed_rank
 from orchestrator.analysis.statistics import holm
 from orchestrator.analysis.summaries import finished, rows_by_pair
+from orchestrator.study.families import unit_names
 from orchestrator.study.records import Status
 
 FASTER, SLOWER = "faster", "slower"
@@ -189,10 +190,9 @@ def compare_costs(
 
 def _units(design: Design) -> dict[str, list[int]]:
     """Return the positions of the datasets of each family, and of each other dataset, by name."""
-    names = {dataset: family.name for family in design.families for dataset in family.datasets}
     units: dict[str, list[int]] = {}
-    for place, dataset in enumerate(design.datasets):
-        units.setdefault(names.get(dataset, dataset), []).append(place)
+    for place, name in enumerate(unit_names(design.datasets, design.families)):
+        units.setdefault(name, []).append(place)
     return units
 
 

@@ -1,6 +1,6 @@
 """Datasets that are no independent evidence, as the families that count once in a test."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 ONCE, APART = "once", "apart"
@@ -51,6 +51,12 @@ def families(datasets: Mapping[str, Mapping[str, Any]]) -> list[Family]:
             shared = [f"{a} and {b} {why}" for a, b, why in _links(datasets) if why and a in members]
             found.append(Family(f"family {declared}", names, tuple(shared)))
     return found
+
+
+def unit_names(datasets: Iterable[str], found: Sequence[Family]) -> list[str]:
+    """Return what each dataset counts as: the name of its family, or its own."""
+    family_of = {dataset: family.name for family in found for dataset in family.datasets}
+    return [family_of.get(name, name) for name in datasets]
 
 
 def n_units(datasets: Mapping[str, Any], found: Sequence[Family]) -> int:
