@@ -177,7 +177,14 @@ def _profile(timing: pd.DataFrame) -> pd.DataFrame:
 
 def is_decided(results: StudyResults) -> bool:
     """Whether the anytime-valid tests have decided every declared pair, so that the study may end."""
-    return all_decided(analyse(results).sequence)
+    design = read_design(results)
+    if not design.choices.sequential:
+        return False
+    results = of_design(results, design)
+    means = pairwise.dataset_means(summaries.scores(results, design))
+    time_ratios = _time_ratios(results, design)
+    n_times = len(ratios.tested_p(time_ratios, "fit_seconds")) if len(time_ratios) else 0
+    return all_decided(sequential(pairwise.of_units(means, design.families), n_times, design.alpha))
 
 
 def _practical(results: StudyResults, design: Design, means: pd.DataFrame) -> pd.DataFrame:
