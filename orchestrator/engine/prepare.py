@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from orchestrator.resampling.splits import Splits
 from orchestrator.search.fold_search import planned_trials
 from orchestrator.study.batch import DataSource
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.families import families
+from orchestrator.study.families import Family, families
 from orchestrator.study.settings import MOST_TRAININGS, Settings
 from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
 from orchestrator.study.trials import Identity, Pair
@@ -30,6 +30,9 @@ from orchestrator.training.estimators import takes_shared_gram
 from orchestrator.training.gram import MOST_ROWS, memory_for_gram
 from orchestrator.training.metrics import takes_features
 from orchestrator.training.split_data import prepare_data
+
+NAMED = 3
+"""Datasets or families that one sentence tells in full."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,23 @@ class PreparedStudy:
         }
 
 
+def _named_datasets(names: Sequence[str]) -> str:
+    """Name the datasets that a problem is of, or some of many."""
+    if len(names) == 1:
+        return f"dataset {names[0]!r}"
+    some, more = names[:NAMED], len(names) - NAMED
+    return f"datasets {', '.join(map(repr, some))}{f' and {more} more' if more > 0 else ''}"
+
+
+def _on_families(found: Sequence[Family]) -> list[str]:
+    """Say which datasets count once in a test; of many families, which ones there are."""
+    counted = "counted once in a test unless report.families=apart"
+    if len(found) <= NAMED:
+        return [f"{family}: one family, {counted}" for family in found]
+    sizes = (f"{family.name.removeprefix('family ')} ({len(family.datasets)})" for family in found)
+    return [f"{len(found)} families of several datasets, each {counted}: {', '.join(sizes)}"]
+
+
 def _nested(values: Mapping[Pair, Any]) -> dict[str, dict[str, Any]]:
     """Return values by dataset, then by arm."""
     nested: dict[str, dict[str, Any]] = {}
@@ -107,12 +127,14 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     """
     study = settings.study
     loaded: dict[str, tuple[DataSource, Dataset, Splits]] = {}
-    problems = []
+    unusable: dict[str, list[str]] = {}
     for spec in study.datasets:
         try:
             loaded[spec.name] = prepare_data(spec, study.protocol, settings.paths.cache, settings.data_memory)
         except (DatasetError, OSError) as error:
-            problems.append(str(error))
+            problem = str(error).removeprefix(f"dataset {spec.name!r}: ")
+            unusable.setdefault(problem, []).append(spec.name)
+    problems = [f"{_named_datasets(names)}: {problem}" for problem, names in unusable.items()]
     problems += _same_content(loaded)
     problems += infeasible(study, {name: dataset for name, (_, dataset, _) in loaded.items()})
     for name, (_, dataset, splits) in loaded.items():
@@ -159,10 +181,7 @@ def prepare_study(settings: Settings) -> PreparedStudy:
         datasets=facts,
         data_warnings=[
             *(text for name, found in audits.items() for text in found.warnings(loaded[name][1])),
-            *(
-                f"{family}: one family, counted once in a test unless report.families=apart"
-                for family in families({each["name"]: each for each in facts})
-            ),
+            *_on_families(families({each["name"]: each for each in facts})),
         ],
         gram_memory=memory_for_gram(settings.cluster.memory),
     )

@@ -194,6 +194,28 @@ def test_a_plan_warns_of_copies_and_of_shared_rows(svmbench, tmp_path):
     )
 
 
+def test_what_many_datasets_lack_is_told_once(svmbench, tmp_path):
+    (tmp_path / "conf" / "dataset").mkdir(parents=True)
+    for name in "abcde":
+        lack = "_target_: orchestrator.datasets.csv_file\npackage: absent\npath: a.csv\nlabel: 0\n"
+        (tmp_path / "conf" / "dataset" / f"{name}.yaml").write_text(lack)
+    code, _, (error,) = svmbench("plan", *SMALL, "datasets=[a,b,c,d,e]", "--config-dir", "conf")
+    assert code == EXIT_BAD
+    assert "datasets 'a', 'b', 'c' and 2 more: the package absent is not installed" in error
+
+
+def test_many_families_are_told_in_one_line(svmbench, tmp_path):
+    for number in range(8):
+        rows = (f"{1 + row % 2} 1:{row ** (1 + number / 8):.4f} 2:{row % 7}" for row in range(30))
+        (tmp_path / f"set{number}.libsvm").write_text("\n".join(rows))
+    names = ",".join(f"set{number}" for number in range(8))
+    given = (f"+dataset.set{number}.family=f{number // 2}" for number in range(8))
+    study = *SMALL, f"datasets=[{names}]", f"paths.data={tmp_path}", "cluster=serial"
+    _, text, _ = svmbench("plan", *study, *given)
+    told = "4 families of several datasets, each counted once in a test unless report.families=apart: "
+    assert told + "f0 (2), f1 (2), f2 (2), f3 (2)" in " ".join(text.split())
+
+
 def test_results_that_cannot_be_written_are_told_before_anything_runs(svmbench, tmp_path):
     (tmp_path / "results").write_text("a file in the way")
     code, _, (error,) = svmbench("run", *SMALL, "cluster=serial")
