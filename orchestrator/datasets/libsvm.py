@@ -150,9 +150,10 @@ def _assembled(rows: list[Rows], d: int) -> tuple[Features, NDArray[Any]]:
     while rows:  # each part is freed when its values are in place
         part = rows.pop(0)
         stop = start + len(part.labels)
-        places = np.repeat(np.arange(start * d, stop * d, d), part.lengths)
-        places += part.indices
-        X.reshape(-1)[places] = part.data
+        indptr = np.append(0, np.cumsum(part.lengths))
+        scipy.sparse.csr_matrix((part.data, part.indices, indptr), (stop - start, d)).toarray(
+            out=X[start:stop]
+        )
         start = stop
     return X, y
 
