@@ -8,6 +8,7 @@ import pandas as pd
 from orchestrator.analysis import bayesian, one_dataset, pairwise, ratios, summaries, sweep_tests, sweeps
 from orchestrator.analysis.comparison_matrix import comparison_matrix
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
+from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
 from orchestrator.analysis.profiles import performance_profile
 from orchestrator.analysis.sequential import all_decided, sequential
 from orchestrator.analysis.standings import standings
@@ -46,6 +47,8 @@ class Findings:
     sequence : DataFrame
         The anytime-valid tests of the declared pairs; empty unless the study asks for them.
     sweep_differences, sweep_summary, sweep_curves, sweep_selected : DataFrame
+    same_arms : DataFrame
+        Of merged studies, the arms that several of them have; see `compare_arms`.
     """
 
     results: StudyResults
@@ -73,6 +76,7 @@ class Findings:
     sweep_summary: pd.DataFrame
     sweep_curves: pd.DataFrame
     sweep_selected: pd.DataFrame
+    same_arms: pd.DataFrame
 
     @property
     def is_empty(self) -> bool:
@@ -163,6 +167,7 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         sweep_summary=sweep_summary,
         sweep_curves=sweep_tests.curves(design, tested),
         sweep_selected=sweep_tests.selected(results, design, means),
+        same_arms=compare_arms(results, design) if isinstance(results, MergedStudies) else pd.DataFrame(),
     )
 
 

@@ -1,10 +1,14 @@
 """The verb `report`."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from orchestrator.analysis.findings import analyse
+from orchestrator.analysis.findings import Findings, analyse
+from orchestrator.analysis.merged_studies import merge, merged_choices
 from orchestrator.cli.main import Request
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.terminal import say
@@ -17,24 +21,69 @@ from orchestrator.study.errors import ConfigError
 from orchestrator.study.report_choices import report_choices
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """What to report: the studies, choices, a user's own sections, and the folder if one is given."""
+
+    studies: Sequence[str]
+    results: Path
+    given: Mapping[str, Any]
+    sections: Sequence[str]
+    folder: Path | None
+
+    def findings(self) -> Findings:
+        """Read the studies as they are now, and analyse them."""
+        read = [load_study(name, self.results) for name in self.studies]
+        if len(read) == 1:
+            return analyse(read[0], report_choices(read[0].provenance, self.given))
+        merged = merge(read, self.given.get("leave_out", ()))
+        return analyse(merged, merged_choices(merged, self.given))
+
+    def write(self, findings: Findings) -> Path:
+        """Write the report, and return the path of its page."""
+        folder = self.folder or findings.results.folder / "report"
+        return write_report(findings.results, folder, findings, self.sections)
+
+
 def report(request: Request, console: Console) -> None:
-    """Write the report of a study into its folder, or into that of `to=DIR`."""
-    places = [text.removeprefix("to=") for text in request.overrides if text.startswith("to=")]
+    """Write the report of a study into its folder, or into that of `to=DIR`; of several there."""
+    wanted = _wanted(request)
+    findings = wanted.findings()
+    console.print(MarkdownText(markdown_summary(findings.results, findings)))
+    for sentence in findings.results.lost:
+        say(console, sentence, wrap=False)
+    say(console, f"Report: {wanted.write(findings)}", wrap=False)
+
+
+def _wanted(request: Request) -> _Wanted:
+    places = _values(request, "to")
     if "" in places:
         raise ConfigError(["to= names no folder; expected to=DIR"])
-    overrides = [text for text in request.overrides if not text.startswith("to=")]
+    # Of several studies Hydra would make a sweep.
+    studies = [name.strip() for name in _values(request, "study")[-1:] for name in name.split(",")]
+    several = len(studies) > 1
+    apart = ("to=", "study=") if several else ("to=",)
+    overrides = [text for text in request.overrides if not text.startswith(apart)]
     config = request.config(overrides)
     given = given_choices(config, overrides)
     problems: list[str] = []
     sections = section_names(config, problems)
+    if several and "" in studies:
+        problems.append("study= has an empty name between its commas; expected study=A,B")
+    if several and not places:
+        problems.append("a report of several studies needs a folder of its own; add to=DIR")
     if problems:
         raise ConfigError(problems)
     find_modules(request.config_dir)
-    results = load_study(study_name(config), folders(config).results)
-    findings = analyse(results, report_choices(results.provenance, given))
-    console.print(MarkdownText(markdown_summary(results, findings)))
-    folder = results.folder / "report" if not places else Path(places[-1]).expanduser().resolve()
-    for sentence in results.lost:
-        say(console, sentence, wrap=False)
-    index = write_report(results, folder, findings, sections)
-    say(console, f"Report: {index}", wrap=False)
+    return _Wanted(
+        studies if several else [study_name(config)],
+        folders(config).results,
+        given,
+        sections,
+        Path(places[-1]).expanduser().resolve() if places else None,
+    )
+
+
+def _values(request: Request, key: str) -> list[str]:
+    """Return what the arguments say of a key that is read here, and not by Hydra."""
+    return [text.removeprefix(f"{key}=") for text in request.overrides if text.startswith(f"{key}=")]

@@ -138,7 +138,7 @@ class Page:
 
 def page_sections(page: Page) -> list[PageSection]:
     """Return the sections that this study has something to say in, in the page's order."""
-    always = (_standings, _matrix, _heat_map, _compared, _coverage)
+    always = (_standings, _same_arms, _matrix, _heat_map, _compared, _coverage)
     scored = () if page.findings.is_empty else (_scores, _tests, _sweep, _time, _effort, _selections)
     makers: tuple[Callable[[Page], PageSection | None], ...] = (*always, *scored, _failures, _sensitivity)
     found = [section for make in makers if (section := make(page)) is not None]
@@ -150,6 +150,10 @@ def _standings(page: Page) -> PageSection | None:
         return None
     table = page.tables["standings"]
     return PageSection("standings", table.title, "Arms", [Glance(table)])
+
+
+def _same_arms(page: Page) -> PageSection | None:
+    return page.section("same_arms", "Studies") if "same_arms" in page.tables else None
 
 
 def _matrix(page: Page) -> PageSection | None:

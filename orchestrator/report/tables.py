@@ -16,6 +16,7 @@ from orchestrator.report.comparison import (
     differences,
     practical,
     ranks,
+    same_arms,
     sensitivity,
     sequence,
     tests,
@@ -354,6 +355,7 @@ def all_tables(findings: Findings) -> dict[str, Table]:
         (len(findings.sweep_summary) > 0 and scored, sweep),
         (len(findings.sweep_curves) > 0 and scored, sweep_curves),
         (len(findings.sweep_selected) > 0 and scored, sweep_selected),
+        (len(findings.same_arms) > 0, same_arms),
     ]
     tables = [make(findings) for wanted, make in build if wanted]
     tables += [scores(findings, metric) for metric in findings.other_scores if scored]

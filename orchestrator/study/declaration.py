@@ -139,11 +139,12 @@ def _meanings(study: Mapping[str, Any]) -> dict[_Part, str]:
         ("search", ""): canonical_json(study.get("search")),
         **{("dataset", facts["name"]): str(facts.get("fingerprint")) for facts in datasets},
         **{("split", facts["name"]): str(facts.get("split_hash")) if splitter else "" for facts in datasets},
-        **{("solver", facts["name"]): _arm_meaning(facts) for facts in study.get("arms", [])},
+        **{("solver", facts["name"]): arm_meaning(facts) for facts in study.get("arms", [])},
     }
 
 
-def _arm_meaning(facts: Mapping[str, Any]) -> str:
+def arm_meaning(facts: Mapping[str, Any]) -> str:
+    """Return what an arm is, as text that is equal if two arms mean the same."""
     space = [[name, _in_order(values)] for name, values in facts.get("space", {}).items()]
     others = [facts.get(name) for name in ("target", "params", "identity", "warm_starts")]
     return canonical_json([*others, space, facts.get("space_identities") or {}])
