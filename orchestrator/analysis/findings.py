@@ -10,6 +10,7 @@ from orchestrator.analysis.comparison_matrix import comparison_matrix
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
 from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
 from orchestrator.analysis.profiles import performance_profile
+from orchestrator.analysis.published import published_for, read_published
 from orchestrator.analysis.sequential import all_decided, sequential
 from orchestrator.analysis.standings import standings
 from orchestrator.analysis.statistics import Friedman
@@ -27,6 +28,8 @@ class Findings:
     results : StudyResults
         With the refits in declared order.
     design : Design
+    published : DataFrame
+        Scores of others, which nothing is computed from; see `read_published`.
     coverage, scores, effort, timing, time_ratios, profile, selections, choices, failures : DataFrame
     other_scores : dict of str to DataFrame
         The metrics recorded beside the one that selects.
@@ -53,6 +56,7 @@ class Findings:
 
     results: StudyResults
     design: Design
+    published: pd.DataFrame
     coverage: pd.DataFrame
     scores: pd.DataFrame
     other_scores: dict[str, pd.DataFrame]
@@ -106,7 +110,9 @@ class Findings:
         return self.scores[~self.scores["complete"]] if len(self.scores) else self.scores
 
 
-def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Findings:
+def analyse(
+    results: StudyResults, choices: ReportChoices | None = None, published: pd.DataFrame | None = None
+) -> Findings:
     """Compute every table and test of a study, complete or not.
 
     Parameters
@@ -114,11 +120,13 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
     results : StudyResults
     choices : ReportChoices, optional
         Those of the study's newest run by default.
+    published : DataFrame, optional
+        Scores of others, to be shown beside the study's.
 
     Raises
     ------
     ConfigError
-        When the choices name what the study does not have.
+        When the choices name what the study does not have, or the published scores fit none of it.
     """
     design = read_design(results, choices)
     results = of_design(results, design)
@@ -138,6 +146,7 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
     return Findings(
         results=results,
         design=design,
+        published=published_for(read_published(()) if published is None else published, design),
         coverage=summaries.coverage(results, design),
         scores=scores,
         other_scores={

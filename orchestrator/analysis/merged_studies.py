@@ -69,17 +69,19 @@ def merge(results: Sequence[StudyResults], leave_out: Sequence[str] = ()) -> Mer
                 if (known.complete, len(known.keys)) >= (state.complete, len(state.keys)):
                     continue
             places[pair] = study, arm
-    frames = {
-        frame: pd.concat([_taken(getattr(each, frame), study, places) for study, each in studies.items()])
+    frames: dict[str, Any] = {
+        frame: pd.concat(
+            [_taken(getattr(each, frame), study, places) for study, each in studies.items()],
+            ignore_index=True,
+        )
         for frame in ("trials", "selections", "outer")
     }
-    excluded = [each.excluded for each in studies.values() if len(each.excluded)]
     return MergedStudies(
         name=" + ".join(studies),
         folder=results[0].folder.with_name("+".join(each.name for each in results)),
-        **{name: frame.reset_index(drop=True) for name, frame in frames.items()},
+        **frames,
         provenance=[run for each in results for run in each.provenance],
-        **({"excluded": pd.concat(excluded, ignore_index=True)} if excluded else {}),
+        excluded=pd.concat([each.excluded for each in results], ignore_index=True),
         states={pair: studies[study].states[pair[0], arm] for pair, (study, arm) in places.items()},
         lost=[f"{study}: {sentence}" for study, each in studies.items() for sentence in each.lost],
         declaration=_declaration(studies, names, places),
@@ -258,7 +260,7 @@ def _merged_protocol(protocols: Mapping[str, Mapping[str, Any]]) -> dict[str, An
             merged[name] = first.get(name)
         elif name == "also":
             merged[name] = [
-                metric for metric in first[name] if all(metric in each for each in values.values())
+                metric for metric in first[name] if all(metric in (v or ()) for v in values.values())
             ]
         elif name != "own_metrics":
             merged[name] = "; ".join(
@@ -283,12 +285,12 @@ def compare_arms(merged: MergedStudies, design: Design) -> pd.DataFrame:
                 continue
             one, other = (_rows_of(study.trials, arm, design) for study in (a, b))
             both = one.merge(other, on="key", suffixes=("", "_second"))
-            scores = both[["score", "score_second"]].to_numpy(dtype=float, na_value=nan)
+            scores = both[["score", "score_second"]]
             means = pd.DataFrame({name: _means(study, arm, design) for name, study in ((0, a), (1, b))})
             means = of_units(means.dropna(), design.families) if len(means) else means
             differences = (means[1] - means[0]).dropna() if len(means) else pd.Series(dtype=float)
             test, shift = signed_rank(differences), hodges_lehmann(differences, 1 - design.alpha)
-            ratios = np.log(_seconds(b, arm, design) / _seconds(a, arm, design)).dropna()
+            ratios = np.log((_seconds(b, arm, design) / _seconds(a, arm, design)).dropna().to_numpy())
             table.append(
                 {
                     "arm": arm,
@@ -296,7 +298,7 @@ def compare_arms(merged: MergedStudies, design: Design) -> pd.DataFrame:
                     "second": second,
                     "differs": ", ".join(differing_parts(arm, a, b)),
                     "n_common": len(both),
-                    "n_agree": int(np.isclose(*scores.T, rtol=0, atol=0, equal_nan=True).sum()),
+                    "n_agree": int((scores.nunique(axis=1, dropna=False) == 1).sum()),
                     "n": test.n,
                     **vars(shift),
                     "p": test.p if test.n else nan,
@@ -319,16 +321,18 @@ def _rows_of(frame: pd.DataFrame, arm: str, design: Design) -> pd.DataFrame:
 def _means(study: StudyResults, arm: str, design: Design) -> pd.Series:
     """Return the mean score of each dataset of which every outer fold has one."""
     rows = _rows_of(study.outer, arm, design)
-    scores = pd.Series(numbers(rows["score"]), index=rows["dataset"]).dropna().groupby(level=0)
-    planned = scores.size().index.map(design.n_outer)
-    return scores.mean()[(scores.size() == planned).to_numpy()]
+    return _of_complete(rows, numbers(rows["score"]), design)
 
 
 def _seconds(study: StudyResults, arm: str, design: Design) -> pd.Series:
     """Return the mean training time of each dataset of which every refit was timed and none was stopped."""
     rows = timing_rows(_rows_of(study.outer, arm, design))
-    seconds = pd.Series(numbers(rows["fit_seconds"]), index=rows["dataset"])
-    seconds = seconds.where(rows["status"].eq(Status.OK).to_numpy()).dropna()
-    seconds = seconds[seconds > 0].groupby(level=0)
-    planned = seconds.size().index.map(design.n_outer)
-    return seconds.mean()[(seconds.size() == planned).to_numpy()]
+    seconds = numbers(rows["fit_seconds"])
+    return _of_complete(rows, np.where(rows["status"].eq(Status.OK) & (seconds > 0), seconds, nan), design)
+
+
+def _of_complete(rows: pd.DataFrame, values: np.ndarray, design: Design) -> pd.Series:
+    found = pd.DataFrame({"dataset": rows["dataset"].to_numpy(), "value": values}).dropna()
+    found = found.groupby("dataset")["value"].agg(["mean", "size"])
+    complete = [number == design.n_outer(str(dataset)) for dataset, number in found["size"].items()]
+    return found.loc[complete, "mean"]

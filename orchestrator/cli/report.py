@@ -2,57 +2,73 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from rich.console import Console
 
 from orchestrator.analysis.findings import Findings, analyse
 from orchestrator.analysis.merged_studies import merge, merged_choices
+from orchestrator.analysis.published import read_published
 from orchestrator.cli.main import Request
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.terminal import say
+from orchestrator.cli.watch import watch
 from orchestrator.config.compose import find_modules
-from orchestrator.config.report_settings import given_choices, section_names
+from orchestrator.config.report_settings import given_choices, published_files, section_names
 from orchestrator.config.schema import folders, study_name
-from orchestrator.engine.load import load_study
+from orchestrator.engine.load import find_study, load_study
 from orchestrator.report import markdown_summary, write_report
+from orchestrator.report.coverage import coverage_note
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.report_choices import report_choices
 
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What to report: the studies, choices, a user's own sections, and the folder if one is given."""
+    """What to report: studies, choices, a user's own sections, others' scores, and perhaps a folder."""
 
     studies: Sequence[str]
     results: Path
     given: Mapping[str, Any]
     sections: Sequence[str]
+    published: pd.DataFrame
     folder: Path | None
 
     def findings(self) -> Findings:
         """Read the studies as they are now, and analyse them."""
         read = [load_study(name, self.results) for name in self.studies]
         if len(read) == 1:
-            return analyse(read[0], report_choices(read[0].provenance, self.given))
+            return analyse(read[0], report_choices(read[0].provenance, self.given), self.published)
         merged = merge(read, self.given.get("leave_out", ()))
-        return analyse(merged, merged_choices(merged, self.given))
+        return analyse(merged, merged_choices(merged, self.given), self.published)
 
-    def write(self, findings: Findings) -> Path:
+    def write(self, findings: Findings, reload_seconds: int | None = None) -> Path:
         """Write the report, and return the path of its page."""
         folder = self.folder or findings.results.folder / "report"
-        return write_report(findings.results, folder, findings, self.sections)
+        return write_report(findings.results, folder, findings, self.sections, reload_seconds)
 
 
 def report(request: Request, console: Console) -> None:
     """Write the report of a study into its folder, or into that of `to=DIR`; of several there."""
     wanted = _wanted(request)
-    findings = wanted.findings()
+    if request.watch:
+        folders_watched = [find_study(name, wanted.results).folder for name in wanted.studies]
+        findings = watch(folders_watched, wanted.findings, wanted.write, partial(_tell, console))
+    else:
+        findings = wanted.findings()
     console.print(MarkdownText(markdown_summary(findings.results, findings)))
     for sentence in findings.results.lost:
         say(console, sentence, wrap=False)
     say(console, f"Report: {wanted.write(findings)}", wrap=False)
+
+
+def _tell(console: Console, findings: Findings, index: Path) -> None:
+    """Say when a report was written, and of how much."""
+    say(console, f"{datetime.now():%H:%M:%S} {coverage_note(findings)} {index}", wrap=False)
 
 
 def _wanted(request: Request) -> _Wanted:
@@ -67,7 +83,7 @@ def _wanted(request: Request) -> _Wanted:
     config = request.config(overrides)
     given = given_choices(config, overrides)
     problems: list[str] = []
-    sections = section_names(config, problems)
+    sections, published = section_names(config, problems), published_files(config, problems)
     if several and "" in studies:
         problems.append("study= has an empty name between its commas; expected study=A,B")
     if several and not places:
@@ -80,6 +96,7 @@ def _wanted(request: Request) -> _Wanted:
         folders(config).results,
         given,
         sections,
+        read_published(published),
         Path(places[-1]).expanduser().resolve() if places else None,
     )
 

@@ -42,6 +42,7 @@ def write_report(
     folder: Path,
     findings: Findings | None = None,
     sections: "Sequence[str | SectionFunction]" = (),
+    reload_seconds: int | None = None,
 ) -> Path:
     """Write `index.html`, `report.json`, `tables/*.csv|tex` and `figures/*.svg`, and return the page's path.
 
@@ -57,6 +58,8 @@ def write_report(
     sections : sequence of str or callable
         Functions of a user's own that return a `Section` each, or their dotted paths. One that fails leaves
         a sentence in its place.
+    reload_seconds : int, optional
+        The page reloads itself so often, for a study that is running.
 
     Returns
     -------
@@ -94,7 +97,7 @@ def write_report(
     files = {
         listing: report_json(findings, tables, names, own),
         **files,
-        index: html(findings, tables, figures, own),
+        index: html(findings, tables, figures, own, reload_seconds),
     }
     _refuse_links(folder)
     earlier = {folder / name for name in _listed(listing, results.name, names)}

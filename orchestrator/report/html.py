@@ -25,6 +25,7 @@ def html(
     tables: Mapping[str, Table],
     figures: Mapping[str, str],
     sections: Sequence[PrintedSection] = (),
+    reload_seconds: int | None = None,
 ) -> str:
     """Return the page.
 
@@ -36,6 +37,8 @@ def html(
         SVG documents by name.
     sections : sequence of PrintedSection
         Those of a user's own, whose tables and figures are among the others.
+    reload_seconds : int, optional
+        The page reloads itself so often.
     """
     environment = _environment()
     script = environment.get_template("report.js").render()
@@ -46,6 +49,7 @@ def html(
         findings=findings,
         script=Markup(script),
         policy=policy,
+        reload_seconds=reload_seconds,
         answers=answers(findings),
         incomplete=incomplete_note(findings),
         sections=page_sections(Page(findings, tables, sections)),

@@ -1,6 +1,7 @@
 """The printed tables of a report, each with a caption that explains every number in it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -68,13 +69,43 @@ def scores(findings: Findings, metric: str | None = None) -> Table:
         return Cell(text, strong=row["best"])
 
     title = f"{fmt.metric_name(name).capitalize()} on the outer folds"
-    return _matrix(
+    table = _matrix(
         findings,
         "scores" if metric is None else f"scores_{metric}",
         f"{title}, per cent" if fmt.is_percent(name) else title,
         frame,
         cell,
     )
+    return _with_published(table, findings) if metric is None and len(findings.published) else table
+
+
+def _with_published(table: Table, findings: Findings) -> Table:
+    """Return the table of scores with a column for each arm that others have published scores of."""
+    frame, metric = findings.published, findings.design.metric
+    found = {(row["dataset"], row["arm"]): row for row in records(frame)}
+    arms = list(dict.fromkeys(frame["arm"]))
+
+    def cell(dataset: str, arm: str) -> Cell:
+        row = found.get((dataset, arm))
+        if row is None:
+            return Cell(fmt.MISSING, tone="quiet")
+        error = fmt.score(row["standard_error"], metric)
+        return Cell(
+            fmt.score(row["score"], metric) + (f" ± {error}" if error != fmt.MISSING else ""), tone="quiet"
+        )
+
+    rows = zip(table.rows, findings.design.datasets, strict=False)
+    published = frame.assign(solver=frame["arm"] + PUBLISHED, metric=metric, mean=frame["score"], best=False)
+    return replace(
+        table,
+        header=[*table.header, *(arm + PUBLISHED for arm in arms)],
+        rows=[[*cells, *(cell(dataset, arm) for arm in arms)] for cells, dataset in rows],
+        data=pd.concat([table.data, published.drop(columns=["arm", "score", "file"])], ignore_index=True),
+    )
+
+
+PUBLISHED = " (published)"
+"""Follows the name of an arm of which others have published scores."""
 
 
 def effort(findings: Findings) -> Table:
