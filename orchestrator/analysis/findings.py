@@ -8,9 +8,11 @@ import pandas as pd
 from orchestrator.analysis import bayesian, one_dataset, pairwise, ratios, summaries, sweep_tests, sweeps
 from orchestrator.analysis.comparison_matrix import comparison_matrix
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
+from orchestrator.analysis.inner_scores import inner_scores, mapped_arms
 from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
 from orchestrator.analysis.profiles import performance_profile
 from orchestrator.analysis.published import published_for, read_published
+from orchestrator.analysis.scaling import scaling, sizes_and_times
 from orchestrator.analysis.sequential import all_decided, sequential
 from orchestrator.analysis.standings import standings
 from orchestrator.analysis.statistics import Friedman
@@ -52,6 +54,12 @@ class Findings:
     sweep_differences, sweep_summary, sweep_curves, sweep_selected : DataFrame
     same_arms : DataFrame
         Of merged studies, the arms that several of them have; see `compare_arms`.
+    inner_scores : DataFrame
+        Inner scores over two hyper-parameters; see the function of that name.
+    sizes, scaling : DataFrame
+        Sizes and training times, and power laws between them; see `scaling`.
+    densities : DataFrame
+        The posteriors behind `practical`.
     """
 
     results: StudyResults
@@ -81,6 +89,10 @@ class Findings:
     sweep_curves: pd.DataFrame
     sweep_selected: pd.DataFrame
     same_arms: pd.DataFrame
+    inner_scores: pd.DataFrame
+    sizes: pd.DataFrame
+    scaling: pd.DataFrame
+    densities: pd.DataFrame
 
     @property
     def is_empty(self) -> bool:
@@ -142,6 +154,7 @@ def analyse(
     sweep_differences, sweep_summary = sweeps.compare_settings(results, design, means)
     timed = summaries.timing(results, design)
     practical, ranks = _practical(results, design, tested), pairwise.mean_ranks(tested)
+    sizes = sizes_and_times(results, design)
     many = len(means.columns) > 2
     return Findings(
         results=results,
@@ -176,6 +189,10 @@ def analyse(
         sweep_summary=sweep_summary,
         sweep_curves=sweep_tests.curves(design, tested),
         sweep_selected=sweep_tests.selected(results, design, means),
+        inner_scores=inner_scores(results, design, mapped_arms(design, means)),
+        sizes=sizes,
+        scaling=scaling(sizes, design.alpha),
+        densities=bayesian.densities(tested, practical),
         same_arms=compare_arms(results, design) if isinstance(results, MergedStudies) else pd.DataFrame(),
     )
 

@@ -72,8 +72,8 @@ def write_report(
         When the folder cannot be written to, is a link, or holds files of others under the same names.
     """
     # A run shows a summary in Markdown only, and need not wait for the import of matplotlib and Jinja.
+    from orchestrator.report.all_figures import all_figures
     from orchestrator.report.captions import captioned
-    from orchestrator.report.figures import all_figures
     from orchestrator.report.html import html
     from orchestrator.report.methods import checklist
     from orchestrator.report.report_json import report_json

@@ -3,7 +3,7 @@
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
@@ -24,7 +24,6 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, cliques
 from orchestrator.analysis.ratios import EXACT
 from orchestrator.report import format as fmt
-from orchestrator.report.limits import for_figures
 from orchestrator.report.table import records
 from orchestrator.report.tables import time_unit
 from orchestrator.study.text import printable
@@ -406,34 +405,38 @@ def _geometric_means(rows: pd.DataFrame, name: str, summary: pd.DataFrame) -> np
     return found[name].where(found[name.replace("_ratio", "_bound")] == EXACT).to_numpy(dtype=float)
 
 
-def all_figures(findings: Findings) -> dict[str, Drawn]:
-    """Return the figures that this study has data for, by name."""
-    compared = len(findings.means.columns) > 2 and len(findings.ranks) > 0 and findings.ranks["n"].iloc[0] > 1
-    build: list[tuple[str, bool, Callable[[Findings], Figure], str]] = [
-        ("scores", not findings.is_empty, scores, "scores"),
-        ("ranks", compared, mean_ranks, "ranks"),
-        ("timing", len(findings.timing) > 0, timing, "timing"),
-        (
-            *("time_accuracy", len(findings.profile) > 0 and len(findings.standings) > 0),
-            *(time_accuracy, "standings"),
-        ),
-        ("profile", len(findings.profile) > 0, performance_profiles, "profile"),
-        ("effort", _any(findings.effort, ("sv_share", "n_iter", "n_kernel_evals")), effort, "effort"),
-        ("choices", len(findings.choices) > 0, choices, "choices"),
-        ("sweep", _any(findings.sweep_differences, ("difference",)), sweep, "sweep_differences"),
-    ]
-    figures = {}
-    findings = for_figures(findings)
-    for name, wanted, draw, data in build:
-        if wanted:
-            # The name seeds the identifiers in an SVG, so that it comes out the same.
-            with mpl.rc_context({"svg.hashsalt": name}, STYLE_SHEET):
-                figures[name] = drawn(draw(findings), getattr(findings, data))
-    return figures
+def scaling(findings: Findings) -> Figure:
+    """Draw training times against sizes, with the power laws that were fitted to them."""
+    points, fits = findings.sizes, findings.scaling
+    labels = {"n_train": "Training rows", "n_sv": "Support vectors"}
+    arms = list(fits["solver"].unique())[:_ARMS_FITTED]
+    colour = colours(list(findings.design.arms))
+    shown = [name for name in labels if (fits["predictor"] == name).any()]
+    names = {arm: wrapped(arm, 30) for arm in arms}
+    lines = sum(1.3 + name.count("\n") for name in names.values())
+    figure = Figure(figsize=(WIDTH, max(3.0, 0.8 + ROW * lines)))
+    axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+    for ax, predictor in zip(axes, shown, strict=True):
+        for row in records(fits[(fits["predictor"] == predictor) & fits["solver"].isin(arms)]):
+            arm, ends = row["solver"], np.array([row["smallest"], row["largest"]])
+            own = points[(points["solver"] == arm) & (points[predictor] > 0)]
+            ax.scatter(own[predictor], own["fit_seconds"], s=14, color=colour[arm], linewidths=0, zorder=3)
+            law = row["factor"] * ends ** row["exponent"]
+            ax.plot(ends, law, color=colour[arm], linewidth=1.2, label=literal(names[arm]))
+        ax.set(xscale="log", yscale="log", xlabel=f"{labels[predictor]}, logarithmic")
+        ax.grid(axis="both")
+        ax.tick_params(length=0, which="both")
+        _few_ticks(ax)
+    axes[0].set_ylabel("Training time (s), logarithmic")
+    legends = [zip(*ax.get_legend_handles_labels(), strict=True) for ax in axes]
+    handles = {label: line for pairs in legends for line, label in pairs}
+    place: dict[str, Any] = {"loc": "outside right center", "fontsize": 7, "frameon": False}
+    figure.legend([*handles.values()], [*handles], **place)
+    return figure
 
 
-def _any(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
-    return len(frame) > 0 and bool(frame[list(columns)].notna().any(axis=None))
+_ARMS_FITTED = 12
+"""Arms that a figure of fits can tell apart by colour."""
 
 
 def colours(arms: Sequence[str]) -> dict[str, str]:

@@ -206,6 +206,32 @@ def time_ratios(findings: Findings) -> Table:
     )
 
 
+def scaling(findings: Findings) -> Table:
+    """Print the exponents with which training time grows."""
+    names = {"n_train": "training rows", "n_sv": "support vectors"}
+    marked = marked_arms(findings)
+
+    def exponent(row: Row) -> str:
+        middle, low, high = (fmt.correlation(row[name]).lstrip("+") for name in ("exponent", "low", "high"))
+        return f"{middle} [{low}, {high}]"
+
+    return print_table(
+        "scaling",
+        "How does training time grow?",
+        findings.scaling,
+        {
+            "Arm": lambda row: marked_name(row["solver"], marked),
+            "In": lambda row: names[row["predictor"]],
+            "Datasets": lambda row: fmt.count(row["n"]),
+            "Smallest": lambda row: fmt.count(row["smallest"]),
+            "Largest": lambda row: fmt.count(row["largest"]),
+            "Exponent": exponent,
+            "R²": lambda row: fmt.MISSING if pd.isna(row["r2"]) else f"{row['r2']:.2f}",
+        },
+        text_columns=2,
+    )
+
+
 _FACTORS = (1, 2, 5, 10, 100)
 
 
@@ -380,6 +406,7 @@ def all_tables(findings: Findings) -> dict[str, Table]:
         (len(findings.timing) > 0, timing),
         (len(findings.timing) > 0 and len(findings.time_ratios) > 0, time_ratios),
         (len(findings.profile) > 0, profile),
+        (len(findings.scaling) > 0, scaling),
         (scored, effort),
         (len(findings.selections) > 0, selections),
         (len(findings.failures) > 0, failures),
