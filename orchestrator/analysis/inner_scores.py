@@ -16,7 +16,7 @@ ARMS_MAPPED = 8
 
 def mapped_arms(design: Design, means: pd.DataFrame) -> list[str]:
     """Return the control and the arms with the highest means, as far as they have two axes."""
-    best = means.mean().sort_values(ascending=False, kind="stable").index if len(means) else []
+    best: list[str] = [*means.mean().sort_values(ascending=False, kind="stable").index] if len(means) else []
     arms = [arm for arm in design.arms if two_axes(design.arms[arm].get("space", {}))]
     order = [arm for arm in dict.fromkeys([*arms[:1], *best, *arms]) if arm in arms]
     return order[:ARMS_MAPPED]
@@ -46,8 +46,8 @@ def inner_scores(results: StudyResults, design: Design, arms: Sequence[str]) -> 
     if not frames:
         return pd.DataFrame()
     frame = pd.concat(frames, ignore_index=True).rename(columns={"size": "n", "mean": "score"})
-    best = frame.groupby(["solver", "dataset"])["score"].transform("max")
-    frame = frame.assign(below_best=frame["score"] - best, chosen=frame["chosen"].fillna(0).astype(int))
+    highest = frame.groupby(["solver", "dataset"])["score"].transform("max").to_numpy(dtype=float)
+    frame = frame.assign(below_best=frame["score"] - highest, chosen=frame["chosen"].fillna(0).astype(int))
     order = {name: place for place, name in enumerate(design.datasets)}
     frame = frame.sort_values("dataset", key=lambda column: column.map(order), kind="stable")
     arm_order = {name: place for place, name in enumerate(arms)}

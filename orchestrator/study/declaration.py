@@ -6,7 +6,7 @@ Everything else stays in the store and is shown apart. So a solver that was edit
 dataset is never averaged with the rows its name left on others, while a narrower run removes nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,6 +126,20 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
         pairs=pairs,
         superseded=superseded,
     )
+
+
+def not_begun(runs: Sequence[Mapping[str, Any]], begun: Collection[str]) -> tuple[str, ...]:
+    """Return the datasets before which the newest run ended as declared, and that no other run has begun.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        The provenance of every run, oldest first.
+    begun : collection of str
+        Datasets of which trials are stored.
+    """
+    names = runs[-1].get("not_begun") or () if runs else ()
+    return tuple(name for name in names if name not in begun)
 
 
 def _meanings(study: Mapping[str, Any]) -> dict[_Part, str]:
