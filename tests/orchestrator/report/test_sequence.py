@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 from orchestrator import load_study
@@ -110,6 +111,9 @@ def test_a_run_ends_before_the_next_dataset_when_every_pair_is_decided(arguments
     output = " ".join(capsys.readouterr().out.split())
     assert "Nothing is left to run, so no worker is started." in output
     records = sorted((tmp_path / "s" / "provenance").glob("*.json"))
+    assert f"The study ends after {len(begun)} datasets" in output
+    refits = pd.read_parquet(tmp_path / "s" / "outer.parquet")
+    assert len(refits) == 2 * 2 * len(begun), "those of datasets that were stored before are among them"
     assert json.loads(records[-1].read_text())["cluster"]["kind"] == "none"
     assert json.loads(records[-1].read_text())["not_begun"] == SETS[len(begun) :]
     assert main([*arguments, "report.sequential=true"]) == EXIT_OK
