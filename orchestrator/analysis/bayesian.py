@@ -65,14 +65,69 @@ def bayesian_signed_rank(differences: pd.Series, rope: float) -> Posterior:
     A. Benavoli, G. Corani, J. Demšar and M. Zaffalon (2017), Time for a change: a tutorial for comparing
     multiple classifiers through Bayesian analysis, *Journal of Machine Learning Research* 18.
     """
-    values = np.sort(rounded(differences))
-    mirrored = values.tolist() < (-values[::-1]).tolist()
-    below, within, above = _shares(-values[::-1] if mirrored else values, rope)
+    (below, within, above), mirrored = _oriented_shares(differences, rope)
     # Of equal shares the lower one counts as the largest.
     is_below = (below >= within) & (below >= above)
     numbers = [np.count_nonzero(is_below), np.count_nonzero((within >= above) & ~is_below)]
     worse, equal, better = np.array([*numbers, len(below) - sum(numbers)]) / len(below)
     return Posterior(worse, equal, better) if mirrored else Posterior(better, equal, worse)
+
+
+def _oriented_shares(differences: pd.Series, rope: float) -> tuple[np.ndarray, bool]:
+    """Return `_shares` of the differences, or of their negatives: of these two always of the same one."""
+    values = np.sort(rounded(differences))
+    mirrored = values.tolist() < (-values[::-1]).tolist()
+    return _shares(-values[::-1] if mirrored else values, rope), mirrored
+
+
+DENSITY_CELLS = 24
+"""Parts into which each side of the triangle of a posterior is divided."""
+
+
+def posterior_density(differences: pd.Series, rope: float) -> pd.DataFrame:
+    """Return where in their triangle the draws of `bayesian_signed_rank` lie.
+
+    Returns
+    -------
+    DataFrame
+        A row for each small triangle that draws fall into. Columns: better, equal, worse (the shares at its
+        centre, which add up to 1) and share (of the draws).
+    """
+    (below, within, above), mirrored = _oriented_shares(differences, rope)
+    corners = np.stack([below, within, above] if mirrored else [above, within, below])
+    places = np.floor(DENSITY_CELLS * corners / corners.sum(axis=0)).astype(int)
+    # A draw on a corner of the lattice belongs to the triangle at its largest share.
+    on_corner = np.flatnonzero(places.sum(axis=0) == DENSITY_CELLS)
+    places[places[:, on_corner].argmax(axis=0), on_corner] -= 1
+    cells, numbers = np.unique(places, axis=1, return_counts=True)
+    centres = (cells + (DENSITY_CELLS - cells.sum(axis=0)) / 3) / DENSITY_CELLS
+    return pd.DataFrame(
+        {
+            **dict(zip(("better", "equal", "worse"), centres, strict=True)),
+            "share": numbers / numbers.sum(),
+        }
+    )
+
+
+PAIRS_DRAWN = 6
+
+
+def densities(means: pd.DataFrame, practical: pd.DataFrame) -> pd.DataFrame:
+    """Return `posterior_density` of the pairs of `compare`, at most of `PAIRS_DRAWN`, the best arms first.
+
+    Columns: first, second, and those of `posterior_density`.
+    """
+    if practical.empty:
+        return pd.DataFrame()
+    known = practical[practical["equal"].notna()]
+    order = known["first"].map(means.mean()).sort_values(ascending=False, kind="stable").index
+    found = []
+    for row in known.loc[order[:PAIRS_DRAWN]].to_dict("records"):
+        differences = (means[row["first"]] - means[row["second"]]).dropna()
+        names = {"first": row["first"], "second": row["second"]}
+        density = posterior_density(differences, row["rope"])
+        found.append(density.assign(**names)[[*names, *density.columns]])
+    return pd.concat(found, ignore_index=True)
 
 
 def _shares(values: np.ndarray, rope: float) -> np.ndarray:

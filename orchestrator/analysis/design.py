@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.store.results import PairState, StudyResults
-from orchestrator.study.declaration import Declaration, current_declaration, n_inner_splits
+from orchestrator.study.declaration import Declaration, current_declaration, n_inner_splits, not_begun
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.families import APART, Family, families, n_units
 from orchestrator.study.report_choices import ReportChoices, report_choices
@@ -126,18 +126,11 @@ def read_design(results: StudyResults, choices: ReportChoices | None = None) -> 
         raise ConfigError(problems)
     order = sorted(found.arms, key=lambda arm: choices.control not in (None, arm))
     arms = {arm: found.arms[arm] for arm in order if arm not in choices.leave_out}
-    without = {*choices.leave_out, *(not_begun := _not_begun(results))}
+    without = {*choices.leave_out, *(never := not_begun(results.provenance, set(results.trials["dataset"])))}
     datasets = {name: facts for name, facts in found.datasets.items() if name not in without}
     pairs = [(dataset, arm) for dataset in datasets for arm in arms]
     kept = tuple(pair for pair in pairs if pair in found.pairs)
-    return replace(found, datasets=datasets, arms=arms, pairs=kept, choices=choices, not_begun=not_begun)
-
-
-def _not_begun(results: StudyResults) -> tuple[str, ...]:
-    """Return the datasets before which the newest run ended as declared, and that no other run has begun."""
-    names = results.provenance[-1].get("not_begun") or () if results.provenance else ()
-    begun = set(results.trials["dataset"]) if names else set()
-    return tuple(name for name in names if name not in begun)
+    return replace(found, datasets=datasets, arms=arms, pairs=kept, choices=choices, not_begun=never)
 
 
 def _design_of(declaration: Declaration) -> Design:

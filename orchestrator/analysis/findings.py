@@ -8,7 +8,11 @@ import pandas as pd
 from orchestrator.analysis import bayesian, one_dataset, pairwise, ratios, summaries, sweep_tests, sweeps
 from orchestrator.analysis.comparison_matrix import comparison_matrix
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
+from orchestrator.analysis.inner_scores import inner_scores, mapped_arms
+from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
 from orchestrator.analysis.profiles import performance_profile
+from orchestrator.analysis.published import published_for, read_published
+from orchestrator.analysis.scaling import scaling, sizes_and_times
 from orchestrator.analysis.sequential import all_decided, sequential
 from orchestrator.analysis.standings import standings
 from orchestrator.analysis.statistics import Friedman
@@ -26,6 +30,8 @@ class Findings:
     results : StudyResults
         With the refits in declared order.
     design : Design
+    published : DataFrame
+        Scores of others, which nothing is computed from; see `read_published`.
     coverage, scores, effort, timing, time_ratios, profile, selections, choices, failures : DataFrame
     other_scores : dict of str to DataFrame
         The metrics recorded beside the one that selects.
@@ -46,10 +52,19 @@ class Findings:
     sequence : DataFrame
         The anytime-valid tests of the declared pairs; empty unless the study asks for them.
     sweep_differences, sweep_summary, sweep_curves, sweep_selected : DataFrame
+    same_arms : DataFrame
+        Of merged studies, the arms that several of them have; see `compare_arms`.
+    inner_scores : DataFrame
+        Inner scores over two hyper-parameters; see the function of that name.
+    sizes, scaling : DataFrame
+        Sizes and training times, and power laws between them; see `scaling`.
+    densities : DataFrame
+        The posteriors behind `practical`.
     """
 
     results: StudyResults
     design: Design
+    published: pd.DataFrame
     coverage: pd.DataFrame
     scores: pd.DataFrame
     other_scores: dict[str, pd.DataFrame]
@@ -73,6 +88,11 @@ class Findings:
     sweep_summary: pd.DataFrame
     sweep_curves: pd.DataFrame
     sweep_selected: pd.DataFrame
+    same_arms: pd.DataFrame
+    inner_scores: pd.DataFrame
+    sizes: pd.DataFrame
+    scaling: pd.DataFrame
+    densities: pd.DataFrame
 
     @property
     def is_empty(self) -> bool:
@@ -102,7 +122,9 @@ class Findings:
         return self.scores[~self.scores["complete"]] if len(self.scores) else self.scores
 
 
-def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Findings:
+def analyse(
+    results: StudyResults, choices: ReportChoices | None = None, published: pd.DataFrame | None = None
+) -> Findings:
     """Compute every table and test of a study, complete or not.
 
     Parameters
@@ -110,11 +132,13 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
     results : StudyResults
     choices : ReportChoices, optional
         Those of the study's newest run by default.
+    published : DataFrame, optional
+        Scores of others, to be shown beside the study's.
 
     Raises
     ------
     ConfigError
-        When the choices name what the study does not have.
+        When the choices name what the study does not have, or the published scores fit none of it.
     """
     design = read_design(results, choices)
     results = of_design(results, design)
@@ -130,10 +154,12 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
     sweep_differences, sweep_summary = sweeps.compare_settings(results, design, means)
     timed = summaries.timing(results, design)
     practical, ranks = _practical(results, design, tested), pairwise.mean_ranks(tested)
+    sizes = sizes_and_times(results, design)
     many = len(means.columns) > 2
     return Findings(
         results=results,
         design=design,
+        published=published_for(read_published(()) if published is None else published, design),
         coverage=summaries.coverage(results, design),
         scores=scores,
         other_scores={
@@ -163,6 +189,11 @@ def analyse(results: StudyResults, choices: ReportChoices | None = None) -> Find
         sweep_summary=sweep_summary,
         sweep_curves=sweep_tests.curves(design, tested),
         sweep_selected=sweep_tests.selected(results, design, means),
+        inner_scores=inner_scores(results, design, mapped_arms(design, means)),
+        sizes=sizes,
+        scaling=scaling(sizes, design.alpha),
+        densities=bayesian.densities(tested, practical),
+        same_arms=compare_arms(results, design) if isinstance(results, MergedStudies) else pd.DataFrame(),
     )
 
 

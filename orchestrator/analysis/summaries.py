@@ -337,6 +337,18 @@ def _short(value: float | str) -> str:
     return f"{value:g}" if isinstance(value, float) else value
 
 
+def two_axes(space: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the two hyper-parameters of a space with exactly two that have several listed numbers."""
+    several = {name: values for name, values in space.items() if len(values) > 1}
+    numeric = all(
+        stored_as_numbers(values) and not isinstance(values, Mapping) for values in several.values()
+    )
+    if len(several) != 2 or not numeric:
+        return None
+    x, y = several
+    return x, y
+
+
 def choice_counts(results: StudyResults, design: Design) -> pd.DataFrame:
     """Count how often each candidate was chosen, over all datasets and outer folds.
 
@@ -346,16 +358,12 @@ def choice_counts(results: StudyResults, design: Design) -> pd.DataFrame:
     table = []
     by_arm = dict(iter(results.selections.groupby("solver", sort=False)))
     for arm, facts in design.arms.items():
-        space = {name: values for name, values in facts.get("space", {}).items() if len(values) > 1}
-        columns = [f"param_{name}" for name in space]
-        rows = by_arm.get(arm)
-        numeric = all(
-            stored_as_numbers(values) and not isinstance(values, Mapping) for values in space.values()
-        )
-        if len(space) != 2 or not numeric or rows is None or not set(columns) <= set(rows):
+        axes, rows = two_axes(facts.get("space", {})), by_arm.get(arm)
+        columns = [f"param_{name}" for name in axes or ()]
+        if axes is None or rows is None or not set(columns) <= set(rows):
             continue
         points = rows[columns].dropna().apply(pd.to_numeric).to_numpy(dtype=float)
-        x_name, y_name = space
+        x_name, y_name = axes
         for (x, y), count in sorted(Counter(map(tuple, points)).items()):
             table.append({"solver": arm, "x_name": x_name, "x": x, "y_name": y_name, "y": y, "count": count})
     return pd.DataFrame(table)

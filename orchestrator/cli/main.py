@@ -68,7 +68,7 @@ _VERBS = {
     "run": _Verb("run a study, or go on with it", "run"),
     "plan": _Verb("say what a run would do, and run nothing", "plan"),
     "status": _Verb("say how far a study is, from its store alone", "status"),
-    "report": _Verb("write the report of a study, into its folder or to=DIR", "report"),
+    "report": _Verb("write the report of a study, or of several (study=A,B to=DIR)", "report"),
     "repair": _Verb("set aside what is damaged in a study, so that it runs again", "repair"),
     "list": _Verb("list what can be chosen", "list", "[datasets|solvers|experiments|searches]"),
     "data": _Verb(
@@ -94,6 +94,7 @@ class Request:
     config_dir: Path | None
     command: list[str]
     yes: bool = False
+    watch: bool = False
 
     def settings(self) -> "Settings":
         """Compose and check the configuration."""
@@ -177,7 +178,7 @@ def _main(arguments: list[str]) -> int:
 
             cluster_verbs.run_action(options, terminal())
             return EXIT_OK
-        request = Request(_overrides(options), options.config_dir, command, options.yes)
+        request = Request(_overrides(options), options.config_dir, command, options.yes, options.watch)
         if options.cfg:
             _print_composed(request)
             return EXIT_OK
@@ -302,7 +303,7 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(yes=False, multirun=False, cfg=None)
+    parser.set_defaults(yes=False, watch=False, multirun=False, cfg=None)
     parser.add_argument("overrides", nargs="*", metavar=verb.arguments)
     parser.add_argument(
         "--config-dir",
@@ -321,6 +322,10 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
         parser.add_argument(
             "--cfg", choices=["job"], help="print the composed configuration as YAML, and do nothing else"
         )
+    if name == "report":
+        parser.add_argument(
+            "--watch", action="store_true", help="write it again whenever a running study has stored more"
+        )
     if name == "delete":
         parser.add_argument("--yes", action="store_true", help="delete without asking")
 
@@ -328,7 +333,9 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
 def _add_cluster_actions(verbs: Any) -> None:
     text = "make certificates, start a scheduler, start workers"
     cluster = verbs.add_parser("cluster", help=text, description=text)
-    cluster.set_defaults(overrides=[], config_dir=None, verbose=False, yes=False, multirun=False, cfg=None)
+    cluster.set_defaults(
+        overrides=[], config_dir=None, verbose=False, yes=False, watch=False, multirun=False, cfg=None
+    )
     actions = cluster.add_subparsers(dest="action", required=True, metavar="ACTION")
     certs = actions.add_parser("certs", help="make an authority and the pairs of scheduler, worker, client")
     certs.add_argument("folder", type=Path, metavar="DIR")

@@ -1,40 +1,106 @@
 """The verb `report`."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 from rich.console import Console
 
-from orchestrator.analysis.findings import analyse
+from orchestrator.analysis.findings import Findings, analyse
+from orchestrator.analysis.merged_studies import merge, merged_choices
+from orchestrator.analysis.published import read_published
 from orchestrator.cli.main import Request
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.terminal import say
+from orchestrator.cli.watch import watch
 from orchestrator.config.compose import find_modules
-from orchestrator.config.report_settings import given_choices, section_names
+from orchestrator.config.report_settings import given_choices, published_files, section_names
 from orchestrator.config.schema import folders, study_name
-from orchestrator.engine.load import load_study
+from orchestrator.engine.load import find_study, load_study
 from orchestrator.report import markdown_summary, write_report
+from orchestrator.report.coverage import coverage_note
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.report_choices import report_choices
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """What to report: studies, choices, a user's own sections, others' scores, and perhaps a folder."""
+
+    studies: Sequence[str]
+    results: Path
+    given: Mapping[str, Any]
+    sections: Sequence[str]
+    published: pd.DataFrame
+    folder: Path | None
+
+    def findings(self) -> Findings:
+        """Read the studies as they are now, and analyse them."""
+        read = [load_study(name, self.results) for name in self.studies]
+        if len(read) == 1:
+            return analyse(read[0], report_choices(read[0].provenance, self.given), self.published)
+        merged = merge(read, self.given.get("leave_out", ()))
+        return analyse(merged, merged_choices(merged, self.given), self.published)
+
+    def write(self, findings: Findings, reload_seconds: int | None = None) -> Path:
+        """Write the report, and return the path of its page."""
+        folder = self.folder or findings.results.folder / "report"
+        return write_report(findings.results, folder, findings, self.sections, reload_seconds)
+
+
 def report(request: Request, console: Console) -> None:
-    """Write the report of a study into its folder, or into that of `to=DIR`."""
-    places = [text.removeprefix("to=") for text in request.overrides if text.startswith("to=")]
+    """Write the report of a study into its folder, or into that of `to=DIR`; of several there."""
+    wanted = _wanted(request)
+    if request.watch:
+        folders_watched = [find_study(name, wanted.results).folder for name in wanted.studies]
+        findings = watch(folders_watched, wanted.findings, wanted.write, partial(_tell, console))
+    else:
+        findings = wanted.findings()
+    console.print(MarkdownText(markdown_summary(findings.results, findings)))
+    for sentence in findings.results.lost:
+        say(console, sentence, wrap=False)
+    say(console, f"Report: {wanted.write(findings)}", wrap=False)
+
+
+def _tell(console: Console, findings: Findings, index: Path) -> None:
+    """Say when a report was written, and of how much."""
+    say(console, f"{datetime.now():%H:%M:%S} {coverage_note(findings)} {index}", wrap=False)
+
+
+def _wanted(request: Request) -> _Wanted:
+    places = _values(request, "to")
     if "" in places:
         raise ConfigError(["to= names no folder; expected to=DIR"])
-    overrides = [text for text in request.overrides if not text.startswith("to=")]
+    # Of several studies Hydra would make a sweep.
+    studies = [name.strip() for name in _values(request, "study")[-1:] for name in name.split(",")]
+    several = len(studies) > 1
+    apart = ("to=", "study=") if several else ("to=",)
+    overrides = [text for text in request.overrides if not text.startswith(apart)]
     config = request.config(overrides)
     given = given_choices(config, overrides)
     problems: list[str] = []
-    sections = section_names(config, problems)
+    sections, published = section_names(config, problems), published_files(config, problems)
+    if several and "" in studies:
+        problems.append("study= has an empty name between its commas; expected study=A,B")
+    if several and not places:
+        problems.append("a report of several studies needs a folder of its own; add to=DIR")
     if problems:
         raise ConfigError(problems)
     find_modules(request.config_dir)
-    results = load_study(study_name(config), folders(config).results)
-    findings = analyse(results, report_choices(results.provenance, given))
-    console.print(MarkdownText(markdown_summary(results, findings)))
-    folder = results.folder / "report" if not places else Path(places[-1]).expanduser().resolve()
-    for sentence in results.lost:
-        say(console, sentence, wrap=False)
-    index = write_report(results, folder, findings, sections)
-    say(console, f"Report: {index}", wrap=False)
+    return _Wanted(
+        studies if several else [study_name(config)],
+        folders(config).results,
+        given,
+        sections,
+        read_published(published),
+        Path(places[-1]).expanduser().resolve() if places else None,
+    )
+
+
+def _values(request: Request, key: str) -> list[str]:
+    """Return what the arguments say of a key that is read here, and not by Hydra."""
+    return [text.removeprefix(f"{key}=") for text in request.overrides if text.startswith(f"{key}=")]

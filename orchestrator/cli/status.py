@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -15,8 +16,9 @@ from orchestrator.engine.overview import Overview, overview
 from orchestrator.engine.planning import PlanLine, remaining
 from orchestrator.store.part_summaries import PairSummary
 from orchestrator.store.store import Store
-from orchestrator.study.declaration import Declaration, current_declaration
+from orchestrator.study.declaration import Declaration, current_declaration, not_begun
 from orchestrator.study.failures import lines_of
+from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.schemes import described
 from orchestrator.study.text import format_seconds
 
@@ -32,6 +34,7 @@ def status(request: Request, console: Console) -> None:
         say(console, f"{store.folder.name}: {rows}")
         return
     found, excluded, lost = _overview(store, declaration, runs)
+    found, never = begun_pairs(found, runs)
     lines = remaining(found)
     print_lines(f"Study {store.folder.name}", lines, console)
     n_inner = [declared.n_inner for declared in declaration.pairs.values()]
@@ -39,11 +42,30 @@ def status(request: Request, console: Console) -> None:
         say(console, splitters)
     workers = max(1, int(runs[-1].get("cluster", {}).get("workers", 1)))
     say(console, _total(found, lines, workers))
+    if never:
+        say(console, _ended_early(found, never, runs[-1], store.folder.name))
     for sentence in lost:
         say(console, sentence, wrap=False)
     for dataset, solver, number, why in excluded:
         say(console, f"Not counted: {number:,} trials of {dataset} × {solver} ({why})")
     print_failures(lines_of(found.failures()), console)
+
+
+def begun_pairs(found: Overview, runs: Sequence[Mapping[str, Any]]) -> tuple[Overview, tuple[str, ...]]:
+    """Return an overview without the datasets that take no part, because the study ended early, and these."""
+    never = not_begun(runs, {dataset for (dataset, _), pair in found.pairs.items() if pair.stored})
+    pairs = {pair: summary for pair, summary in found.pairs.items() if pair[0] not in never}
+    return replace(found, pairs=pairs), never
+
+
+def _ended_early(found: Overview, never: Sequence[str], run: Mapping[str, Any], study: str) -> str:
+    number = len({dataset for dataset, _ in found.pairs})
+    level = ReportChoices.of(run.get("report") or {}).alpha
+    return (
+        f"Ended early after {number} of {number + len(never)} datasets, as report.sequential asks: every "
+        f"declared pair is decided at level {level:g}, and svmbench report study={study} shows by what "
+        f"evidence. Not begun: {', '.join(never)}; the same command with report.sequential=false runs them."
+    )
 
 
 Excluded = list[tuple[str, str, int, str]]

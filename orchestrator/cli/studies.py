@@ -10,6 +10,7 @@ from rich.prompt import Confirm
 from rich.table import Table
 
 from orchestrator.cli.main import Request
+from orchestrator.cli.status import begun_pairs
 from orchestrator.cli.terminal import as_text, say
 from orchestrator.config.schema import folders, study_name
 from orchestrator.engine.load import declared_runs, find_study
@@ -86,13 +87,13 @@ def _names_and_folder(request: Request) -> tuple[list[str], Path]:
 def _state(store: Store) -> str:
     """Say how far a study is, in a few words."""
     try:
-        declaration = current_declaration(declared_runs(store))
+        declaration = current_declaration(runs := declared_runs(store))
         if declaration is None:
             number = len(store.stored())
             return (
                 f"{number:,} trials of which no run recorded what they are" if number else "no run has begun"
             )
-        found = overview(store, declaration)
+        found, never = begun_pairs(overview(store, declaration), runs)
         lines = remaining(found)
     except DamageError:
         return "damaged"
@@ -103,6 +104,7 @@ def _state(store: Store) -> str:
     )
     complete = all(pair.complete for pair in found.pairs.values())
     state = f"complete, {stored:,} trials" if complete else f"{stored:,} of {planned:,} trials"
+    state += ", ended early" if never else ""
     return f"{state}, {failed:,} failed" if failed else state
 
 

@@ -44,6 +44,16 @@ def given_choices(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
     return {name: value for name, value in chosen.items() if name in named or value != default[name]}
 
 
+def published_files(config: Mapping[str, Any], problems: list[str]) -> list[str]:
+    """Return the files of published scores; none is opened."""
+    names = config["report"]["published"] or []
+    names = [names] if isinstance(names, str) else names
+    if isinstance(names, list) and all(isinstance(name, str) and name for name in names):
+        return names
+    problems.append(f"report.published must be a list of CSV files, found {shown(names)}")
+    return []
+
+
 def section_names(config: Mapping[str, Any], problems: list[str]) -> list[str]:
     """Return the dotted paths of a user's sections of a report; nothing is imported."""
     names = config["report"]["sections"] or []

@@ -10,7 +10,7 @@ from typing import Any
 import platformdirs
 
 from orchestrator.config.cluster_settings import cluster_settings
-from orchestrator.config.report_settings import checked_choices, section_names
+from orchestrator.config.report_settings import checked_choices, published_files, section_names
 from orchestrator.config.scalars import MOST_FOLDS, wrong_values
 from orchestrator.datasets.about import ABOUT, about_problems
 from orchestrator.study.errors import ConfigError
@@ -47,6 +47,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     problems += wrong_values(config, ("on_error", "retry", "data_memory"))
     problems += _path_problems(config["paths"])
     section_names(config, problems)
+    published_files(config, problems)
     nodes = {group: _with_target(group, config[group], problems) for group in ("dataset", "solver")}
     datasets = [dataset_spec(key, node, problems) for key, node in nodes["dataset"].items()]
     # These import scikit-learn or numpy, which not every command needs.

@@ -12,7 +12,7 @@ from orchestrator.engine.overview import compact
 from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Progress
 from orchestrator.engine.queue import BATCHES_LEFT, TARGET_SECONDS, WorkQueue
-from orchestrator.engine.replay import Replayed, derive, replay, stored_trials
+from orchestrator.engine.replay import Replayed, derive, replay, replay_pair, stored_trials
 from orchestrator.execution.executor import Executor, Outcome
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
@@ -227,7 +227,7 @@ class Runner:
         if self._open:
             return False
         self._flush()
-        if self._begun and self._may_end():
+        if self._begun and not self._is_stored(dataset) and self._may_end():
             self.not_begun = list(dict.fromkeys(pair[0] for pair, _ in self._unopened))
             self._unopened.clear()
             number = len(self._begun)
@@ -235,6 +235,15 @@ class Runner:
             return False
         self._begun.append(dataset)
         return True
+
+    def _is_stored(self, dataset: str) -> bool:
+        """Whether nothing of a dataset is left to run, so that the study has not ended before it."""
+        search, record = self._prepared.study.search, self._store.search_record
+        return all(
+            replay_pair(identity, search, self._stored, record).complete
+            for (name, _), identity in self._prepared.identities.items()
+            if name == dataset
+        )
 
     def _seconds_left(self, pair: Pair, trials: int) -> float:
         seconds = self._costs.training_seconds(*pair, False)

@@ -5,7 +5,7 @@ import shlex
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ from orchestrator.study.errors import ExecutionError, StudyStopped
 from orchestrator.study.settings import Settings
 from orchestrator.study.storable import describe_error
 from orchestrator.study.study import Study
+from orchestrator.study.values import canonical_json, for_json
 from orchestrator.training.environment import git_state, versions
 from orchestrator.training.source_hash import source_packages
 
@@ -136,7 +137,8 @@ def _executor(
     settings: Settings, prepared: PreparedStudy, store: Store, report: Path, client: Any
 ) -> Iterator[Executor]:
     stored = stored_trials(store, settings.study, settings.retry == "failed")
-    search, identities = prepared.study.search, prepared.identities.values()
+    search, never = prepared.study.search, _not_begun_again(settings, prepared, store)
+    identities = [identity for (dataset, _), identity in prepared.identities.items() if dataset not in never]
     if all(replay_pair(identity, search, stored).complete for identity in identities):
         yield NoExecutor()
         return
@@ -152,6 +154,17 @@ def _executor(
     kept = report if cluster.performance_report else None
     with cluster_executor(cluster, requirements, kept, client) as executor:
         yield executor
+
+
+def _not_begun_again(settings: Settings, prepared: PreparedStudy, store: Store) -> Sequence[str]:
+    """Return the datasets that the newest run did not begin, and this one will not, for it is the same."""
+    runs = store.provenance()
+    if not settings.report.sequential or not runs:
+        return ()
+    declared = {**prepared.declaration(), "report": settings.report.declared(), "versions": versions()}
+    recorded = {name: runs[-1].get(name) for name in declared}
+    same = canonical_json(for_json(declared)) == canonical_json(recorded)
+    return (runs[-1].get("not_begun") or ()) if same else ()
 
 
 def _provenance(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Section", "markdown_summary", "write_report"]
 
-_FILE = re.compile(r"index\.html|report\.json|(tables|figures)/[^/.][^/]*\.(csv|tex|svg)")
+_FILE = re.compile(r"index\.html|report\.json|(tables|figures)/[^/.][^/]*\.(csv|tex|svg|pdf)")
 
 
 def __getattr__(name: str) -> Any:
@@ -42,8 +42,9 @@ def write_report(
     folder: Path,
     findings: Findings | None = None,
     sections: "Sequence[str | SectionFunction]" = (),
+    reload_seconds: int | None = None,
 ) -> Path:
-    """Write `index.html`, `report.json`, `tables/*.csv|tex` and `figures/*.svg`, and return the page's path.
+    """Write `index.html`, `report.json`, `tables/*.csv|tex`, `figures/*.svg|pdf|csv`; return the page's path.
 
     Each file is whole at any moment, and the page comes last; tables and figures that `report.json` lists of
     an earlier report of the study, and that this one no longer has, are removed.
@@ -57,6 +58,8 @@ def write_report(
     sections : sequence of str or callable
         Functions of a user's own that return a `Section` each, or their dotted paths. One that fails leaves
         a sentence in its place.
+    reload_seconds : int, optional
+        The page reloads itself so often, for a study that is running.
 
     Returns
     -------
@@ -69,8 +72,8 @@ def write_report(
         When the folder cannot be written to, is a link, or holds files of others under the same names.
     """
     # A run shows a summary in Markdown only, and need not wait for the import of matplotlib and Jinja.
+    from orchestrator.report.all_figures import all_figures
     from orchestrator.report.captions import captioned
-    from orchestrator.report.figures import all_figures
     from orchestrator.report.html import html
     from orchestrator.report.methods import checklist
     from orchestrator.report.report_json import report_json
@@ -84,7 +87,12 @@ def write_report(
     tables |= {section.name: section.table for section in own if section.table is not None}
     figures |= {section.name: section.figure for section in own if section.figure}
     folder = Path(folder)
-    files = {folder / "figures" / f"{name}.svg": svg for name, svg in figures.items()}
+    files: dict[Path, str | bytes] = {}
+    for name, figure in figures.items():
+        files[folder / "figures" / f"{name}.svg"] = figure.svg
+        files[folder / "figures" / f"{name}.pdf"] = figure.pdf
+        if figure.data is not None:
+            files[folder / "figures" / f"{name}.csv"] = _csv(figure.data)
     for name, table in tables.items():
         files[folder / "tables" / f"{name}.csv"] = _csv(table.data)
         files[folder / "tables" / f"{name}.tex"] = latex(table)
@@ -92,9 +100,9 @@ def write_report(
     names = [path.relative_to(folder).as_posix() for path in [*files, listing, index]]
     # The list comes first, so that the next report knows the files of one that was killed.
     files = {
-        listing: report_json(findings, tables, names, own),
+        listing: report_json(findings, tables, names, own, figures),
         **files,
-        index: html(findings, tables, figures, own),
+        index: html(findings, tables, figures, own, reload_seconds),
     }
     _refuse_links(folder)
     earlier = {folder / name for name in _listed(listing, results.name, names)}
@@ -104,8 +112,8 @@ def write_report(
         if path.exists() and is_plain_file(path):
             with _naming_file(path):
                 path.unlink()
-    for path, text in files.items():
-        _write(path, text)
+    for path, content in files.items():
+        _write(path, content)
     return index
 
 
@@ -143,11 +151,11 @@ def _refuse_links(folder: Path) -> None:
             )
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, content: str | bytes) -> None:
     with _naming_file(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as file:
-            file.write(text.encode())
+            file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager

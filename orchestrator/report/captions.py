@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from orchestrator.analysis.bayesian import DRAWS, EQUAL_FROM, FEWEST_DATASETS
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
+from orchestrator.analysis.scaling import FEWEST_SIZES, LEAST_RANGE
 from orchestrator.analysis.signed_rank import datasets_needed
 from orchestrator.analysis.summaries import GAP_LEVEL
 from orchestrator.report import format as fmt
@@ -55,6 +56,8 @@ def _template(name: str) -> Template:
         "DRAWS": DRAWS,
         "EQUAL_FROM": EQUAL_FROM,
         "FEWEST_DATASETS": FEWEST_DATASETS,
+        "FEWEST_SIZES": FEWEST_SIZES,
+        "LEAST_RANGE": LEAST_RANGE,
         "datasets_needed": datasets_needed,
         "described": described,
         "families": families,

@@ -150,6 +150,38 @@ def sequence(findings: Findings) -> Table:
     )
 
 
+def same_arms(findings: Findings) -> Table:
+    """Print how the arms that several studies have compare: rows in both, scores, times."""
+    metric, frame = findings.design.metric, findings.same_arms
+    columns: dict[str, Callable[[Row], Cell | str]] = {
+        "Arm": lambda row: row["arm"],
+        "A, B": lambda row: f"{row['first']}, {row['second']}",
+        "Differs in": lambda row: row["differs"] or "nothing",
+        "Trials in both": lambda row: fmt.count(row["n_common"]),
+        "Other score": _disagreeing,
+        _units(findings): lambda row: fmt.count(row["n"]),
+        "Typical difference, B − A": lambda row: _estimate(row, metric),
+        "p": lambda row: fmt.p_value(row["p"]),
+        "Adjusted p": lambda row: fmt.p_value(row["p_holm"]),
+    }
+    if (frame["n_timed"] > 0).any():
+        columns["Training time, B / A"] = lambda row: fmt.ratio(row["time_ratio"])
+        columns["Machines"] = lambda row: f"A: {row['first_machine']}\nB: {row['second_machine']}"
+    return print_table(
+        "same_arms",
+        "The same arms in several studies",
+        frame,
+        columns,
+        text_columns=3,
+        last_is_text="Machines" in columns,
+    )
+
+
+def _disagreeing(row: Row) -> Cell:
+    number = row["n_common"] - row["n_agree"]
+    return Cell(fmt.count(number) if row["n_common"] else fmt.MISSING, tone="bad" if number else "quiet")
+
+
 def practical(findings: Findings) -> Table:
     """Probabilities that arms differ by more than matters."""
     metric = findings.design.metric

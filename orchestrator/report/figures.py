@@ -3,7 +3,7 @@
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
@@ -13,15 +13,17 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
+from matplotlib.transforms import ScaledTranslation
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, cliques
 from orchestrator.analysis.ratios import EXACT
 from orchestrator.report import format as fmt
-from orchestrator.report.limits import for_figures
 from orchestrator.report.table import records
 from orchestrator.report.tables import time_unit
 from orchestrator.study.text import printable
@@ -34,6 +36,9 @@ MUTED = "#6b7280"
 RULE = "#e3e6ea"
 
 STYLE_SHEET = Path(__file__).parent / "templates" / "report.mplstyle"
+
+_MEASURED = 12
+"""Of the labels beside a chart only so many of the longest are measured, which takes most of its time."""
 
 ROW = 0.19
 """Height of one line of text in a chart, inches."""
@@ -52,6 +57,23 @@ class Panel:
     dots: bool = False
     limits: tuple[float, float] | None = None
     lower_bounds: bool = False
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure as documents.
+
+    Attributes
+    ----------
+    svg : str
+    pdf : bytes
+    data : DataFrame or None
+        What it was drawn from; of a user's own figure that is not known.
+    """
+
+    svg: str
+    pdf: bytes
+    data: pd.DataFrame | None = None
 
 
 def scores(findings: Findings) -> Figure:
@@ -118,9 +140,13 @@ def _chart(findings: Findings, frame: pd.DataFrame, panels: Sequence[Panel]) -> 
         _panel(ax, panel, rows, colour)
     axes[0].set_ylim(y - 0.6, -0.7)
     axes[0].set_yticks([])
-    for at, text, weight in labels:  # ticks would do the same in five times as many objects
-        note = axes[0].annotate(literal(text), (0, at), (-3.5, 0), ("axes fraction", "data"), "offset points")
-        note.set(ha="right", va="center", fontweight=weight)
+    widths = [max(map(len, text.split("\n"))) for _, text, _ in labels]
+    least = sorted(widths)[-_MEASURED:][0] if widths else 0
+    # Ticks would do the same in five times as many objects, and annotations in twice the time.
+    left = axes[0].get_yaxis_transform() + ScaledTranslation(-3.5 / 72, 0, figure.dpi_scale_trans)
+    for (at, text, weight), width in zip(labels, widths, strict=True):
+        look: dict[str, Any] = {"ha": "right", "va": "center", "fontweight": weight}
+        axes[0].text(0, at, literal(text), transform=left, in_layout=width >= least, **look)
     return figure
 
 
@@ -379,31 +405,38 @@ def _geometric_means(rows: pd.DataFrame, name: str, summary: pd.DataFrame) -> np
     return found[name].where(found[name.replace("_ratio", "_bound")] == EXACT).to_numpy(dtype=float)
 
 
-def all_figures(findings: Findings) -> dict[str, str]:
-    """Return the figures that this study has data for, as SVG by name."""
-    compared = len(findings.means.columns) > 2 and len(findings.ranks) > 0 and findings.ranks["n"].iloc[0] > 1
-    build: list[tuple[str, bool, Callable[[Findings], Figure]]] = [
-        ("scores", not findings.is_empty, scores),
-        ("ranks", compared, mean_ranks),
-        ("timing", len(findings.timing) > 0, timing),
-        ("time_accuracy", len(findings.profile) > 0 and len(findings.standings) > 0, time_accuracy),
-        ("profile", len(findings.profile) > 0, performance_profiles),
-        ("effort", _any(findings.effort, ("sv_share", "n_iter", "n_kernel_evals")), effort),
-        ("choices", len(findings.choices) > 0, choices),
-        ("sweep", _any(findings.sweep_differences, ("difference",)), sweep),
-    ]
-    figures = {}
-    findings = for_figures(findings)
-    for name, wanted, draw in build:
-        if wanted:
-            # The name seeds the identifiers in an SVG, so that it comes out the same.
-            with mpl.rc_context({"svg.hashsalt": name}, STYLE_SHEET):
-                figures[name] = to_svg(draw(findings))
-    return figures
+def scaling(findings: Findings) -> Figure:
+    """Draw training times against sizes, with the power laws that were fitted to them."""
+    points, fits = findings.sizes, findings.scaling
+    labels = {"n_train": "Training rows", "n_sv": "Support vectors"}
+    arms = list(fits["solver"].unique())[:_ARMS_FITTED]
+    colour = colours(list(findings.design.arms))
+    shown = [name for name in labels if (fits["predictor"] == name).any()]
+    names = {arm: wrapped(arm, 30) for arm in arms}
+    lines = sum(1.3 + name.count("\n") for name in names.values())
+    figure = Figure(figsize=(WIDTH, max(3.0, 0.8 + ROW * lines)))
+    axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+    for ax, predictor in zip(axes, shown, strict=True):
+        for row in records(fits[(fits["predictor"] == predictor) & fits["solver"].isin(arms)]):
+            arm, ends = row["solver"], np.array([row["smallest"], row["largest"]])
+            own = points[(points["solver"] == arm) & (points[predictor] > 0)]
+            ax.scatter(own[predictor], own["fit_seconds"], s=14, color=colour[arm], linewidths=0, zorder=3)
+            law = row["factor"] * ends ** row["exponent"]
+            ax.plot(ends, law, color=colour[arm], linewidth=1.2, label=literal(names[arm]))
+        ax.set(xscale="log", yscale="log", xlabel=f"{labels[predictor]}, logarithmic")
+        ax.grid(axis="both")
+        ax.tick_params(length=0, which="both")
+        _few_ticks(ax)
+    axes[0].set_ylabel("Training time (s), logarithmic")
+    legends = [zip(*ax.get_legend_handles_labels(), strict=True) for ax in axes]
+    handles = {label: line for pairs in legends for line, label in pairs}
+    place: dict[str, Any] = {"loc": "outside right center", "fontsize": 7, "frameon": False}
+    figure.legend([*handles.values()], [*handles], **place)
+    return figure
 
 
-def _any(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
-    return len(frame) > 0 and bool(frame[list(columns)].notna().any(axis=None))
+_ARMS_FITTED = 12
+"""Arms that a figure of fits can tell apart by colour."""
 
 
 def colours(arms: Sequence[str]) -> dict[str, str]:
@@ -412,11 +445,20 @@ def colours(arms: Sequence[str]) -> dict[str, str]:
     return dict(zip(arms, palette, strict=False))
 
 
-def to_svg(figure: Figure) -> str:
-    """Return the figure as an SVG document, the same for the same figure."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    return re.sub(r"[ \t]+\n", "\n", buffer.getvalue())
+def drawn(figure: Figure, data: pd.DataFrame | None = None) -> Drawn:
+    """Return the figure as documents, the same for the same figure.
+
+    It is laid out once for both, which `savefig` would do for each, after a drawing of its own.
+    """
+    figure.dpi = 72  # that of both formats
+    vector = FigureCanvasSVG(figure)
+    if (engine := figure.get_layout_engine()) is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+    svg, pdf = io.StringIO(), io.BytesIO()
+    vector.print_svg(svg, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    FigureCanvasPdf(figure).print_pdf(pdf, metadata=dict.fromkeys(("CreationDate", "Creator", "Producer")))
+    return Drawn(re.sub(r"[ \t]+\n", "\n", svg.getvalue()), pdf.getvalue(), data)
 
 
 def plain_axis(ax: Axes) -> None:

@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from orchestrator.analysis.findings import Findings
+from orchestrator.report.figures import Drawn
 from orchestrator.report.page import Page, page_sections
 from orchestrator.report.sections import PrintedSection
 from orchestrator.report.table import Table
@@ -23,8 +24,9 @@ _LONGEST_WORD = 28
 def html(
     findings: Findings,
     tables: Mapping[str, Table],
-    figures: Mapping[str, str],
+    figures: Mapping[str, Drawn],
     sections: Sequence[PrintedSection] = (),
+    reload_seconds: int | None = None,
 ) -> str:
     """Return the page.
 
@@ -32,10 +34,11 @@ def html(
     ----------
     findings : Findings
     tables : mapping of str to Table
-    figures : mapping of str to str
-        SVG documents by name.
+    figures : mapping of str to Drawn
     sections : sequence of PrintedSection
         Those of a user's own, whose tables and figures are among the others.
+    reload_seconds : int, optional
+        The page reloads itself so often.
     """
     environment = _environment()
     script = environment.get_template("report.js").render()
@@ -46,10 +49,11 @@ def html(
         findings=findings,
         script=Markup(script),
         policy=policy,
+        reload_seconds=reload_seconds,
         answers=answers(findings),
         incomplete=incomplete_note(findings),
         sections=page_sections(Page(findings, tables, sections)),
-        figures={name: inline(svg, name) for name, svg in figures.items()},
+        figures={name: inline(figure.svg, name) for name, figure in figures.items()},
     )
 
 

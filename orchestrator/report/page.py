@@ -10,6 +10,7 @@ from functools import cached_property
 from markupsafe import Markup
 
 from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.inner_scores import visits_differ
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
 from orchestrator.report import format as fmt
 from orchestrator.report.captions import arms_note, protocol
@@ -138,7 +139,7 @@ class Page:
 
 def page_sections(page: Page) -> list[PageSection]:
     """Return the sections that this study has something to say in, in the page's order."""
-    always = (_standings, _matrix, _heat_map, _compared, _coverage)
+    always = (_standings, _same_arms, _matrix, _heat_map, _compared, _coverage)
     scored = () if page.findings.is_empty else (_scores, _tests, _sweep, _time, _effort, _selections)
     makers: tuple[Callable[[Page], PageSection | None], ...] = (*always, *scored, _failures, _sensitivity)
     found = [section for make in makers if (section := make(page)) is not None]
@@ -150,6 +151,10 @@ def _standings(page: Page) -> PageSection | None:
         return None
     table = page.tables["standings"]
     return PageSection("standings", table.title, "Arms", [Glance(table)])
+
+
+def _same_arms(page: Page) -> PageSection | None:
+    return page.section("same_arms", "Studies") if "same_arms" in page.tables else None
 
 
 def _matrix(page: Page) -> PageSection | None:
@@ -196,7 +201,14 @@ def _scores(page: Page) -> PageSection:
 def _tests(page: Page) -> PageSection | None:
     if "tests" not in page.tables:
         return None
-    parts = [*page.table("sequence"), *page.table("test_details"), *page.table("practical")]
+    posterior = Drawing(
+        "triangles",
+        "The posteriors behind these probabilities (Benavoli et al., 2017): each draw is a point whose three "
+        "distances tell the shares of better, practically equal and worse, near a corner where that is "
+        "nearly all; darker is more draws. The probability in a corner: the part of the draws in its third.",
+    )
+    practical = [*page.table("practical"), posterior] if len(page.findings.densities) else []
+    parts = [*page.table("sequence"), *page.table("test_details"), *practical]
     if "ranks" in page.tables:
         caption = "Mean rank of every arm, the best on top."
         if len(page.findings.means.columns) <= ALL_PAIRS_UP_TO:
@@ -251,7 +263,13 @@ def _time(page: Page) -> PageSection:
         "as long as the fastest arm's. Higher is better; where a line begins it is the fastest.",
     )
     drawn = [against, *page.table("profile"), profiles] if "profile" in page.tables else []
-    parts = [*page.table("time_ratios"), *drawn, *each]
+    growth = Drawing(
+        "scaling",
+        "Each point is a dataset: the mean training time of the refits against their mean size. Lines are "
+        "the fitted power laws.",
+    )
+    fitted = [*page.table("scaling"), growth] if "scaling" in page.tables else []
+    parts = [*page.table("time_ratios"), *drawn, *fitted, *each]
     return PageSection("time", "Time", "Time", parts)
 
 
@@ -275,7 +293,27 @@ def _selections(page: Page) -> PageSection | None:
         "won. Wins along a border suggest a wider range.",
     )
     summary = "Choices of each dataset and arm, and a figure"
-    return page.by_dataset("selections", "Hyper-parameters", summary, figure)
+    return page.by_dataset("selections", "Hyper-parameters", summary, figure, *_inner_scores(page))
+
+
+def _inner_scores(page: Page) -> list[Part]:
+    """Return the maps of inner scores, those of single datasets folded away."""
+    frame = page.findings.inner_scores
+    if frame.empty:
+        return []
+    metric = fmt.metric_name(page.findings.design.metric)
+    caption = (
+        f"Mean inner {metric} of each candidate, as the distance from the best candidate of the same "
+        "dataset, on average over the datasets where it was tried; darker is nearer to the best, white was "
+        "not tried. Rings: what the search chose, larger for more outer folds."
+    )
+    if visits_differ(frame):
+        caption += " Dots: where it trained, larger for more trainings."
+    if len(mapped := frame["solver"].unique()) < len(page.findings.design.arms):
+        caption += f" Shown: {fmt.listed(list(mapped))}."
+    single = Drawing("inner_scores_by_dataset", "The same on single datasets, with the highest mean of each.")
+    folded = [Fold("Maps of single datasets", [single])] if frame["dataset"].nunique() > 1 else []
+    return [Drawing("inner_scores", caption), *folded]
 
 
 def _failures(page: Page) -> PageSection:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.report.captions import protocol
+from orchestrator.report.figures import Drawn
 from orchestrator.report.methods import methods
 from orchestrator.report.sections import PrintedSection
 from orchestrator.report.table import Table
@@ -22,6 +23,7 @@ def report_json(
     tables: Mapping[str, Table],
     files: Sequence[str] = (),
     sections: Sequence[PrintedSection] = (),
+    figures: Mapping[str, Drawn] | None = None,
 ) -> str:
     """Return every number of the report, unrounded, as JSON; a number that does not exist is null.
 
@@ -33,6 +35,7 @@ def report_json(
         The files of the report, which the next one may overwrite or remove.
     sections : sequence of PrintedSection
         Those of a user's own.
+    figures : mapping of str to Drawn, optional
     """
     content = {
         "study": findings.results.name,
@@ -45,6 +48,11 @@ def report_json(
         "tables": {
             name: {"title": table.title, "caption": table.caption, "rows": table.data.to_dict("records")}
             for name, table in tables.items()
+        },
+        "figures": {
+            name: figure.data.to_dict("records")
+            for name, figure in (figures or {}).items()
+            if figure.data is not None
         },
         "sections": {
             section.name: {"title": section.title, "caption": section.caption, "text": section.paragraphs}

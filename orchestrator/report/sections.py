@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from orchestrator.report import format as fmt
-from orchestrator.report.figures import STYLE_SHEET, to_svg
+from orchestrator.report.figures import STYLE_SHEET, Drawn, drawn
 from orchestrator.report.table import Cell, Table, print_table
 from orchestrator.store.results import StudyResults
 from orchestrator.study.exits import exits_raised
@@ -53,8 +53,7 @@ class PrintedSection:
         The function's dotted path; stem of its files, and part of its anchor.
     title, caption : str
     table : Table or None
-    figure : str
-        An SVG document, empty if there is none.
+    figure : Drawn or None
     paragraphs : sequence of str
     """
 
@@ -62,7 +61,7 @@ class PrintedSection:
     title: str
     caption: str = ""
     table: Table | None = None
-    figure: str = ""
+    figure: Drawn | None = None
     paragraphs: Sequence[str] = ()
 
 
@@ -123,7 +122,7 @@ def _printed(name: str, section: Any) -> PrintedSection:
     if isinstance(content, pd.DataFrame):
         return PrintedSection(name, title, caption, table=_table(name, title, caption, content))
     if isinstance(content, Figure):
-        return PrintedSection(name, title, caption, figure=to_svg(content))
+        return PrintedSection(name, title, caption, figure=drawn(content))
     if isinstance(content, str):
         return PrintedSection(name, title, caption, paragraphs=content.split("\n\n"))
     raise TypeError(

@@ -1,6 +1,7 @@
 """The printed tables of a report, each with a caption that explains every number in it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -16,6 +17,7 @@ from orchestrator.report.comparison import (
     differences,
     practical,
     ranks,
+    same_arms,
     sensitivity,
     sequence,
     tests,
@@ -67,13 +69,43 @@ def scores(findings: Findings, metric: str | None = None) -> Table:
         return Cell(text, strong=row["best"])
 
     title = f"{fmt.metric_name(name).capitalize()} on the outer folds"
-    return _matrix(
+    table = _matrix(
         findings,
         "scores" if metric is None else f"scores_{metric}",
         f"{title}, per cent" if fmt.is_percent(name) else title,
         frame,
         cell,
     )
+    return _with_published(table, findings) if metric is None and len(findings.published) else table
+
+
+def _with_published(table: Table, findings: Findings) -> Table:
+    """Return the table of scores with a column for each arm that others have published scores of."""
+    frame, metric = findings.published, findings.design.metric
+    found = {(row["dataset"], row["arm"]): row for row in records(frame)}
+    arms = list(dict.fromkeys(frame["arm"]))
+
+    def cell(dataset: str, arm: str) -> Cell:
+        row = found.get((dataset, arm))
+        if row is None:
+            return Cell(fmt.MISSING, tone="quiet")
+        error = fmt.score(row["standard_error"], metric)
+        return Cell(
+            fmt.score(row["score"], metric) + (f" ± {error}" if error != fmt.MISSING else ""), tone="quiet"
+        )
+
+    rows = zip(table.rows, findings.design.datasets, strict=False)
+    published = frame.assign(solver=frame["arm"] + PUBLISHED, metric=metric, mean=frame["score"], best=False)
+    return replace(
+        table,
+        header=[*table.header, *(arm + PUBLISHED for arm in arms)],
+        rows=[[*cells, *(cell(dataset, arm) for arm in arms)] for cells, dataset in rows],
+        data=pd.concat([table.data, published.drop(columns=["arm", "score", "file"])], ignore_index=True),
+    )
+
+
+PUBLISHED = " (published)"
+"""Follows the name of an arm of which others have published scores."""
 
 
 def effort(findings: Findings) -> Table:
@@ -171,6 +203,32 @@ def time_ratios(findings: Findings) -> Table:
             "Training: verdict": lambda row: Cell(row["verdict"], strong=row["verdict"] in DECIDED),
         },
         last_is_text=True,
+    )
+
+
+def scaling(findings: Findings) -> Table:
+    """Print the exponents with which training time grows."""
+    names = {"n_train": "training rows", "n_sv": "support vectors"}
+    marked = marked_arms(findings)
+
+    def exponent(row: Row) -> str:
+        middle, low, high = (fmt.correlation(row[name]).lstrip("+") for name in ("exponent", "low", "high"))
+        return f"{middle} [{low}, {high}]"
+
+    return print_table(
+        "scaling",
+        "How does training time grow?",
+        findings.scaling,
+        {
+            "Arm": lambda row: marked_name(row["solver"], marked),
+            "In": lambda row: names[row["predictor"]],
+            "Datasets": lambda row: fmt.count(row["n"]),
+            "Smallest": lambda row: fmt.count(row["smallest"]),
+            "Largest": lambda row: fmt.count(row["largest"]),
+            "Exponent": exponent,
+            "R²": lambda row: fmt.MISSING if pd.isna(row["r2"]) else f"{row['r2']:.2f}",
+        },
+        text_columns=2,
     )
 
 
@@ -348,12 +406,14 @@ def all_tables(findings: Findings) -> dict[str, Table]:
         (len(findings.timing) > 0, timing),
         (len(findings.timing) > 0 and len(findings.time_ratios) > 0, time_ratios),
         (len(findings.profile) > 0, profile),
+        (len(findings.scaling) > 0, scaling),
         (scored, effort),
         (len(findings.selections) > 0, selections),
         (len(findings.failures) > 0, failures),
         (len(findings.sweep_summary) > 0 and scored, sweep),
         (len(findings.sweep_curves) > 0 and scored, sweep_curves),
         (len(findings.sweep_selected) > 0 and scored, sweep_selected),
+        (len(findings.same_arms) > 0, same_arms),
     ]
     tables = [make(findings) for wanted, make in build if wanted]
     tables += [scores(findings, metric) for metric in findings.other_scores if scored]

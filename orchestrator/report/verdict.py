@@ -8,6 +8,7 @@ import pandas as pd
 
 from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.merged_studies import MergedStudies
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER
 from orchestrator.analysis.ratios import FASTER, SLOWER
 from orchestrator.analysis.sequential import OPEN
@@ -42,6 +43,7 @@ def answers(findings: Findings) -> list[Answer]:
     compared = _one_pair(findings) if len(arms) == 2 else _many_pairs(findings) if len(arms) > 2 else []
     against = f"Different from {control}?" if len(arms) > ALL_PAIRS_UP_TO else "Different?"
     texts = {
+        "Merged": _merged(findings),
         "Chosen for this report": _choices(findings),
         "Highest score?": [_standing(findings), *_families(findings)],
         "As good as the best?": _near_best(findings),
@@ -98,6 +100,25 @@ def _first_few(names: Sequence[str], between: str = ", ") -> str:
 
 
 _MOST_ARMS = 12
+
+
+def _merged(findings: Findings) -> list[str]:
+    """Say which studies were merged, and whether rows that several of them have agree."""
+    if not isinstance(findings.results, MergedStudies):
+        return []
+    frame = findings.same_arms
+    sentences = [f"Of {fmt.listed([*findings.results.studies])}, put together after their runs."]
+    if frame.empty:
+        return [*sentences, "They have no arm in common."]
+    common, agree = int(frame["n_common"].sum()), int(frame["n_agree"].sum())
+    if common:
+        ending = "all with the same score" if agree == common else f"{common - agree:,} with another score"
+        sentences.append(f"{fmt.plural(common, 'trial')} of two studies have the same key, {ending}.")
+    other = frame[frame["differs"] != ""]
+    kinds = [f"{arm} ({rows['differs'].iloc[0]})" for arm, rows in other.groupby("arm", sort=False)]
+    if kinds:
+        sentences.append(f"Not the same in all: {_first_few(kinds)}.")
+    return sentences
 
 
 _COUNTED = {ONCE: "a family of datasets counts once", APART: "each dataset of a family counts"}

@@ -6,7 +6,7 @@ Everything else stays in the store and is shown apart. So a solver that was edit
 dataset is never averaged with the rows its name left on others, while a narrower run removes nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,6 +128,20 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
     )
 
 
+def not_begun(runs: Sequence[Mapping[str, Any]], begun: Collection[str]) -> tuple[str, ...]:
+    """Return the datasets before which the newest run ended as declared, and that no other run has begun.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        The provenance of every run, oldest first.
+    begun : collection of str
+        Datasets of which trials are stored.
+    """
+    names = runs[-1].get("not_begun") or () if runs else ()
+    return tuple(name for name in names if name not in begun)
+
+
 def _meanings(study: Mapping[str, Any]) -> dict[_Part, str]:
     """Return what a run says about each of its parts, as text that is equal if the meaning is."""
     protocol = study.get("protocol", {})
@@ -139,11 +153,12 @@ def _meanings(study: Mapping[str, Any]) -> dict[_Part, str]:
         ("search", ""): canonical_json(study.get("search")),
         **{("dataset", facts["name"]): str(facts.get("fingerprint")) for facts in datasets},
         **{("split", facts["name"]): str(facts.get("split_hash")) if splitter else "" for facts in datasets},
-        **{("solver", facts["name"]): _arm_meaning(facts) for facts in study.get("arms", [])},
+        **{("solver", facts["name"]): arm_meaning(facts) for facts in study.get("arms", [])},
     }
 
 
-def _arm_meaning(facts: Mapping[str, Any]) -> str:
+def arm_meaning(facts: Mapping[str, Any]) -> str:
+    """Return what an arm is, as text that is equal if two arms mean the same."""
     space = [[name, _in_order(values)] for name, values in facts.get("space", {}).items()]
     others = [facts.get(name) for name in ("target", "params", "identity", "warm_starts")]
     return canonical_json([*others, space, facts.get("space_identities") or {}])

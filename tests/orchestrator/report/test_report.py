@@ -107,6 +107,24 @@ def test_the_files_beside_the_page(quickstart, tmp_path):
 
 
 @pytest.mark.figures
+def test_figures_are_pdf_too_beside_the_numbers_they_show(quickstart, tmp_path):
+    _, twin = report(quickstart, tmp_path / "report")
+    folder, findings = tmp_path / "report" / "figures", analyse(quickstart)
+    names = {path.stem for path in folder.glob("*.svg")}
+    assert (
+        names == {path.stem for path in folder.glob("*.pdf")} == {path.stem for path in folder.glob("*.csv")}
+    )
+    for path in folder.glob("*.pdf"):
+        content = path.read_bytes()
+        assert content.startswith(b"%PDF-")
+        assert b"/FontFile2" in content, "TrueType fonts"
+        assert b"CreationDate" not in content
+    choices = pd.read_csv(folder / "choices.csv")
+    assert choices["count"].tolist() == findings.choices["count"].tolist()
+    assert twin["figures"]["choices"] == findings.choices.to_dict("records")
+
+
+@pytest.mark.figures
 def test_two_reports_of_one_study_are_equal_byte_for_byte(quickstart, tmp_path):
     for folder in ("a", "b"):
         write_report(quickstart, tmp_path / folder)

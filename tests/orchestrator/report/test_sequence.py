@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 from orchestrator import load_study
@@ -96,10 +97,31 @@ def test_a_run_ends_before_the_next_dataset_when_every_pair_is_decided(arguments
     assert "No training of" not in output
     records = sorted((tmp_path / "s" / "provenance").glob("*.json"))
     assert json.loads(records[-1].read_text())["not_begun"] == SETS[len(begun) :]
-    trials = len(results.trials)
+    trials, place = len(results.trials), ["study=s", f"paths.results={tmp_path}"]
+    assert main(["status", *place]) == EXIT_OK
+    output = " ".join(capsys.readouterr().out.split())
+    assert f"Ended early after {len(begun)} of 12 datasets" in output
+    assert "every declared pair is decided at level 0.05" in output
+    assert f"Not begun: {', '.join(SETS[len(begun) :])};" in output
+    assert f"{trials} of {trials} trials, 0 failed, complete" in output
+    assert main(["studies", place[1]]) == EXIT_OK
+    assert "ended early" in " ".join(capsys.readouterr().out.split())
+    workers = [*arguments, "report.sequential=true", "cluster=local"]
+    assert main(workers) == EXIT_OK
+    output = " ".join(capsys.readouterr().out.split())
+    assert "Nothing is left to run, so no worker is started." in output
+    records = sorted((tmp_path / "s" / "provenance").glob("*.json"))
+    assert f"The study ends after {len(begun)} datasets" in output
+    refits = pd.read_parquet(tmp_path / "s" / "outer.parquet")
+    assert len(refits) == 2 * 2 * len(begun), "those of datasets that were stored before are among them"
+    assert json.loads(records[-1].read_text())["cluster"]["kind"] == "none"
+    assert json.loads(records[-1].read_text())["not_begun"] == SETS[len(begun) :]
     assert main([*arguments, "report.sequential=true"]) == EXIT_OK
     assert len(load_study("s", tmp_path).trials) == trials, "it ends at the same place again"
     assert main(arguments) == EXIT_OK
     results = load_study("s", tmp_path)
     assert set(results.trials["dataset"]) == set(SETS)
     assert analyse(results).design.not_begun == ()
+    capsys.readouterr()
+    assert main(["status", *place]) == EXIT_OK
+    assert "Ended early" not in capsys.readouterr().out

@@ -1,0 +1,338 @@
+"""Several studies as one, to be reported together, and how the arms that they share compare."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import nan
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from orchestrator.analysis.design import Design
+from orchestrator.analysis.pairwise import of_units
+from orchestrator.analysis.signed_rank import hodges_lehmann, signed_rank
+from orchestrator.analysis.statistics import holm
+from orchestrator.analysis.summaries import numbers, timing_rows
+from orchestrator.store.results import StudyResults
+from orchestrator.study.declaration import Declaration, arm_meaning
+from orchestrator.study.errors import ConfigError
+from orchestrator.study.records import Status
+from orchestrator.study.report_choices import ReportChoices, report_choices
+from orchestrator.study.study import SearchSpec
+from orchestrator.study.trials import Pair
+from orchestrator.study.values import canonical_json, with_merged_numbers
+
+
+@dataclass(frozen=True, repr=False)
+class MergedStudies(StudyResults):
+    """Several studies as the results of one.
+
+    Attributes
+    ----------
+    studies : dict of str to StudyResults
+        What was merged, by the name that tells them apart.
+    """
+
+    studies: Mapping[str, StudyResults] = None  # type: ignore[assignment]
+
+
+def merge(results: Sequence[StudyResults], leave_out: Sequence[str] = ()) -> MergedStudies:
+    """Return studies as one, in which a dataset × arm of one meaning appears once.
+
+    Arms of one name that mean the same, by their settings, sources, protocol and search, and under the
+    profile `timing` by the machine, are one arm; others are called `arm@study`. All arms are, if the studies
+    have different protocols or searches.
+
+    Parameters
+    ----------
+    results : sequence of StudyResults
+    leave_out : sequence of str
+        Arms and datasets that the report does without, of which nothing is required.
+
+    Raises
+    ------
+    ConfigError
+        When they cannot be compared: no recorded declaration, other metrics, or one dataset with other
+        content or other splits.
+    """
+    studies = dict(zip(_labels(results), results, strict=True))
+    if problems := list(_problems(studies, leave_out)):
+        raise ConfigError(problems)
+    names = _arm_names(studies)
+    places: dict[Pair, tuple[str, str]] = {}  # where a dataset × arm is taken from: study, and its name there
+    for study, each in studies.items():
+        for (dataset, arm), state in each.states.items():
+            pair = dataset, names[study, arm]
+            if pair in places:
+                known = studies[places[pair][0]].states[dataset, arm]
+                if (known.complete, len(known.keys)) >= (state.complete, len(state.keys)):
+                    continue
+            places[pair] = study, arm
+    frames: dict[str, Any] = {
+        frame: pd.concat(
+            [_taken(getattr(each, frame), study, places) for study, each in studies.items()],
+            ignore_index=True,
+        )
+        for frame in ("trials", "selections", "outer")
+    }
+    return MergedStudies(
+        name=" + ".join(studies),
+        folder=results[0].folder.with_name("+".join(each.name for each in results)),
+        **frames,
+        provenance=[run for each in results for run in each.provenance],
+        excluded=pd.concat([each.excluded for each in results], ignore_index=True),
+        states={pair: studies[study].states[pair[0], arm] for pair, (study, arm) in places.items()},
+        lost=[f"{study}: {sentence}" for study, each in studies.items() for sentence in each.lost],
+        declaration=_declaration(studies, names, places),
+        studies=studies,
+    )
+
+
+def merged_choices(merged: MergedStudies, given: Mapping[str, Any]) -> ReportChoices:
+    """Return what the report compares: what all studies chose alike, and what is given, called post hoc."""
+    each = [report_choices(study.provenance, {}) for study in merged.studies.values()]
+    alike = {
+        name: getattr(each[0], name)
+        for name in ("alpha", "rope", "families")
+        if len({getattr(choices, name) for choices in each}) == 1
+    }
+    control = next(iter(_declared(merged).arms))
+    return replace(ReportChoices.of(alike | dict(given)), first=ReportChoices(control=control, **alike))
+
+
+def _labels(results: Sequence[StudyResults]) -> list[str]:
+    """Return the names of studies, with as many of the folders above them as tell them apart."""
+    parts = [each.folder.absolute().parts for each in results]
+    if len(set(parts)) < len(parts):
+        raise ConfigError(["study= names one study twice; name several, or that one alone"])
+    depth = 1
+    while len({each[-depth:] for each in parts}) < len(parts):
+        depth += 1
+    return ["/".join(each[-depth:]) for each in parts]
+
+
+def _declared(study: StudyResults) -> Declaration:
+    assert study.declaration is not None
+    return study.declaration
+
+
+def _problems(studies: Mapping[str, StudyResults], leave_out: Sequence[str]) -> list[str]:
+    """Say why studies cannot be compared."""
+    unknown = [name for name, study in studies.items() if study.declaration is None]
+    if unknown:
+        return [
+            f"no run recorded what study {name} declares, so it cannot be merged; report it alone"
+            for name in unknown
+        ]
+    metrics = {name: _declared(study).protocol.get("metric") for name, study in studies.items()}
+    if len(set(metrics.values())) > 1:
+        said = ", ".join(f"{metric} in {name}" for name, metric in metrics.items())
+        return [f"the studies select and score by different metrics, {said}; report each alone"]
+    found: dict[str, str] = {}
+    for (first, a), (second, b) in combinations(studies.items(), 2):
+        for dataset in _declared(a).datasets.keys() & _declared(b).datasets.keys() - {*leave_out}:
+            one, other = (_declared(study).datasets[dataset] for study in (a, b))
+            for fact, what in (("fingerprint", "other content"), ("split_hash", "other splits")):
+                if one.get(fact) != other.get(fact):
+                    found.setdefault(
+                        dataset,
+                        f"dataset {dataset} has {what} in {first} ({str(one.get(fact))[:8]}) than in "
+                        f"{second} ({str(other.get(fact))[:8]}), so that their scores cannot be paired; "
+                        f"leave it out with report.leave_out=[{dataset}], or report each study alone",
+                    )
+                    break
+    return [found[dataset] for dataset in sorted(found)] or _same_content(studies, leave_out)
+
+
+def _same_content(studies: Mapping[str, StudyResults], leave_out: Sequence[str]) -> list[str]:
+    """Name datasets that studies call differently, which would count as two."""
+    called: dict[str, tuple[str, str]] = {}
+    problems = []
+    for study, each in studies.items():
+        for dataset, facts in _declared(each).datasets.items():
+            content = facts.get("fingerprint")
+            if content is None or dataset in leave_out:
+                continue
+            name, first = called.setdefault(content, (dataset, study))
+            if name != dataset and first != study:
+                problems.append(
+                    f"dataset {dataset} of {study} is {name} of {first}, and would count twice; leave one of "
+                    f"them out with report.leave_out=[{dataset}]"
+                )
+    return problems
+
+
+def _arm_names(studies: Mapping[str, StudyResults]) -> dict[tuple[str, str], str]:
+    """Return what the merged report calls the arm of a study."""
+    declared = {study: _declared(each) for study, each in studies.items()}
+    alike = len({canonical_json([_protocol(each), each.search.facts()]) for each in declared.values()}) == 1
+    several = {
+        arm
+        for first, second in combinations(studies, 2)
+        for arm in declared[first].arms.keys() & declared[second].arms.keys()
+        if differing_parts(arm, studies[first], studies[second])
+    }
+    return {
+        (study, arm): arm if alike and arm not in several else f"{arm}@{study}"
+        for study, each in declared.items()
+        for arm in each.arms
+    }
+
+
+def _protocol(declaration: Declaration) -> Any:
+    return with_merged_numbers(declaration.protocol)
+
+
+def differing_parts(arm: str, first: StudyResults, second: StudyResults) -> list[str]:
+    """Return in what an arm of two studies differs; nothing if it means the same in both."""
+    a, b = _declared(first), _declared(second)
+    one, other = a.arms[arm], b.arms[arm]
+    parts = {
+        "settings": any(one.get(name) != other.get(name) for name in ("target", "params", "warm_starts")),
+        "sources or versions": any(
+            one.get(name) != other.get(name) for name in ("identity", "space_identities")
+        ),
+        "space": len({arm_meaning({"space": each.get("space", {})}) for each in (one, other)}) > 1,
+        "protocol": canonical_json(_protocol(a)) != canonical_json(_protocol(b)),
+        "search": a.search.text != b.search.text,
+        "machine": a.protocol.get("profile") == b.protocol.get("profile") == "timing"
+        and machines(first) != machines(second),
+    }
+    found = [name for name, differs in parts.items() if differs]
+    shared = a.pairs.keys() & b.pairs.keys()
+    if not found and any(a.pairs[p].digest != b.pairs[p].digest for p in shared if p[1] == arm):
+        return ["sharing of kernel matrices"]
+    return found
+
+
+def machines(study: StudyResults) -> list[str]:
+    """Return the kinds of machines that a study ran on."""
+    hosts = [host for run in study.provenance for host in run.get("hosts") or []]
+    kinds = (f"{host.get('cpu', 'unknown processor')}, {host.get('cores', '?')} cores" for host in hosts)
+    return sorted(set(kinds))
+
+
+def _taken(frame: pd.DataFrame, study: str, places: Mapping[Pair, tuple[str, str]]) -> pd.DataFrame:
+    """Return the rows of the dataset × arm that are taken from a study, under their new names."""
+    names = {(dataset, arm): new for (dataset, new), (place, arm) in places.items() if place == study}
+    new = [names.get(pair) for pair in zip(frame["dataset"], frame["solver"], strict=True)]
+    frame = frame.assign(solver=pd.array(new, dtype=object))
+    return frame[[name is not None for name in new]]
+
+
+def _declaration(
+    studies: Mapping[str, StudyResults],
+    names: Mapping[tuple[str, str], str],
+    places: Mapping[Pair, tuple[str, str]],
+) -> Declaration:
+    datasets: dict[str, dict[str, Any]] = {}
+    arms: dict[str, dict[str, Any]] = {}
+    for study, each in studies.items():
+        datasets = datasets | {
+            name: facts for name, facts in _declared(each).datasets.items() if name not in datasets
+        }
+        for arm, facts in _declared(each).arms.items():
+            arms.setdefault(names[study, arm], {**facts, "name": names[study, arm]})
+    searches = {study: _declared(each).search for study, each in studies.items()}
+    alike = len({search.text for search in searches.values()}) == 1
+    words = "; ".join(f"{search.words} in {study}" for study, search in searches.items())
+    return Declaration(
+        datasets=datasets,
+        arms=arms,
+        protocol=_merged_protocol({study: _declared(each).protocol for study, each in studies.items()}),
+        search=next(iter(searches.values())) if alike else SearchSpec(words),
+        pairs={
+            pair: replace(_declared(studies[study]).pairs[pair[0], arm], identity=None)
+            for pair, (study, arm) in places.items()
+        },
+        superseded={},
+    )
+
+
+def _merged_protocol(protocols: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what protocols have in common, and in words where they differ."""
+    first, *others = protocols.values()
+    merged: dict[str, Any] = {}
+    for name in dict.fromkeys(key for protocol in protocols.values() for key in protocol):
+        values = {study: protocol.get(name) for study, protocol in protocols.items()}
+        if all(protocol.get(name) == first.get(name) for protocol in others):
+            merged[name] = first.get(name)
+        elif name == "also":
+            merged[name] = [
+                metric for metric in first[name] if all(metric in (v or ()) for v in values.values())
+            ]
+        elif name != "own_metrics":
+            merged[name] = "; ".join(
+                f"{'none' if v is None else v} in {study}" for study, v in values.items()
+            )
+    return merged
+
+
+def compare_arms(merged: MergedStudies, design: Design) -> pd.DataFrame:
+    """Compare every arm that several of the studies have, in each two of them.
+
+    Columns: arm, first, second (studies), differs (in what, as text; empty: the same), n_common (trials with
+    the same key in both), n_agree (those of them with the same score), n (datasets or families that both have
+    completed), estimate, low, high, confidence (Hodges–Lehmann, second − first), p, p_holm, time_ratio
+    (geometric mean over datasets of the mean training times of the refits, second / first, of rows of the
+    profile `timing` none of which was stopped), n_timed (datasets), first_machine, second_machine.
+    """
+    table = []
+    for (first, a), (second, b) in combinations(merged.studies.items(), 2):
+        for arm in _declared(a).arms:
+            if arm not in _declared(b).arms or arm in design.choices.leave_out:
+                continue
+            one, other = (_rows_of(study.trials, arm, design) for study in (a, b))
+            both = one.merge(other, on="key", suffixes=("", "_second"))
+            scores = both[["score", "score_second"]]
+            means = pd.DataFrame({name: _means(study, arm, design) for name, study in ((0, a), (1, b))})
+            means = of_units(means.dropna(), design.families) if len(means) else means
+            differences = (means[1] - means[0]).dropna() if len(means) else pd.Series(dtype=float)
+            test, shift = signed_rank(differences), hodges_lehmann(differences, 1 - design.alpha)
+            ratios = np.log((_seconds(b, arm, design) / _seconds(a, arm, design)).dropna().to_numpy())
+            table.append(
+                {
+                    "arm": arm,
+                    "first": first,
+                    "second": second,
+                    "differs": ", ".join(differing_parts(arm, a, b)),
+                    "n_common": len(both),
+                    "n_agree": int((scores.nunique(axis=1, dropna=False) == 1).sum()),
+                    "n": test.n,
+                    **vars(shift),
+                    "p": test.p if test.n else nan,
+                    "time_ratio": float(np.exp(ratios.mean())) if len(ratios) else nan,
+                    "n_timed": len(ratios),
+                    "first_machine": "; ".join(machines(a)),
+                    "second_machine": "; ".join(machines(b)),
+                }
+            )
+    frame = pd.DataFrame(table)
+    if len(frame):
+        frame["p_holm"] = pd.Series(holm(frame["p"].fillna(1.0).to_numpy())).where(frame["n"] > 0)
+    return frame
+
+
+def _rows_of(frame: pd.DataFrame, arm: str, design: Design) -> pd.DataFrame:
+    return frame[(frame["solver"] == arm) & frame["dataset"].isin(list(design.datasets))]
+
+
+def _means(study: StudyResults, arm: str, design: Design) -> pd.Series:
+    """Return the mean score of each dataset of which every outer fold has one."""
+    rows = _rows_of(study.outer, arm, design)
+    return _of_complete(rows, numbers(rows["score"]), design)
+
+
+def _seconds(study: StudyResults, arm: str, design: Design) -> pd.Series:
+    """Return the mean training time of each dataset of which every refit was timed and none was stopped."""
+    rows = timing_rows(_rows_of(study.outer, arm, design))
+    seconds = numbers(rows["fit_seconds"])
+    return _of_complete(rows, np.where(rows["status"].eq(Status.OK) & (seconds > 0), seconds, nan), design)
+
+
+def _of_complete(rows: pd.DataFrame, values: np.ndarray, design: Design) -> pd.Series:
+    found = pd.DataFrame({"dataset": rows["dataset"].to_numpy(), "value": values}).dropna()
+    found = found.groupby("dataset")["value"].agg(["mean", "size"])
+    complete = [number == design.n_outer(str(dataset)) for dataset, number in found["size"].items()]
+    return found.loc[complete, "mean"]

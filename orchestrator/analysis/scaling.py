@@ -1,0 +1,76 @@
+"""How training time grows: power laws in the number of training rows and of support vectors."""
+
+from math import nan
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from orchestrator.analysis.design import Design
+from orchestrator.analysis.pairwise import ALPHA
+from orchestrator.analysis.summaries import numbers, timing_rows
+from orchestrator.store.results import StudyResults
+from orchestrator.study.records import Status
+
+FEWEST_SIZES = 5
+"""Different sizes that a fit needs; an exponent from fewer says little."""
+
+LEAST_RANGE = 4.0
+"""How many times the smallest size the largest has to be."""
+
+PREDICTORS = ("n_train", "n_sv")
+
+
+def sizes_and_times(results: StudyResults, design: Design) -> pd.DataFrame:
+    """Average size and training time of the refits of every dataset × arm under the profile `timing`.
+
+    Columns: solver, dataset, n_train, n_sv, fit_seconds. Left out: what has not finished every outer fold, or
+    was stopped on one.
+    """
+    rows = timing_rows(results.outer)
+    measures = {name: numbers(rows[name]) for name in (*PREDICTORS, "fit_seconds")}
+    frame = rows[["solver", "dataset"]].assign(ok=rows["status"].eq(Status.OK), **measures)
+    table = []
+    groups = dict(iter(frame.groupby(["dataset", "solver"])))
+    for dataset, arm in design.pairs:
+        fits = groups.get((dataset, arm))
+        if fits is not None and fits["ok"].all() and len(fits) == design.n_outer(dataset):
+            means = fits[[*measures]].mean(skipna=False)
+            table.append({"solver": arm, "dataset": dataset, **means.to_dict()})
+    return pd.DataFrame(table)
+
+
+def scaling(points: pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
+    """Fit log time = a + b·log size for each arm by least squares, where there are enough sizes.
+
+    Columns: solver, predictor, n (datasets), smallest, largest, exponent (b), low, high (Student's t interval
+    at 1 − alpha), factor (seconds at size 1), r2.
+    """
+    table = []
+    for arm, rows in points.groupby("solver", sort=False) if len(points) else ():
+        for predictor in PREDICTORS:
+            known = rows[(rows[predictor] > 0) & (rows["fit_seconds"] > 0)]
+            sizes = known[predictor].to_numpy(dtype=float)
+            if len(np.unique(sizes)) >= FEWEST_SIZES and sizes.max() >= LEAST_RANGE * sizes.min():
+                seconds = known["fit_seconds"].to_numpy(dtype=float)
+                table.append({"solver": arm, "predictor": predictor, **_fit(sizes, seconds, alpha)})
+    return pd.DataFrame(table)
+
+
+def _fit(sizes: np.ndarray, seconds: np.ndarray, alpha: float) -> dict[str, float]:
+    x, y = np.log(sizes), np.log(seconds)
+    dx, dy = x - x.mean(), y - y.mean()
+    exponent = float(dx @ dy / (dx @ dx))
+    intercept = float(y.mean() - exponent * x.mean())
+    left = float(((dy - exponent * dx) ** 2).sum())
+    reach = float(stdtrit(len(x) - 2, 1 - alpha / 2)) * np.sqrt(left / (len(x) - 2) / (dx @ dx))
+    return {
+        "n": len(x),
+        "smallest": float(sizes.min()),
+        "largest": float(sizes.max()),
+        "exponent": exponent,
+        "low": float(exponent - reach),
+        "high": float(exponent + reach),
+        "factor": float(np.exp(intercept)),
+        "r2": 1 - left / float(dy @ dy) if dy @ dy > 0 else nan,
+    }

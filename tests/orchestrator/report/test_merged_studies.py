@@ -1,0 +1,142 @@
+"""Several studies in one report: what is the same becomes one arm, what is not is told apart."""
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import gmean
+
+from orchestrator import load_study
+from orchestrator.analysis.findings import analyse
+from orchestrator.analysis.merged_studies import merge, merged_choices
+from orchestrator.analysis.signed_rank import signed_rank
+from orchestrator.cli.main import EXIT_BAD, EXIT_OK, main
+from orchestrator.study.errors import ConfigError
+
+SETS = [f"d{i}" for i in range(6)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Studies of small classifiers: `a`, `b` with another neighbour and times, `c` with another split."""
+    folder = tmp_path_factory.mktemp("merged")
+    for group, texts in {
+        "solver": {
+            "near": "_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {n_neighbors: [1, 3]}\n",
+            "bayes": "_target_: sklearn.naive_bayes.GaussianNB\nspace: {}\n",
+            "dummy": "_target_: sklearn.dummy.DummyClassifier\nspace: {}\n",
+        },
+        "dataset": {
+            name: f"_target_: sklearn.datasets.make_blobs\nn_samples: {60 + 5 * i}\nrandom_state: {i}\n"
+            "centers: 3\ncluster_std: 4.0\n"
+            for i, name in enumerate(SETS)
+        },
+    }.items():
+        (folder / group).mkdir()
+        for name, text in texts.items():
+            (folder / group / f"{name}.yaml").write_text(text)
+    run(folder, "study=a", "solvers=[near,bayes]")
+    shutil.copytree(folder / "a", folder / "other" / "a")
+    (folder / "solver" / "near.yaml").write_text(
+        "_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {n_neighbors: [1, 3]}\nweights: distance\n"
+    )
+    run(folder, "study=b", "solvers=[bayes,near,dummy]", "protocol.profile=timing")
+    run(folder, "study=b2", "solvers=[bayes,near,dummy]")
+    run(folder, "study=c", "solvers=[bayes]", "protocol.seed=7", "datasets=[d0,d1]")
+    run(folder, "study=f1", "solvers=[bayes]", "datasets=[d0]", "protocol.metric=f1_macro")
+    return folder
+
+
+def run(folder, *overrides):
+    base = ("--config-dir", str(folder), f"datasets=[{','.join(SETS)}]", "cluster=serial")
+    base += ("protocol.outer=2", "protocol.inner=2", f"paths.results={folder}")
+    assert main(["run", *base, *overrides]) == EXIT_OK
+
+
+def merged(folder, *names, **given):
+    found = merge([load_study(folder / name) for name in names], given.get("leave_out", ()))
+    return analyse(found, merged_choices(found, given))
+
+
+def test_arms_that_mean_the_same_are_one_and_others_carry_the_name_of_their_study(folder):
+    findings = merged(folder, "a", "b2")
+    assert list(findings.design.arms) == ["near@a", "bayes", "near@b2", "dummy"]
+    assert findings.is_complete
+    near, bayes = findings.same_arms.to_dict("records")
+    assert (near["arm"], near["differs"], near["n_common"]) == ("near", "settings", 0)
+    assert (bayes["arm"], bayes["differs"], bayes["n"]) == ("bayes", "", 6)
+    assert bayes["n_common"] == bayes["n_agree"] == 6 * 2 * (2 + 1)
+    a, b = (load_study(folder / name).mean_scores() for name in ("a", "b2"))
+    differences = (b["near"] - a["near"]).round(12)
+    assert near["p"] == signed_rank(differences).p
+    walsh = [(x + y) / 2 for i, x in enumerate(differences) for y in differences[i:]]
+    assert near["estimate"] == pytest.approx(np.median(walsh))
+    assert near["p_holm"] == pytest.approx(min(1, 2 * near["p"]))
+    pd.testing.assert_series_equal(findings.means["near@b2"], b["near"], check_names=False)
+    trials = findings.results.trials
+    assert not trials["key"].duplicated().any()
+    assert set(trials["solver"]) == set(findings.design.arms)
+
+
+def test_scores_that_disagree_and_machines_that_are_slower_are_found(folder):
+    first, second = load_study(folder / "b"), load_study(folder / "b")
+    twin = folder / "twin"
+    wrong = second.trials["key"].isin(second.trials["key"].head(5))
+    second.trials.loc[wrong, "score"] += 0.01
+    second.outer["fit_seconds"] = first.outer["fit_seconds"] * 2.5
+    object.__setattr__(second, "folder", twin / "b")
+    findings = analyse(found := merge([first, second]), merged_choices(found, {}))
+    assert list(findings.design.arms) == ["bayes", "near", "dummy"]
+    frame = findings.same_arms
+    assert (frame["n_common"] - frame["n_agree"]).sum() == 5
+    assert frame["time_ratio"].tolist() == pytest.approx([2.5] * 3)
+    assert frame["n_timed"].tolist() == [6] * 3
+    for run in second.provenance:
+        run["hosts"] = [{"cpu": "another", "cores": 64}]
+    findings = analyse(found := merge([first, second]), merged_choices(found, {}))
+    assert "bayes@twin/b" in findings.design.arms
+    assert set(findings.same_arms["differs"]) == {"machine"}
+    seconds = [study.outer.groupby(["solver", "dataset"])["fit_seconds"].mean() for study in (first, second)]
+    ratio = gmean((seconds[1] / seconds[0])["near"])
+    assert findings.same_arms.set_index("arm")["time_ratio"]["near"] == pytest.approx(ratio)
+
+
+def test_other_protocols_are_named_and_other_splits_refused(folder):
+    findings = merged(folder, "a", "b")
+    assert list(findings.design.arms) == ["near@a", "bayes@a", "bayes@b", "near@b", "dummy@b"]
+    assert findings.design.protocol["profile"] == "throughput in a; timing in b"
+    assert findings.same_arms["differs"].tolist() == ["settings, protocol", "protocol"]
+    with pytest.raises(ConfigError) as caught:
+        merged(folder, "a", "c")
+    assert "dataset d0 has other splits in a (" in caught.value.problems[0]
+    assert "leave it out with report.leave_out=[d0]" in caught.value.problems[0]
+    assert len(caught.value.problems) == 2
+    with pytest.raises(ConfigError, match="accuracy in a, f1_macro in f1"):
+        merged(folder, "a", "f1")
+    with pytest.raises(ConfigError, match="names one study twice"):
+        merged(folder, "a", "a")
+
+
+def test_the_verb_merges_into_a_folder_of_its_own(folder, tmp_path, capsys):
+    base = ["report", f"study={folder / 'a'},b2", f"paths.results={folder}", "--config-dir", str(folder)]
+    assert main(base) == EXIT_BAD
+    assert "needs a folder of its own; add to=DIR" in capsys.readouterr().err
+    assert main([*base, f"to={tmp_path / 'm'}"]) == EXIT_OK
+    output = " ".join(capsys.readouterr().out.split())
+    assert "Of a and b2, put together after their runs." in output
+    assert "36 trials of two studies have the same key, all with the same score." in output
+    twin = json.loads((tmp_path / "m" / "report.json").read_text())
+    assert twin["study"] == "a + b2"
+    assert [row["arm"] for row in twin["tables"]["same_arms"]["rows"]] == ["near", "bayes"]
+    assert "near@b2" in (tmp_path / "m" / "index.html").read_text()
+    assert main([*base, f"to={tmp_path / 'm'}", "report.control=near@b2"]) == EXIT_OK
+    assert "Chosen post hoc, after the first run: control near@b2." in " ".join(
+        capsys.readouterr().out.split()
+    )
+    assert main([*base, f"to={tmp_path / 'm'}", "study=a,"]) == EXIT_BAD
+    assert "empty name between its commas" in capsys.readouterr().err
+    other = f"study={folder / 'a'},{folder / 'other' / 'a'}"
+    assert main([*base, f"to={tmp_path / 'same'}", other]) == EXIT_OK
+    assert "96 trials of two studies" in " ".join(capsys.readouterr().out.split())
