@@ -249,7 +249,7 @@ def _time(page: Page) -> PageSection:
         "trainings were stopped.",
     )
     summary = "Times of each dataset and arm, and a figure"
-    each = page.folded(summary, [*page.table("timing", titled=False), figure])
+    each = page.folded(summary, [*page.table("timing"), figure])
     metric = fmt.metric_name(page.findings.design.metric)
     against = page.drawing(
         "time_accuracy",
@@ -303,9 +303,9 @@ def _inner_scores(page: Page) -> list[Part]:
         return []
     metric = fmt.metric_name(page.findings.design.metric)
     caption = (
-        f"Mean inner {metric} of each candidate, as the distance from the best candidate of the same "
-        "dataset, on average over the datasets where it was tried; darker is nearer to the best, white was "
-        "not tried. Rings: what the search chose, larger for more outer folds."
+        f"Mean inner {metric} of each candidate, over the trainings that it had, as the distance from the "
+        "best candidate of the same dataset, on average over the datasets where it was tried; darker is "
+        "nearer to the best, white was not tried. Rings: what the search chose, larger for more outer folds."
     )
     if visits_differ(frame):
         caption += " Dots: where it trained, larger for more trainings."
