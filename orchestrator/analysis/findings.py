@@ -234,6 +234,7 @@ def _time_ratios(results: StudyResults, design: Design) -> pd.DataFrame:
     """Compare times with the first arm's; under the profile `timing` these tests are declared."""
     rows = summaries.timing_rows(results.outer)
     arms = list(design.arms)
-    if len(arms) < 2 or (rows.empty and design.protocol.get("profile") != "timing"):
+    declared = design.protocol.get("profile") == "timing"
+    if len(arms) < 2 or not (declared or rows["solver"].eq(arms[0]).any()):
         return pd.DataFrame()
     return ratios.compare_costs(rows, design, ("fit_seconds", "predict_seconds"), arms[1:], arms[0])

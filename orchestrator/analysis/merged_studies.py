@@ -129,20 +129,20 @@ def _problems(studies: Mapping[str, StudyResults], leave_out: Sequence[str]) -> 
     if len(set(metrics.values())) > 1:
         said = ", ".join(f"{metric} in {name}" for name, metric in metrics.items())
         return [f"the studies select and score by different metrics, {said}; report each alone"]
-    found: dict[str, str] = {}
+    found: dict[tuple[str, str, str], list[str]] = {}
     for (first, a), (second, b) in combinations(studies.items(), 2):
         for dataset in _declared(a).datasets.keys() & _declared(b).datasets.keys() - {*leave_out}:
             one, other = (_declared(study).datasets[dataset] for study in (a, b))
-            for fact, what in (("fingerprint", "other content"), ("split_hash", "other splits")):
+            for fact, what in (("fingerprint", "content"), ("split_hash", "splits")):
                 if one.get(fact) != other.get(fact):
-                    found.setdefault(
-                        dataset,
-                        f"dataset {dataset} has {what} in {first} ({str(one.get(fact))[:8]}) than in "
-                        f"{second} ({str(other.get(fact))[:8]}), so that their scores cannot be paired; "
-                        f"leave it out with report.leave_out=[{dataset}], or report each study alone",
-                    )
+                    found.setdefault((what, first, second), []).append(dataset)
                     break
-    return [found[dataset] for dataset in sorted(found)] or _same_content(studies, leave_out)
+    return [
+        f"the {what} of {', '.join(sorted(datasets))} in {first} and in {second} are not the same, so that "
+        f"scores cannot be paired; leave out with report.leave_out=[{','.join(sorted(datasets))}], or report "
+        "each study alone"
+        for (what, first, second), datasets in found.items()
+    ] or _same_content(studies, leave_out)
 
 
 def _same_content(studies: Mapping[str, StudyResults], leave_out: Sequence[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """Report a study again and again while it runs."""
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -40,31 +41,34 @@ def watch(
     KeyboardInterrupt
         As it came, when the page no longer reloads itself.
     """
-    folders, seen, findings = list(folders), None, None
+    folders, findings, due = list(folders), None, -math.inf
+    trials: Seen = frozenset()
+    runs: Seen = frozenset()
     try:
         while True:
-            pause = POLL_SECONDS
-            if (now := _seen(folders)) != seen:
-                begun, seen = time.monotonic(), now
+            now = _seen(folders, "trials"), _seen(folders, "provenance")
+            # What begins or ends a run is shown at once.
+            if findings is None or now[1] != runs or (now[0] != trials and time.monotonic() >= due):
+                begun, (trials, runs) = time.monotonic(), now
                 findings = analysed()
                 ended = _ended(findings)
                 told(findings, written(findings, None if ended else round(5 * POLL_SECONDS)))
                 if ended:
                     return findings
-                pause = max(pause, _REST * (time.monotonic() - begun))
-            time.sleep(pause)
+                due = time.monotonic() + _REST * (time.monotonic() - begun)
+            time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:
         if findings is not None:
             written(findings, None)
         raise
 
 
-def _seen(folders: Iterable[Path]) -> Seen:
+def _seen(folders: Iterable[Path], name: str) -> Seen:
     """Return what tells whether anything was stored: names, sizes and times of files."""
     found = set()
-    for folder in (folder / name for folder in folders for name in ("trials", "provenance")):
+    for folder in folders:
         try:
-            for entry in os.scandir(folder):
+            for entry in os.scandir(folder / name):
                 if entry.name.endswith((".parquet", ".json")):
                     facts = entry.stat()
                     found.add((entry.path, facts.st_size, facts.st_mtime_ns))

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.merged_studies import MergedStudies
 from orchestrator.report import format as fmt
 from orchestrator.report.table import Printer, Table, print_table
 from orchestrator.study.text import format_seconds
@@ -107,19 +108,27 @@ def apart(findings: Findings) -> Table:
 
 
 def runs(findings: Findings) -> Table:
-    """List the runs that made the study."""
+    """List the runs that made the study, or each of several."""
+    results, columns = findings.results, dict[str, Printer]()
+    rows = [_run(run) for run in results.provenance]
+    if isinstance(results, MergedStudies):
+        columns["Study"] = lambda row: row["study"]
+        rows = [
+            _run(run) | {"study": name} for name, study in results.studies.items() for run in study.provenance
+        ]
     return print_table(
         "runs",
         "Runs",
-        pd.DataFrame([_run(run) for run in findings.results.provenance]),
-        {
+        pd.DataFrame(rows),
+        columns
+        | {
             "Started": lambda row: row["started"] or fmt.MISSING,
             "Lasted": lambda row: row["lasted"],
             "Machines": lambda row: row["machines"] or fmt.MISSING,
             "Code": lambda row: row["code"],
             "Command": lambda row: row["command"] or fmt.MISSING,
         },
-        text_columns=5,
+        text_columns=5 + len(columns),
     )
 
 

@@ -17,7 +17,7 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
 from orchestrator.analysis.findings import Findings
@@ -39,6 +39,8 @@ STYLE_SHEET = Path(__file__).parent / "templates" / "report.mplstyle"
 
 _MEASURED = 12
 """Of the labels beside a chart only so many of the longest are measured, which takes most of its time."""
+
+_FEW_MAPS = 9
 
 ROW = 0.19
 """Height of one line of text in a chart, inches."""
@@ -165,6 +167,7 @@ def _panel(
     if log or panel.dots:
         if log:
             ax.set_xscale("log")
+            ax.xaxis.set_minor_formatter(NullFormatter())
             x = np.where(x > 0, x, np.nan)
             # A lower end at or below zero has no place on this axis.
             error = np.minimum(error, 0.9 * x)
@@ -185,11 +188,19 @@ def _panel(
         ax.set_xlim(-reach, reach)
     if panel.limits:
         ax.set_xlim(*panel.limits)
-    if not log:
+    if log:
+        low, high = ax.get_xlim()
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 3) if high < 300 * low else (1,)))
+        ax.xaxis.set_major_formatter(FuncFormatter(_short_count))
+    else:
         ax.locator_params(axis="x", nbins=5)
         if np.nanmax(x, initial=0) >= 10_000:
             ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     ax.set_xlabel(literal(panel.label + (", logarithmic" if log else "")))
+
+
+def _short_count(value: float, _: Any = None) -> str:
+    return str(EngFormatter(sep="")(value)) if value >= 1000 else f"{value:g}"
 
 
 def mean_ranks(findings: Findings) -> Figure:
@@ -453,7 +464,10 @@ def drawn(figure: Figure, data: pd.DataFrame | None = None) -> Drawn:
     figure.dpi = 72  # that of both formats
     vector = FigureCanvasSVG(figure)
     if (engine := figure.get_layout_engine()) is not None:
-        engine.execute(figure)
+        # Of a few maps, which keep their proportions, the room for labels is known after a layout or two.
+        few = len(figure.axes) <= _FEW_MAPS and any(ax.get_aspect() != "auto" for ax in figure.axes)
+        for _ in range(3 if few else 1):
+            engine.execute(figure)
         figure.set_layout_engine("none")
     svg, pdf = io.StringIO(), io.BytesIO()
     vector.print_svg(svg, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.merged_studies import MergedStudies
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
 from orchestrator.report import format as fmt
 from orchestrator.report.captions import protocol
@@ -29,6 +30,8 @@ def methods(findings: Findings) -> str:
         f"Scaling: {said['Scaling']}.",
         "Standard errors are corrected for the training rows that folds share (Nadeau and Bengio, 2003).",
     ]
+    if isinstance(findings.results, MergedStudies):
+        sentences.insert(0, f"The studies {fmt.listed([*findings.results.studies])} were put together.")
     if len(findings.tests):
         size, n = findings.tests["family"].iloc[0], int(findings.tests["n"].max())
         all_pairs = len(design.arms) <= ALL_PAIRS_UP_TO
@@ -109,9 +112,16 @@ def _machines(findings: Findings) -> str:
 
 
 def _software(findings: Findings) -> str:
-    runs = findings.results.provenance
-    versions = (runs[-1].get("versions") or {}) if runs else {}
-    return ", ".join(f"{name} {number}" for name, number in versions.items()) or "Software not recorded"
+    results = findings.results
+    studies = results.studies if isinstance(results, MergedStudies) else {"": results}
+    used: dict[str, list[str]] = {}
+    for name, study in studies.items():
+        versions = (study.provenance[-1].get("versions") or {}) if study.provenance else {}
+        text = ", ".join(f"{package} {number}" for package, number in versions.items())
+        used.setdefault(text or "software not recorded", []).append(name)
+    if len(used) > 1:
+        return "; ".join(f"in {fmt.listed(names)} {text}" for text, names in used.items())
+    return next(iter(used))
 
 
 def _code(findings: Findings) -> str:

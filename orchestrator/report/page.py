@@ -205,7 +205,8 @@ def _tests(page: Page) -> PageSection | None:
         "triangles",
         "The posteriors behind these probabilities (Benavoli et al., 2017): each draw is a point whose three "
         "distances tell the shares of better, practically equal and worse, near a corner where that is "
-        "nearly all; darker is more draws. The probability in a corner: the part of the draws in its third.",
+        "nearly all; colours stand out with the number of draws. The probability in a corner: the part of "
+        "the draws in its third.",
     )
     practical = [*page.table("practical"), posterior] if len(page.findings.densities) else []
     parts = [*page.table("sequence"), *page.table("test_details"), *practical]
@@ -249,7 +250,7 @@ def _time(page: Page) -> PageSection:
         "trainings were stopped.",
     )
     summary = "Times of each dataset and arm, and a figure"
-    each = page.folded(summary, [*page.table("timing", titled=False), figure])
+    each = page.folded(summary, [*page.table("timing"), figure])
     metric = fmt.metric_name(page.findings.design.metric)
     against = page.drawing(
         "time_accuracy",
@@ -303,9 +304,10 @@ def _inner_scores(page: Page) -> list[Part]:
         return []
     metric = fmt.metric_name(page.findings.design.metric)
     caption = (
-        f"Mean inner {metric} of each candidate, as the distance from the best candidate of the same "
-        "dataset, on average over the datasets where it was tried; darker is nearer to the best, white was "
-        "not tried. Rings: what the search chose, larger for more outer folds."
+        f"Mean inner {metric} of each candidate, over the trainings that it had, as the distance from the "
+        "best candidate of the same dataset, on average over the datasets where it was tried; the more its "
+        "colour stands out, the nearer to the best; blank cells were not tried. Rings: what the search "
+        "chose, larger for more outer folds."
     )
     if visits_differ(frame):
         caption += " Dots: where it trained, larger for more trainings."

@@ -8,7 +8,7 @@ import pandas as pd
 
 from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.merged_studies import MergedStudies
+from orchestrator.analysis.merged_studies import MergedStudies, machines
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER
 from orchestrator.analysis.ratios import FASTER, SLOWER
 from orchestrator.analysis.sequential import OPEN
@@ -106,8 +106,12 @@ def _merged(findings: Findings) -> list[str]:
     """Say which studies were merged, and whether rows that several of them have agree."""
     if not isinstance(findings.results, MergedStudies):
         return []
-    frame = findings.same_arms
-    sentences = [f"Of {fmt.listed([*findings.results.studies])}, put together after their runs."]
+    frame, studies = findings.same_arms, findings.results.studies
+    sentences = [f"Of {fmt.listed([*studies])}, put together after their runs."]
+    if len(findings.timing) and len({tuple(machines(study)) for study in studies.values()}) > 1:
+        sentences.append(
+            "They ran on different machines, so a ratio of times is of arm and machine together."
+        )
     if frame.empty:
         return [*sentences, "They have no arm in common."]
     common, agree = int(frame["n_common"].sum()), int(frame["n_agree"].sum())

@@ -86,8 +86,15 @@ def most_common_kinds(failures: Iterable[Failure]) -> list[Failure]:
 
 def lines_of(failures: Iterable[Failure]) -> list[str]:
     """Return a line for each kind of failure: arm, dataset, number of trials and first message."""
+    failures = [*failures]
+    datasets: dict[Kind, set[str]] = {}
+    for failure in failures:
+        datasets.setdefault(kind_of(*failure[1:4]), set()).add(failure.dataset)
     of_arm: dict[str, list[Failure]] = {}
     for failure in most_common_kinds(failures):
+        if others := len(datasets[kind_of(*failure[1:4])]) - 1:
+            where = f"{failure.dataset} and {others} more dataset{'s' if others > 1 else ''}"
+            failure = failure._replace(dataset=where)
         of_arm.setdefault(failure.solver, []).append(failure)
     lines = list(_lines(of_arm))
     if len(lines) > _LINES:

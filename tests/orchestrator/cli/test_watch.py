@@ -29,25 +29,33 @@ def study(tmp_path):
 def test_it_is_written_again_when_trials_were_stored_and_ends_with_the_study(
     study, tmp_path, monkeypatch, capsys
 ):
-    page, pauses, analysed = tmp_path / "results/s/report/index.html", [], []
+    page, clock, analysed = tmp_path / "results/s/report/index.html", [0.0], []
     analyse = report_verb.analyse
-    monkeypatch.setattr(report_verb, "analyse", lambda *given: analysed.append(1) or analyse(*given))
+
+    def slowly(*given):
+        analysed.append(clock[0])
+        clock[0] += 10
+        return analyse(*given)
 
     def sleep(seconds):
-        pauses.append(seconds)
+        clock[0] += seconds
         assert RELOAD in page.read_text()
-        assert len(analysed) == 1, "nothing is read again while nothing is stored"
-        if len(pauses) == 5:
+        if 20 < clock[0] <= 22:
+            record.touch()
+        if clock[0] > 40 and not (tmp_path / "results/s/trials").exists():
             shutil.copytree(tmp_path / "whole/s/trials", tmp_path / "results/s/trials")
 
+    (record,) = (tmp_path / "results/s/provenance").glob("*.json")
+    monkeypatch.setattr(report_verb, "analyse", slowly)
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     capsys.readouterr()
     monkeypatch.setattr(time, "sleep", sleep)
     assert main(study) == EXIT_OK
-    assert len(pauses) == 5
-    assert len(analysed) == 2
+    # At once when a run has begun or ended; for trials alone, nine times as long after a report as it took.
+    assert analysed == [0.0, 22.0, 122.0]
     assert RELOAD not in page.read_text()
     output = capsys.readouterr().out
-    assert len(re.findall(r"^\d\d:\d\d:\d\d ", output, re.MULTILINE)) == 2
+    assert len(re.findall(r"^\d\d:\d\d:\d\d ", output, re.MULTILINE)) == 3
     assert "Report: " in output
 
 

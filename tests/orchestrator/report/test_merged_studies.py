@@ -13,6 +13,7 @@ from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.merged_studies import merge, merged_choices
 from orchestrator.analysis.signed_rank import signed_rank
 from orchestrator.cli.main import EXIT_BAD, EXIT_OK, main
+from orchestrator.report.verdict import answers
 from orchestrator.study.errors import ConfigError
 
 SETS = [f"d{i}" for i in range(6)]
@@ -98,6 +99,7 @@ def test_scores_that_disagree_and_machines_that_are_slower_are_found(folder):
     findings = analyse(found := merge([first, second]), merged_choices(found, {}))
     assert "bayes@twin/b" in findings.design.arms
     assert set(findings.same_arms["differs"]) == {"machine"}
+    assert "They ran on different machines, so a ratio of times" in answers(findings)[0].text
     seconds = [study.outer.groupby(["solver", "dataset"])["fit_seconds"].mean() for study in (first, second)]
     ratio = gmean((seconds[1] / seconds[0])["near"])
     assert findings.same_arms.set_index("arm")["time_ratio"]["near"] == pytest.approx(ratio)
@@ -108,11 +110,13 @@ def test_other_protocols_are_named_and_other_splits_refused(folder):
     assert list(findings.design.arms) == ["near@a", "bayes@a", "bayes@b", "near@b", "dummy@b"]
     assert findings.design.protocol["profile"] == "throughput in a; timing in b"
     assert findings.same_arms["differs"].tolist() == ["settings, protocol", "protocol"]
+    assert findings.time_ratios.empty, "the control was not timed"
+    assert findings.tests["family"].tolist() == [4] * 4
     with pytest.raises(ConfigError) as caught:
         merged(folder, "a", "c")
-    assert "dataset d0 has other splits in a (" in caught.value.problems[0]
-    assert "leave it out with report.leave_out=[d0]" in caught.value.problems[0]
-    assert len(caught.value.problems) == 2
+    (problem,) = caught.value.problems
+    assert problem.startswith("the splits of d0, d1 in a and in c are not the same, so that scores cannot be")
+    assert "report.leave_out=[d0,d1]" in problem
     with pytest.raises(ConfigError, match="accuracy in a, f1_macro in f1"):
         merged(folder, "a", "f1")
     with pytest.raises(ConfigError, match="names one study twice"):
@@ -130,6 +134,10 @@ def test_the_verb_merges_into_a_folder_of_its_own(folder, tmp_path, capsys):
     twin = json.loads((tmp_path / "m" / "report.json").read_text())
     assert twin["study"] == "a + b2"
     assert [row["arm"] for row in twin["tables"]["same_arms"]["rows"]] == ["near", "bayes"]
+    assert [row["study"] for row in twin["tables"]["runs"]["rows"]] == ["a", "b2"]
+    assert twin["methods"].startswith(
+        "The studies a and b2 were put together. We compared 4 arms on 6 datasets"
+    )
     assert "near@b2" in (tmp_path / "m" / "index.html").read_text()
     assert main([*base, f"to={tmp_path / 'm'}", "report.control=near@b2"]) == EXIT_OK
     assert "Chosen post hoc, after the first run: control near@b2." in " ".join(

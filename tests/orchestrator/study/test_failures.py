@@ -22,6 +22,11 @@ def test_messages_that_differ_in_numbers_are_one_kind():
     ]
 
 
+def test_a_kind_on_several_datasets_is_not_told_of_one():
+    rows = [(name, "svc", "error", "ValueError: no") for name in ("iris", "wine", "wine", "sonar")]
+    assert failure_lines(trials(*rows)) == ["4 × svc on iris and 2 more datasets: ValueError: no"]
+
+
 def test_a_screen_holds_what_is_told_however_many_arms_and_kinds_there_are():
     letters = "abcdefghijklmnopqrstuvwxyz"
     rows = [("iris", f"arm {a}", "error", f"{kind} " * 500) for a in range(50) for kind in letters]
