@@ -248,7 +248,7 @@ def _square_distance_block(A, B, by_differences):
     return K
 
 
-@njit
+@njit(allocates=False)
 def _sparse_square_distances(a_ptr, a_indices, a_data, b_ptr, b_indices, b_data, out):
     for i in range(out.shape[0]):
         a = slice(a_ptr[i], a_ptr[i + 1])
@@ -257,7 +257,7 @@ def _sparse_square_distances(a_ptr, a_indices, a_data, b_ptr, b_indices, b_data,
             out[i, j] = sparse_square_distance(a_indices[a], a_data[a], b_indices[b], b_data[b])
 
 
-@njit
+@njit(allocates=False)
 def sparse_square_distance(a_indices, a_data, b_indices, b_data):
     """Return ‖a − b‖² of two sparse rows with ascending indices, from their differences."""
     total = 0.0
@@ -340,7 +340,7 @@ def sum_terms(features, lo, point, of_distance, out):
             out[q] += _term(a, A[q], of_distance)
 
 
-@njit
+@njit(allocates=False)
 def finish_kernel(kind, gamma, coef0, degree, out):
     """Turn products (linear, poly, sigmoid) or squared distances (rbf, imq) into kernel values, in place."""
     if kind == RBF:

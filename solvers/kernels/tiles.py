@@ -87,7 +87,7 @@ def tiles_of(samples, chosen, n_features):
     return tiles
 
 
-@njit
+@njit(allocates=False)
 def _fill_tiles(samples, chosen, tiles):
     for c in range(chosen.size):
         tile, lane, i = c // WIDTH, c % WIDTH, chosen[c]
@@ -178,7 +178,7 @@ def add_products(samples, chosen, weights, tiles, out):
                 out[first + q] += total[q]
 
 
-@njit
+@njit(allocates=False)
 def fill_block(samples, chosen, places, tiles, start, shift, block):
     """``block[places[k], start + c] = k(chosen[k], c) - shift`` for the columns c of all tiles.
 
