@@ -22,10 +22,7 @@ def fill_row(hull, i, lo, hi, row):
     else:
         for f in range(hull.point.size):
             hull.point[f] = hull.X[r, f]
-        if is_radial:
-            sum_terms(hull.features, lo, hull.point, True, out)
-        else:
-            sum_terms(hull.features, lo, hull.point, False, out)
+        sum_terms(hull.features, lo, hull.point, is_radial, out)
     finish_kernel(hull.kind, hull.gamma, hull.coef0, hull.degree, out)
     if hull.scale.size > 0:
         for q in range(hi - lo):

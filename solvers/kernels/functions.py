@@ -315,15 +315,16 @@ def normalise_rows(K, X, kernel):
 
 @inlined
 def _term(a, z, of_distance):
-    return (z - a) * (z - a) if of_distance else a * z
+    difference = z - a
+    return (difference if of_distance else a) * (difference if of_distance else z)
 
 
 @inlined
 def sum_terms(features, lo, point, of_distance, out):
     """Write point·z, or ‖point − z‖² by differences, to `out` for columns z of `features` from `lo` on.
 
-    `features` has shape (d, capacity); `of_distance` is a constant of the caller: loops without a branch.
-    Equal samples are at distance 0 exactly.
+    `features` has shape (d, capacity); LLVM takes the choice out of the loops. Equal samples are at distance
+    0 exactly.
     """
     out[:] = 0.0
     d, n = features.shape[0], out.size
