@@ -271,7 +271,7 @@ def status_of(H, inverse_C, alpha, value_error, gap, tol, is_out_of_iterations, 
 
 @inlined
 def least_square_norm(inverse_C):
-    """What equal weights would give without a kernel."""
+    """Return ``||c||²`` of equal weights without a kernel."""
     total = 0.0
     for i in range(inverse_C.size):
         total += 1.0 / inverse_C[i]

@@ -178,7 +178,7 @@ def add_products(samples, chosen, weights, tiles, out):
                 out[first + q] += total[q]
 
 
-@njit(allocates=False)
+@njit
 def fill_block(samples, chosen, places, tiles, start, shift, block):
     """``block[places[k], start + c] = k(chosen[k], c) - shift`` for the columns c of all tiles.
 
