@@ -75,7 +75,7 @@ def extend_from_block(H, Z, rank, pivots, residual, target, max_rank):
         pivot = np.int64(0)  # not a constant: numba would compile what it is handed to once more
         for i in range(residual.size):
             if residual[i] > residual[pivot]:
-                pivot = i
+                pivot = np.int64(i)
         if residual[pivot] <= smallest:
             break
         copy_values(H[pivot], column)

@@ -302,7 +302,7 @@ def minimal_norm_path(
             ):
                 break
             square_norm = refresh(H, inverse_C, alpha, g)
-            since_refresh = 0
+            since_refresh = np.int64(0)
             if statuses[k] != CONVERGED and statuses[k] != STALLED:
                 break
         square_norm = np.dot(alpha, g)
