@@ -5,6 +5,7 @@ contains, one of another file would stay as it was when that other file changes.
 files hold a hash of all sources of the package: an edit of any of them compiles everything anew.
 """
 
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
@@ -57,9 +58,20 @@ def _remove_older(folder):
             path.unlink(missing_ok=True)
 
 
-def njit(function):
-    """Compile a function when it is first called; without the GIL, and with NumPy's rules of division."""
-    compiled = numba.njit(nogil=True, error_model="numpy")(function)
+def njit(function=None, *, allocates=True):
+    """Compile a function when it is first called; without the GIL, and with NumPy's rules of division.
+
+    Parameters
+    ----------
+    function : function
+    allocates : bool
+        Whether it makes arrays or returns any. Of one that does neither numba need not count the references
+        to its arrays, which takes a third of the time of compiling it, and time whenever it is called.
+    """
+    if function is None:
+        return partial(njit, allocates=allocates)
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": allocates}
+    compiled = numba.njit(**options)(function)
     compiled._cache = StampedCache(function)
     return compiled
 

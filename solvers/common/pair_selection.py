@@ -68,7 +68,7 @@ def ordered_key(x, i, value_bits):
     return (ordered_bits(x) & value_bits) | i
 
 
-@njit
+@njit(allocates=False)
 def argmin(g):
     """Index of the smallest entry of ``g`` (to the resolution of the keys)."""
     bits = index_bits(g.size)
@@ -78,7 +78,7 @@ def argmin(g):
     return best & bits
 
 
-@njit
+@njit(allocates=False)
 def shift_and_argmin(g, h_v, h_u, beta):
     """``g += beta (h_v - h_u)``; return the index of the new smallest entry."""
     bits = index_bits(g.size)
@@ -90,7 +90,7 @@ def shift_and_argmin(g, h_v, h_u, beta):
     return best & bits
 
 
-@njit
+@njit(allocates=False)
 def shift_and_argmin_of_support(g, alpha, h_v, h_u, beta):
     """``g += beta (h_v - h_u)``; return the support vector with the smallest g: the next to be tuned."""
     bits = index_bits(g.size)
@@ -103,7 +103,7 @@ def shift_and_argmin_of_support(g, alpha, h_v, h_u, beta):
     return min(lowest & bits, np.int64(g.size - 1))  # weights that are NaN leave none to find
 
 
-@njit
+@njit(allocates=False)
 def shift_and_ends_of_support(g, alpha, h_v, h_u, beta):
     """``g += beta (h_v - h_u)``; return the support vectors with the smallest and with the largest g."""
     bits = index_bits(g.size)
@@ -120,7 +120,7 @@ def shift_and_ends_of_support(g, alpha, h_v, h_u, beta):
     return min(lowest & bits, last), min(highest & bits, last)
 
 
-@njit
+@njit(allocates=False)
 def lowest_and_highest(F, can_grow, can_shrink):
     """Index of the smallest F of the weights that can grow, and of the largest of those that can shrink.
 
@@ -176,7 +176,7 @@ def best_partner_by(rule, exponent, smallest, g, weight, row, diagonal, v):
     return best & bits if best > bits else np.int64(-1)
 
 
-@njit
+@njit(allocates=False)
 def best_partner(rule, exponent, g, weight, row, diagonal, v):
     """Index u with ``weight_u > 0``, ``g_u > g_v`` and the largest gain by a rule of `PAIRS`, or -1.
 
@@ -201,7 +201,7 @@ def best_partner(rule, exponent, g, weight, row, diagonal, v):
     return best_partner_by(GMDM, exponent, TINY, g, weight, row, diagonal, v)
 
 
-@njit
+@njit(allocates=False)
 def second_order_partner(g, weight, row, diagonal, v):
     """Index u with ``weight_u > 0``, ``g_u > g_v`` and the largest ``(g_u - g_v)² / D_uv``, or -1."""
     return best_partner_by(SECOND_ORDER, 0.0, SMALLEST_SQUARE_DISTANCE, g, weight, row, diagonal, v)

@@ -42,18 +42,60 @@ def block_product(H, rows, weights, out):
             out[j] += w0 * h0[j]
 
 
-@njit
+@njit(allocates=False)
 def copy_values(source, target):
     """``target[:] = source``, which takes seconds to compile for the text of its error."""
     for i in range(target.size):
         target[i] = source[i]
 
 
-@njit
+@njit(allocates=False)
 def put_values(source, rows, target):
     """``target[rows] = source``."""
     for a in range(rows.size):
         target[rows[a]] = source[a]
+
+
+@njit
+def chosen_values(values, rows):
+    """``values[rows]``, which takes longer to compile."""
+    chosen = np.empty(rows.size)
+    for a in range(rows.size):
+        chosen[a] = values[rows[a]]
+    return chosen
+
+
+@njit
+def divided(values, divisor):
+    """``values / divisor``."""
+    quotients = np.empty(values.size)
+    for i in range(values.size):
+        quotients[i] = values[i] / divisor
+    return quotients
+
+
+@njit(allocates=False)
+def lowest_value(values):
+    """Smallest entry, or NaN if there is one."""
+    lowest = np.inf
+    for i in range(values.size):
+        if np.isnan(values[i]):
+            return np.nan
+        if values[i] < lowest:
+            lowest = values[i]
+    return lowest
+
+
+@njit(allocates=False)
+def largest_value(values):
+    """Largest entry, or NaN if there is one."""
+    largest = -np.inf
+    for i in range(values.size):
+        if np.isnan(values[i]):
+            return np.nan
+        if values[i] > largest:
+            largest = values[i]
+    return largest
 
 
 @njit
@@ -68,7 +110,7 @@ def rows_with_weight(weights):
     return rows[:n]
 
 
-@njit
+@njit(allocates=False)
 def gather(H, rows, part):
     """Fill ``part = H[rows, rows]``, of any type."""
     for a in range(rows.size):
@@ -80,20 +122,26 @@ def gather(H, rows, part):
 @njit
 def rows_near_margin(alpha, g, square_norm):
     """Rows with weight, or with a g that is hardly larger than it has to be."""
-    return np.flatnonzero((alpha > 0.0) | (g < (1.0 + MARGIN) * square_norm))
+    rows = np.empty(g.size, np.int64)
+    n = 0
+    for i in range(g.size):
+        if alpha[i] > 0.0 or g[i] < (1.0 + MARGIN) * square_norm:
+            rows[n] = i
+            n += 1
+    return rows[:n]
 
 
 @njit
 def refresh(H, inverse_C, alpha, g):
     """Recompute ``g`` from ``alpha``; return ``||c||²``."""
-    rows = np.flatnonzero(alpha)
-    block_product(H, rows, alpha[rows], g)
-    for i in rows:
-        g[i] += inverse_C[i] * alpha[i]
+    rows = rows_with_weight(alpha)
+    block_product(H, rows, chosen_values(alpha, rows), g)
+    for a in range(rows.size):
+        g[rows[a]] += inverse_C[rows[a]] * alpha[rows[a]]
     return np.dot(alpha, g)
 
 
-@njit
+@njit(allocates=False)
 def change_C(old, new, alpha, g, square_norm):
     """Move ``g`` from one C to another; return the new ``||c||²``."""
     for i in range(g.size):
@@ -104,12 +152,21 @@ def change_C(old, new, alpha, g, square_norm):
 
 
 @njit
-def largest_diagonal(H, inverse_C):
-    """Largest entry of the diagonal of ``H + diag(inverse_C)``, or 0 if all are negative."""
-    return max(0.0, np.max(np.diag(H) + inverse_C))
+def diagonal_of(H, inverse_C):
+    """Diagonal of ``H + diag(inverse_C)``."""
+    diagonal = np.empty(inverse_C.size)
+    for i in range(inverse_C.size):
+        diagonal[i] = H[i, i] + inverse_C[i]
+    return diagonal
 
 
 @njit
+def largest_diagonal(H, inverse_C):
+    """Largest entry of the diagonal of ``H + diag(inverse_C)``, or 0 if all are negative."""
+    return max(0.0, largest_value(diagonal_of(H, inverse_C)))
+
+
+@njit(allocates=False)
 def gap_of(alpha, g, square_norm, largest, value_error, stale):
     """Certified gap of a point.
 
@@ -124,8 +181,11 @@ def gap_of(alpha, g, square_norm, largest, value_error, stale):
     stale : int
         Steps since ``g`` was last computed from ``alpha``.
     """
-    error = error_of_sums(value_error, largest, np.count_nonzero(alpha) / TERMS_IN_BLOCK, stale)
-    return certified_gap(square_norm, np.min(g), error)
+    n_terms = 0
+    for i in range(alpha.size):
+        n_terms += alpha[i] != 0.0
+    error = error_of_sums(value_error, largest, n_terms / TERMS_IN_BLOCK, stale)
+    return certified_gap(square_norm, lowest_value(g), error)
 
 
 @njit

@@ -17,17 +17,23 @@ from solvers.common.certificate import (
     error_of_sums,
     violation_aimed_at,
 )
-from solvers.common.compile import implement, njit
+from solvers.common.compile import implement, inlined, njit
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, TIMEOUT
 from solvers.gram.block import (
     change_C,
+    chosen_values,
     copy_values,
+    diagonal_of,
+    divided,
     gap_of,
     gather,
     largest_diagonal,
+    largest_value,
+    lowest_value,
     put_values,
     refresh,
     rows_near_margin,
+    rows_with_weight,
     step_cost,
 )
 from solvers.gram.lowrank_space import lowrank_point, lowrank_space
@@ -65,7 +71,7 @@ def newton_cost(s, m):
     return 3e3 + s * (60.0 + 0.045 * m + s * (1.1 + s / 150.0))
 
 
-@njit
+@inlined
 def support_newton(H, inverse_C, alpha, g, square_norm, epsilon, max_rounds):
     """Newton rounds from a hull point, replaced if they find a better one.
 
@@ -78,15 +84,21 @@ def support_newton(H, inverse_C, alpha, g, square_norm, epsilon, max_rounds):
     replaced : bool
         Whether there is a new point, with ``g`` computed afresh.
     """
-    beta = alpha / square_norm
-    f = g / square_norm - inverse_C * beta
+    m = g.size
+    beta, f = np.empty(m), np.empty(m)
+    for i in range(m):
+        beta[i] = alpha[i] / square_norm
+        f[i] = g[i] / square_norm - inverse_C[i] * beta[i]
     rounds, outcome = newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds)
     if outcome == NOT_POSITIVE:
         return square_norm, rounds, False, False
-    if outcome == LIMIT:
-        beta = np.maximum(1.0 - f, 0.0) / inverse_C
-    candidate = beta / np.sum(beta)
-    candidate_g = np.empty(g.size)
+    total = 0.0
+    for i in range(m):
+        if outcome == LIMIT:
+            slack = 1.0 - f[i]
+            beta[i] = (0.0 if slack < 0.0 else slack) / inverse_C[i]
+        total += beta[i]
+    candidate, candidate_g = divided(beta, total), np.empty(m)
     candidate_square_norm = refresh(H, inverse_C, candidate, candidate_g)
     replaced = candidate_square_norm < square_norm or outcome == CONVERGED
     if replaced:
@@ -128,9 +140,9 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
         Of the work done, see `step_cost`.
     """
     m = g.size
-    diagonal = np.diag(H) + inverse_C
-    largest = largest_diagonal(H, inverse_C)
-    error = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, 0)
+    diagonal = diagonal_of(H, inverse_C)
+    largest = max(0.0, largest_value(diagonal))
+    error = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, np.int64(0))
     steps, rounds = 0, 0
     cost = 0.0
     newtons_left = NEWTONS
@@ -145,14 +157,16 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
         stale += taken
         cost += taken * step_cost(m)
         share = NO_PROGRESS if newtons_left == 0 else ROUNDING
-        if at_rest or before - square_norm <= share * (square_norm - np.min(g)):
+        if at_rest or before - square_norm <= share * (square_norm - lowest_value(g)):
             if drift_of(stale, largest) > ALLOWED_DRIFT * epsilon * square_norm:
                 square_norm = refresh(H, inverse_C, alpha, g)
                 stale = 0
-            if newtons_left == 0 or np.min(g) >= (1.0 - epsilon) * square_norm:
+            if newtons_left == 0 or lowest_value(g) >= (1.0 - epsilon) * square_norm:
                 break
             at_rest = True
-        active = np.sum(g - inverse_C * alpha < square_norm)
+        active = np.int64(0)
+        for i in range(m):
+            active += g[i] - inverse_C[i] * alpha[i] < square_norm
         if newtons_left > 0 and (at_rest or cost > PATIENCE * newton_cost(active, m)):
             allowed = min(NEWTON_ROUNDS, max_iter - steps - rounds)
             if allowed * newton_cost(active, m) > max_cost - cost:
@@ -173,7 +187,7 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
     return square_norm, stale, gap, steps, rounds, cost
 
 
-@njit
+@inlined
 def solve_shrunk(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, max_iter, max_cost):
     """`solve_block`, first on the rows with weight or next to the margin if they are few, then on all."""
     m = g.size
@@ -185,18 +199,19 @@ def solve_shrunk(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, m
             break
         part = np.empty((rows.size, rows.size), H.dtype)
         gather(H, rows, part)
-        part_inverse_C, part_alpha, part_g = inverse_C[rows], alpha[rows], g[rows]
+        part_inverse_C, part_alpha = chosen_values(inverse_C, rows), chosen_values(alpha, rows)
+        part_g = chosen_values(g, rows)
         left, budget, aim = max_iter - steps - rounds, max_cost - cost, 0.9 * tol
         square_norm, _, _, taken, used, spent = solve_block(
             part, part_inverse_C, part_alpha, part_g, square_norm, stale, aim, value_error, left, budget
         )
         put_values(part_alpha, rows, alpha)
         square_norm = refresh(H, inverse_C, alpha, g)
-        stale = 0
+        stale = np.int64(0)
         steps += taken
         rounds += used
         cost += spent + 0.3 * rows.size * rows.size
-        gap = gap_of(alpha, g, square_norm, largest_diagonal(H, inverse_C), value_error, 0)
+        gap = gap_of(alpha, g, square_norm, largest_diagonal(H, inverse_C), value_error, stale)
         if gap <= tol or steps + rounds >= max_iter or cost >= max_cost:
             return square_norm, stale, gap, steps, rounds, cost
     left, budget = max_iter - steps - rounds, max_cost - cost
@@ -209,19 +224,23 @@ def solve_shrunk(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, m
 @njit
 def start(H, inverse_C, alpha, g):
     """Make a hull point of any weights (of equal ones if all are zero) and fill ``g``; return ``||c||²``."""
-    total = np.sum(alpha)
-    if total > 0.0:
-        alpha /= total
-    else:
-        alpha[:] = 1.0 / alpha.size
+    total = 0.0
+    for i in range(alpha.size):
+        total += alpha[i]
+    for i in range(alpha.size):
+        alpha[i] = alpha[i] / total if total > 0.0 else 1.0 / alpha.size
     return refresh(H, inverse_C, alpha, g)
 
 
 @njit
 def is_indefinite(H, inverse_C, alpha, value_error):
     """Whether the block of support vectors, or of some of many, has negative curvature beyond rounding."""
-    rows = np.flatnonzero(alpha > 0.0)[:ROWS_OF_EVIDENCE]
-    s = rows.size
+    rows, s = np.empty(ROWS_OF_EVIDENCE, np.int64), 0
+    for i in range(alpha.size):
+        if alpha[i] > 0.0 and s < ROWS_OF_EVIDENCE:
+            rows[s] = i
+            s += 1
+    rows = rows[:s]
     block = np.empty((s, s))
     gather(H, rows, block)
     largest = 0.0
@@ -238,7 +257,7 @@ def is_indefinite(H, inverse_C, alpha, value_error):
     return False
 
 
-@njit
+@inlined
 def status_of(H, inverse_C, alpha, value_error, gap, tol, is_out_of_iterations, is_out_of_work):
     """Say why a training ended: one of the statuses of `solvers.common.status`."""
     if gap <= tol:
@@ -248,6 +267,15 @@ def status_of(H, inverse_C, alpha, value_error, gap, tol, is_out_of_iterations, 
     if is_out_of_work:
         return TIMEOUT
     return NOT_POSITIVE if is_indefinite(H, inverse_C, alpha, value_error) else STALLED
+
+
+@inlined
+def least_square_norm(inverse_C):
+    """Return ``||c||²`` of equal weights without a kernel."""
+    total = 0.0
+    for i in range(inverse_C.size):
+        total += 1.0 / inverse_C[i]
+    return 1.0 / total
 
 
 @njit
@@ -281,16 +309,18 @@ def block_path(H, inverse_weight, Cs, tol, value_error, limits, max_cost, alpha,
     g = np.empty(m)
     gaps, iterations = outcomes.gaps[machine], outcomes.iterations[machine]
     methods, costs = outcomes.methods[machine], outcomes.costs[machine]
-    inverse_C = inverse_weight / Cs[0]
-    lowrank = not np.any(alpha) and m >= LOWRANK_ROWS and 0.2 * m * m <= max_cost  # of the first √m pivots
-    space = lowrank_space(H if lowrank else H[:1, :1])
+    inverse_C = divided(inverse_weight, Cs[0])
+    lowrank = (
+        rows_with_weight(alpha).size == 0 and m >= LOWRANK_ROWS and 0.2 * m * m <= max_cost
+    )  # of the first √m pivots
+    space = lowrank_space(H, m if lowrank else 1)
     square_norm = 0.0 if lowrank else start(H, inverse_C, alpha, g)
     stale = np.int64(0)  # not a constant: numba would compile what it is handed to once more
     for k in range(Cs.size):
         iterations[k] = methods[k] = 0
         costs[k] = 0.0
         previous = inverse_C
-        inverse_C = inverse_weight / Cs[k]
+        inverse_C = divided(inverse_weight, Cs[k])
         if k > 0 and not np.isfinite(square_norm):  # what diverged is no start
             alpha[:] = 0.0
             square_norm = start(H, inverse_C, alpha, g)
@@ -298,7 +328,7 @@ def block_path(H, inverse_weight, Cs, tol, value_error, limits, max_cost, alpha,
             previous = inverse_C
         if lowrank:
             # ||c||² cannot fall faster than 1/C, nor below what equal weights would give without a kernel.
-            least = square_norm * Cs[k - 1] / Cs[k] if k else 1.0 / np.sum(1.0 / inverse_C)
+            least = square_norm * Cs[k - 1] / Cs[k] if k else least_square_norm(inverse_C)
             iterations[k], square_norm, gaps[k], costs[k] = lowrank_point(
                 space, H, inverse_weight, Cs[k], least, tol, limits[k], max_cost, alpha, g
             )
@@ -306,9 +336,9 @@ def block_path(H, inverse_weight, Cs, tol, value_error, limits, max_cost, alpha,
             certified = gaps[k] <= tol
             square_norm = refresh(H, inverse_C, alpha, g)
             stale = np.int64(0)
-            gaps[k] = gap_of(alpha, g, square_norm, largest_diagonal(H, inverse_C), value_error, 0)
+            gaps[k] = gap_of(alpha, g, square_norm, largest_diagonal(H, inverse_C), value_error, stale)
             if not certified:
-                lowrank = certified_gap(square_norm, np.min(g), 0.0) < USEFUL_GAP
+                lowrank = certified_gap(square_norm, lowest_value(g), 0.0) < USEFUL_GAP
         else:
             square_norm = change_C(previous, inverse_C, alpha, g, square_norm)
         if methods[k] == 0 or gaps[k] > tol:

@@ -9,7 +9,7 @@ left out.
 import numpy as np
 
 from solvers.common.compile import njit
-from solvers.gram.block import copy_values
+from solvers.gram.block import copy_values, largest_value
 
 # A residual below this many roundings of the largest diagonal entry is noise.
 NOISE_ROUNDINGS = 8.0
@@ -31,7 +31,11 @@ def append_pivot(Z, rank, residual, pivot, column):
     """
     scale = 1.0 / np.sqrt(residual[pivot])
     row = Z[rank]
-    known = np.dot(np.ascontiguousarray(Z[:rank, pivot]), Z[:rank])
+    of_pivot, known = np.empty(rank), np.zeros(row.size)
+    for a in range(rank):
+        of_pivot[a] = Z[a, pivot]
+    if rank > 0:
+        np.dot(of_pivot, Z[:rank], known)
     for i in range(row.size):
         z = (column[i] - known[i]) * scale
         row[i] = z
@@ -63,14 +67,19 @@ def extend_from_block(H, Z, rank, pivots, residual, target, max_rank):
         The largest residual.
     """
     column = np.empty(residual.size)
-    largest = max(0.0, np.float64(np.max(np.diag(H))))
+    largest = 0.0
+    for i in range(residual.size):
+        largest = max(largest, np.float64(H[i, i]))
     smallest = max(target, NOISE_ROUNDINGS * np.finfo(H.dtype).eps * largest)
     while rank < max_rank:
-        pivot = np.argmax(residual)
+        pivot = np.int64(0)  # not a constant: numba would compile what it is handed to once more
+        for i in range(residual.size):
+            if residual[i] > residual[pivot]:
+                pivot = np.int64(i)
         if residual[pivot] <= smallest:
             break
         copy_values(H[pivot], column)
         append_pivot(Z, rank, residual, pivot, column)
         pivots[rank] = pivot
         rank += 1
-    return rank, np.max(residual)
+    return rank, largest_value(residual)

@@ -30,7 +30,9 @@ def grow_core_set(
     rules = path_rules.rules
     square_radius = diagonal[0]
     current = max(epsilon, rules.first_epsilon)
-    core = (alpha > 0.0).astype(np.float64)
+    core = np.zeros(alpha.size)
+    for i in range(alpha.size):
+        core[i] = 1.0 if alpha[i] > 0.0 else 0.0
     lowest = shift_and_argmin_of_support(g, core, H[0], H[0], 0.0)
     steps, looked_at, last = 0, 0, np.inf
     while steps < max_iter:

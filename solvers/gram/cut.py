@@ -28,7 +28,7 @@ def require_block_memory(class_start, groups, itemsize):
     return largest**2
 
 
-@njit
+@njit(allocates=False)
 def is_sorted(rows):
     """Whether ``rows`` counts up from 0."""
     i = 0
@@ -37,7 +37,7 @@ def is_sorted(rows):
     return i == rows.size
 
 
-@njit
+@njit(allocates=False)
 def cut_block(K, rows, in_order, class_start, group, opposite, bias, H):
     """Fill ``H = (y_i·y_j)(K + bias)`` for the samples of the classes in ``group``.
 
@@ -66,7 +66,7 @@ def cut_block(K, rows, in_order, class_start, group, opposite, bias, H):
             a += 1
 
 
-@njit
+@njit(allocates=False)
 def store_block(solution, class_start, group, weights):
     """Put the weights of a machine's samples, array (n_C, m), where `PathSolution.weights` has them."""
     a = 0
@@ -79,7 +79,7 @@ def store_block(solution, class_start, group, weights):
         a += high - low
 
 
-@njit
+@njit(allocates=False)
 def layer(p, group, depth):
     """Row of `PathSolution.weights` in which class ``p`` keeps its weights for the machine of ``group``."""
     if depth == 1:

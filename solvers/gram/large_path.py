@@ -85,7 +85,7 @@ def step_cost(w):
     return 40.0 + 1.3 * w
 
 
-@njit
+@njit(allocates=False)
 def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_steps, scratch):
     """Take steps until they cost more than Newton's method.
 
@@ -123,7 +123,10 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, spent, 
         in_vain += steps
         gains += gain
         if in_vain >= STEPS_IN_VAIN:
-            if not gains > NO_PROGRESS * np.sum(np.abs(beta)):
+            weight = 0.0
+            for t in range(w):
+                weight += abs(beta[t])
+            if not gains > NO_PROGRESS * weight:
                 return STALLED, taken
             in_vain, gains = 0, 0.0
     return LIMIT, taken

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvers.common.compile import njit
+from solvers.common.compile import inlined, njit
+from solvers.gram.block import largest_value
 from solvers.gram.cholesky import extend_from_block
 from solvers.gram.newton_lowrank import FeatureSpace, newton_rounds_lowrank
 
@@ -41,12 +42,14 @@ def promising(half_left, left, target):
     return left * (left / half_left) ** 4 <= target
 
 
-@njit
-def lowrank_space(H):
-    """Space of rank 0 for a block."""
-    m = H.shape[0]
+@inlined
+def lowrank_space(H, m):
+    """Space of rank 0 for the first m rows of a block."""
     r_max = RANK_LIMIT * np.int64(np.sqrt(m))
-    residual = np.diag(H).astype(np.float64)
+    residual, left = np.empty(m), np.empty(2)
+    for i in range(m):
+        residual[i] = H[i, i]
+    left[0] = left[1] = largest_value(residual)
     return LowRankSpace(
         np.empty((r_max, m)),
         residual,
@@ -56,11 +59,11 @@ def lowrank_space(H):
         np.zeros(m, np.bool_),
         np.empty(r_max, np.int64),
         np.zeros(1, np.int64),
-        np.full(2, np.max(residual)),
+        left,
     )
 
 
-@njit
+@inlined
 def grow(space, H, target):
     """Append pivots: about √m, and more only if they promise to bring the residual down to ``target``."""
     Z, pivots, residual, left = space.Z, space.pivots, space.residual, space.left
@@ -79,7 +82,7 @@ def grow(space, H, target):
     return rank - before
 
 
-@njit
+@inlined
 def lowrank_point(space, H, inverse_weight, C, least_square_norm, tol, max_rounds, max_cost, alpha, g):
     """Fill ``alpha`` and its low-rank ``g`` with the solution in the space, grown for this C.
 

@@ -81,7 +81,7 @@ class MarginBlock:
         self.evaluations += new.size * (2 * w + new.size)
 
 
-@njit
+@njit(allocates=False)
 def _keep(values, kept):
     """Move rows and columns to the front, in ascending order: none is overwritten before it is read."""
     for a in range(kept.size):

@@ -19,7 +19,7 @@ from solvers.common.certificate import (
     drift_of,
     error_of_sums,
 )
-from solvers.common.compile import implement, njit
+from solvers.common.compile import implement, inlined, njit
 from solvers.common.pair_selection import (
     MDM,
     TINY,
@@ -28,7 +28,20 @@ from solvers.common.pair_selection import (
     shift_and_ends_of_support,
 )
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED
-from solvers.gram.block import change_C, gather, put_values, refresh, rows_near_margin, step_cost
+from solvers.gram.block import (
+    change_C,
+    chosen_values,
+    diagonal_of,
+    divided,
+    gather,
+    largest_value,
+    lowest_value,
+    put_values,
+    refresh,
+    rows_near_margin,
+    rows_with_weight,
+    step_cost,
+)
 from solvers.gram.machines import solve_path
 from solvers.hull.descent import Rules
 from solvers.hull.draws import draw_first, find_tracked
@@ -44,7 +57,7 @@ SHRINK_BELOW = 0.9
 SHRINKINGS = 4
 
 
-@njit
+@njit(allocates=False)
 def descend_block(
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter, state
 ):
@@ -152,6 +165,20 @@ def descend(path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_no
     raise NotImplementedError
 
 
+@inlined
+def starts_among(rows, class_start):
+    """Return where each class starts among some rows, ascending; fewer places if a class has none of them."""
+    starts = np.zeros(class_start.size, np.int64)
+    for t in range(1, class_start.size):
+        start = starts[t - 1]
+        while start < rows.size and rows[start] < class_start[t]:
+            start += 1
+        if start == starts[t - 1]:
+            return starts[:t]
+        starts[t] = start
+    return starts
+
+
 @implement(descend, MinimalNormRules)
 def descend_shrunk(
     path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
@@ -172,13 +199,14 @@ def descend_shrunk(
         if status != LIMIT or steps >= max_iter:
             return square_norm, steps, status
         rows = rows_near_margin(alpha, g, square_norm)
-        starts = np.searchsorted(rows, class_start)
-        if rows.size > SHRINK_BELOW * m or np.min(starts[1:] - starts[:-1]) == 0:
+        starts = starts_among(rows, class_start)
+        if rows.size > SHRINK_BELOW * m or starts.size < class_start.size:
             break
         part = np.empty((rows.size, rows.size), H.dtype)
         gather(H, rows, part)
-        part_diagonal, part_inverse_C = diagonal[rows], inverse_C[rows]
-        part_alpha, part_g, left = alpha[rows], g[rows], max_iter - steps
+        part_diagonal, part_inverse_C = chosen_values(diagonal, rows), chosen_values(inverse_C, rows)
+        part_alpha, part_g = chosen_values(alpha, rows), chosen_values(g, rows)
+        left = max_iter - steps
         square_norm, taken, status = descend_block(
             part,
             part_diagonal,
@@ -201,13 +229,15 @@ def descend_shrunk(
     return square_norm, steps + taken, status
 
 
-@njit
+@inlined
 def block_biases(class_start, alpha, g, square_norm, average, biases):
     """Write y_t·b of every class t to `biases`, as `solvers.hull.bias.class_biases` does, before scaling."""
     n_classes = biases.size
     slack = np.zeros(n_classes)
     size = np.zeros(n_classes)
-    total = np.sum(alpha)
+    total = 0.0
+    for i in range(alpha.size):
+        total += alpha[i]
     for t in range(n_classes):
         own = 0.0
         for i in range(class_start[t], class_start[t + 1]):
@@ -223,7 +253,8 @@ def block_biases(class_start, alpha, g, square_norm, average, biases):
         biases[0] += mean
         biases[1] -= mean
     else:
-        biases += slack / np.maximum(size, 1.0)
+        for t in range(n_classes):
+            biases[t] += slack[t] / max(size[t], 1.0)
 
 
 @implement(solve_path, MinimalNormRules)
@@ -235,21 +266,23 @@ def minimal_norm_path(
     Parameters are those of `solvers.gram.machines.solve_path`.
     """
     rules, value_error = path_rules.rules, path_rules.value_error
-    epsilons, state = path_rules.epsilons[machine], path_rules.seeds[machine : machine + 1].copy()
+    epsilons, state = path_rules.epsilons[machine], np.empty(1, np.uint64)
+    state[0] = path_rules.seeds[machine]
     steps, statuses = outcomes.iterations[machine], outcomes.statuses[machine]
     m = H.shape[0]
     alpha, g = np.zeros(m), np.empty(m)
     first = draw_first(state, class_start, rules.first_samples)
-    alpha[first] = 1.0 / first.size
-    inverse_C = inverse_weight / Cs[0]
+    for a in range(first.size):
+        alpha[first[a]] = 1.0 / first.size
+    inverse_C = divided(inverse_weight, Cs[0])
     square_norm = refresh(H, inverse_C, alpha, g)
-    since_refresh = 0
+    since_refresh = np.int64(0)
     for k in range(Cs.size):
-        previous, inverse_C = inverse_C, inverse_weight / Cs[k]
+        previous, inverse_C = inverse_C, divided(inverse_weight, Cs[k])
         square_norm = change_C(previous, inverse_C, alpha, g, square_norm)
-        diagonal = np.diag(H) + inverse_C
-        largest = np.max(diagonal)
-        value_share = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, 0)
+        diagonal = diagonal_of(H, inverse_C)
+        largest = largest_value(diagonal)
+        value_share = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, np.int64(0))
         steps[k] = 0
         for _ in range(REFRESHES):
             # The rule is to hold for the kernel itself: what the entries are off by comes out of ε.
@@ -269,16 +302,18 @@ def minimal_norm_path(
             ):
                 break
             square_norm = refresh(H, inverse_C, alpha, g)
-            since_refresh = 0
+            since_refresh = np.int64(0)
             if statuses[k] != CONVERGED and statuses[k] != STALLED:
                 break
         square_norm = np.dot(alpha, g)
         if statuses[k] == NOT_POSITIVE:  # or is that rounding?
             square_norm = refresh(H, inverse_C, alpha, g)
-            if square_norm >= -NOISE_ROUNDINGS * np.finfo(H.dtype).eps * np.max(np.abs(diagonal)):
+            if square_norm >= -NOISE_ROUNDINGS * np.finfo(H.dtype).eps * max(
+                largest, -lowest_value(diagonal)
+            ):
                 statuses[k] = STALLED
-        error = error_of_sums(value_error, largest, np.count_nonzero(alpha) / TERMS_IN_BLOCK, since_refresh)
-        lowest_g = np.min(g)
+        n_terms = rows_with_weight(alpha).size / TERMS_IN_BLOCK
+        error, lowest_g = error_of_sums(value_error, largest, n_terms, since_refresh), lowest_value(g)
         gap = certified_gap(square_norm, lowest_g, error)
         outcomes.square_norms[machine, k], outcomes.gaps[machine, k] = square_norm, gap
         outcomes.converged[machine, k] = rule_holds(
@@ -290,4 +325,5 @@ def minimal_norm_path(
         for i in range(m):
             weights[k, i] = alpha[i] / margin
         block_biases(class_start, alpha, g, square_norm, rules.average_bias, biases)
-        biases *= bias / margin
+        for t in range(biases.size):
+            biases[t] *= bias / margin

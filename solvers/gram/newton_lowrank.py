@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from solvers.common.certificate import TERMS_IN_PRODUCT, UNIT_ROUNDOFF, certified_gap, error_of_sums
-from solvers.common.compile import njit
-from solvers.gram.block import copy_values
+from solvers.common.compile import inlined, njit
+from solvers.gram.block import divided, largest_value
 from solvers.gram.newton_support import line_search, solve_cholesky
 
 # A certificate is worth its price once at most one active row in this many has changed.
@@ -34,24 +34,35 @@ class FeatureSpace(NamedTuple):
     counted: np.ndarray  # (m,) bool: the rows that the scatter holds
 
 
-@njit
+@inlined
 def update_scatter(space, inverse_weight):
     """Bring ``scatter = Σ z_i z_iᵀ / inverse_weight_i`` over ``{f < 1}`` up to date."""
     Z, f, scatter, counted = space.Z, space.f, space.scatter, space.counted
-    rank = Z.shape[0]
-    changed = np.flatnonzero((f < 1.0) != counted)
-    n_active = np.sum(f < 1.0)
-    rebuild = changed.size > n_active
-    rows = np.flatnonzero(f < 1.0) if rebuild else changed
-    if rebuild:
-        scatter[:] = 0.0
-    weight = np.where(f[rows] < 1.0, 1.0, -1.0) / inverse_weight[rows]
-    part = np.empty((rank, rows.size))
+    rank, m = Z.shape
+    n_changed, n_active = 0, 0
+    for i in range(m):
+        n_changed += (f[i] < 1.0) != counted[i]
+        n_active += f[i] < 1.0
+    rebuild = n_changed > n_active
+    rows, n = np.empty(m, np.int64), 0
+    for i in range(m):
+        is_active = f[i] < 1.0
+        if is_active if rebuild else is_active != counted[i]:
+            rows[n] = i
+            n += 1
+        counted[i] = is_active
+    part, weighted = np.empty((rank, n)), np.empty((rank, n))
     for a in range(rank):
-        for b in range(rows.size):
-            part[a, b] = Z[a, rows[b]]
-    scatter += np.dot(weight * part, part.T)
-    copy_values(f < 1.0, counted)
+        for b in range(n):
+            i = rows[b]
+            part[a, b] = Z[a, i]
+            weighted[a, b] = (1.0 if counted[i] else -1.0) / inverse_weight[i] * Z[a, i]
+    product = np.zeros((rank, rank))
+    if n > 0:
+        np.dot(weighted, part.T, product)
+    for a in range(rank):
+        for b in range(rank):
+            scatter[a, b] = (0.0 if rebuild else scatter[a, b]) + product[a, b]
 
 
 @njit
@@ -65,22 +76,24 @@ def dual_certificate(space, inverse_C, value_error, largest, alpha, g):
     """
     Z, residual, f = space.Z, space.residual, space.f
     total, n_terms = 0.0, 0
-    largest += np.max(inverse_C)
+    largest += largest_value(inverse_C)
     for i in range(f.size):
         n_terms += f[i] < 1.0
         alpha[i] = max(0.0, 1.0 - f[i]) / inverse_C[i]
         total += alpha[i]
     noise = NOISE_OF_VALUES * value_error + NOISE_OF_RANK * (Z.shape[0] + 8) * UNIT_ROUNDOFF * largest
-    error = error_of_sums(noise, largest, (n_terms + Z.shape[0]) / TERMS_IN_PRODUCT, 0)
+    error = error_of_sums(noise, largest, (n_terms + Z.shape[0]) / TERMS_IN_PRODUCT, np.int64(0))
     q = 0.0
     square = 0.0
     for i in range(f.size):
         alpha[i] /= total
         q += np.sqrt(residual[i] + noise) * alpha[i]
         square += inverse_C[i] * alpha[i] * alpha[i]
-    w = np.dot(Z, alpha)
+    w = np.empty(Z.shape[0])
+    np.dot(Z, alpha, w)
     square_norm = np.dot(w, w) + square
-    copy_values(np.dot(w, Z), g)
+    g[:] = 0.0  # which BLAS leaves as it is where the rank is 0
+    np.dot(w, Z, g)
     inner, outer = np.inf, np.inf
     for i in range(f.size):
         g[i] += inverse_C[i] * alpha[i]
@@ -119,23 +132,33 @@ def newton_rounds_lowrank(space, inverse_weight, C, alpha, g, tol, value_error, 
         Whether more rounds would not help.
     """
     Z, f, w, scatter, counted = space.Z, space.f, space.w, space.scatter, space.counted
-    inverse_C = inverse_weight / C
+    m, rank = f.size, w.size
+    inverse_C, active_C = divided(inverse_weight, C), np.empty(m)
+    system, right, f_new = np.empty((rank, rank)), np.empty(rank), np.zeros(m)
     square_norm, gap = 0.0, 1.0
     for round_ in range(1, max_rounds + 1):
         update_scatter(space, inverse_weight)
-        system = C * scatter
-        for a in range(w.size):
+        for a in range(rank):
+            for b in range(rank):
+                system[a, b] = C * scatter[a, b]
             system[a, a] += 1.0
-        lower = np.ascontiguousarray(np.linalg.cholesky(system))
-        w_new = solve_cholesky(lower, np.dot(Z, counted / inverse_C))
-        f_new = np.dot(w_new, Z)
-        changed = np.sum((f_new < 1.0) != counted)
+        for i in range(m):
+            active_C[i] = (1.0 if counted[i] else 0.0) / inverse_C[i]
+        np.dot(Z, active_C, right)
+        w_new = solve_cholesky(np.ascontiguousarray(np.linalg.cholesky(system)), right)
+        np.dot(w_new, Z, f_new)
+        changed, n_active = 0, 0
+        for i in range(m):
+            changed += (f_new[i] < 1.0) != counted[i]
+            n_active += counted[i]
         t = 1.0
         if changed:
             t = line_search(f, f_new, inverse_C, np.dot(w, w), np.dot(w, w_new), np.dot(w_new, w_new))
-        w += t * (w_new - w)
-        f += t * (f_new - f)
-        if CHANGES_NEAR_THE_END * changed <= np.sum(counted):
+        for a in range(rank):
+            w[a] += t * (w_new[a] - w[a])
+        for i in range(m):
+            f[i] += t * (f_new[i] - f[i])
+        if CHANGES_NEAR_THE_END * changed <= n_active:
             square_norm, inner, gap = dual_certificate(space, inverse_C, value_error, largest, alpha, g)
             if changed == 0 or gap <= tol or inner <= INNER_SHARE * tol:
                 return round_, square_norm, gap, True

@@ -8,9 +8,9 @@ With ``β = α / ||c||²`` the problem is ``min ½ βᵀHβ + ½ Σ max(0, 1 - f
 
 import numpy as np
 
-from solvers.common.compile import njit
+from solvers.common.compile import inlined, njit
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE
-from solvers.gram.block import block_product, copy_values, gather, put_values
+from solvers.gram.block import block_product, copy_values, gather, lowest_value, put_values, rows_with_weight
 
 # After a full step a row must violate its margin by this share of the tolerance to enter: rounding does not.
 ENTRY_SHARE = 0.1
@@ -47,7 +47,7 @@ def solve_cholesky(lower, b):
     return x
 
 
-@njit
+@njit(allocates=False)
 def line_search(f, f_new, inverse_C, start, mixed, end):
     """Exact minimiser over ``t`` in (0, 1] of the primal objective between two points.
 
@@ -88,7 +88,7 @@ def line_search(f, f_new, inverse_C, start, mixed, end):
     return t
 
 
-@njit
+@inlined
 def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
     """Newton rounds from ``β`` until ``β >= 0`` and every other row has ``f >= 1 - epsilon``.
 
@@ -113,10 +113,12 @@ def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
     m = f.size
     f_new = np.empty(m)
     beta_new = np.empty(m)
-    is_active = f < 1.0
+    is_active = np.empty(m, np.bool_)
+    for i in range(m):
+        is_active[i] = f[i] < 1.0
     fewest_changes = m + 1
     for round_ in range(1, max_rounds + 1):
-        active = np.flatnonzero(is_active)
+        active = rows_with_weight(is_active)
         x = solve_ones(H, inverse_C, active)
         if x.size == 0:
             return round_, NOT_POSITIVE
@@ -131,7 +133,7 @@ def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
             else:
                 changes += f_new[i] < 1.0 - ENTRY_SHARE * epsilon
                 least_margin = min(least_margin, f_new[i])
-        if least_margin >= 1.0 - epsilon and np.min(x) >= 0.0:
+        if least_margin >= 1.0 - epsilon and lowest_value(x) >= 0.0:
             copy_values(f_new, f)
             copy_values(beta_new, beta)
             return round_, CONVERGED

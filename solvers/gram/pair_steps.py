@@ -14,7 +14,7 @@ from solvers.common.pair_selection import (
 )
 
 
-@njit
+@njit(allocates=False)
 def pair_steps(H, diagonal, inverse_C, alpha, g, square_norm, epsilon, max_steps):
     """Take pair steps until ``g_min >= (1 - epsilon) ||c||²`` or ``max_steps`` are spent.
 

@@ -7,8 +7,8 @@ rotations, and the rest goes on: feasible and monotone.
 
 import numpy as np
 
-from solvers.common.compile import njit
-from solvers.gram.block import block_product
+from solvers.common.compile import inlined, njit
+from solvers.gram.block import block_product, chosen_values
 
 # A pivot below this share of its diagonal entry says that a sample depends on those before it: it stays.
 LEAST_PIVOT = 1e-9
@@ -33,7 +33,7 @@ def free_weights(beta, low, high):
     return free[:n]
 
 
-@njit
+@inlined
 def factorise(A, least):
     """Overwrite the upper triangle of ``A`` by U with ``UᵀU = A``.
 
@@ -75,7 +75,7 @@ def factorise(A, least):
     return kept[:rank]
 
 
-@njit
+@njit(allocates=False)
 def solve_transposed(U, n, b):
     """Overwrite ``b`` by ``U⁻ᵀ b`` for the first n rows of U."""
     for k in range(n):
@@ -86,7 +86,7 @@ def solve_transposed(U, n, b):
             b[j] -= x * row[j]
 
 
-@njit
+@inlined
 def solve_upper(U, n, b):
     """Overwrite ``b`` by ``U⁻¹ b`` for the first n rows of U."""
     for k in range(n - 1, -1, -1):
@@ -97,7 +97,7 @@ def solve_upper(U, n, b):
         b[k] = (b[k] - total) / row[k]
 
 
-@njit
+@inlined
 def leave_out(U, n, p):
     """Change a factor of n rows into that of all rows but the p-th."""
     for k in range(n):
@@ -116,7 +116,7 @@ def leave_out(U, n, p):
             lower[j] = cosine * y - sine * x
 
 
-@njit
+@njit(allocates=False)
 def longest_step(weights, low, high, members, n, direction):
     """Return the longest step ≤ 1 within the bounds, and the place of the weight that ends it, or −1."""
     step, blocker = 1.0, -1
@@ -154,10 +154,11 @@ def newton_on_free(K, inverse_C, F, beta, low, high, max_rounds):
         for b in range(a, n):
             target[b] = source[free[b]]
         target[a] += inverse_C[free[a]]
-    members = free[factorise(A, max(LEAST_PIVOT, NOISE_ROUNDINGS * np.finfo(K.dtype).eps))]
+    members = factorise(A, max(LEAST_PIVOT, NOISE_ROUNDINGS * np.finfo(K.dtype).eps))
+    for k in range(members.size):
+        members[k] = free[members[k]]
     n = members.size
-    before = beta[free]
-    local = F[members]
+    before, local = chosen_values(beta, free), chosen_values(F, members)
     ones, direction = np.empty(n), np.empty(n)
     rounds = 0
     while n > 1 and rounds < max_rounds:
@@ -171,9 +172,11 @@ def newton_on_free(K, inverse_C, F, beta, low, high, max_rounds):
         for k in range(n):
             direction[k] -= level * ones[k]
         solve_upper(A, n, direction)
-        drift = np.sum(direction[:n]) / n  # rounding
+        total = 0.0
         for k in range(n):
-            direction[k] -= drift
+            total += direction[k]
+        for k in range(n):
+            direction[k] -= total / n  # rounding
         step, blocker = longest_step(beta, low, high, members, n, direction)
         for k in range(n):
             t = members[k]
@@ -187,10 +190,12 @@ def newton_on_free(K, inverse_C, F, beta, low, high, max_rounds):
         n -= 1
         for k in range(blocker, n):
             members[k], local[k] = members[k + 1], local[k + 1]
-    change = beta[free] - before
-    product = np.empty(F.size)
+    change, product = np.empty(free.size), np.empty(F.size)
+    for k in range(free.size):
+        change[k] = beta[free[k]] - before[k]
     block_product(K, free, change, product)
-    F += product
+    for t in range(F.size):
+        F[t] += product[t]
     for k in range(free.size):
         F[free[k]] += inverse_C[free[k]] * change[k]
     return rounds

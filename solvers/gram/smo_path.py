@@ -21,7 +21,7 @@ from solvers.common.certificate import (
 )
 from solvers.common.compile import implement, inlined, njit
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED
-from solvers.gram.block import block_product, rows_with_weight
+from solvers.gram.block import block_product, chosen_values, rows_with_weight
 from solvers.gram.machines import solve_path
 from solvers.gram.smo_newton import newton_cost, newton_on_free
 from solvers.gram.smo_steps import smo_block_steps
@@ -52,14 +52,14 @@ def step_cost(m):
 def refresh(K, inverse_C, y, beta, F, largest):
     """Compute the gradient from the weights; return a bound on its error."""
     weight, support = 0.0, rows_with_weight(beta)
-    block_product(K, support, beta[support], F)
+    block_product(K, support, chosen_values(beta, support), F)
     for t in range(F.size):
         F[t] += inverse_C[t] * beta[t] - y[t]
         weight += abs(beta[t])
     return (support.size / TERMS_IN_BLOCK + FEW_ROUNDINGS) * UNIT_ROUNDOFF * (largest * weight + 1.0)
 
 
-@njit
+@njit(allocates=False)
 def set_bounds(y, C, hinge, low, high, inverse_C):
     """Fill the bounds and 1/C of the loss."""
     for t in range(y.size):
@@ -68,7 +68,7 @@ def set_bounds(y, C, hinge, low, high, inverse_C):
         inverse_C[t] = 0.0 if hinge else 1.0 / C[t]
 
 
-@njit
+@inlined
 def value_of_rank(values, rank):
     """Return the value that ``rank`` others precede in ascending order (Hoare 1961, Find)."""
     a, low, high = values.copy(), 0, values.size - 1
@@ -90,7 +90,7 @@ def value_of_rank(values, rank):
     return a[rank]
 
 
-@njit
+@inlined
 def put_weights(margins, n_full, full, total, beta):
     """Give the samples of the smallest margins the weight ``full``, the rest of the total to the next."""
     m = margins.size
@@ -109,7 +109,7 @@ def put_weights(margins, n_full, full, total, beta):
                 beta[t] = rest if rest * full > 0.0 else 0.0
 
 
-@njit
+@inlined
 def start(K, y, C, n_first, hinge, beta, F):
     """Set the weights to what they are where C is small, about, and the gradient to theirs.
 
@@ -148,12 +148,12 @@ def start(K, y, C, n_first, hinge, beta, F):
     for t in range(first, last):
         change[t] = beta[t] - base
     rows = rows_with_weight(change)
-    block_product(K, rows, change[rows], F)
+    block_product(K, rows, chosen_values(change, rows), F)
     for t in range(m):
         F[t] += sign * C_small * sums[small, t] + base * sums[1 - small, t] - y[t]
 
 
-@njit
+@njit(allocates=False)
 def change_C(old, new, y, hinge, low, high, inverse_C, beta, F):
     """Move a point of one C to another.
 
@@ -241,13 +241,16 @@ def minimise(K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_iter, s
         in_vain += steps
         gains += gain
         if in_vain >= STEPS_IN_VAIN:
-            if not gains > NO_PROGRESS * np.sum(np.abs(beta)):
+            weight = 0.0
+            for t in range(m):
+                weight += abs(beta[t])
+            if not gains > NO_PROGRESS * weight:
                 return STALLED, iterations, roundings, cost, spent
             in_vain, gains = 0, 0.0
     return LIMIT, iterations, roundings, cost, spent
 
 
-@njit
+@njit(allocates=False)
 def state_of(F, beta, low, high, value_error, drift):
     """Return the bias of a point, its violation, the sum of its weights, and the error of its gradient."""
     weight = 0.0

@@ -22,7 +22,7 @@ LEAST_SHARE = np.float32(1e-7)  # of the largest distance, that one is taken for
 LARGEST_GRADIENT = 1e100
 
 
-@njit
+@njit(allocates=False)
 def worst_pair(F, beta, low, high):
     """Find the sample of the smallest F that can grow and that of the largest F that can shrink; −1: none."""
     i, j = -1, -1
@@ -35,7 +35,7 @@ def worst_pair(F, beta, low, high):
     return i, j
 
 
-@njit
+@njit(allocates=False)
 def partner(K_i, level, fixed, diagonal, i, largest, bits):
     """Index j of about the largest ``(F_j - F_i)² / D_ij``, or −1.
 
@@ -61,7 +61,7 @@ def partner(K_i, level, fixed, diagonal, i, largest, bits):
     return index_of(best, bits) if best > key_of(nothing, bits, bits) else -1
 
 
-@njit
+@njit(allocates=False)
 def move(F, K_i, K_j, delta, level, blocked, base, unit, bits):
     """``F += delta (K_i - K_j)``; return about the lowest F of a weight that can grow, as a key.
 
@@ -85,7 +85,7 @@ def move(F, K_i, K_j, delta, level, blocked, base, unit, bits):
     return best
 
 
-@njit
+@njit(allocates=False)
 def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, scratch):
     """Take steps until the largest violation is at most ``tol``, or ``max_steps`` are spent.
 
@@ -120,7 +120,9 @@ def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, 
         fixed[t] = NEVER if beta[t] <= low[t] else 0.0
         blocked[t] = NEVER if beta[t] >= high[t] else 0.0
         near_diagonal[t] = diagonal[t]
-    largest = np.max(near_diagonal)
+    largest = near_diagonal[0]
+    for t in range(m):
+        largest = max(largest, near_diagonal[t])
     if largest == 0.0:
         largest = np.float32(1.0)  # k - 1 is stored
     gain = 0.0

@@ -64,8 +64,9 @@ def follow_violators(
         square_norm = rest * rest * square_norm + beta * (2.0 * rest * g_v + beta * diagonal[v])
         factor *= rest
         if factor < LEAST_FACTOR:
-            alpha *= factor
-            g *= factor
+            for i in range(g.size):
+                alpha[i] *= factor
+                g[i] *= factor
             factor = 1.0
         weight = beta / factor
         alpha[v] += weight
@@ -74,9 +75,13 @@ def follow_violators(
         for i in range(g.size):
             g[i] += weight * np.float64(row[i])
         steps += 1
-    factor = 1.0 / np.sum(alpha)
-    alpha *= factor
-    g *= factor
+    total = 0.0
+    for i in range(g.size):
+        total += alpha[i]
+    factor = 1.0 / total
+    for i in range(g.size):
+        alpha[i] *= factor
+        g[i] *= factor
     return np.dot(alpha, g), steps, status
 
 

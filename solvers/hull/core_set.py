@@ -10,7 +10,7 @@ from solvers.hull.stopping import CORE, violation_threshold
 from solvers.hull.tracked_rows import row
 
 
-@njit
+@njit(allocates=False)
 def core_set_ball(hull, epsilon, rules, max_iter, budget):
     """Algorithm 1, with the draws of 5.1 and the scales of Algorithm 5.
 

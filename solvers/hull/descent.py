@@ -32,7 +32,7 @@ class Rules(NamedTuple):
     first_samples: int = 1  # that get weight before the first iteration
 
 
-@njit
+@njit(allocates=False)
 def descend(hull, epsilon, rules, max_iter, budget):
     """Move the point until no sample violates the ε-approximation.
 

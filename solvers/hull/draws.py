@@ -8,7 +8,7 @@ from solvers.hull.state import TRACKED
 from solvers.hull.tracked_rows import fill_row, track
 
 
-@njit
+@njit(allocates=False)
 def random_below(state, n):
     """Draw a whole number 0 … n − 1 by xorshift64* from `state`, which advances."""
     x = state[0]
@@ -20,7 +20,7 @@ def random_below(state, n):
     return np.int64((high * np.uint64(n)) >> np.uint64(32))
 
 
-@njit
+@njit(allocates=False)
 def draw(state, class_start, fair):
     """Draw a sample: any of them, or (fair) any of a class that is drawn first."""
     if not fair:
@@ -31,16 +31,25 @@ def draw(state, class_start, fair):
 
 @njit
 def draw_first(state, class_start, count):
-    """Draw the samples that start with equal weights: any one, or as many from all classes."""
+    """Draw the samples that start with equal weights, ascending: any one, or as many from all classes."""
     classes = class_start.size - 1
     samples = np.empty(count, np.int64)
+    n = 0
     for k in range(count):
-        if count == 1:
-            samples[k] = random_below(state, class_start[-1])
-        else:
-            first = class_start[k % classes]
-            samples[k] = first + random_below(state, class_start[k % classes + 1] - first)
-    return np.unique(samples)
+        first, last = np.int64(0), class_start[classes]
+        if count > 1:
+            first, last = class_start[k % classes], class_start[k % classes + 1]
+        i = first + random_below(state, last - first)
+        place = n
+        while place > 0 and samples[place - 1] >= i:
+            place -= 1
+        if place < n and samples[place] == i:
+            continue
+        for a in range(n, place, -1):
+            samples[a] = samples[a - 1]
+        samples[place] = i
+        n += 1
+    return samples[:n]
 
 
 @inlined
@@ -74,7 +83,7 @@ def find_tracked(g, threshold, rules, state, class_start):
     return scan_tracked(g, threshold, random_below(state, g.size), rules.subset)
 
 
-@njit
+@njit(allocates=False)
 def draw_untracked(hull, threshold, draws, subset, fair):
     """`find_tracked` by drawing alone, where g is kept for some samples only; a violator is tracked then."""
     looked = 0
@@ -98,7 +107,7 @@ def draw_untracked(hull, threshold, draws, subset, fair):
     return -1, draws
 
 
-@njit
+@njit(allocates=False)
 def draw_tracked(g, threshold, draws, subset, fair, state, class_start):
     """Find a violator by drawing, where g of every sample is at hand."""
     looked = 0
@@ -115,7 +124,7 @@ def draw_tracked(g, threshold, draws, subset, fair, state, class_start):
     return -1, draws
 
 
-@njit
+@njit(allocates=False)
 def scan_tracked(g, threshold, first, subset):
     """Find a violator by looking at every sample once, from `first` on and around."""
     n = g.size
@@ -138,7 +147,7 @@ def scan_tracked(g, threshold, first, subset):
     return -1, n
 
 
-@njit
+@njit(allocates=False)
 def first_below(g, threshold):
     """Return the first place where g is below the threshold, or −1; block by block, which vectorises."""
     for start in range(0, g.size, 64):
@@ -153,7 +162,7 @@ def first_below(g, threshold):
     return -1
 
 
-@njit
+@njit(allocates=False)
 def lowest_below(g, threshold):
     """Return the first place of the lowest g if that is below the threshold, or −1; the search vectorises."""
     limit = ordered_bits(threshold)
@@ -168,7 +177,7 @@ def lowest_below(g, threshold):
     return i if g[i] < threshold else -1  # not so for NaN
 
 
-@njit
+@njit(allocates=False)
 def inner_product(hull, i):
     """g_i = Σ α_p k̃(i, p) of a sample that is not tracked."""
     m = hull.counts[TRACKED]
@@ -176,7 +185,7 @@ def inner_product(hull, i):
     return dot(hull.alpha[:m], hull.scratch[:m])
 
 
-@njit
+@njit(allocates=False)
 def dot(a, b):
     """a·b by eight partial sums, which keeps the vector units busy and the order of summation fixed."""
     n = a.size

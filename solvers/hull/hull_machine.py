@@ -12,7 +12,6 @@ from solvers.common.status import CONVERGED, FULL, NOT_POSITIVE, PAUSED, STALLED
 from solvers.hull.bias import class_biases
 from solvers.hull.descent import Rules, descend
 from solvers.hull.draws import draw_first, inner_product
-from solvers.hull.hull_steps import enter, square_norm_of
 from solvers.hull.state import EVALUATIONS, ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, make_room, new_hull
 from solvers.hull.stopping import NOISE_ROUNDINGS, default_tolerance, rule_holds, rule_text
 from solvers.hull.tracked_rows import row, track
@@ -159,35 +158,29 @@ def is_negative(hull):
     return hull.real[SQUARE_NORM] < -NOISE_ROUNDINGS * rounding * largest
 
 
-@njit
 def start_at_random(hull, count):
     """Line 1 of the algorithms."""
     samples = draw_first(hull.state, hull.class_start, count)
     start_from(hull, samples, np.ones(samples.size))
 
 
-@njit
 def start_from(hull, samples, weights):
-    """Start from the weights of some samples, scaled to the hull."""
+    """Start from the weights of some samples, scaled to the hull; numba would take seconds to compile it."""
     if hull.tracked_all:
-        track(hull, np.int64(0), hull.rows.size)  # one type of index: numba compiles for each
+        track(hull, 0, hull.rows.size)
     else:
-        for i in samples:
+        for i in samples.tolist():
             track(hull, i, i + 1)
-    total = weights.sum()
-    for k in range(samples.size):
-        p = hull.position[samples[k]]
-        hull.alpha[p] = weights[k] / total
-        enter(p, hull.support, hull.place, hull.counts)
-    m = hull.counts[TRACKED]
+    n, m, p = samples.size, hull.counts[TRACKED], hull.position[samples]
+    hull.alpha[p] = weights / np.cumsum(weights)[-1]  # in their order, as the loops of numba add them up
+    hull.support[:n], hull.place[p], hull.counts[SUPPORT] = p, np.arange(n), n
     hull.scratch[:m] = 0.0
-    add_rows(hull, np.int64(0), samples.size)
-    for q in range(m):
-        hull.g[q] = hull.scratch[q]
-    hull.real[SQUARE_NORM] = square_norm_of(hull.alpha, hull.g, hull.support, hull.counts[SUPPORT])
+    add_rows(hull, 0, n)
+    hull.g[:m] = hull.scratch[:m]
+    hull.real[SQUARE_NORM] = np.cumsum(hull.alpha[p] * hull.g[p])[-1]
 
 
-@njit
+@njit(allocates=False)
 def add_rows(hull, first, last):
     """Add α_p k̃(p, ·) of some support vectors to `hull.scratch`."""
     m, total = hull.counts[TRACKED], hull.scratch
@@ -234,7 +227,7 @@ def _samples_before_pause(hull):
     return max(1, WORK_BEFORE_PAUSE // int(hull.counts[TRACKED] * (2 + hull.point.size // 8)))
 
 
-@njit
+@njit(allocates=False)
 def lowest_of(hull, first, last):
     """Lowest g of the samples first ≤ i < last that are not tracked."""
     lowest = np.inf

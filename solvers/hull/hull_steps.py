@@ -5,7 +5,7 @@ Plain arrays below the step itself: these functions run once a step.
 
 import numpy as np
 
-from solvers.common.compile import inlined, njit
+from solvers.common.compile import inlined
 from solvers.common.pair_selection import TINY, choose_partner
 from solvers.hull.state import ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, WORK
 from solvers.hull.tracked_rows import row
@@ -88,7 +88,7 @@ def shift_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, real):
     alpha[u] = alpha[u] - beta if beta < alpha[u] else 0.0
 
 
-@njit
+@inlined
 def scale_and_add(v, beta, row_v, m, alpha, g, diagonal, support, place, counts, real):
     """Move the centre towards v: c ← (1 − β) c + β x̃_v."""
     rest = 1.0 - beta
@@ -102,7 +102,7 @@ def scale_and_add(v, beta, row_v, m, alpha, g, diagonal, support, place, counts,
         enter(v, support, place, counts)
 
 
-@njit
+@inlined
 def enter(p, support, place, counts):
     """Append p to the support vectors."""
     place[p] = counts[SUPPORT]
@@ -110,7 +110,7 @@ def enter(p, support, place, counts):
     counts[SUPPORT] += 1
 
 
-@njit
+@inlined
 def leave(p, support, place, counts):
     """Take p from the support vectors; the last of the list moves to its place."""
     counts[SUPPORT] -= 1
@@ -118,13 +118,3 @@ def leave(p, support, place, counts):
     support[place[p]] = last
     place[last] = place[p]
     place[p] = -1
-
-
-@njit
-def square_norm_of(alpha, g, support, n_support):
-    """‖c‖² = Σ α_i g_i."""
-    total = 0.0
-    for k in range(n_support):
-        p = support[k]
-        total += alpha[p] * g[p]
-    return total

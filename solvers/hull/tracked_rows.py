@@ -7,7 +7,7 @@ from solvers.hull.state import CLOCK, CSR, DENSE, EVALUATIONS, SLOTS, TRACKED, V
 from solvers.kernels.functions import IMQ, RBF, finish_kernel, sparse_square_distance, sum_terms
 
 
-@njit
+@njit(allocates=False)
 def fill_row(hull, i, lo, hi, row):
     """Write k̃(i, p) for the tracked samples lo ≤ p < hi to row[lo:hi].
 
@@ -22,10 +22,7 @@ def fill_row(hull, i, lo, hi, row):
     else:
         for f in range(hull.point.size):
             hull.point[f] = hull.X[r, f]
-        if is_radial:
-            sum_terms(hull.features, lo, hull.point, True, out)
-        else:
-            sum_terms(hull.features, lo, hull.point, False, out)
+        sum_terms(hull.features, lo, hull.point, is_radial, out)
     finish_kernel(hull.kind, hull.gamma, hull.coef0, hull.degree, out)
     if hull.scale.size > 0:
         for q in range(hi - lo):
@@ -35,14 +32,14 @@ def fill_row(hull, i, lo, hi, row):
     hull.counts[WORK] += (hi - lo) * (2 + hull.point.size // 8)
 
 
-@njit
+@inlined
 def sign_values(label, labels, bias, opposite, out):
     """k̃ = (y_i·y_j)(k + bias), without δ/C."""
     for q in range(out.size):
         out[q] = (out[q] + bias) * (1.0 if labels[q] == label else opposite)
 
 
-@njit
+@inlined
 def sparse_products(hull, r, lo, is_radial, out):
     """Write products (squared distances) of row r of the CSR matrix with tracked samples from lo on."""
     indptr, indices, data, point = hull.indptr, hull.indices, hull.data, hull.point
@@ -67,7 +64,7 @@ def sparse_products(hull, r, lo, is_radial, out):
         point[indices[k]] = 0.0
 
 
-@njit
+@njit(allocates=False)
 def track(hull, first, last):
     """Start tracking the samples first ≤ i < last, with weight and g zero; there must be room for them."""
     start = hull.counts[TRACKED]
@@ -76,14 +73,16 @@ def track(hull, first, last):
     square = hull.scratch[start : start + n]
     square_norms(hull, first, square)
     if hull.storage == CSR:
-        hull.square[start : start + n] = square
+        for q in range(n):
+            hull.square[start + q] = square[q]
     elif hull.storage == DENSE:
         for q in range(n):
             r = hull.rows[first + q]
             for f in range(hull.features.shape[0]):
                 hull.features[f, start + q] = hull.X[r, f]
     if hull.kind == RBF or hull.kind == IMQ:
-        square[:] = 0.0
+        for q in range(n):
+            square[q] = 0.0
     finish_kernel(hull.kind, hull.gamma, hull.coef0, hull.degree, square)
     for q in range(n):
         i, p = first + q, start + q
@@ -95,7 +94,7 @@ def track(hull, first, last):
         hull.diagonal[p] = square[q] * scale * scale + hull.bias + inverse_C
 
 
-@njit
+@inlined
 def square_norms(hull, first, out):
     """Write ‖x_i‖² of the samples from `first` on to `out`; k(x_i, x_i) where X holds kernel values."""
     for q in range(out.size):
@@ -112,7 +111,7 @@ def square_norms(hull, first, out):
         out[q] = total
 
 
-@njit
+@njit(allocates=False)
 def class_of(class_start, i):
     """Class of sample i."""
     t = 0
@@ -133,7 +132,7 @@ def row(hull, p):
     return hull.cache[s * capacity : (s + 1) * capacity]
 
 
-@njit
+@njit(allocates=False)
 def load_row(hull, p):
     """Bring the row of p up to date in the cache; return its slot."""
     capacity, m = hull.slot.size, hull.counts[TRACKED]
@@ -151,13 +150,16 @@ def load_row(hull, p):
     return s
 
 
-@njit
+@inlined
 def _free_slot(hull):
     """Take an unused slot, else the one that was asked for least recently."""
     s = hull.counts[SLOTS]
     if s < hull.owner.size:
         hull.counts[SLOTS] = s + 1
         return s
-    s = np.argmin(hull.used)
+    s = 0
+    for t in range(hull.used.size):
+        if hull.used[t] < hull.used[s]:
+            s = t
     hull.slot[hull.owner[s]] = -1
     return s

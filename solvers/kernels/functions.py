@@ -248,7 +248,7 @@ def _square_distance_block(A, B, by_differences):
     return K
 
 
-@njit
+@njit(allocates=False)
 def _sparse_square_distances(a_ptr, a_indices, a_data, b_ptr, b_indices, b_data, out):
     for i in range(out.shape[0]):
         a = slice(a_ptr[i], a_ptr[i + 1])
@@ -257,7 +257,7 @@ def _sparse_square_distances(a_ptr, a_indices, a_data, b_ptr, b_indices, b_data,
             out[i, j] = sparse_square_distance(a_indices[a], a_data[a], b_indices[b], b_data[b])
 
 
-@njit
+@njit(allocates=False)
 def sparse_square_distance(a_indices, a_data, b_indices, b_data):
     """Return ‖a − b‖² of two sparse rows with ascending indices, from their differences."""
     total = 0.0
@@ -315,15 +315,16 @@ def normalise_rows(K, X, kernel):
 
 @inlined
 def _term(a, z, of_distance):
-    return (z - a) * (z - a) if of_distance else a * z
+    difference = z - a
+    return (difference if of_distance else a) * (difference if of_distance else z)
 
 
 @inlined
 def sum_terms(features, lo, point, of_distance, out):
     """Write point·z, or ‖point − z‖² by differences, to `out` for columns z of `features` from `lo` on.
 
-    `features` has shape (d, capacity); `of_distance` is a constant of the caller: loops without a branch.
-    Equal samples are at distance 0 exactly.
+    `features` has shape (d, capacity); LLVM takes the choice out of the loops. Equal samples are at distance
+    0 exactly.
     """
     out[:] = 0.0
     d, n = features.shape[0], out.size
@@ -340,7 +341,7 @@ def sum_terms(features, lo, point, of_distance, out):
             out[q] += _term(a, A[q], of_distance)
 
 
-@njit
+@njit(allocates=False)
 def finish_kernel(kind, gamma, coef0, degree, out):
     """Turn products (linear, poly, sigmoid) or squared distances (rbf, imq) into kernel values, in place."""
     if kind == RBF:

@@ -87,7 +87,7 @@ def tiles_of(samples, chosen, n_features):
     return tiles
 
 
-@njit
+@njit(allocates=False)
 def _fill_tiles(samples, chosen, tiles):
     for c in range(chosen.size):
         tile, lane, i = c // WIDTH, c % WIDTH, chosen[c]

@@ -9,7 +9,7 @@ from solvers.common.certificate import FEW_ROUNDINGS, UNIT_ROUNDOFF
 from solvers.common.compile import njit
 
 
-@njit
+@njit(allocates=False)
 def extremes(F, beta, low, high):
     """Return the least F of the weights that can grow and the largest of those that can shrink."""
     lowest, highest = np.inf, -np.inf
@@ -21,7 +21,7 @@ def extremes(F, beta, low, high):
     return lowest, highest
 
 
-@njit
+@njit(allocates=False)
 def bias_of(F, beta, low, high):
     """Return the mean of −F over the free weights or, without any, the middle of where LIBSVM has it."""
     total, n_free = 0.0, 0
@@ -39,7 +39,7 @@ def bias_of(F, beta, low, high):
     return -highest if highest > -np.inf else 0.0
 
 
-@njit
+@njit(allocates=False)
 def gap_of(F, beta, y, C, inverse_C, hinge, bias, error):
     """Primal minus dual objective as a share of the primal one, at most; with ``error`` 0, about.
 

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numba.core.errors import TypingError
 
 import solvers
+from solvers.common.compile import njit
 
 CALL = """
 import numpy as np
@@ -60,6 +63,15 @@ def test_an_edit_of_another_file_is_compiled_in(copy):
     after = compiled(copy / "gram")
     assert len(after) == len(before)
     assert not set(after) & set(before), "what was compiled from older sources is still there"
+
+
+def test_a_function_that_makes_an_array_is_not_compiled_as_one_that_makes_none():
+    @njit(allocates=False)
+    def total_of_ones(n):
+        return np.ones(n).sum()
+
+    with pytest.raises(TypingError):
+        total_of_ones(3)
 
 
 def test_sources_that_cannot_be_written_next_to_are_compiled_into_the_users_cache(copy, tmp_path):

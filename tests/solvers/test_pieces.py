@@ -9,8 +9,10 @@ from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
 from solvers.common.pair_selection import GMDM, IMDM, MDM, best_partner, choose_partner, lowest_support
+from solvers.gram.block import largest_value, lowest_value
+from solvers.gram.minimal_norm import starts_among
 from solvers.hull.bias import class_biases
-from solvers.hull.draws import draw, first_below, random_below
+from solvers.hull.draws import draw, draw_first, first_below, random_below
 from solvers.hull.stopping import ADJMN, CORE, MEB, MN, default_tolerance, violation_threshold
 from solvers.kernels.functions import (
     IMQ,
@@ -190,3 +192,29 @@ def test_average_bias_is_that_of_the_thesis(n_classes):
     else:
         each = w2 - alpha / C - (products * K) @ alpha
         assert_allclose(average, [each[label == t].mean() for t in range(n_classes)])
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 40])
+def test_first_samples_are_those_drawn_without_repetition(count):
+    class_start, drawn = np.array([0, 4, 10, 12]), np.array([9], np.uint64)
+    samples = draw_first(np.array([9], np.uint64), class_start, count)
+    expected = [random_below(drawn, 12)] if count == 1 else []
+    for k in range(count if count > 1 else 0):
+        first, last = class_start[k % 3 : k % 3 + 2]
+        expected.append(first + random_below(drawn, last - first))
+    assert_array_equal(samples, np.unique(expected))
+
+
+def test_where_classes_start_among_some_rows():
+    class_start, rows = np.array([0, 4, 10, 12]), np.array([1, 3, 4, 8, 9, 11])
+    assert_array_equal(starts_among(rows, class_start), np.searchsorted(rows, class_start))
+    without_second = np.array([1, 3, 11])
+    assert starts_among(without_second, class_start).size < class_start.size
+
+
+def test_extreme_values_are_nan_where_one_is():
+    values = np.array([2.0, -1.5, 7.0])
+    assert (lowest_value(values), largest_value(values)) == (-1.5, 7.0)
+    values[1] = np.nan
+    assert np.isnan(lowest_value(values))
+    assert np.isnan(largest_value(values))

@@ -1,0 +1,56 @@
+"""What the first fit costs after an upgrade: CPU seconds with an empty cache of numba's, and with a full one.
+
+    python -m benchmarks.compilation [NAME ...]
+
+One process after the other, each with a cache of its own; 300 samples of two classes, Gaussian kernel.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+FITS = {
+    "SMOSVC": "SMOSVC().fit(X, y)",
+    "SMOSVC, path": "SMOSVC().fit_path(X, y, Cs)",
+    "SMOSVC, l2": "SMOSVC(loss='l2').fit(X, y)",
+    "MNSVC": "MNSVC(random_state=0).fit(X, y)",
+    "MNSVC, path": "MNSVC(random_state=0).fit_path(X, y, Cs)",
+    "SphereSVC": "SphereSVC(random_state=0).fit(X, y)",
+    "SphereSVC, path": "SphereSVC(random_state=0).fit_path(X, y, Cs)",
+    "BallSVC": "BallSVC(random_state=0).fit(X, y)",
+    "BallSVC, path": "BallSVC(random_state=0).fit_path(X, y, Cs)",
+    "CoreSVC": "CoreSVC(random_state=0).fit(X, y)",
+    "CoreSVC, path": "CoreSVC(random_state=0).fit_path(X, y, Cs)",
+    "NewtonSVC": "NewtonSVC().fit(X, y)",
+    "NewtonSVC, path": "NewtonSVC().fit_path(X, y, Cs)",
+}
+PROGRAM = """
+import time, warnings
+from sklearn.datasets import make_classification
+from solvers import *
+warnings.simplefilter("ignore")  # of tolerances that a small machine misses
+X, y = make_classification(300, 12, n_informative=6, random_state=0)
+X, Cs = X / abs(X).max(), [0.25, 1.0, 4.0, 16.0]
+before = time.process_time()
+{fit}
+print(time.process_time() - before)
+"""
+
+
+def cpu_seconds(fit: str, cache: str) -> float:
+    environment = os.environ | {"NUMBA_CACHE_DIR": cache, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", PROGRAM.format(fit=fit)]
+    return float(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
+
+
+def main() -> None:
+    print(f"{'':16}{'empty':>8}{'full':>8}   CPU seconds")
+    for name in sys.argv[1:] or FITS:
+        with tempfile.TemporaryDirectory() as cache:
+            empty, full = cpu_seconds(FITS[name], cache), cpu_seconds(FITS[name], cache)
+        print(f"{name:16}{empty:8.2f}{full:8.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
