@@ -5,6 +5,7 @@ from pathlib import Path
 from rich.console import Console
 
 from orchestrator.analysis.findings import analyse
+from orchestrator.cli.claims import ClaimsSection, brief, decisions_of, declared_claims
 from orchestrator.cli.main import Request
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.terminal import say
@@ -33,8 +34,14 @@ def report(request: Request, console: Console) -> None:
     results = load_study(study_name(config), folders(config).results)
     findings = analyse(results, report_choices(results.provenance, given))
     console.print(MarkdownText(markdown_summary(results, findings)))
+    decisions = decisions_of(
+        findings, declared_claims(overrides, request.config_dir), folders(config).results
+    )
+    for line in brief(decisions):
+        say(console, line)
     folder = results.folder / "report" if not places else Path(places[-1]).expanduser().resolve()
     for sentence in results.lost:
         say(console, sentence, wrap=False)
-    index = write_report(results, folder, findings, sections)
+    own: list[str | ClaimsSection] = [*sections, *([ClaimsSection(decisions)] if decisions else [])]
+    index = write_report(results, folder, findings, own)
     say(console, f"Report: {index}", wrap=False)
