@@ -335,14 +335,15 @@ def _slope(what: str, points: pd.DataFrame, least: float, most: float, unit: str
 
 
 def candidate_ratios(arm: Side, quantity: str, above: str, below: str) -> list[Figure]:
-    """Return the median ratio of a column between two datasets over candidates, between its extremes."""
+    """Return the median ratio of a column between two datasets over candidates, and where nine of ten lie."""
     means = _by_candidate(arm, quantity)
     try:
         ratios = (means.loc[above] / means.loc[below]).dropna()
     except KeyError:
         raise Unanswered(f"no trainings of {arm.arm} on {above} and on {below}") from None
     what = f"{arm.arm}, {quantity}, {above} / {below}"
-    return [_whole(what, float(ratios.median()), ratios.min(), ratios.max(), len(ratios), "candidates")]
+    middle = ratios.quantile(LEVEL), ratios.quantile(1 - LEVEL)
+    return [_whole(what, float(ratios.median()), *middle, len(ratios), "candidates")]
 
 
 def candidate_steps(arm: Side, quantity: str, along: str, rises: bool) -> list[Figure]:
