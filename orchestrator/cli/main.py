@@ -79,6 +79,9 @@ _VERBS = {
     "studies": _Verb("list the studies that are stored: how far, how large, how old", "studies"),
     "rename": _Verb("give a study another name", "studies", "NAME"),
     "delete": _Verb("delete studies with all that is stored of them", "studies", "NAME"),
+    "claims": _Verb(
+        "say which claims of the literature the finished studies reproduce, as Markdown", "claims"
+    ),
     "completion": _Verb("print what lets a shell complete commands", "completion", "bash|zsh|fish"),
 }
 

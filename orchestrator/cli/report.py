@@ -10,9 +10,11 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
+from orchestrator.analysis.claims import Claim, Decision
 from orchestrator.analysis.findings import Findings, analyse
 from orchestrator.analysis.merged_studies import merge, merged_choices
 from orchestrator.analysis.published import read_published
+from orchestrator.cli.claims import ClaimsSection, brief, decisions_of, declared_claims
 from orchestrator.cli.main import Request
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.terminal import say
@@ -29,13 +31,14 @@ from orchestrator.study.report_choices import report_choices
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What to report: studies, choices, a user's own sections, others' scores, and perhaps a folder."""
+    """What to report: studies, choices, a user's own sections, others' scores and claims, and where to."""
 
     studies: Sequence[str]
     results: Path
     given: Mapping[str, Any]
     sections: Sequence[str]
     published: pd.DataFrame
+    claims: Sequence[Claim]
     folder: Path | None
 
     def findings(self) -> Findings:
@@ -46,10 +49,19 @@ class _Wanted:
         merged = merge(read, self.given.get("leave_out", ()))
         return analyse(merged, merged_choices(merged, self.given), self.published)
 
-    def write(self, findings: Findings, reload_seconds: int | None = None) -> Path:
+    def write(
+        self, findings: Findings, reload_seconds: int | None = None, decisions: Sequence[Decision] = ()
+    ) -> Path:
         """Write the report, and return the path of its page."""
         folder = self.folder or findings.results.folder / "report"
-        return write_report(findings.results, folder, findings, self.sections, reload_seconds)
+        sections: list[str | ClaimsSection] = [*self.sections]
+        if decisions:
+            sections.append(ClaimsSection(decisions))
+        return write_report(findings.results, folder, findings, sections, reload_seconds)
+
+    def decisions(self, findings: Findings) -> list[Decision]:
+        """Decide the claims that the study, if it is one, has a part in."""
+        return decisions_of(findings, self.claims, self.results) if len(self.studies) == 1 else []
 
 
 def report(request: Request, console: Console) -> None:
@@ -61,9 +73,12 @@ def report(request: Request, console: Console) -> None:
     else:
         findings = wanted.findings()
     console.print(MarkdownText(markdown_summary(findings.results, findings)))
+    decisions = wanted.decisions(findings)
+    for line in brief(decisions):
+        say(console, line)
     for sentence in findings.results.lost:
         say(console, sentence, wrap=False)
-    say(console, f"Report: {wanted.write(findings)}", wrap=False)
+    say(console, f"Report: {wanted.write(findings, decisions=decisions)}", wrap=False)
 
 
 def _tell(console: Console, findings: Findings, index: Path) -> None:
@@ -97,6 +112,7 @@ def _wanted(request: Request) -> _Wanted:
         given,
         sections,
         read_published(published),
+        declared_claims(overrides, request.config_dir),
         Path(places[-1]).expanduser().resolve() if places else None,
     )
 

@@ -1,20 +1,19 @@
 """From solver configurations and sweep axes to arms, with every problem found on the way."""
 
-import itertools
-import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from orchestrator.config.axes import settings, too_many
 from orchestrator.datasets.child_process import ProcessEnded
-from orchestrator.search import check_search, make_search, make_space, most_candidates
+from orchestrator.search import at_resolution, check_search, make_search, make_space, most_candidates
 from orchestrator.study.errors import StudyStopped
 from orchestrator.study.names import did_you_mean
-from orchestrator.study.study import PATH_PARAM, Arm, SearchSpec, axis_values
-from orchestrator.study.targets import TARGET, targets_in
+from orchestrator.study.study import PATH_PARAM, SELECTED, Arm, SearchSpec, axis_values
+from orchestrator.study.targets import targets_in
 from orchestrator.study.text import shown
-from orchestrator.study.values import ParamValue, canonical_json, cell, is_number
+from orchestrator.study.values import ParamValue, canonical_json, is_number
 from orchestrator.training.class_checks import ask_classes, most_doubtful
 from orchestrator.training.estimators import (
     Description,
@@ -25,8 +24,8 @@ from orchestrator.training.estimators import (
 )
 from orchestrator.training.source_hash import class_identity
 
-MOST_ARMS = 5000
-"""Of a solver: values of a sweep multiply."""
+RESOLUTION = "resolution"
+"""The axis of a sweep that belongs to the search."""
 
 Space = Mapping[str, tuple[ParamValue, ...] | Mapping[str, Any]]
 
@@ -37,6 +36,7 @@ def build_arms(
     search: SearchSpec,
     default_space: Mapping[str, Any],
     profile: str,
+    resolutions: Sequence[int] | int | None = None,
 ) -> tuple[list[Arm], list[str]]:
     """Multiply solvers by the sweep's values.
 
@@ -52,6 +52,9 @@ def build_arms(
         it has one candidate.
     profile : {"throughput", "timing"}
         Only throughput lets trainings start from one another.
+    resolutions : int, sequence of int or None
+        Numbers of values that each numeric axis of the space has in place of its own; of a sequence each
+        makes arms of its own.
 
     Returns
     -------
@@ -85,19 +88,16 @@ def build_arms(
             continue
         space = _space(name, config.get("space"), default_space, accepted)
         axes = {param: values for param, values in sweep.items() if param in accepted}
-        if (number := math.prod(map(len, axes.values()))) > MOST_ARMS:
-            problems.append(
-                f"solver {name}: sweep asks for {number:.3g} arms; expected at most {MOST_ARMS:,}: "
-                "use fewer values"
-            )
+        if isinstance(resolutions, Sequence):
+            axes[RESOLUTION] = resolutions
+        if problem := too_many(f"solver {name}", "arms", axes):
+            problems.append(problem)
             continue
-        labelled = [zip(values, _labels(values), strict=True) for values in axes.values()]
-        for chosen in itertools.product(*labelled):
-            named = dict(zip(axes, chosen, strict=True))
-            values = {param: value for param, (value, _) in named.items()}
-            label = ",".join(f"{param}={text}" for param, (_, text) in named.items())
+        for values, label in settings(axes):
             try:
-                arm = _arm(name, config, space, values, label, accepted, starts)
+                resolution = values.get(RESOLUTION) if isinstance(resolutions, Sequence) else resolutions
+                at = space if resolution is None else at_resolution(space, resolution)
+                arm = _arm(name, config, at, values, label, accepted, starts)
             except (ValueError, TypeError) as error:  # of a class that a parameter names
                 problems.append(f"solver {name}: {error}")
                 continue
@@ -180,7 +180,7 @@ def _arm(
     starts: bool,
 ) -> Arm:
     target = str(config["_target_"])
-    params = _params(config) | sweep
+    params = _params(config) | {param: value for param, value in sweep.items() if param in accepted}
     arm = Arm(
         name=f"{name}[{label}]" if sweep else name,
         target=target,
@@ -200,25 +200,6 @@ def _arm(
     of_space = {name: class_identity(name) for name in sorted(set(targets_in(space)))}
     others = {name: found for name, found in of_space.items() if found and found not in identities}
     return replace(arm, identity=" + ".join(identities), space_identities=others)
-
-
-def _labels(values: Sequence[ParamValue]) -> list[str]:
-    """Write values so that different ones have different labels, and a label reads in one way only."""
-    labels = list(map(_label, values))
-    return [
-        cell(value) if labels.count(label) > 1 else label  # classes of one name, of different modules
-        for value, label in zip(values, labels, strict=True)
-    ]
-
-
-def _label(value: ParamValue, marks: str = ",=[]") -> str:
-    if isinstance(value, Mapping) and isinstance(target := value.get(TARGET), str):
-        arguments = [f"{key}={_label(each, ',=[]()')}" for key, each in value.items() if key != TARGET]
-        name = target.rpartition(".")[2]
-        return f"{name}({','.join(arguments)})" if arguments else name
-    if isinstance(value, str) and any(mark in value for mark in marks):
-        return canonical_json(value)
-    return cell(value)
 
 
 def _is_path(values: Any) -> bool:
@@ -246,7 +227,7 @@ def _problems(arm: Arm, accepted: frozenset[str], search: SearchSpec) -> Iterato
         if search.is_own:  # whose code is tried in a child process
             make_space(arm.space)
             most_candidates(search, arm.space)
-        else:
+        elif search.target != SELECTED:  # whose candidates are known when the study is prepared
             check_search(search, arm.space)
     except ValueError as error:
         yield f"solver {arm.solver}: {error}"
@@ -312,10 +293,11 @@ def _refused_by_search(search: SearchSpec, arms: Sequence[Arm]) -> Iterator[str]
 
 def _same_computations(arms: Sequence[Arm]) -> Iterator[str]:
     """Find arms that would train the same models: they would count twice as evidence."""
-    first_with: dict[tuple[str, str], Arm] = {}
+    first_with: dict[tuple[str, str, str], Arm] = {}
     for arm in arms:
         if any(_unusable_params(arm)):
             continue
-        first = first_with.setdefault((arm.target, canonical_json(arm.params)), arm)
+        key = arm.target, canonical_json(arm.params), canonical_json(arm.of_search)
+        first = first_with.setdefault(key, arm)
         if first is not arm:
             yield f"solvers {first.name} and {arm.name} are the same computation; keep one of them"

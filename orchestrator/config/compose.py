@@ -270,11 +270,7 @@ def dataset_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None)
         If a file cannot be read.
     """
     config = compose_settings(overrides, config_dir)
-    files: dict[str, Path] = {}
-    for folder in reversed([CONF_FOLDER, *_own_folders(config_dir, overrides)]):
-        files |= {path.stem: path for path in (folder / "dataset").glob("*.yaml")}
-    if problems := list(filter(None, map(file_problem, files.values()))):
-        raise ConfigError(problems)
+    files = _files_of("dataset", overrides, config_dir)
     try:
         nodes = {name: OmegaConf.load(path) for name, path in sorted(files.items())}
         composed = [name for name, node in nodes.items() if "defaults" in node]
@@ -286,6 +282,32 @@ def dataset_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None)
     if composed:
         found |= compose_settings([*overrides, f"datasets=[{','.join(composed)}]"], config_dir)["dataset"]
     return dict(sorted((table_datasets(_TABLE) | found).items()))
+
+
+def claim_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Return what each file of a claim says, by its name, a user's own included.
+
+    Raises
+    ------
+    ConfigError
+        If a file cannot be read.
+    """
+    files = _files_of("claim", overrides, config_dir)
+    try:
+        nodes = {name: OmegaConf.to_container(OmegaConf.load(path)) for name, path in sorted(files.items())}
+    except (OmegaConfBaseException, YAMLError) as error:
+        raise ConfigError([one_line(error)]) from error
+    return nodes  # type: ignore[return-value]
+
+
+def _files_of(group: str, overrides: Sequence[str], config_dir: Path | None) -> dict[str, Path]:
+    """Return the files of a group by their names; of one name ours counts, as when Hydra composes."""
+    files: dict[str, Path] = {}
+    for folder in reversed([CONF_FOLDER, *_own_folders(config_dir, overrides)]):
+        files |= {path.stem: path for path in (folder / group).glob("*.yaml")}
+    if problems := list(filter(None, map(file_problem, files.values()))):
+        raise ConfigError(problems)
+    return files
 
 
 def _options(group: str, base: Sequence[str]) -> list[str]:

@@ -49,19 +49,21 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     section_names(config, problems)
     published_files(config, problems)
     nodes = {group: _with_target(group, config[group], problems) for group in ("dataset", "solver")}
-    datasets = [dataset_spec(key, node, problems) for key, node in nodes["dataset"].items()]
+    specs = [dataset_spec(key, node, problems) for key, node in nodes["dataset"].items()]
     # These import scikit-learn or numpy, which not every command needs.
     from orchestrator.config.arms import build_arms
+    from orchestrator.config.axes import swept_datasets
     from orchestrator.config.search_settings import read_search
     from orchestrator.training.source_hash import class_identity
 
-    search, space = read_search(config["search"] or {}, protocol.metric, problems)
+    search, space, resolutions = read_search(config["search"] or {}, protocol.metric, problems)
     sweep = _sweep(config["sweep"], problems)
-    arms, found = build_arms(nodes["solver"], sweep, search, space, protocol.profile)
+    datasets = [each for spec in specs for each in swept_datasets(spec, sweep, problems)]
+    arms, found = build_arms(nodes["solver"], sweep, search, space, protocol.profile, resolutions)
     problems += found
     problems += _size_problem(protocol, search, arms, len(datasets))
     if {arm.solver for arm in arms} == set(config["solvers"]):
-        problems += _unused_axes(sweep, arms)
+        problems += _unused_axes(sweep, arms, specs)
     if not problems:
         problems += report.unknown_names([arm.name for arm in arms], [dataset.name for dataset in datasets])
     if problems:
@@ -204,7 +206,13 @@ def _sweep(node: Any, problems: list[str]) -> dict[str, list[Any]]:
     return axes
 
 
-def _unused_axes(sweep: Mapping[str, Any], arms: Sequence[Arm]) -> Iterator[str]:
+def _unused_axes(
+    sweep: Mapping[str, Any], arms: Sequence[Arm], datasets: Sequence[DatasetSpec]
+) -> Iterator[str]:
     for param in sweep:
-        if arms and not any(param in arm.sweep for arm in arms):
-            yield f"sweep.{param}: no chosen solver has a parameter {param!r}"
+        taken = [*(arm.sweep for arm in arms), *(dataset.params for dataset in datasets)]
+        if arms and not any(param in each for each in taken):
+            yield (
+                f"sweep.{param}: no chosen solver has a parameter {param!r}, and no chosen dataset's "
+                "configuration sets it"
+            )

@@ -9,9 +9,11 @@ from orchestrator.search import OPTIONS
 from orchestrator.search.race import highest_score
 from orchestrator.search.statistical_race import DEFAULTS, STATISTICAL
 from orchestrator.study.names import did_you_mean
-from orchestrator.study.study import SearchSpec
+from orchestrator.study.study import SELECTED, SearchSpec
 from orchestrator.study.text import shown
 from orchestrator.study.values import canonical_json, is_number
+
+MOST_RESOLUTION = 1000
 
 _LOSSLESS = "lossless"
 """The mode of a race where none is given; it is not declared, so that both are the same search."""
@@ -19,8 +21,10 @@ _LOSSLESS = "lossless"
 
 def read_search(
     node: Mapping[str, Any], metric: str, problems: list[str]
-) -> tuple[SearchSpec, dict[str, Any]]:
-    """Return the search, and the space of solvers that have none of their own; what is wrong is told.
+) -> tuple[SearchSpec, dict[str, Any], int | list[int] | None]:
+    """Return the search, the space of solvers that have none of their own, and its resolution or several.
+
+    What is wrong is told.
 
     The code of a user's own is not imported here; see `orchestrator.config.arms`.
     """
@@ -41,7 +45,9 @@ def read_search(
             f"search has the kind {kind} and the _target_ {target}; put the latter into a file "
             "search/NAME.yaml of your --config-dir and choose it with search=NAME, or add search.kind=null"
         )
-    options = {name: value for name, value in node.items() if name not in ("kind", "_target_", "space")}
+    resolution = _resolution(node.get("resolution"), problems)
+    others = ("kind", "_target_", "space", "resolution")
+    options = {name: value for name, value in node.items() if name not in others}
     for name, usable in (("budget", 1), ("seed", 0)):
         if name in options and (wrong := list(wrong_values(options, [name], "search."))):
             problems += wrong
@@ -62,7 +68,34 @@ def read_search(
     if kind == "race":
         options, wrong = _race_options(options, metric)
         problems += wrong
-    return SearchSpec(target or str(kind), options), dict(space)
+    if kind == SELECTED and target is None:
+        problems += _selected_problems(options)
+    return SearchSpec(target or str(kind), options), dict(space), resolution
+
+
+def _resolution(value: Any, problems: list[str]) -> int | list[int] | None:
+    """Return a resolution, or several, that are usable."""
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    right = [each for each in values if type(each) is int and 2 <= each <= MOST_RESOLUTION]
+    if right != values or value == [] or len(set(right)) < len(right):
+        problems.append(
+            f"search.resolution must be a whole number from 2 to {MOST_RESOLUTION}, or a list of different "
+            f"ones, found {shown(value)}"
+        )
+        return None
+    return None if value is None else right if isinstance(value, list) else right[0]
+
+
+def _selected_problems(options: Mapping[str, Any]) -> Iterator[str]:
+    """Find what is wrong with a search that takes what another study has selected."""
+    study, arm = options.get("study"), options.get("arm")
+    if not isinstance(study, str) or not study:
+        yield (
+            "search=selected takes the hyper-parameters that a finished study has selected; name it with "
+            f"search.study=NAME, found {shown(study)}"
+        )
+    if not isinstance(arm, str | None):
+        yield f"search.arm must be the name of an arm of that study, or null, found {shown(arm)}"
 
 
 def _race_options(options: dict[str, Any], metric: str) -> tuple[dict[str, Any], list[str]]:

@@ -17,6 +17,7 @@ from orchestrator.datasets.families import Relation, relations
 from orchestrator.datasets.findings import kept_audit
 from orchestrator.engine.cost_model import Shape
 from orchestrator.engine.feasibility import infeasible, without_value
+from orchestrator.engine.selected_by import with_selected
 from orchestrator.resampling.splits import Splits
 from orchestrator.search.fold_search import planned_trials
 from orchestrator.study.batch import DataSource
@@ -136,6 +137,9 @@ def prepare_study(settings: Settings) -> PreparedStudy:
             unusable.setdefault(problem, []).append(spec.name)
     problems = [f"{_named_datasets(names)}: {problem}" for problem, names in unusable.items()]
     problems += _same_content(loaded)
+    if not problems:
+        fingerprints = {name: source.fingerprint for name, (source, _, _) in loaded.items()}
+        study = with_selected(study, fingerprints, settings.paths.results)
     problems += infeasible(study, {name: dataset for name, (_, dataset, _) in loaded.items()})
     for name, (_, dataset, splits) in loaded.items():
         problems += without_value(study.protocol, name, dataset, splits)

@@ -10,9 +10,9 @@ from orchestrator.search.pattern import pattern_plan
 from orchestrator.search.random import random_search
 from orchestrator.search.search import Plan, Search
 from orchestrator.search.selection import Selection
-from orchestrator.search.space import Point, Range, Space
+from orchestrator.search.space import Point, Range, Space, at_resolution
 from orchestrator.study.names import did_you_mean
-from orchestrator.study.study import SearchSpec
+from orchestrator.study.study import SELECTED, SearchSpec
 from orchestrator.study.values import ParamValue
 
 OPTIONS: dict[str, tuple[str, ...]] = {
@@ -20,6 +20,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "race": ("highest", "level", "mode", "share"),
     "pattern": (),
     "random": ("budget", "seed"),
+    SELECTED: ("study", "arm"),
 }
 """The searches that are built in, and the options of each."""
 
@@ -34,6 +35,7 @@ __all__ = [
     "Search",
     "Selection",
     "Space",
+    "at_resolution",
     "check_search",
     "make_search",
     "make_space",
@@ -99,7 +101,7 @@ def check_search(search: SearchSpec, space: Axes) -> None:
 
 
 def most_candidates(search: SearchSpec, space: Axes) -> int:
-    """Return how many candidates a search evaluates at most.
+    """Return how many candidates a search evaluates on inner splits at most.
 
     Raises
     ------
@@ -108,6 +110,8 @@ def most_candidates(search: SearchSpec, space: Axes) -> int:
     """
     lists = [len(values) for values in space.values() if not isinstance(values, Mapping)]
     budget = search.options.get("budget")
+    if search.target == SELECTED:
+        return 0
     if len(lists) == len(space):
         return math.prod(lists) if budget is None else min(budget, math.prod(lists))
     if budget is None and search.target not in _PLANS:

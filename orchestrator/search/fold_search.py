@@ -12,8 +12,9 @@ from orchestrator.search import Range, Record, Space, make_search, make_space, m
 from orchestrator.search.every_split import EverySplit
 from orchestrator.search.race import Race, highest_score
 from orchestrator.search.rounds import Rounds
+from orchestrator.search.selected import SelectedBefore, selected_params
 from orchestrator.search.statistical_race import STATISTICAL, StatisticalRace
-from orchestrator.study.study import Candidate, SearchSpec
+from orchestrator.study.study import SELECTED, Candidate, SearchSpec
 from orchestrator.study.trials import REFIT, Identity, Path
 from orchestrator.study.values import canonical_json, digest
 
@@ -47,8 +48,10 @@ def planned_trials(identity: Identity, search: SearchSpec) -> int:
 
 def _split_search(
     search: SearchSpec, identity: Identity, outer: int, record: Record | None
-) -> EverySplit | Rounds:
+) -> EverySplit | Rounds | SelectedBefore:
     space, n_splits = identity.arm.space, identity.n_inner[outer]
+    if search.target == SELECTED:
+        return SelectedBefore(selected_params(search, identity.dataset, identity.arm) or {})
     if search.target != "race":
         draws = search.is_own or search.target == "random"
         seed = identity.search_seed(outer, search.options.get("seed", 0)) if draws else 0
@@ -147,6 +150,7 @@ class FoldSearch:
         }
         if selection.best is not None:
             folds = np.array(self._search.scores(selection.best))
-            row["inner_se"] = float(folds.std() / math.sqrt(len(folds)))
+            if len(folds):
+                row["inner_se"] = float(folds.std() / math.sqrt(len(folds)))
             row |= self.identity.arm.param_columns(selection.best)
         return row

@@ -157,6 +157,32 @@ class Space:
         return [name for name, values in lists if not _all_numbers(values)]
 
 
+def at_resolution(
+    space: Mapping[str, tuple[ParamValue, ...] | Mapping[str, Any]], resolution: int
+) -> dict[str, tuple[ParamValue, ...] | Mapping[str, Any]]:
+    """Return a space with so many values on each range and each list of several numbers.
+
+    They run from the smallest to the largest, in equal ratios if the range is logarithmic or the list above
+    0, else in equal steps. Other lists stay as they are.
+
+    Raises
+    ------
+    ValueError
+        If a range is none.
+    """
+    found = dict(space)
+    for name, values in space.items():
+        if isinstance(values, Mapping):
+            axis = _range(name, values)
+        elif len(values) > 1 and _all_numbers(values):
+            low, high = float(min(values)), float(max(values))
+            axis = Range(low, high, log=low > 0)
+        else:
+            continue
+        found[name] = tuple(dict.fromkeys(axis.at(step / (resolution - 1)) for step in range(resolution)))
+    return found
+
+
 def _range(name: str, values: Mapping[str, Any]) -> Range:
     low, high = values.get("low", math.nan), values.get("high", math.nan)
     log, integer = values.get("log", False), values.get("integer", False)

@@ -16,6 +16,9 @@ from orchestrator.study.values import ParamValue, canonical_json, cell, stored_a
 PATH_PARAM = "C"
 """The hyper-parameter along which a path of trainings is warm-started, in ascending order."""
 
+SELECTED, CANDIDATES = "selected", "candidates"
+"""The search that takes what another study has selected, and the option that holds it, by dataset and arm."""
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
@@ -104,7 +107,7 @@ class Arm:
     solver : str
         The configured solver the arm belongs to, without its sweep values.
     sweep : mapping
-        The sweep values alone.
+        The sweep values alone; those that are no parameters belong to the search.
     warm_starts : bool
         Whether the trainings of a path start from one another.
     """
@@ -138,6 +141,11 @@ class Arm:
     def targets(self) -> tuple[str, ...]:
         """The dotted paths of the target and of all that is nested in parameters and space, each once."""
         return tuple(dict.fromkeys([self.target, *targets_in([self.params, self.space])]))
+
+    @cached_property
+    def of_search(self) -> dict[str, ParamValue]:
+        """The sweep values that no training is given: the resolution of the search."""
+        return {name: value for name, value in self.sweep.items() if name not in self.params}
 
     @cached_property
     def _numeric_axes(self) -> frozenset[str]:
@@ -285,7 +293,8 @@ class SearchSpec:
     @property
     def words(self) -> str:
         """What it is, for a reader."""
-        options = ", ".join(f"{name} {cell(value)}" for name, value in self.options.items())
+        shown = {name: value for name, value in self.options.items() if name != CANDIDATES}
+        options = ", ".join(f"{name} {cell(value)}" for name, value in shown.items())
         return f"{self.target} ({options})" if options else self.target
 
     @cached_property

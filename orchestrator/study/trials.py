@@ -98,6 +98,8 @@ class Identity:
             "protocol": with_merged_numbers(protocol.facts()),
             "shared_gram": shared_gram,
         }
+        if arm.of_search:  # or arms that differ in it would be one
+            common["search"] = arm.of_search
         self._hash = hashlib.sha256(canonical_json(common).encode())
         self.digest = self._hash.hexdigest()[:32]
         # The arm stays out: solvers are compared under common random numbers.

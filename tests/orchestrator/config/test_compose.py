@@ -38,8 +38,11 @@ def problems_of(*overrides, config_dir=None):
         ("protocol.outr=3", "unknown key 'protocol.outr'; did you mean 'protocol.outer'.*"),
         ("+protocol.outr=3", "unknown key 'protocol.outr'; did you mean 'protocol.outer'.*"),
         ("+foo=1", "unknown key 'foo'"),
-        ("search=grdi", r"unknown search 'grdi'; known: grid, pattern, race, random; did you mean 'grid'\?"),
-        ("search=null", "unknown search 'None'; known: grid, pattern, race, random"),
+        (
+            "search=grdi",
+            r"unknown search 'grdi'; known: grid, pattern, race, random, selected; did you mean 'grid'\?",
+        ),
+        ("search=null", "unknown search 'None'; known: grid, pattern, race, random, selected"),
         (
             "cluster=slrm",
             "unknown cluster 'slrm'; known: address, kubernetes, local, .*; did you mean 'slurm'.",
@@ -89,7 +92,10 @@ def problems_of(*overrides, config_dir=None):
         ("paths.results=null", "paths.results must name a folder, found None"),
         ("sweep=3", "sweep holds settings of its own, such as sweep.NAME; found 3"),
         ("paths=here", "paths holds settings of its own, such as paths.results; found 'here'"),
-        ("sweep.eta=[1,1.3]", "sweep.eta: no chosen solver has a parameter 'eta'"),
+        (
+            "sweep.eta=[1,1.3]",
+            "sweep.eta: no chosen solver has a parameter 'eta', and no chosen dataset's .* sets it",
+        ),
         ("sweep.tol=[]", "sweep.tol is empty; expected at least one value"),
         ("sweep.C=[1,2]", "sweep.C fixes 'C', which the search varies too; leave it out of one of them"),
         (
@@ -132,7 +138,7 @@ def problems_of(*overrides, config_dir=None):
             "search.space.kernel=[rbf]",
             "the configuration of solver libsvm_l1 fixes 'kernel', which the search.*",
         ),
-        ("search.kind=foo", ".*unknown search 'foo'; expected one of grid, race, pattern, random"),
+        ("search.kind=foo", ".*unknown search 'foo'; expected one of grid, race, pattern, random, selected"),
         (
             "solver.libsvm_l1.kernl=rbf",
             "solver libsvm_l1: sklearn.svm.SVC has no parameter 'kernl'; did you mean 'kernel'.*",
@@ -443,7 +449,7 @@ def test_bare_files_are_datasets(tmp_path):
 
 def test_our_own_configurations_are_where_they_are_expected():
     assert {"iris", "wine", "checkers"} <= set(known_names("dataset"))
-    assert known_names("search") == ["grid", "pattern", "race", "random"]
+    assert known_names("search") == ["grid", "pattern", "race", "random", "selected"]
 
 
 def test_what_one_composition_is_given_is_not_known_to_the_next():

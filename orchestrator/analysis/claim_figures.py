@@ -1,0 +1,385 @@
+"""The figures by which claims are decided, each with an interval, from the rows of finished studies."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import exp, inf, nan, sqrt
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri, stdtrit
+from scipy.stats import linregress
+
+from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.ratios import summarise
+from orchestrator.analysis.signed_rank import DECIMALS, hodges_lehmann, signed_rank
+from orchestrator.analysis.summaries import corrected_standard_error, numbers, test_share, timing_rows
+from orchestrator.study.families import families, unit_names
+from orchestrator.study.names import did_you_mean
+from orchestrator.study.records import FINISHED, Status
+from orchestrator.study.trials import REFIT
+from orchestrator.study.values import is_number
+
+LEVEL = 0.05
+"""Of each of the two one-sided tests that an interval at 1 − 2α stands for."""
+
+OF_REFITS = ("score", "fit_seconds", "predict_seconds", "n_iter", "n_kernel_evals", "n_sv", "sv_share")
+OF_SEARCHES = {
+    "total_seconds": ("fit_seconds", "predict_seconds"),
+    "total_iter": ("n_iter",),
+    "total_kernel_evals": ("n_kernel_evals",),
+}
+"""What all trainings of an outer fold have cost together."""
+QUANTITIES = (*OF_REFITS, *OF_SEARCHES, "n_candidates")
+
+
+class Unanswered(Exception):
+    """A claim that the studies at hand say nothing about; its text says why."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number, and the interval that decides.
+
+    Attributes
+    ----------
+    what : str
+        Of which arms or datasets.
+    estimate, low, high : float
+        The interval at 1 − 2 `LEVEL`; NaN where there is none.
+    n : int
+    unit : str
+        What n counts.
+    p : float
+        Two-sided, of no difference, no slope or a ratio of 1; NaN where nothing was tested.
+    note : str
+        Why there is no interval, and what was left out.
+    wide : tuple of float
+        The interval that has to miss a claim for it to be refuted where several are looked at, each for a
+        dataset of its own; else the same.
+    """
+
+    what: str
+    estimate: float
+    low: float
+    high: float
+    n: int
+    unit: str
+    p: float = nan
+    note: str = ""
+    wide: tuple[float, float] = field(default=(nan, nan))
+
+    @property
+    def refuting(self) -> tuple[float, float]:
+        """The interval that a refutation takes."""
+        return (self.low, self.high) if np.isnan(self.wide[0]) else self.wide
+
+
+@dataclass(frozen=True)
+class Side:
+    """An arm in the studies that have it."""
+
+    arm: str
+    studies: Sequence[Findings]
+
+    def folds(self, quantity: str) -> pd.DataFrame:
+        """Return the ends of a quantity on every outer fold of the datasets that are complete.
+
+        Columns low and high, indexed by dataset and outer fold: what was stopped has no upper end.
+        """
+        frames = [_folds(study, self.arm, quantity) for study in self.studies]
+        return pd.concat([frame for frame in frames if len(frame)] or frames[:1])
+
+    def means(self, quantity: str) -> pd.DataFrame:
+        """Return the means over outer folds, by dataset."""
+        folds = self.folds(quantity)
+        return folds.groupby(level="dataset", sort=False).mean()
+
+    @property
+    def datasets(self) -> dict[str, Mapping[str, Any]]:
+        """What was recorded about the datasets."""
+        return {name: facts for study in self.studies for name, facts in study.design.datasets.items()}
+
+
+def side(arm: str, studies: Sequence[Findings]) -> Side:
+    """Return an arm in those of the studies that have it.
+
+    Raises
+    ------
+    Unanswered
+        If none has.
+    """
+    having = [study for study in studies if arm in study.design.arms]
+    if not having:
+        known = [name for study in studies for name in study.design.arms]
+        names = " and ".join(study.results.name for study in studies)
+        raise Unanswered(f"study {names} has no arm {arm}{did_you_mean(arm, known)}")
+    return Side(arm, having)
+
+
+def _folds(study: Findings, arm: str, quantity: str) -> pd.DataFrame:
+    results = study.results
+    columns: Sequence[str] = OF_SEARCHES.get(quantity, (quantity,))
+    if quantity == "n_candidates":
+        rows = results.selections.assign(status=Status.OK)
+    else:
+        rows = results.outer if quantity in OF_REFITS else results.trials
+        rows = timing_rows(rows) if "seconds" in quantity else rows
+    rows = rows[rows["solver"] == arm]
+    value = sum((numbers(rows[name]) for name in columns), np.zeros(len(rows)))
+    if quantity != "score":
+        value = np.where(rows["status"].isin(FINISHED), value, nan)
+    stopped = (rows["status"] == Status.TIMEOUT).to_numpy() & (quantity != "score")
+    ends = pd.DataFrame(
+        {"dataset": rows["dataset"].astype(str), "outer": rows["outer"].astype(int), "low": value}
+    ).assign(high=np.where(stopped, inf, value))
+    by_fold = ["dataset", "outer"]
+    lacking = ends["low"].isna().groupby([ends[name] for name in by_fold], sort=False).any()
+    folds = ends.groupby(by_fold, sort=False)[["low", "high"]].sum()[~lacking]
+    counts = folds.groupby(level="dataset", sort=False).size()
+    complete = [name for name, n in counts.items() if n == study.design.n_outer(str(name))]
+    return folds[folds.index.get_level_values("dataset").isin(complete)]
+
+
+# -- differences and ratios ----------------------------------------------------------------------
+
+
+def compared(
+    arm: Side,
+    reference: Side,
+    quantity: str,
+    ratio: bool,
+    datasets: Callable[[str], bool],
+    apart: bool = False,
+) -> list[Figure]:
+    """Compare two arms over datasets, or on each dataset.
+
+    Over datasets the figure is the Hodges–Lehmann estimate of the difference, or of the ratio by logarithms,
+    with its exact interval; datasets of one family count once. On each dataset it is the mean over outer
+    folds with the interval by the corrected standard error, which is approximate and speaks of that dataset
+    alone.
+
+    Parameters
+    ----------
+    arm, reference : Side
+    quantity : str
+        One of `QUANTITIES`.
+    ratio : bool
+        Whether arm / reference is asked for, or arm − reference.
+    datasets : callable
+        Tells by its name whether a dataset takes part.
+    apart : bool
+        Whether each dataset has a figure of its own.
+    """
+    what = f"{arm.arm} {'/' if ratio else '−'} {_name(reference, arm)}, {quantity}"
+    named = [name for name in arm.datasets if datasets(name)]
+    other = {name for name in named if not _same_splits(name, arm, reference)}
+    ends = [each.folds(quantity) if apart else each.means(quantity) for each in (arm, reference)]
+    both = ends[0].add_suffix("_arm").join(ends[1].add_suffix("_reference"), how="inner")
+    used = both.index.get_level_values("dataset")
+    both = both[used.isin(named) & ~used.isin(other)]
+    missing = [name for name in named if name not in set(both.index.get_level_values("dataset"))]
+    note = f"without {', '.join(missing)}" if missing else ""
+    if both.empty:
+        raise Unanswered(f"no dataset has {quantity} of {arm.arm} and of {reference.arm}")
+    return _apart(what, both, arm, ratio) if apart else [_over(what, both, arm, ratio, note)]
+
+
+def _name(reference: Side, arm: Side) -> str:
+    """Name a reference by its study, too, where that is another one."""
+    names = [study.results.name for study in reference.studies]
+    same = any(study in arm.studies for study in reference.studies)
+    return reference.arm if same else f"{reference.arm} of {' and '.join(names)}"
+
+
+def _same_splits(dataset: str, arm: Side, reference: Side) -> bool:
+    facts = [each.datasets.get(dataset, {}) for each in (arm, reference)]
+    first, second = ((fact.get("fingerprint"), fact.get("split_hash")) for fact in facts)
+    return first == second
+
+
+def _over(what: str, both: pd.DataFrame, arm: Side, ratio: bool, note: str) -> Figure:
+    names = unit_names(both.index, families(arm.datasets))
+    if ratio:
+        with np.errstate(divide="ignore"):
+            ends = np.log(_ratios(both))
+        by_unit = pd.DataFrame(ends.T, columns=["low", "high"]).groupby(names, sort=False).mean()
+        found = summarise(np.exp(by_unit.to_numpy().T), 2 * LEVEL)
+        interval = found.typical, found.typical_low, found.typical_high
+        n, p = found.n, max(found.p_lower, found.p_upper)
+    else:
+        differences = both["low_arm"] - both["low_reference"]
+        differences = differences.groupby(names, sort=False).mean().round(DECIMALS)
+        shift = hodges_lehmann(differences, 1 - 2 * LEVEL)
+        low, high = (nan if end is None else end for end in (shift.low, shift.high))
+        interval, n = (shift.estimate, low, high), len(differences)
+        p = signed_rank(differences).p
+    if np.isnan(interval[1]):
+        few = f"with {n} the smallest attainable p is 2^−{n} = {2.0**-n:g}, above {LEVEL:g}"
+        note = f"{few}; {note}" if note else few
+    unit = "datasets" if len(set(names)) == len(both) else "families"
+    return Figure(what, *interval, n, unit, p, note)
+
+
+def _ratios(both: pd.DataFrame) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = both["low_arm"] / both["high_reference"], both["high_arm"] / both["low_reference"]
+    return np.stack([low, high])
+
+
+def _apart(what: str, both: pd.DataFrame, arm: Side, ratio: bool) -> list[Figure]:
+    found = []
+    groups = list(both.groupby(level="dataset", sort=False))
+    for dataset, folds in groups:
+        if ratio:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                low, high = np.log(_ratios(folds))
+            values = np.where(low == high, low, nan)
+        else:
+            values = np.round((folds["low_arm"] - folds["low_reference"]).to_numpy(), DECIMALS)
+        back: Callable[[float], float] = exp if ratio else float
+        estimate, n = float(values.mean()), len(values)
+        error = corrected_standard_error(values, _test_share(arm, str(dataset)))
+        reaches = [error * _t(n - 1, level) for level in (LEVEL, LEVEL / len(groups))] if n > 1 else [nan] * 2
+        ends = [(back(estimate - reach), back(estimate + reach)) for reach in reaches]
+        figure = nan if np.isnan(estimate) else back(estimate)
+        note = "" if not np.isnan(estimate) else "a training was stopped"
+        found.append(Figure(f"{what}, {dataset}", figure, *ends[0], n, "outer folds", nan, note, ends[1]))
+    return found
+
+
+def _t(degrees: int, level: float) -> float:
+    return float(stdtrit(degrees, 1 - level))
+
+
+def _test_share(arm: Side, dataset: str) -> float:
+    rows = pd.concat([study.results.outer for study in arm.studies])
+    rows = rows[(rows["dataset"] == dataset) & (rows["solver"] == arm.arm)]
+    return test_share({name: numbers(rows[name]) for name in ("n_train", "n_test")})
+
+
+# -- slopes --------------------------------------------------------------------------------------
+
+
+def slope_over_datasets(
+    arm: Side, x: str, y: str, datasets: Callable[[str], bool], least: float, most: float
+) -> list[Figure]:
+    """Return the slope of log y on log x over the datasets of an arm.
+
+    Parameters
+    ----------
+    arm : Side
+    x, y : str
+        Quantities; x may be a fact that is recorded about datasets, such as n.
+    datasets : callable
+        Tells by its name whether a dataset takes part.
+    least, most : float
+        The limits of x.
+    """
+    measured = arm.means(y)["low"]
+    if x in QUANTITIES:
+        across = arm.means(x)["low"]
+    else:
+        across = pd.Series({name: facts.get(x, nan) for name, facts in arm.datasets.items()}, dtype=float)
+    points = pd.DataFrame({"x": across, "y": measured}).dropna()
+    points = points[[datasets(str(name)) for name in points.index]]
+    return [_slope(f"{arm.arm}, log {y} on log {x}", points, least, most, "datasets")]
+
+
+def slopes_over_settings(
+    solver: str,
+    studies: Sequence[Findings],
+    axis: str,
+    y: str,
+    datasets: Callable[[str], bool],
+    least: float,
+    most: float,
+) -> list[Figure]:
+    """Return for each dataset the slope of log y on the log of a swept value; see `slope_over_datasets`."""
+    settings = {
+        name: float(facts["sweep"][axis])
+        for study in studies
+        for name, facts in study.design.arms.items()
+        if facts.get("solver") == solver and is_number((facts.get("sweep") or {}).get(axis))
+    }
+    if not settings:
+        names = " and ".join(study.results.name for study in studies)
+        raise Unanswered(f"study {names} sweeps no {axis} of {solver}")
+    means = pd.DataFrame({value: side(arm, studies).means(y)["low"] for arm, value in settings.items()})
+    found = []
+    used = [name for name in means.index if datasets(str(name))]
+    for dataset in used:
+        points = means.loc[dataset].rename("y").rename_axis("x").reset_index().dropna()
+        what = f"{solver} on {dataset}, log {y} on log {axis}"
+        found.append(_slope(what, points, least, most, "settings", len(used)))
+    if not found:
+        raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
+    return found
+
+
+def _slope(what: str, points: pd.DataFrame, least: float, most: float, unit: str, looks: int = 1) -> Figure:
+    points = points[(points["x"] >= least) & (points["x"] <= most) & (points["x"] > 0) & (points["y"] > 0)]
+    n = len(points)
+    if n < 3 or points["x"].nunique() < 2:
+        return Figure(what, nan, nan, nan, n, unit, note="a slope with an interval takes three points")
+    line = linregress(np.log(points["x"]), np.log(points["y"]))
+    ends = [
+        (line.slope - _t(n - 2, level) * line.stderr, line.slope + _t(n - 2, level) * line.stderr)
+        for level in (LEVEL, LEVEL / looks)
+    ]
+    note = f"R² = {line.rvalue**2:.2f}"
+    return Figure(what, float(line.slope), *ends[0], n, unit, float(line.pvalue), note, ends[1])
+
+
+# -- numbers that are no samples -----------------------------------------------------------------
+
+
+def candidate_ratios(arm: Side, quantity: str, above: str, below: str) -> list[Figure]:
+    """Return the median ratio of a column between two datasets over candidates, and where nine of ten lie."""
+    means = _by_candidate(arm, quantity)
+    try:
+        ratios = (means.loc[above] / means.loc[below]).dropna()
+    except KeyError:
+        raise Unanswered(f"no trainings of {arm.arm} on {above} and on {below}") from None
+    what = f"{arm.arm}, {quantity}, {above} / {below}"
+    middle = ratios.quantile(LEVEL), ratios.quantile(1 - LEVEL)
+    return [_whole(what, float(ratios.median()), *middle, len(ratios), "candidates")]
+
+
+def candidate_steps(arm: Side, quantity: str, along: str, rises: bool) -> list[Figure]:
+    """Return the share of neighbours along a parameter between which a column rises, or falls."""
+    means = _by_candidate(arm, quantity)
+    levels = [name for name in means.index.names if name != f"param_{along}"]
+    if len(levels) == len(means.index.names):
+        raise Unanswered(f"the trainings of {arm.arm} have no parameter {along}")
+    steps = means.sort_index().groupby(level=levels, sort=False).diff().dropna()
+    if steps.empty:
+        raise Unanswered(f"the trainings of {arm.arm} have one value of {along} only")
+    share = float((steps > 0).mean() if rises else (steps < 0).mean())
+    what = f"{arm.arm}, {quantity} {'rises' if rises else 'falls'} with {along}"
+    return [_whole(what, share, share, share, len(steps), "steps")]
+
+
+def unseen_violators(draws: int, confidence: float) -> list[Figure]:
+    """Return the upper bound of the share of violators where so many draws found none (Strack 2013, 5.1)."""
+    z = float(ndtri((1 + confidence) / 2))
+    n = draws + z * z
+    share = z * z / (2 * n)
+    bound = share + z * sqrt(share * (1 - share) / n)
+    return [_whole(f"{draws} draws at {confidence:.0%}", bound, bound, bound, draws, "draws")]
+
+
+def _by_candidate(arm: Side, quantity: str) -> pd.Series:
+    """Return the mean of a column over the inner trainings of each dataset and candidate."""
+    trials = pd.concat([study.results.trials for study in arm.studies])
+    rows = trials[(trials["solver"] == arm.arm) & (trials["inner"] != REFIT)]
+    if rows.empty or quantity not in rows:
+        raise Unanswered(f"no inner trainings of {arm.arm} with {quantity}")
+    params = [name for name in map(str, rows.columns) if name.startswith("param_")]
+    params = [name for name in params if rows[name].notna().all()]
+    return rows.assign(value=numbers(rows[quantity])).groupby(["dataset", *params])["value"].mean()
+
+
+def _whole(what: str, estimate: float, low: float, high: float, n: int, unit: str) -> Figure:
+    """Return a figure that is no estimate: its interval holds all there is."""
+    return Figure(what, estimate, float(low), float(high), n, unit)

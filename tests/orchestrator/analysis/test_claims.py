@@ -1,0 +1,310 @@
+from math import inf, nan, sqrt
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import linregress, t, wilcoxon
+
+from orchestrator.analysis.claim_figures import Figure
+from orchestrator.analysis.claims import (
+    NOT_REPRODUCED,
+    REPRODUCED,
+    UNDECIDED,
+    decide,
+    read_claims,
+    verdict_of,
+)
+from orchestrator.study.errors import ConfigError
+
+
+def study(name, values, sweep=None, facts=None, **columns):
+    """What a study of two folds found.
+
+    Parameters
+    ----------
+    values : dict of arm to dict of dataset to list
+        The scores of each fold.
+    columns : dict of column to the same, in place of scores
+    """
+    rows = [
+        {
+            "dataset": dataset,
+            "solver": arm,
+            "outer": outer,
+            "inner": -1,
+            "status": "ok",
+            "profile": "timing",
+            "score": score,
+            "n_train": 80,
+            "n_test": 20,
+            "predict_seconds": 0.0,
+            **{column: given[arm][dataset][outer] for column, given in columns.items()},
+        }
+        for arm, datasets in values.items()
+        for dataset, scores in datasets.items()
+        for outer, score in enumerate(scores)
+    ]
+    frame = pd.DataFrame(rows)
+    folds = frame.groupby("dataset")["outer"].nunique()
+    facts = facts or {}
+    design = SimpleNamespace(
+        arms={arm: {"solver": arm.partition("[")[0], "sweep": (sweep or {}).get(arm, {})} for arm in values},
+        datasets={each: {"split_hash": each, **facts.get(each, {})} for each in frame["dataset"].unique()},
+        n_outer=lambda dataset: int(folds[dataset]),
+    )
+    results = SimpleNamespace(name=name, outer=frame, trials=frame, selections=frame.assign(n_candidates=8))
+    return SimpleNamespace(results=results, design=design)
+
+
+def decided(test, **studies):
+    (claim,) = read_claims({"X": {"claim": "", "source": "", "published": "", "tests": [test]}})
+    return decide(claim, studies, {})
+
+
+def of_means(name, **arms):
+    """A study of two equal folds on each of a, b, c, …."""
+    return study(
+        name, {arm: {chr(97 + i): [x, x] for i, x in enumerate(values)} for arm, values in arms.items()}
+    )
+
+
+DIFFERENCE = {"test": "difference", "study": "s", "arms": "m", "reference": "r"}
+
+
+def test_an_interval_within_the_region_reproduces_and_one_outside_refutes():
+    figure = Figure("", 0.001, -0.002, 0.004, 9, "datasets")
+    assert verdict_of(figure, (-0.005, 0.005)) == REPRODUCED
+    assert verdict_of(figure, (-0.003, 0.003)) == UNDECIDED
+    assert verdict_of(figure, (0.005, inf)) == NOT_REPRODUCED
+    assert verdict_of(Figure("", 0.001, nan, nan, 1, "datasets"), (-inf, inf)) == UNDECIDED
+    several = Figure("", 0.001, -0.002, 0.004, 5, "outer folds", wide=(-0.004, 0.006))
+    assert verdict_of(several, (0.005, inf)) == UNDECIDED
+    assert verdict_of(several, (0.007, inf)) == NOT_REPRODUCED
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_equivalence_is_two_one_sided_signed_rank_tests(seed):
+    differences = np.random.default_rng(seed).normal(0.001, 0.004, 11)
+    found = decided({**DIFFERENCE, "within": 0.005}, s=of_means("s", m=0.9 + differences, r=[0.9] * 11))
+    above = wilcoxon(differences + 0.005, alternative="greater", method="exact").pvalue
+    below = wilcoxon(differences - 0.005, alternative="less", method="exact").pvalue
+    assert (found.verdict == REPRODUCED) == (max(above, below) <= 0.05)
+    (row,) = found.frame().to_dict("records")
+    assert row["p"] == pytest.approx(wilcoxon(differences, method="exact").pvalue)
+    assert row["n"] == 11
+
+
+def test_four_datasets_decide_nothing_and_five_do():
+    better = [0.91, 0.92, 0.93, 0.94, 0.95]
+    four = of_means("s", m=better[:4], r=[0.9] * 4)
+    found = decided({**DIFFERENCE, "at_least": 0.0}, s=four)
+    assert found.verdict == UNDECIDED
+    assert found.outcomes[0].figure.note == "with 4 the smallest attainable p is 2^−4 = 0.0625, above 0.05"
+    assert found.outcomes[0].figure.estimate == pytest.approx(0.025)
+    five = of_means("s", m=better, r=[0.9] * 5)
+    assert decided({**DIFFERENCE, "at_least": 0.0}, s=five).verdict == REPRODUCED
+    assert decided({**DIFFERENCE, "at_most": 0.0}, s=five).verdict == NOT_REPRODUCED
+    assert decided({**DIFFERENCE, "within": 0.03}, s=five).verdict == UNDECIDED
+
+
+def test_a_family_of_datasets_counts_once():
+    together = study(
+        "s",
+        {
+            arm: {name: [x, x] for name, x in zip("abcdef", values, strict=True)}
+            for arm, values in {"m": [0.91, 0.92, 0.93, 0.94, 0.96, 0.98], "r": [0.9] * 6}.items()
+        },
+        facts={"e": {"family": "x"}, "f": {"family": "x"}},
+    )
+    (outcome,) = decided({**DIFFERENCE, "at_least": 0.0}, s=together).outcomes
+    assert (outcome.figure.n, outcome.figure.unit) == (5, "families")
+    assert outcome.figure.high == pytest.approx(0.07)
+
+
+def seconds(m, r, status="ok"):
+    scores = {arm: {name: [1.0] for name in m} for arm in ("m", "r")}
+    found = study("s", scores, fit_seconds={"m": m, "r": r})
+    found.results.outer.loc[found.results.outer["fit_seconds"] == 70, "status"] = status
+    return found
+
+
+RATIO = {"test": "ratio", "study": "s", "arms": "m", "reference": "r", "quantity": "fit_seconds"}
+
+
+def test_a_ratio_is_typical_over_datasets_with_its_exact_interval():
+    # The golden example of the speed ratios, at 90 per cent.
+    m = dict(zip("abcdefgh", ([x] for x in (2, 5, 10, 40, 8, 3, 20, 60)), strict=True))
+    r = dict(zip("abcdefgh", ([x] for x in (4, 20, 25, 50, 12, 9, 160, 75)), strict=True))
+    (outcome,) = decided({**RATIO, "at_most": 0.8}, s=seconds(m, r)).outcomes
+    assert outcome.figure.estimate == pytest.approx(0.4472, abs=1e-4)
+    assert outcome.figure.p == pytest.approx(1 / 128)
+    assert outcome.verdict == REPRODUCED
+    stopped = decided({**RATIO, "at_most": 0.8}, s=seconds(m, {**r, "c": [70], "d": [70]}, "timeout"))
+    assert stopped.outcomes[0].figure.high <= outcome.figure.high  # slower by an unknown factor
+
+
+def test_total_seconds_sum_the_trainings_of_an_outer_fold_and_times_need_timing_rows():
+    found = seconds({"a": [3.0]}, {"a": [6.0]})
+    inner = found.results.outer.assign(inner=0, predict_seconds=1.0)
+    found.results.trials = pd.concat([found.results.outer, inner])
+    (outcome,) = decided({**RATIO, "quantity": "total_seconds", "at_most": 1}, s=found).outcomes
+    assert outcome.figure.estimate == pytest.approx(7 / 13)
+    found.results.trials = found.results.trials.assign(profile="throughput")
+    (outcome,) = decided({**RATIO, "quantity": "total_seconds", "at_most": 1}, s=found).outcomes
+    assert outcome.why == "no dataset has total_seconds of m and of r"
+
+
+def test_on_each_dataset_alone_the_interval_is_the_corrected_one():
+    values = {"m": {"a": [0.91, 0.93, 0.95]}, "r": {"a": [0.9, 0.91, 0.9]}}
+    (outcome,) = decided({**DIFFERENCE, "apart": True, "at_least": 0.0}, s=study("s", values)).outcomes
+    differences = np.array([0.01, 0.02, 0.05])
+    reach = t.ppf(0.95, 2) * differences.std(ddof=1) * sqrt(1 / 3 + 20 / 80)
+    mean = differences.mean()
+    assert (outcome.figure.low, outcome.figure.high) == pytest.approx((mean - reach, mean + reach))
+    assert outcome.verdict == UNDECIDED
+
+
+def test_an_incomplete_dataset_is_left_out_and_named():
+    found = of_means("s", m=[0.9, 0.92], r=[0.9, 0.91])
+    rows = found.results.outer
+    found.results.outer = rows[~((rows["dataset"] == "a") & (rows["outer"] == 1) & (rows["solver"] == "m"))]
+    (outcome,) = decided({**DIFFERENCE, "at_least": 0}, s=found).outcomes
+    assert outcome.figure.n == 1
+    assert outcome.figure.note.endswith("without a")
+
+
+def test_another_study_is_compared_on_the_same_splits_only():
+    first, second = of_means("s", m=[0.9, 0.92]), of_means("o", m=[0.88, 0.91])
+    second.design.datasets["a"]["split_hash"] = "another"
+    test = {"test": "difference", "study": "s", "arms": "m", "against": "o", "at_least": 0}
+    (outcome,) = decided(test, s=first, o=second).outcomes
+    assert outcome.figure.what == "m − m of o, score"
+    assert outcome.figure.estimate == pytest.approx(0.01)
+    assert decided(test, s=first).outcomes[0].why == "study o has not been run"
+
+
+def test_slopes_are_those_of_the_logarithms():
+    n = {name: 10.0 ** (i + 2) for i, name in enumerate("abcd")}
+    factors = dict(zip(n, (1, 1.1, 0.9, 1), strict=True))
+    times = {"m": {name: [1e-3 * size**1.5 * factors[name]] for name, size in n.items()}}
+    scores = {"m": {name: [1.0] for name in n}}
+    found = study("s", scores, facts={name: {"n": size} for name, size in n.items()}, fit_seconds=times)
+    test = {"test": "slope", "study": "s", "arms": "m", "x": "n", "y": "fit_seconds", "between": [1.3, 1.7]}
+    (outcome,) = decided(test, s=found).outcomes
+    line = linregress(np.log([*n.values()]), np.log([x for (x,) in times["m"].values()]))
+    assert outcome.figure.estimate == pytest.approx(line.slope)
+    assert outcome.figure.low == pytest.approx(line.slope - t.ppf(0.95, 2) * line.stderr)
+    assert outcome.verdict == REPRODUCED
+    assert decided({**test, "to": 1000}, s=found).verdict == UNDECIDED  # two points
+
+
+def test_slopes_over_settings_are_each_datasets_own():
+    arms = {f"m[draws={draws}]": {"draws": draws} for draws in (100, 200, 400)}
+    scores = {arm: {"a": [1.0], "b": [1.0]} for arm in arms}
+    times = {
+        arm: {"a": [values["draws"] / 50], "b": [3.01 if "200" in arm else 3.0]}
+        for arm, values in arms.items()
+    }
+    found = study("s", scores, sweep=arms, fit_seconds=times)
+    test = {
+        "test": "slope",
+        "study": "s",
+        "solver": "m",
+        "x": "draws",
+        "y": "fit_seconds",
+        "between": [0.9, 1.1],
+    }
+    rows = decided(test, s=found).frame()
+    assert rows["estimate"].tolist() == pytest.approx([1.0, 0.0], abs=1e-9)
+    assert rows["verdict"].tolist() == [REPRODUCED, NOT_REPRODUCED]
+
+
+def test_what_every_candidate_shows():
+    rows = [
+        {
+            "dataset": name,
+            "solver": "m",
+            "inner": 0,
+            "param_C": C,
+            "param_gamma": g,
+            "objective": g / C / size,
+        }
+        for name, size in (("small", 100), ("large", 1000))
+        for C in (1.0, 4.0)
+        for g in (1.0, 2.0, 4.0)
+    ]
+    found = of_means("s", m=[0.9])
+    found.results.trials = pd.DataFrame(rows)
+    base = {"study": "s", "arms": "m", "quantity": "objective"}
+    ratio = {"test": "candidate_ratio", **base, "above": "large", "below": "small", "between": [0.05, 0.2]}
+    (outcome,) = decided(ratio, s=found).outcomes
+    assert (outcome.figure.estimate, outcome.figure.low, outcome.figure.n) == (
+        pytest.approx(0.1),
+        pytest.approx(0.1),
+        6,
+    )
+    steps = {"test": "candidate_steps", **base, "at_least": 0.99}
+    assert decided({**steps, "along": "C", "direction": "falls"}, s=found).verdict == REPRODUCED
+    assert decided({**steps, "along": "gamma", "direction": "falls"}, s=found).verdict == NOT_REPRODUCED
+    assert decided({**steps, "along": "gamma", "direction": "rises"}, s=found).outcomes[0].figure.n == 8
+
+
+def test_the_bound_of_unseen_violators_is_the_formula():
+    # z = 1.959964: n + z² = 103.84146, z²/2 = 1.92073, share 0.0184967.
+    test = {"test": "unseen_violators", "draws": 100, "confidence": 0.95, "between": [0.044, 0.045]}
+    (outcome,) = decided(test).outcomes
+    assert outcome.figure.estimate == pytest.approx(
+        0.0184967 + 1.959964 * sqrt(0.0184967 * 0.9815033 / 103.84146), abs=1e-6
+    )
+    assert outcome.verdict == REPRODUCED
+
+
+def test_a_claim_needs_all_its_tests_and_falls_with_one():
+    found = of_means("s", m=[0.91, 0.92, 0.93, 0.94, 0.95], r=[0.9] * 5, q=[0.99] * 5)
+    node = {"claim": "c", "source": "s", "published": "p"}
+    up, down = {**DIFFERENCE, "at_least": 0.0}, {**DIFFERENCE, "at_most": 0.0}
+    unknown = {**DIFFERENCE, "study": "other", "at_least": 0.0}
+    for more, verdict in [((), REPRODUCED), ((unknown,), UNDECIDED), ((unknown, down), NOT_REPRODUCED)]:
+        (claim,) = read_claims({"X": {**node, "tests": [up, *more]}})
+        assert decide(claim, {"s": found}, {}).verdict == verdict
+    (outcome,) = decided({**up, "arms": "mm"}, s=found).outcomes
+    assert outcome.why == "study s has no arm mm; did you mean 'm'?"
+    both = decided({**up, "study": ["s", "other"], "datasets": ["a", "z"]}, s=found)
+    assert both.outcomes[0].figure.note.endswith("study other has not been run; no dataset z")
+
+
+def test_what_is_wrong_with_a_claim_is_said_at_once():
+    with pytest.raises(ConfigError) as refusal:
+        read_claims(
+            {
+                "X": {
+                    "claim": 3,
+                    "sauce": "",
+                    "source": "",
+                    "published": "",
+                    "tests": [
+                        {"test": "ration"},
+                        {**DIFFERENCE, "quantity": "scores", "within": 1},
+                        {"test": "slope", "study": "s", "x": "n", "at_least": 1},
+                        {**RATIO, "refrence": "r"},
+                    ],
+                },
+                "Y": {"claim": "", "source": "", "published": "", "tests": []},
+            }
+        )
+    assert refusal.value.problems == [
+        "claim X: unknown key 'sauce'; did you mean 'source'?",
+        "claim X: claim must be text, found 3",
+        "claim X, test 1: test must be one of difference, ratio, slope, candidate_ratio, candidate_steps, "
+        "unseen_violators, unanswered, found 'ration'; did you mean 'ratio'?",
+        "claim X, test 2: quantity must be one of score, fit_seconds, predict_seconds, n_iter, "
+        "n_kernel_evals, n_sv, sv_share, total_seconds, total_iter, total_kernel_evals, n_candidates, "
+        "found 'scores'; did you mean 'score'?",
+        "claim X, test 3: slope needs 'y'",
+        "claim X, test 3: slope needs 'arms' to look over datasets, or 'solver' to look over settings",
+        "claim X, test 4: ratio has no 'refrence'; did you mean 'reference'?",
+        "claim X, test 4: expected where the figure has to lie by one of within=0.005, at_least=1, "
+        "at_most=0.5 and between=[0.5,1], found {}",
+        "claim Y: tests must be a list of tests such as [{test: ratio, …}], found []",
+    ]

@@ -1,0 +1,138 @@
+"""The claims of the literature: what is declared about them, and the verb that decides them."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from orchestrator.analysis.claims import UNDECIDED, decide, read_claims
+from orchestrator.cli.claims import declared_claims
+from orchestrator.config.compose import claim_nodes, load_settings
+from orchestrator.study.errors import ConfigError
+from tests.integration.processes import in_process
+
+CLAIMS = declared_claims([], None)
+
+OWN = """\
+# SVC with and without shrinking is the same machine.
+claim: "Shrinking | changes nothing"
+source: "nobody, 2026"
+published: "0 points"
+tests:
+  - test: difference
+    study: mine
+    arms: ["libsvm_l1[shrinking=false]"]
+    reference: "libsvm_l1[shrinking=true]"
+    apart: true
+    within: 0.0001
+  - test: ratio
+    study: mine
+    arms: ["libsvm_l1[shrinking=false]"]
+    reference: "libsvm_l1[shrinking=true]"
+    quantity: n_sv
+    at_least: 0.5
+"""
+
+
+def test_the_claims_of_the_thesis_are_there_in_order():
+    names = [f"A{i}" for i in range(1, 13)] + [f"S{i}" for i in range(1, 16)]
+    assert [claim.name for claim in CLAIMS] == names
+    assert all(claim.source.startswith("Strack 2013, ") for claim in CLAIMS)
+
+
+@cache
+def declared(name):
+    """The study that the experiment of a name declares."""
+    return load_settings([f"experiment={name}"]).study
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_a_claim_asks_for_arms_and_datasets_that_its_experiments_have(claim):
+    for part in claim.parts:
+        having = [declared(name) for name in part.studies]
+        for study in having:
+            arms = {arm.name for arm in study.arms}
+            assert {*_names(part, "arms")} <= arms
+            if not part.options.get("against"):
+                assert {*_names(part, "reference")} <= arms
+            assert {*_names(part, "solver")} <= {arm.solver for arm in study.arms}
+            seconds = [value for value in part.options.values() if "seconds" in str(value)]
+            assert study.protocol.profile == "timing" or not seconds
+        datasets = {dataset.name for study in having for dataset in study.datasets}
+        assert {
+            name for key in ("datasets", "except", "above", "below") for name in _names(part, key)
+        } <= datasets
+
+
+def _names(part, key):
+    value = part.options.get(key, [])
+    return value if isinstance(value, list) else [value]
+
+
+def test_without_studies_every_claim_but_the_formula_is_undecided_and_says_what_is_missing():
+    for claim in CLAIMS:
+        decision = decide(claim, {}, {})
+        if claim.name == "S15":
+            assert decision.verdict == "reproduced"
+            continue
+        assert decision.verdict == UNDECIDED
+        assert all(re.search(r"has not been run|no solver publishes", each.why) for each in decision.outcomes)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a claim of a user's own, and the study that decides it."""
+    folder = tmp_path_factory.mktemp("claims")
+    (folder / "own" / "claim").mkdir(parents=True)
+    (folder / "own" / "claim" / "shrinking.yaml").write_text(OWN)
+    run = in_process(
+        folder,
+        "run",
+        *("study=mine", "datasets=[iris,wine]", "solvers=[libsvm_l1]", "sweep.shrinking=[true,false]"),
+        *("protocol.outer=2", "protocol.inner=2", "search.space.C=[1]", "search.space.gamma=[1]"),
+        "cluster=serial",
+    )
+    assert run.returncode == 0, run.stderr
+    return folder
+
+
+def test_a_page_gathers_all_claims(folder):
+    printed = in_process(folder, "claims", "--config-dir", "own").stdout
+    assert "28 claims: 1 reproduced, 0 not reproduced, 27 undecided." in printed
+    assert "| A1 L1, L2, BVM and the SphereSVMs" in printed
+    assert "study medium has not been run" in printed
+    assert "## shrinking: undecided\n\nShrinking \\| changes nothing\n" in printed
+    assert "| libsvm_l1[shrinking=false] − libsvm_l1[shrinking=true], score, iris | +0.00 points |" in printed
+    assert "with 2 the smallest attainable p is 2^−2 = 0.25, above 0.05" in printed
+    written = in_process(folder, "claims", "--config-dir", "own", "to=page.md")
+    assert written.returncode == 0
+    assert (folder / "page.md").read_text(encoding="utf-8") == printed
+
+
+def test_a_report_prints_the_claims_that_its_study_decides(folder):
+    run = in_process(folder, "report", "study=mine", "--config-dir", "own")
+    assert run.returncode == 0, run.stderr
+    assert "Claim shrinking is undecided: Shrinking | changes nothing" in " ".join(run.stdout.split())
+    page = (folder / "results" / "mine" / "report" / "index.html").read_text(encoding="utf-8")
+    assert "shrinking: undecided" in page
+    without = in_process(folder, "report", "study=mine")
+    assert "Claim" not in without.stdout
+    assert "shrinking: undecided" not in (folder / "results/mine/report/index.html").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_bad_input_of_the_verb_gets_one_sentence(folder):
+    assert in_process(folder, "claims", "to=").stderr == "svmbench: to= names no file; expected to=FILE\n"
+    broken = folder / "broken" / "claim"
+    broken.mkdir(parents=True)
+    (broken / "x.yaml").write_text("claim: [")
+    assert "is not YAML" in in_process(folder, "claims", "--config-dir", "broken").stderr
+
+
+def test_a_file_of_ones_own_is_read_beside_ours(folder):
+    assert "shrinking" in claim_nodes((), Path(folder / "own"))
+    with pytest.raises(ConfigError, match="claim shrinking: unknown key 'tets'; did you mean 'tests'"):
+        read_claims({"shrinking": {**claim_nodes((), Path(folder / "own"))["shrinking"], "tets": 1}})

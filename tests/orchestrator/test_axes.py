@@ -1,0 +1,192 @@
+"""Axes of a study beside parameters of solvers: those of generators and of the search; fixed candidates."""
+
+import pytest
+
+from orchestrator.analysis.findings import analyse
+from orchestrator.config.compose import load_settings
+from orchestrator.engine.prepare import prepare_study
+from orchestrator.report.captions import protocol
+from orchestrator.search import at_resolution
+from orchestrator.study.errors import ConfigError
+from orchestrator.study.study import CANDIDATES
+from orchestrator.study.trials import REFIT
+from tests.orchestrator.studies import StudyRun, run_study
+
+FAST = (
+    "study=small",
+    "datasets=[iris]",
+    "solvers=[libsvm_l1]",
+    "protocol.outer=3",
+    "protocol.inner=2",
+    "search.space.C=[0.25,4]",
+    "search.space.gamma=[0.0625,1]",
+)
+
+
+def problems_of(*overrides):
+    with pytest.raises(ConfigError) as refusal:
+        load_settings([*FAST, *overrides])
+    return refusal.value.problems
+
+
+def test_an_axis_that_a_generators_configuration_sets_makes_datasets_of_one_family():
+    settings = load_settings([*FAST, "datasets=[iris,checkers]", "sweep.n=[100,1000]", "sweep.board=[2,4]"])
+    iris, *boards = settings.study.datasets
+    assert iris.name == "iris"
+    assert [dataset.name for dataset in boards] == [
+        f"checkers[n={n},board={board}]" for n in (100, 1000) for board in (2, 4)
+    ]
+    assert {dataset.family for dataset in boards} == {"checkers"}
+    assert [dataset.params["n"] for dataset in boards] == [100, 100, 1000, 1000]
+    assert [arm.name for arm in settings.study.arms] == ["libsvm_l1"]
+
+
+def test_an_axis_that_nothing_has_is_refused():
+    assert problems_of("sweep.n=[100]") == [
+        "sweep.n: no chosen solver has a parameter 'n', and no chosen dataset's configuration sets it"
+    ]
+
+
+def test_too_many_datasets_are_refused():
+    values = ",".join(map(str, range(100, 200)))
+    assert problems_of("datasets=[checkers]", f"sweep.n=[{values}]", f"sweep.seed=[{values}]") == [
+        "dataset checkers: sweep asks for 1e+04 datasets; expected at most 5,000: use fewer values"
+    ]
+
+
+def test_a_resolution_of_8_is_the_papers_grid():
+    space = load_settings(["study=x", "datasets=[iris]", "solvers=[libsvm_l1]"]).study.arms[0].space
+    eight = at_resolution({name: (min(values), max(values)) for name, values in space.items()}, 8)
+    assert eight == {name: pytest.approx(sorted(values)) for name, values in space.items()}
+
+
+def test_at_a_resolution_lists_of_text_stay_and_ranges_become_lists():
+    space = {
+        "kernel": ("rbf", "linear"),
+        "degree": {"low": 1, "high": 3, "integer": True},
+        "coef0": (-1, 1),
+        "C": (1, 100),
+    }
+    assert at_resolution(space, 5) == {
+        "kernel": ("rbf", "linear"),
+        "degree": (1, 2, 3),
+        "coef0": (-1.0, -0.5, 0.0, 0.5, 1.0),
+        "C": (1.0, pytest.approx(3.16228), 10.0, pytest.approx(31.6228), 100.0),
+    }
+
+
+@pytest.mark.parametrize("value", ["1", "1001", "[]", "[8,8]", "x", "[8,true]", "2.5"])
+def test_a_resolution_that_is_none_is_refused(value):
+    assert problems_of(f"search.resolution={value}")[0].startswith(
+        "search.resolution must be a whole number from 2 to 1000, or a list of different ones, found"
+    )
+
+
+def test_one_resolution_is_no_axis():
+    (arm,) = load_settings([*FAST, "search.resolution=3"]).study.arms
+    assert arm.name == "libsvm_l1"
+    assert arm.space["C"] == (0.25, 1.0, 4.0)
+
+
+def test_arms_of_several_resolutions_have_trials_of_their_own_on_the_same_splits(tmp_path):
+    results, _ = run_study(tmp_path, "search.resolution=[2,3]", "protocol.profile=timing", base=FAST)
+    inner = results.trials[results.trials["inner"] != REFIT]
+    assert inner.groupby("solver").size().to_dict() == {
+        "libsvm_l1[resolution=2]": 3 * 2 * 4,
+        "libsvm_l1[resolution=3]": 3 * 2 * 9,
+    }
+    axes = ["outer", "inner", "param_C", "param_gamma"]
+    few, many = (rows.set_index(axes)[["score", "seed"]] for _, rows in inner.groupby("solver"))
+    assert many.loc[few.index].equals(few)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of a finished study of two arms, and its results."""
+    folder = tmp_path_factory.mktemp("finished")
+    results, _ = run_study(folder, "datasets=[iris,wine]", "sweep.shrinking=[true,false]", base=FAST)
+    return folder, results
+
+
+FIXED = (
+    *FAST,
+    "study=fixed",
+    "search=selected",
+    "search.study=small",
+    "search.arm='libsvm_l1[shrinking=true]'",
+)
+FIXED = tuple(text for text in FIXED if not text.startswith("search.space"))
+
+
+def test_fixed_candidates_are_those_most_often_selected(finished):
+    folder, before = finished
+    results, _ = run_study(folder, "datasets=[iris,wine]", "protocol.outer=5", base=FIXED)
+    assert (results.trials["inner"] == REFIT).all()
+    assert len(results.trials) == 2 * 5
+    first = before.selections[before.selections["solver"] == "libsvm_l1[shrinking=true]"]
+    for dataset, rows in results.outer.groupby("dataset"):
+        selected = first[first["dataset"] == dataset]
+        counts = selected.groupby(["param_C", "param_gamma"]).size()
+        most = counts[counts == counts.max()].index.min()  # ties: the smallest C, then gamma
+        assert set(rows[["param_C", "param_gamma"]].itertuples(index=False, name=None)) == {most}
+    assert results.declaration.search.options[CANDIDATES]["iris"].keys() == {
+        "libsvm_l1[shrinking=true]",
+        "libsvm_l1[shrinking=false]",
+    }
+
+
+def test_a_report_says_that_the_candidates_were_fixed_beforehand(finished):
+    folder, _ = finished
+    results, _ = run_study(folder, "study=reported", base=FIXED)
+    text = " ".join(str(each) for each in protocol(analyse(results)).values())
+    assert "none: on each dataset an arm is trained with what libsvm_l1[shrinking=true] has selected" in text
+    assert "3 folds give the scores" in text
+    assert "mean inner" not in text
+
+
+def test_a_narrower_run_at_fixed_candidates_leaves_the_others_in_the_study(finished):
+    folder, _ = finished
+    run_study(folder, "study=narrow", "datasets=[iris,wine]", base=FIXED)
+    results, _ = run_study(folder, "study=narrow", "datasets=[wine]", base=FIXED, run_id="second")
+    assert set(results.outer["dataset"]) == {"iris", "wine"}
+
+
+def refused(folder, *overrides):
+    paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
+    with pytest.raises(ConfigError) as refusal:
+        prepare_study(load_settings([*FIXED, *paths, *overrides]))
+    (problem,) = refusal.value.problems
+    return problem
+
+
+def test_what_another_study_cannot_answer_is_refused_in_one_sentence(finished):
+    folder, _ = finished
+    assert refused(folder, "search.study=none").startswith("search.study: no study 'none' in")
+    assert refused(folder, "datasets=[breast_cancer]") == (
+        "search.study: study 'small' has no dataset 'breast_cancer', so that no hyper-parameters are "
+        "selected for it; it has iris, wine"
+    )
+    assert refused(folder, "search.arm=mnsvm") == (
+        "search.study: study 'small' has no arm mnsvm; name one of its arms with search.arm=NAME: "
+        "libsvm_l1[shrinking=false], libsvm_l1[shrinking=true]"
+    )
+    assert refused(folder, "solver.libsvm_l1.C=1") == (
+        "solver libsvm_l1 fixes C, which search.study selects; leave it out"
+    )
+    assert refused(folder, "datasets=[iris]", "dataset.iris._target_=sklearn.datasets.load_wine").startswith(
+        "search.study: dataset 'iris' of study 'small' has other content"
+    )
+
+
+def test_an_unfinished_study_is_refused(tmp_path):
+    StudyRun(tmp_path, base=FAST)  # declared, and nothing run
+    assert refused(tmp_path, "search.arm=libsvm_l1") == (
+        "search.study: study 'small' has not finished libsvm_l1 on iris; "
+        "run its command again until it is done"
+    )
+
+
+def test_the_study_has_to_be_named():
+    overrides = [text for text in FIXED if not text.startswith("search.")]
+    with pytest.raises(ConfigError, match=r"name it with search\.study=NAME, found None"):
+        load_settings(overrides)

@@ -1,0 +1,82 @@
+"""Every experiment composes and plans; each runs to its report on a reduced grid and tiny data."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.config.compose import load_settings
+from orchestrator.engine.prepare import prepare_study
+from orchestrator.study.study import SELECTED
+from tests.integration.processes import in_process
+
+CONF = Path(__file__).parents[2] / "conf"
+EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
+BUNDLED = {"iris", "wine", "breast_cancer", "digits", "checkers"}
+TINY = ("cluster=serial", "protocol.outer=2", "protocol.inner=2")
+GRID = ("search.space.C=[1,16]", "search.space.gamma=[0.25,1]")
+
+
+def header(name):
+    lines = (CONF / "experiment" / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+    return " ".join(line.removeprefix("# ") for line in lines if line.startswith("#"))
+
+
+@pytest.mark.parametrize("name", sorted({*EXPERIMENTS} - {"hundred"}))
+def test_its_header_says_what_it_repeats_needs_and_costs(name):
+    text = header(name)
+    assert f"svmbench run experiment={name}" in text
+    assert "trainings" in text
+    assert "cores" in text
+    settings = load_settings([f"experiment={name}"])
+    needs_files = not {dataset.name.partition("[")[0] for dataset in settings.study.datasets} <= BUNDLED
+    assert needs_files == ("paths.data" in text)
+
+
+def small(name):
+    """Overrides that leave an experiment its solvers and axes, and two values of each of these."""
+    study = load_settings([f"experiment={name}"]).study
+    axes = {}
+    for arm in study.arms:
+        for param, value in arm.sweep.items():
+            axes.setdefault(param, []).append(value)
+    shortened = [
+        f"sweep.{param}=[{','.join(map(str, list(dict.fromkeys(values))[:2]))}]"
+        for param, values in axes.items()
+        if param != "resolution"
+    ]
+    generated = [dataset for dataset in study.datasets if "[" in dataset.name]
+    shortened.append("datasets=[checkers]" if generated else "datasets=[iris]")
+    shortened += ["sweep.n=[60,90]"] if generated else []
+    shortened += ["search.resolution=[2,3]"] if "resolution" in axes else []
+    return [*shortened, *TINY, *(() if study.search.target == SELECTED else GRID)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder in which the study has run whose selections others take."""
+    folder = tmp_path_factory.mktemp("experiments")
+    run = in_process(folder, "run", "experiment=medium", *small("medium"), "solvers=[mnsvm_meb]")
+    assert run.returncode == 0, run.stderr
+    return folder
+
+
+RUN = ("bias_evaluation", "checkers_scaling", "multiclass", "pattern_search")
+"""Experiments that cover all axes and searches; with `--full` every one runs."""
+
+
+@pytest.mark.parametrize("name", sorted({*EXPERIMENTS} - {*RUN}))
+def test_it_plans(name, folder):
+    paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
+    prepared = prepare_study(load_settings([f"experiment={name}", *small(name), *paths]))
+    assert sum(prepared.planned_trials().values())
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in RUN else pytest.param(name, marks=pytest.mark.full) for name in EXPERIMENTS]
+)
+def test_it_runs_to_its_report(name, folder):
+    run = in_process(folder, "run", f"experiment={name}", *small(name))
+    assert run.returncode == 0, run.stderr
+    report = in_process(folder, "report", f"study={name}")
+    assert report.returncode == 0, report.stderr
+    assert (folder / "results" / name / "report" / "index.html").is_file()
