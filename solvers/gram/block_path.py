@@ -310,9 +310,8 @@ def block_path(H, inverse_weight, Cs, tol, value_error, limits, max_cost, alpha,
     gaps, iterations = outcomes.gaps[machine], outcomes.iterations[machine]
     methods, costs = outcomes.methods[machine], outcomes.costs[machine]
     inverse_C = divided(inverse_weight, Cs[0])
-    lowrank = (
-        rows_with_weight(alpha).size == 0 and m >= LOWRANK_ROWS and 0.2 * m * m <= max_cost
-    )  # of the first √m pivots
+    is_cold = rows_with_weight(alpha).size == 0
+    lowrank = is_cold and m >= LOWRANK_ROWS and 0.2 * m * m <= max_cost  # of the first √m pivots
     space = lowrank_space(H, m if lowrank else 1)
     square_norm = 0.0 if lowrank else start(H, inverse_C, alpha, g)
     stale = np.int64(0)  # not a constant: numba would compile what it is handed to once more
