@@ -37,9 +37,6 @@ RULE = "#e3e6ea"
 
 STYLE_SHEET = Path(__file__).parent / "templates" / "report.mplstyle"
 
-_MEASURED = 12
-"""Of the labels beside a chart only so many of the longest are measured, which takes most of its time."""
-
 _FEW_MAPS = 9
 
 ROW = 0.19
@@ -142,13 +139,13 @@ def _chart(findings: Findings, frame: pd.DataFrame, panels: Sequence[Panel]) -> 
         _panel(ax, panel, rows, colour)
     axes[0].set_ylim(y - 0.6, -0.7)
     axes[0].set_yticks([])
-    widths = [max(map(len, text.split("\n"))) for _, text, _ in labels]
-    least = sorted(widths)[-_MEASURED:][0] if widths else 0
     # Ticks would do the same in five times as many objects, and annotations in twice the time.
     left = axes[0].get_yaxis_transform() + ScaledTranslation(-3.5 / 72, 0, figure.dpi_scale_trans)
-    for (at, text, weight), width in zip(labels, widths, strict=True):
+    measured: set[tuple[str, str]] = set()  # the width of a name is needed once, not for every dataset
+    for at, text, weight in labels:
         look: dict[str, Any] = {"ha": "right", "va": "center", "fontweight": weight}
-        axes[0].text(0, at, literal(text), transform=left, in_layout=width >= least, **look)
+        axes[0].text(0, at, literal(text), transform=left, in_layout=(text, weight) not in measured, **look)
+        measured.add((text, weight))
     return figure
 
 
