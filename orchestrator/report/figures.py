@@ -37,6 +37,9 @@ RULE = "#e3e6ea"
 
 STYLE_SHEET = Path(__file__).parent / "templates" / "report.mplstyle"
 
+HIGHEST_PDF = 20.0
+"""Inches; what is higher, a figure of hundreds of arms, fits no page of a paper, and takes seconds to draw."""
+
 _FEW_MAPS = 9
 
 ROW = 0.19
@@ -66,6 +69,7 @@ class Drawn:
     ----------
     svg : str
     pdf : bytes
+        Empty of a figure that is higher than `HIGHEST_PDF`.
     data : DataFrame or None
         What it was drawn from; of a user's own figure that is not known.
     """
@@ -468,7 +472,9 @@ def drawn(figure: Figure, data: pd.DataFrame | None = None) -> Drawn:
         figure.set_layout_engine("none")
     svg, pdf = io.StringIO(), io.BytesIO()
     vector.print_svg(svg, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    FigureCanvasPdf(figure).print_pdf(pdf, metadata=dict.fromkeys(("CreationDate", "Creator", "Producer")))
+    if figure.get_figheight() <= HIGHEST_PDF:
+        nothing = dict.fromkeys(("CreationDate", "Creator", "Producer"))
+        FigureCanvasPdf(figure).print_pdf(pdf, metadata=nothing)
     return Drawn(re.sub(r"[ \t]+\n", "\n", svg.getvalue()), pdf.getvalue(), data)
 
 
