@@ -38,7 +38,7 @@ RULE = "#e3e6ea"
 STYLE_SHEET = Path(__file__).parent / "templates" / "report.mplstyle"
 
 HIGHEST_PDF = 20.0
-"""Inches; what is higher, a figure of hundreds of arms, fits no page of a paper, and takes seconds to draw."""
+"""Inches; what is higher, a figure of many arms, fits no page of a paper, and takes seconds to draw."""
 
 _FEW_MAPS = 9
 
