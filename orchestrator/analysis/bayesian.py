@@ -110,6 +110,7 @@ def posterior_density(differences: pd.Series, rope: float) -> pd.DataFrame:
 
 
 PAIRS_DRAWN = 6
+_PAIRS_DRAWN_OF_MANY = 3
 
 
 def densities(means: pd.DataFrame, practical: pd.DataFrame) -> pd.DataFrame:
@@ -122,7 +123,8 @@ def densities(means: pd.DataFrame, practical: pd.DataFrame) -> pd.DataFrame:
     known = practical[practical["equal"].notna()]
     order = known["first"].map(means.mean()).sort_values(ascending=False, kind="stable").index
     found = []
-    for row in known.loc[order[:PAIRS_DRAWN]].to_dict("records"):
+    number = PAIRS_DRAWN if len(known) <= 2 * PAIRS_DRAWN else _PAIRS_DRAWN_OF_MANY
+    for row in known.loc[order[:number]].to_dict("records"):
         differences = (means[row["first"]] - means[row["second"]]).dropna()
         names = {"first": row["first"], "second": row["second"]}
         density = posterior_density(differences, row["rope"])

@@ -11,7 +11,9 @@ from orchestrator.store.results import StudyResults
 from orchestrator.study.trials import REFIT
 
 ARMS_MAPPED = 8
-"""Of more arms the control and the best are mapped: their inner rows are most of a study."""
+ARMS_MAPPED_OF_MANY = 4
+MANY_ARMS = 40
+"""Of more arms than are mapped these are the control and the best: inner rows are most of a study."""
 
 
 def mapped_arms(design: Design, means: pd.DataFrame) -> list[str]:
@@ -19,7 +21,7 @@ def mapped_arms(design: Design, means: pd.DataFrame) -> list[str]:
     best: list[str] = [*means.mean().sort_values(ascending=False, kind="stable").index] if len(means) else []
     arms = [arm for arm in design.arms if two_axes(design.arms[arm].get("space", {}))]
     order = [arm for arm in dict.fromkeys([*arms[:1], *best, *arms]) if arm in arms]
-    return order[:ARMS_MAPPED]
+    return order[: ARMS_MAPPED if len(design.arms) <= MANY_ARMS else ARMS_MAPPED_OF_MANY]
 
 
 def inner_scores(results: StudyResults, design: Design, arms: Sequence[str]) -> pd.DataFrame:
@@ -59,6 +61,11 @@ def inner_scores(results: StudyResults, design: Design, arms: Sequence[str]) -> 
 def _points(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     x, y = (numbers(rows[column]) for column in columns)
     return pd.DataFrame({"dataset": rows["dataset"].to_numpy(), "x": x, "y": y})
+
+
+def by_dataset(frame: pd.DataFrame, n_arms: int) -> bool:
+    """Whether the maps of single datasets are drawn: of several datasets, in a study of not too many arms."""
+    return n_arms <= MANY_ARMS and len(frame) > 0 and frame["dataset"].nunique() > 1
 
 
 def over_datasets(frame: pd.DataFrame) -> pd.DataFrame:

@@ -30,14 +30,13 @@ def sizes_and_times(results: StudyResults, design: Design) -> pd.DataFrame:
     rows = timing_rows(results.outer)
     measures = {name: numbers(rows[name]) for name in (*PREDICTORS, "fit_seconds")}
     frame = rows[["solver", "dataset"]].assign(ok=rows["status"].eq(Status.OK), **measures)
-    table = []
-    groups = dict(iter(frame.groupby(["dataset", "solver"])))
-    for dataset, arm in design.pairs:
-        fits = groups.get((dataset, arm))
-        if fits is not None and fits["ok"].all() and len(fits) == design.n_outer(dataset):
-            means = fits[[*measures]].mean(skipna=False)
-            table.append({"solver": arm, "dataset": dataset, **means.to_dict()})
-    return pd.DataFrame(table)
+    fits = frame.groupby(["dataset", "solver"], sort=False)
+    known = fits[[*measures]].count().eq(fits.size(), axis=0)
+    means = fits[[*measures]].mean().where(known)
+    n_outer = {dataset: design.n_outer(dataset) for dataset in design.datasets}
+    finished = fits["ok"].all() & (fits.size() == means.index.get_level_values("dataset").map(n_outer))
+    pairs = [pair for pair in design.pairs if finished.get(pair, False)]
+    return means.loc[pairs].reset_index()[["solver", "dataset", *measures]]
 
 
 def scaling(points: pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
@@ -48,12 +47,13 @@ def scaling(points: pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
     """
     table = []
     for arm, rows in points.groupby("solver", sort=False) if len(points) else ():
-        for predictor in PREDICTORS:
-            known = rows[(rows[predictor] > 0) & (rows["fit_seconds"] > 0)]
-            sizes = known[predictor].to_numpy(dtype=float)
-            if len(np.unique(sizes)) >= FEWEST_SIZES and sizes.max() >= LEAST_RANGE * sizes.min():
-                seconds = known["fit_seconds"].to_numpy(dtype=float)
-                table.append({"solver": arm, "predictor": predictor, **_fit(sizes, seconds, alpha)})
+        sizes_of = {name: rows[name].to_numpy(dtype=float) for name in PREDICTORS}
+        seconds = rows["fit_seconds"].to_numpy(dtype=float)
+        for predictor, sizes in sizes_of.items():
+            known = (sizes > 0) & (seconds > 0)
+            x, y = sizes[known], seconds[known]
+            if len(np.unique(x)) >= FEWEST_SIZES and x.max() >= LEAST_RANGE * x.min():
+                table.append({"solver": arm, "predictor": predictor, **_fit(x, y, alpha)})
     return pd.DataFrame(table)
 
 

@@ -90,7 +90,8 @@ def write_report(
     files: dict[Path, str | bytes] = {}
     for name, figure in figures.items():
         files[folder / "figures" / f"{name}.svg"] = figure.svg
-        files[folder / "figures" / f"{name}.pdf"] = figure.pdf
+        if figure.pdf:
+            files[folder / "figures" / f"{name}.pdf"] = figure.pdf
         if figure.data is not None:
             files[folder / "figures" / f"{name}.csv"] = _csv(figure.data)
     for name, table in tables.items():

@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.inner_scores import by_dataset
 from orchestrator.report import figures, maps
 from orchestrator.report.limits import for_figures
 
@@ -21,7 +22,7 @@ def all_figures(findings: Findings) -> dict[str, figures.Drawn]:
     placed = len(findings.profile) > 0 and len(findings.standings) > 0
     worked = _any(findings.effort, ("sv_share", "n_iter", "n_kernel_evals"))
     mapped = len(findings.inner_scores) > 0
-    several = mapped and findings.inner_scores["dataset"].nunique() > 1
+    several = by_dataset(findings.inner_scores, len(findings.design.arms))
     swept = _any(findings.sweep_differences, ("difference",))
     build: list[tuple[str, bool, Callable[[Findings], Figure], str]] = [
         ("scores", not findings.is_empty, figures.scores, "scores"),

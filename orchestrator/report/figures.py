@@ -37,8 +37,8 @@ RULE = "#e3e6ea"
 
 STYLE_SHEET = Path(__file__).parent / "templates" / "report.mplstyle"
 
-_MEASURED = 12
-"""Of the labels beside a chart only so many of the longest are measured, which takes most of its time."""
+HIGHEST_PDF = 20.0
+"""Inches; what is higher, a figure of many arms, fits no page of a paper, and takes seconds to draw."""
 
 _FEW_MAPS = 9
 
@@ -69,6 +69,7 @@ class Drawn:
     ----------
     svg : str
     pdf : bytes
+        Empty of a figure that is higher than `HIGHEST_PDF`.
     data : DataFrame or None
         What it was drawn from; of a user's own figure that is not known.
     """
@@ -142,13 +143,13 @@ def _chart(findings: Findings, frame: pd.DataFrame, panels: Sequence[Panel]) -> 
         _panel(ax, panel, rows, colour)
     axes[0].set_ylim(y - 0.6, -0.7)
     axes[0].set_yticks([])
-    widths = [max(map(len, text.split("\n"))) for _, text, _ in labels]
-    least = sorted(widths)[-_MEASURED:][0] if widths else 0
     # Ticks would do the same in five times as many objects, and annotations in twice the time.
     left = axes[0].get_yaxis_transform() + ScaledTranslation(-3.5 / 72, 0, figure.dpi_scale_trans)
-    for (at, text, weight), width in zip(labels, widths, strict=True):
+    measured: set[tuple[str, str]] = set()  # the width of a name is needed once, not for every dataset
+    for at, text, weight in labels:
         look: dict[str, Any] = {"ha": "right", "va": "center", "fontweight": weight}
-        axes[0].text(0, at, literal(text), transform=left, in_layout=width >= least, **look)
+        axes[0].text(0, at, literal(text), transform=left, in_layout=(text, weight) not in measured, **look)
+        measured.add((text, weight))
     return figure
 
 
@@ -471,7 +472,9 @@ def drawn(figure: Figure, data: pd.DataFrame | None = None) -> Drawn:
         figure.set_layout_engine("none")
     svg, pdf = io.StringIO(), io.BytesIO()
     vector.print_svg(svg, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    FigureCanvasPdf(figure).print_pdf(pdf, metadata=dict.fromkeys(("CreationDate", "Creator", "Producer")))
+    if figure.get_figheight() <= HIGHEST_PDF:
+        nothing = dict.fromkeys(("CreationDate", "Creator", "Producer"))
+        FigureCanvasPdf(figure).print_pdf(pdf, metadata=nothing)
     return Drawn(re.sub(r"[ \t]+\n", "\n", svg.getvalue()), pdf.getvalue(), data)
 
 

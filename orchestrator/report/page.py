@@ -10,7 +10,7 @@ from functools import cached_property
 from markupsafe import Markup
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.inner_scores import visits_differ
+from orchestrator.analysis.inner_scores import by_dataset, visits_differ
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
 from orchestrator.report import format as fmt
 from orchestrator.report.captions import arms_note, protocol
@@ -314,7 +314,11 @@ def _inner_scores(page: Page) -> list[Part]:
     if len(mapped := frame["solver"].unique()) < len(page.findings.design.arms):
         caption += f" Shown: {fmt.listed(list(mapped))}."
     single = Drawing("inner_scores_by_dataset", "The same on single datasets, with the highest mean of each.")
-    folded = [Fold("Maps of single datasets", [single])] if frame["dataset"].nunique() > 1 else []
+    folded = (
+        [Fold("Maps of single datasets", [single])]
+        if by_dataset(frame, len(page.findings.design.arms))
+        else []
+    )
     return [Drawing("inner_scores", caption), *folded]
 
 

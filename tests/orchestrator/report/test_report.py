@@ -102,6 +102,8 @@ def test_the_files_beside_the_page(quickstart, tmp_path):
         "profile",
         "effort",
         "choices",
+        "inner_scores",
+        "inner_scores_by_dataset",
     }
     assert not [path for path in folder.rglob("*") if path.name.endswith(".tmp")]
 
@@ -122,6 +124,16 @@ def test_figures_are_pdf_too_beside_the_numbers_they_show(quickstart, tmp_path):
     choices = pd.read_csv(folder / "choices.csv")
     assert choices["count"].tolist() == findings.choices["count"].tolist()
     assert twin["figures"]["choices"] == findings.choices.to_dict("records")
+
+
+@pytest.mark.figures
+def test_a_figure_that_fits_no_page_is_no_pdf(tmp_path):
+    means = {f"d{i}": {f"a{j}": 0.8 for j in range(12)} for i in range(9)}
+    folder = tmp_path / "report" / "figures"
+    write_report(make_results(tmp_path, means), folder.parent)
+    assert (folder / "scores.svg").exists()
+    assert not (folder / "scores.pdf").exists()
+    assert (folder / "ranks.pdf").exists()
 
 
 @pytest.mark.figures
