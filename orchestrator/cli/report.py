@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.console import Console
 
 from orchestrator.analysis.findings import analyse
-from orchestrator.cli.claims import ClaimsSection, brief, decisions_of, declared_claims
+from orchestrator.cli.claims import ClaimsSection, brief, decisions_of, declared_claims, other_terms
 from orchestrator.cli.main import Request
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.terminal import say
@@ -37,11 +37,12 @@ def report(request: Request, console: Console) -> None:
     decisions = decisions_of(
         findings, declared_claims(overrides, request.config_dir), folders(config).results
     )
-    for line in brief(decisions):
+    terms = other_terms(findings, request.config_dir) if decisions else []
+    for line in brief(decisions, terms):
         say(console, line)
     folder = results.folder / "report" if not places else Path(places[-1]).expanduser().resolve()
     for sentence in results.lost:
         say(console, sentence, wrap=False)
-    own: list[str | ClaimsSection] = [*sections, *([ClaimsSection(decisions)] if decisions else [])]
+    own: list[str | ClaimsSection] = [*sections, *([ClaimsSection(decisions, terms)] if decisions else [])]
     index = write_report(results, folder, findings, own)
     say(console, f"Report: {index}", wrap=False)
