@@ -327,7 +327,7 @@ def _slope(what: str, points: pd.DataFrame, least: float, most: float, unit: str
         (line.slope - _t(n - 2, level) * line.stderr, line.slope + _t(n - 2, level) * line.stderr)
         for level in (LEVEL, LEVEL / looks)
     ]
-    note = f"R² = {line.rvalue**2:.2f}"
+    note = f"R² = {line.rvalue**2:.2f}, x from {points['x'].min():g} to {points['x'].max():g}"
     return Figure(what, float(line.slope), *ends[0], n, unit, float(line.pvalue), note, ends[1])
 
 

@@ -2,10 +2,10 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isinf, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from rich.console import Console
@@ -19,10 +19,11 @@ from orchestrator.analysis.claims import (
     decide,
     read_claims,
 )
+from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings, analyse
 from orchestrator.cli.main import Request
 from orchestrator.cli.terminal import flush, say
-from orchestrator.config.compose import claim_nodes
+from orchestrator.config.compose import claim_nodes, compose_settings, known_names
 from orchestrator.config.schema import folders
 from orchestrator.engine.load import load_study
 from orchestrator.store.results import StudyResults
@@ -30,16 +31,21 @@ from orchestrator.store.study_folders import study_folders
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.text import printable_lines
+from orchestrator.study.values import cell
 
 if TYPE_CHECKING:
     from orchestrator.report import Section
 
 _COLUMNS = ("Test", "Figure", "90 % interval", "Claim asks for", "n", "p", "Verdict", "Note")
+_SHOWN = 3
+"""Figures that a line of the overview has room for."""
+
 _CAPTION = (
     "Each claim is decided by tests that conf/claim declares. A test is reproduced if the 90 % interval of "
     "its figure lies where the claim asks for, which is two one-sided tests at level 0.05, not reproduced if "
     "it lies outside, and undecided otherwise; a claim is reproduced if all its tests are, and not if one is "
-    "not."
+    "not. “On other terms” are verdicts of studies that were declared otherwise than the experiments of "
+    "their names: they speak of those datasets and settings, not of the claim's."
 )
 
 
@@ -52,7 +58,8 @@ def claims(request: Request, console: Console) -> None:
     results = folders(request.config(overrides)).results
     known = declared_claims(overrides, request.config_dir)
     found, absent = _finished(dict.fromkeys(name for claim in known for name in claim.studies), results)
-    page = _page([decide(claim, found, absent) for claim in known])
+    other = {name: other_terms(study, request.config_dir) for name, study in found.items()}
+    page = _page([decide(claim, found, absent) for claim in known], found, other)
     if not places:
         sys.stdout.write(printable_lines(page))
         flush()
@@ -79,7 +86,7 @@ def _order(name: str) -> tuple[str, int, str]:
 
 
 def decisions_of(findings: Findings, known: Iterable[Claim], results: Path) -> list[Decision]:
-    """Decide the claims that a study has a part in."""
+    """Decide the claims that a study has a part in, with the other studies that they take."""
     name = findings.results.name
     own = [claim for claim in known if name in claim.studies]
     others = dict.fromkeys(other for claim in own for other in claim.studies if other != name)
@@ -97,10 +104,12 @@ class ClaimsSection:
     Parameters
     ----------
     decisions : list of Decision
+    terms : list of str
+        See `other_terms`.
     """
 
-    def __init__(self, decisions: Sequence[Decision]):
-        self._decisions = decisions
+    def __init__(self, decisions: Sequence[Decision], terms: Sequence[str]):
+        self._decisions, self._terms = decisions, terms
 
     def __call__(self, results: StudyResults) -> "Section":
         """Return the section."""
@@ -111,12 +120,18 @@ class ClaimsSection:
             for decision in self._decisions
             for row in _rows(decision)
         ]
-        return Section("Claims", _CAPTION, pd.DataFrame(rows))
+        other = f" {_on(self._terms)}" if self._terms else ""
+        return Section("Claims", f"{_CAPTION}{other}", pd.DataFrame(rows))
 
 
-def brief(decisions: Iterable[Decision]) -> list[str]:
-    """Return a line for each claim."""
-    return [f"Claim {each.claim.name} is {each.verdict}: {each.claim.text}" for each in decisions]
+def brief(decisions: Sequence[Decision], terms: Sequence[str]) -> list[str]:
+    """Return a line for each claim, and on which terms they are decided if not on those of the experiment."""
+    lines = [f"Claim {each.claim.name} is {each.verdict}: {each.claim.text}" for each in decisions]
+    return [*lines, *([_on(terms)] if lines and terms else [])]
+
+
+def _on(terms: Sequence[str]) -> str:
+    return f"The study is not the experiment that the claims speak of: {'; '.join(terms)}."
 
 
 def _finished(names: Iterable[str], results: Path) -> tuple[dict[str, Findings], dict[str, str]]:
@@ -142,16 +157,58 @@ def _unfinished(name: str) -> str:
     return f"study {name} is not finished"
 
 
-def _page(decisions: Sequence[Decision]) -> str:
-    counts = Counter(decision.verdict for decision in decisions)
-    number = ", ".join(f"{counts[verdict]} {verdict}" for verdict in (REPRODUCED, NOT_REPRODUCED, UNDECIDED))
+def other_terms(findings: Findings, config_dir: Path | None) -> list[str]:
+    """Say how a study was declared otherwise than the experiment of its name; empty if there is none."""
+    name, design = findings.results.name, findings.design
+    if name not in known_names("experiment", (), config_dir):
+        return []
+    config = compose_settings([f"experiment={name}"], config_dir)
+    found = [*_other_datasets(design, config["datasets"]), *_other_settings(design, config)]
+    for key in ("outer", "inner", "scaling", "metric", "profile"):
+        if design.protocol.get(key) != config["protocol"][key]:
+            found.append(f"protocol.{key}={design.protocol.get(key)} in place of {config['protocol'][key]}")
+    if design.search.target != config["search"].get("kind"):
+        found.append(f"search={design.search.target} in place of {config['search'].get('kind')}")
+    return found
+
+
+def _other_datasets(design: Design, declared: Sequence[str]) -> Iterator[str]:
+    there = {dataset.partition("[")[0] for dataset in design.datasets}
+    if lacking := [dataset for dataset in declared if dataset not in there]:
+        yield f"without {', '.join(lacking)}"
+    if more := sorted(there.difference(declared)):
+        yield f"with {', '.join(more)}"
+
+
+def _other_settings(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
+    """Find values of sweeps that were not run, and another search space."""
+    there = {text for each in (*design.arms, *design.datasets) for text in _settings(each)}
+    resolutions = config["search"].get("resolution") or []
+    for axis, values in {**config["sweep"], "resolution": resolutions}.items():
+        if lacking := [text for value in values if (text := f"{axis}={cell(value)}") not in there]:
+            yield f"without {', '.join(lacking)}"
+    spaces = [facts.get("space") or {} for facts in design.arms.values()]
+    for param, values in {} if resolutions else (config["search"].get("space") or {}).items():
+        if any(sorted(map(cell, space.get(param, ()))) != sorted(map(cell, values)) for space in spaces):
+            yield f"another search.space.{param}"
+
+
+def _settings(name: str) -> list[str]:
+    """Return the settings in the name of an arm or a dataset, such as `eta=1.3`."""
+    return name.partition("[")[2].removesuffix("]").split(",")
+
+
+def _page(
+    decisions: Sequence[Decision], studies: Mapping[str, Findings], other: Mapping[str, Sequence[str]]
+) -> str:
+    number = _counted(decision.verdict for decision in decisions)
     lines = ["# Claims", "", f"{len(decisions)} claims: {number}.", "", _CAPTION, ""]
     lines += _table(
         ("Claim", "Verdict", "Published", "Here", "Studies"),
         [
             (
                 f"{each.claim.name} {each.claim.text}",
-                each.verdict,
+                _verdict(each, other),
                 each.claim.published,
                 _headline(each),
                 ", ".join(each.claim.studies) or "none",
@@ -159,21 +216,43 @@ def _page(decisions: Sequence[Decision]) -> str:
             for each in decisions
         ],
     )
+    for name, study in studies.items():
+        terms = f" Other terms than those of its experiment: {'; '.join(other[name])}." if other[name] else ""
+        lines += ["", _text(f"Study {name}: {', '.join(study.design.datasets)}.{terms}")]
     for decision in decisions:
         claim = decision.claim
-        lines += ["", f"## {claim.name}: {decision.verdict}", "", _text(claim.text), ""]
+        lines += ["", f"## {claim.name}: {_verdict(decision, other)}", "", _text(claim.text), ""]
         lines += [f"Source: {_text(claim.source)}. Published: {_text(claim.published)}.", ""]
         lines += _table(_COLUMNS, list(_rows(decision)))
     return "\n".join(lines) + "\n"
 
 
+def _verdict(decision: Decision, other: Mapping[str, Sequence[str]]) -> str:
+    """Return a verdict, which other terms than those of the experiments do not leave as it is."""
+    terms = any(other.get(name) for name in decision.claim.studies)
+    return f"{decision.verdict}, on other terms" if terms else decision.verdict
+
+
 def _headline(decision: Decision) -> str:
-    rows = [row for row, outcome in zip(_rows(decision), decision.outcomes, strict=True) if outcome.figure]
-    if rows:
-        return "; ".join(f"{row[1]} {row[2]}".strip() + f" (n = {row[4]})" for row in rows[:6]) + (
-            "; …" if len(rows) > 6 else ""
+    """Return the figures of a claim if they are few, else how many said what; without any, why."""
+    figures = [
+        (row, outcome)
+        for row, outcome in zip(_rows(decision), decision.outcomes, strict=True)
+        if outcome.figure
+    ]
+    if len(figures) > _SHOWN:
+        return _counted(outcome.verdict for _, outcome in figures)
+    if figures:
+        return "; ".join(
+            f"{what}: {estimate}{f' ({interval})' if interval else ''}, n = {n}"
+            for (what, estimate, interval, _, n, *_), _ in figures
         )
     return "; ".join(dict.fromkeys(outcome.why for outcome in decision.outcomes))
+
+
+def _counted(verdicts: Iterable[str]) -> str:
+    counts = Counter(verdicts)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in (REPRODUCED, NOT_REPRODUCED, UNDECIDED))
 
 
 def _rows(decision: Decision) -> list[tuple[str, ...]]:

@@ -14,7 +14,7 @@ from orchestrator.analysis.claims import Claim, Decision
 from orchestrator.analysis.findings import Findings, analyse
 from orchestrator.analysis.merged_studies import merge, merged_choices
 from orchestrator.analysis.published import read_published
-from orchestrator.cli.claims import ClaimsSection, brief, decisions_of, declared_claims
+from orchestrator.cli.claims import ClaimsSection, brief, decisions_of, declared_claims, other_terms
 from orchestrator.cli.main import Request
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.terminal import say
@@ -50,14 +50,11 @@ class _Wanted:
         return analyse(merged, merged_choices(merged, self.given), self.published)
 
     def write(
-        self, findings: Findings, reload_seconds: int | None = None, decisions: Sequence[Decision] = ()
+        self, findings: Findings, reload_seconds: int | None = None, more: Sequence[ClaimsSection] = ()
     ) -> Path:
-        """Write the report, and return the path of its page."""
+        """Write the report, with more sections if they are given, and return the path of its page."""
         folder = self.folder or findings.results.folder / "report"
-        sections: list[str | ClaimsSection] = [*self.sections]
-        if decisions:
-            sections.append(ClaimsSection(decisions))
-        return write_report(findings.results, folder, findings, sections, reload_seconds)
+        return write_report(findings.results, folder, findings, [*self.sections, *more], reload_seconds)
 
     def decisions(self, findings: Findings) -> list[Decision]:
         """Decide the claims that the study, if it is one, has a part in."""
@@ -74,11 +71,13 @@ def report(request: Request, console: Console) -> None:
         findings = wanted.findings()
     console.print(MarkdownText(markdown_summary(findings.results, findings)))
     decisions = wanted.decisions(findings)
-    for line in brief(decisions):
+    terms = other_terms(findings, request.config_dir) if decisions else []
+    for line in brief(decisions, terms):
         say(console, line)
     for sentence in findings.results.lost:
         say(console, sentence, wrap=False)
-    say(console, f"Report: {wanted.write(findings, decisions=decisions)}", wrap=False)
+    section = [ClaimsSection(decisions, terms)] if decisions else []
+    say(console, f"Report: {wanted.write(findings, more=section)}", wrap=False)
 
 
 def _tell(console: Console, findings: Findings, index: Path) -> None:

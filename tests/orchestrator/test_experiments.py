@@ -21,12 +21,14 @@ def header(name):
     return " ".join(line.removeprefix("# ") for line in lines if line.startswith("#"))
 
 
-@pytest.mark.parametrize("name", sorted({*EXPERIMENTS} - {"hundred"}))
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_its_header_says_what_it_repeats_needs_and_costs(name):
     text = header(name)
     assert f"svmbench run experiment={name}" in text
     assert "trainings" in text
     assert "cores" in text
+    if name == "hundred":  # its files come with a package
+        return
     settings = load_settings([f"experiment={name}"])
     needs_files = not {dataset.name.partition("[")[0] for dataset in settings.study.datasets} <= BUNDLED
     assert needs_files == ("paths.data" in text)

@@ -103,6 +103,7 @@ def test_a_page_gathers_all_claims(folder):
     assert "28 claims: 1 reproduced, 0 not reproduced, 27 undecided." in printed
     assert "| A1 L1, L2, BVM and the SphereSVMs" in printed
     assert "study medium has not been run" in printed
+    assert "\nStudy mine: iris, wine.\n" in printed
     assert "## shrinking: undecided\n\nShrinking \\| changes nothing\n" in printed
     assert "| libsvm_l1[shrinking=false] − libsvm_l1[shrinking=true], score, iris | +0.00 points |" in printed
     assert "with 2 the smallest attainable p is 2^−2 = 0.25, above 0.05" in printed
@@ -136,3 +137,21 @@ def test_a_file_of_ones_own_is_read_beside_ours(folder):
     assert "shrinking" in claim_nodes((), Path(folder / "own"))
     with pytest.raises(ConfigError, match="claim shrinking: unknown key 'tets'; did you mean 'tests'"):
         read_claims({"shrinking": {**claim_nodes((), Path(folder / "own"))["shrinking"], "tets": 1}})
+
+
+def test_a_study_that_is_not_the_experiment_of_its_name_decides_on_other_terms(folder):
+    (folder / "own" / "experiment").mkdir()
+    (folder / "own" / "experiment" / "mine.yaml").write_text(
+        "# @package _global_\nstudy: mine\ndatasets: [iris, digits]\nsolvers: [libsvm_l1]\n"
+    )
+    terms = (
+        "without digits; with wine; another search.space.C; another search.space.gamma; "
+        "protocol.outer=2 in place of 5; protocol.inner=2 in place of 5."
+    )
+    printed = in_process(folder, "claims", "--config-dir", "own").stdout
+    assert f"Study mine: iris, wine. Other terms than those of its experiment: {terms}\n" in printed
+    assert "## shrinking: undecided, on other terms\n" in printed
+    report = in_process(folder, "report", "study=mine", "--config-dir", "own")
+    sentence = f"The study is not the experiment that the claims speak of: {terms}"
+    assert sentence in " ".join(report.stdout.split())
+    assert sentence in (folder / "results/mine/report/index.html").read_text(encoding="utf-8")
