@@ -48,7 +48,7 @@ exit codes:
 
 overrides are Hydra's; the ones everybody needs:
   experiment=quickstart  study=NAME  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
-  search=grid|race|pattern|random  search.budget=20  search.space.C=[1,4,16]  sweep.eta=[1,1.3,1.6]
+  search=grid|race|pattern|random|selected  search.budget=20  search.space.C=[1,4,16]  sweep.eta=[1,1.3,1.6]
   protocol.outer=5  protocol.inner=5  protocol.seed=0  protocol.profile=throughput|timing
   protocol.metric=accuracy  protocol.also=[f1_macro]  protocol.scaling=train|dataset|none
   protocol.max_seconds=600  report.sections=[mysections.errors]

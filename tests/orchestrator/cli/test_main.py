@@ -131,7 +131,7 @@ def test_lists_name_what_can_be_chosen(svmbench, tmp_path):
     assert code == EXIT_OK
     assert {"iris", "mine", "mnsvm", "quickstart", "grid"} <= set(text.split())
     _, text, _ = svmbench("list", "searches")
-    assert text == "searches grid pattern race random"
+    assert text == "searches grid pattern race random selected"
 
 
 def test_bad_input_is_told_in_sentences_and_nothing_runs(svmbench, tmp_path):

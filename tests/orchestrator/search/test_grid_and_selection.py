@@ -122,7 +122,7 @@ def test_a_choice_before_the_end_is_refused():
         (
             "gird",
             {"C": (1,)},
-            "unknown search 'gird'; expected one of grid, race, pattern, random; did you mean 'grid'",
+            "unknown search 'gird'; expected one of grid, .*, selected; did you mean 'grid'",
         ),
         (
             "grid",
