@@ -4,7 +4,7 @@
 
 datasets   2,000 datasets × 10 trainings of a DummyClassifier on serial: CPU beside the trainings
 trainings  200,000 trainings on one dataset, on a local cluster: CPU of the client and its scheduler
-rows       `svmbench status` of 10⁶ rows, compacted: CPU of the whole command, and its memory
+rows       `svmbench status` and `report` of 10⁶ rows, compacted: CPU of the whole command, and its memory
 parts      `svmbench status` of 10,000 parts that nobody has compacted: seconds
 arms       `svmbench report` of 500 arms: seconds, and the size of its page
 
@@ -101,6 +101,10 @@ def rows(folder: Path, scale: float) -> None:
     cost = command("status", f"study={settings.study.name}", folder=folder)
     verdict(f"status of {number:,} rows: CPU", cost.cpu, 2, "s")
     verdict(f"status of {number:,} rows: memory", cost.memory, 300, "MB")
+    cost = command("report", f"study={settings.study.name}", folder=folder)
+    verdict(f"report of {number:,} rows: CPU", cost.cpu, 30, "s")
+    verdict(f"report of {number:,} rows: memory", cost.memory, 2000, "MB")
+    verdict("its page", (store.folder / "report" / "index.html").stat().st_size / 1e6, 5, "MB")
 
 
 def parts(folder: Path, scale: float) -> None:
