@@ -1,5 +1,6 @@
 """Datasets from CSV files."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,16 +49,26 @@ def csv_file(
     Raises
     ------
     DatasetError
-        If there is no such package, file or column, two columns have one name, or pandas cannot read it.
+        If there is no such package, file or column, two columns have one name, lines are longer than the
+        first, or pandas cannot read it.
     """
     if {".tsv", ".tab"} & {*Path(path).suffixes[-2:]} and not {"sep", "delimiter"} & options.keys():
         options["sep"] = "\t"
+    if options.get("engine") != "pyarrow":
+        options.setdefault("index_col", False)  # or pandas takes the first values for names of longer rows
     place = package_path(package, path) if package else Path(path).expanduser()
     try:
-        table = pd.read_csv(place, **options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "Length of header", pd.errors.ParserWarning)
+            table = pd.read_csv(place, **options)
         twice = _named_twice(place, table, options)
     except FileNotFoundError:
         raise DatasetError(f"there is no file {path}; correct `path`") from None
+    except pd.errors.ParserWarning:
+        raise DatasetError(
+            f"{path} has lines with more values than there are names of columns; name each column, or set "
+            "index_col: 0 if the first values only number the rows"
+        ) from None
     except (*READ_ERRORS, TypeError) as error:
         raise DatasetError(
             f"cannot read {path}: {one_line(error)}; correct the file or the options of pandas.read_csv"

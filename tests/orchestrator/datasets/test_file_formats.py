@@ -178,6 +178,7 @@ OBJECTS = np.array([{}, {}], dtype=object)
         (parquet_file, b"PAR1" + b"x" * 40 + b"PAR1", "cannot read .* as Parquet: .*; check the file"),
         (csv_file, b"", "cannot read .*: No columns to parse from file; correct the file"),
         (csv_file, b"x,y\n1,2\n1,2,3,4\n", "cannot read .*: .*Expected 2 fields in line 3, saw 4; correct"),
+        (csv_file, b"x,y\n1,2,3\n4,5,6\n", "more values than there are names .*index_col: 0 if the first"),
         (csv_file, b"<html>", "has no column 'y'; it has <html>"),
     ],
 )
@@ -187,6 +188,14 @@ def test_broken_files_of_other_formats_get_a_sentence(loader, content, sentence,
     label = {} if loader in (npz_file, npy_file) else {"label": "y"}
     with pytest.raises(DatasetError, match=sentence):
         loader(str(file), **label)
+
+
+def test_names_of_rows_and_commas_at_the_ends_of_lines_shift_no_column(tmp_path):
+    (tmp_path / "named.csv").write_text('"x","y"\n"a",1,"p"\n"b",2,"q"\n')
+    (tmp_path / "ended.csv").write_text("x,y\n1,p,\n2,q,\n")
+    for file, options in {"named.csv": {"index_col": 0}, "ended.csv": {}}.items():
+        X, y = csv_file(str(tmp_path / file), label="y", **options)
+        assert (X["x"].tolist(), y.tolist()) == ([1, 2], ["p", "q"])
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
