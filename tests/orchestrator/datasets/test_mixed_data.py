@@ -197,6 +197,21 @@ def test_a_label_that_yaml_reads_as_no_text_is_to_be_quoted(tmp_path):
     assert csv_file(str(file), label="null")[1].tolist() == [0, 1]
 
 
+def test_text_that_python_reads_as_a_number_with_underscores_stays_text(tmp_path):
+    (tmp_path / "ages.csv").write_text("age,n,ill\n10_19,1,0\n20_29,2,1\n10_19,3,1\n")
+    spec = DatasetSpec(
+        "ages", "orchestrator.datasets.csv_file", {"path": str(tmp_path / "ages.csv"), "label": "ill"}
+    )
+    assert load(spec).X["age"].tolist() == ["10_19", "20_29", "10_19"]
+
+
+def test_names_of_columns_that_are_no_list_are_not_taken_letter_by_letter(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
+    for key in ("drop", "categories"):
+        with pytest.raises(DatasetError, match=rf"{key} must be a list of columns, found 'ab'; write \[ab\]"):
+            csv_file(str(tmp_path / "t.csv"), label="y", **{key: "ab"})
+
+
 def test_a_csv_file_is_a_dataset(tmp_path):
     file = tmp_path / "people.csv"
     file.write_text("id;age;city;answer\n1;3;Ulm;yes\n2;;Bonn;no\n3;4;;yes\n", encoding="utf-8")
