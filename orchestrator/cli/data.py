@@ -216,6 +216,7 @@ def _progress(name: str, console: Console) -> Iterator[OnProgress]:
 
 def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
     from orchestrator.datasets.croissant import croissant
+    from orchestrator.datasets.csv import LAYOUT
     from orchestrator.datasets.description import describe
 
     at_hand = {name: node for name, node in nodes.items() if is_at_hand(node)}
@@ -226,7 +227,8 @@ def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Con
             node = at_hand[name]
             path = path_at_hand(node)
             file = path if path is not None and path.is_file() else None
-            metadata = croissant(dataset, read_about(node), file, node.get("label"))
+            label = None if {"header", "names", *LAYOUT} & node.keys() else node.get("label")
+            metadata = croissant(dataset, read_about(node), file, label)
             places[-1].mkdir(parents=True, exist_ok=True)
             with atomic_write(places[-1] / f"{name}.croissant.json") as file:
                 file.write((json.dumps(metadata, indent=1, ensure_ascii=False) + "\n").encode())

@@ -80,7 +80,7 @@ def csv_file(
     return split_table(table, path, label, drop, categories)
 
 
-_LAYOUT = (
+LAYOUT = (
     *("sep", "delimiter", "skipinitialspace", "skiprows", "skip_blank_lines", "comment", "compression"),
     *("quotechar", "quoting", "doublequote", "escapechar", "encoding", "engine"),
 )
@@ -93,6 +93,6 @@ def _named_twice(path: Path, table: Any, options: Mapping[str, Any]) -> list[str
     renamed = any(name.rpartition(".")[2].isdigit() and name.rpartition(".")[0] in names for name in names)
     if not renamed or options.get("names") is not None or options.get("header", "infer") not in ("infer", 0):
         return []
-    layout = {name: value for name, value in options.items() if name in _LAYOUT}
+    layout = {name: value for name, value in options.items() if name in LAYOUT}
     first = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **layout).loc[0]
     return list(first[first.duplicated()])
