@@ -227,8 +227,9 @@ def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Con
             node = at_hand[name]
             path = path_at_hand(node)
             file = path if path is not None and path.is_file() else None
-            label = None if {"header", "names", *LAYOUT} & node.keys() else node.get("label")
-            metadata = croissant(dataset, read_about(node), file, label)
+            label = node.get("label")
+            named = isinstance(label, str) and not {"header", "names", *LAYOUT} & node.keys()
+            metadata = croissant(dataset, read_about(node), file, label if named else None)
             places[-1].mkdir(parents=True, exist_ok=True)
             with atomic_write(places[-1] / f"{name}.croissant.json") as file:
                 file.write((json.dumps(metadata, indent=1, ensure_ascii=False) + "\n").encode())

@@ -15,7 +15,7 @@ from orchestrator.study.text import one_line
 
 def csv_file(
     path: str,
-    label: str,
+    label: str | int,
     drop: Sequence[str] = (),
     categories: Sequence[str] = (),
     package: str = "",
@@ -30,8 +30,8 @@ def csv_file(
     ----------
     path : str
         The file, perhaps compressed; in a configuration, `${paths.data}/NAME.csv` is in the data folder.
-    label : str
-        The column of labels; with `header: null` its position, from 0.
+    label : str or int
+        The column of labels: its name, or its position from 0, below 0 from the end.
     drop : sequence of str
         Columns that are no features, such as an identifier.
     categories : sequence of str
@@ -77,7 +77,14 @@ def csv_file(
         raise DatasetError(f"{path} was read in pieces; leave out `chunksize` and `iterator`")
     if twice:
         raise DatasetError(f"{path} has two columns {twice[0]!r}; give each column a name of its own")
-    return split_table(table, path, label, drop, categories)
+    return split_table(table, path, _named(label, table), drop, categories)
+
+
+def _named(label: Any, table: pd.DataFrame) -> Any:
+    """Return the name of a column that a position may stand for."""
+    width = table.shape[1]
+    is_name = str(label) in map(str, table.columns)  # perhaps one that YAML does not read as text
+    return label if type(label) is not int or is_name or not -width <= label < width else table.columns[label]
 
 
 LAYOUT = (

@@ -212,6 +212,20 @@ def test_names_of_columns_that_are_no_list_are_not_taken_letter_by_letter(tmp_pa
             csv_file(str(tmp_path / "t.csv"), label="y", **{key: "ab"})
 
 
+def test_a_label_may_be_the_position_of_its_column(tmp_path):
+    file = tmp_path / "t.csv"
+    for head, options in {"a,b,ill\n": {}, "": {"header": None}}.items():
+        file.write_text(f"{head}1,2,no\n3,4,yes\n")
+        for label in (2, -1):
+            X, y = csv_file(str(file), label=label, **options)
+            assert (X.to_numpy().tolist(), y.tolist()) == ([[1, 2], [3, 4]], ["no", "yes"])
+        with pytest.raises(DatasetError, match="no column 3"):
+            csv_file(str(file), label=3, **options)
+    file.write_text("7,1\n0,5\n1,6\n")  # where 1 may be the position or the name
+    with pytest.raises(DatasetError, match=r"no column 1; .*needs quotes"):
+        csv_file(str(file), label=1)
+
+
 def test_a_csv_file_is_a_dataset(tmp_path):
     file = tmp_path / "people.csv"
     file.write_text("id;age;city;answer\n1;3;Ulm;yes\n2;;Bonn;no\n3;4;;yes\n", encoding="utf-8")
