@@ -215,8 +215,6 @@ def _progress(name: str, console: Console) -> Iterator[OnProgress]:
 
 
 def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
-    from orchestrator.datasets.croissant import croissant
-    from orchestrator.datasets.csv import LAYOUT
     from orchestrator.datasets.description import describe
 
     at_hand = {name: node for name, node in nodes.items() if is_at_hand(node)}
@@ -224,15 +222,7 @@ def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Con
     for name, _, dataset in _loaded(at_hand, request, overrides):
         found[name] = describe(dataset)
         if places := _places(request):
-            node = at_hand[name]
-            path = path_at_hand(node)
-            file = path if path is not None and path.is_file() else None
-            label = node.get("label")
-            named = isinstance(label, str) and not {"header", "names", *LAYOUT} & node.keys()
-            metadata = croissant(dataset, read_about(node), file, label if named else None)
-            places[-1].mkdir(parents=True, exist_ok=True)
-            with atomic_write(places[-1] / f"{name}.croissant.json") as file:
-                file.write((json.dumps(metadata, indent=1, ensure_ascii=False) + "\n").encode())
+            _leave_croissant(name, at_hand[name], dataset, places[-1])
     for name, node in nodes.items():
         about = read_about(node)
         table = Table(
@@ -249,6 +239,21 @@ def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Con
             if value:
                 table.add_row(as_text(key), as_text(value))
         console.print(table)
+
+
+def _leave_croissant(name: str, node: Mapping[str, Any], dataset: Any, folder: Path) -> None:
+    from orchestrator.datasets.croissant import croissant
+    from orchestrator.datasets.csv import LAYOUT
+
+    label, path = node.get("label"), path_at_hand(node)
+    if not isinstance(label, str) or {"header", "names", *LAYOUT} & node.keys():
+        label = None
+    if path is not None and path.is_dir():
+        path = None
+    metadata = croissant(dataset, read_about(node), path, label)
+    folder.mkdir(parents=True, exist_ok=True)
+    with atomic_write(folder / f"{name}.croissant.json") as file:
+        file.write((json.dumps(metadata, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def _published(name: str, about: About) -> dict[str, str]:
