@@ -12,6 +12,12 @@ from orchestrator.datasets.files import READ_ERRORS, package_path
 from orchestrator.datasets.table import split_table
 from orchestrator.study.text import one_line
 
+COMPRESSED = (".gz", ".bz2", ".zip", ".xz", ".zst", ".tar")
+"""The endings from which pandas knows a compression."""
+
+TAIL = 1 << 16
+"""Bytes in which the last line is looked for."""
+
 
 def csv_file(
     path: str,
@@ -50,7 +56,7 @@ def csv_file(
     ------
     DatasetError
         If there is no such package, file or column, two columns have one name, lines are longer than the
-        first, or pandas cannot read it.
+        first, the last one is cut, or pandas cannot read it.
     """
     if {".tsv", ".tab"} & {*Path(path).suffixes[-2:]} and not {"sep", "delimiter"} & options.keys():
         options["sep"] = "\t"
@@ -77,7 +83,23 @@ def csv_file(
         raise DatasetError(f"{path} was read in pieces; leave out `chunksize` and `iterator`")
     if twice:
         raise DatasetError(f"{path} has two columns {twice[0]!r}; give each column a name of its own")
+    if _is_cut(place, table.shape[1], options):
+        raise DatasetError(
+            f"{path} ends in the middle of a line, as after a broken copy; copy it again, or mend the line"
+        )
     return split_table(table, path, _named(label, table), drop, categories)
+
+
+def _is_cut(path: Path, width: int, options: Mapping[str, Any]) -> bool:
+    """Whether the last line of a file has no end and too few values, which pandas takes for missing ones."""
+    sep = options.get("sep", options.get("delimiter", ","))
+    elsewhere = {"comment", "compression", "nrows", "skipfooter"} & options.keys()
+    if not isinstance(sep, str) or len(sep) > 1 or elsewhere or path.suffix in COMPRESSED:
+        return False
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - TAIL))
+        _, end, last = file.read().rpartition(b"\n")
+    return bool(end and last.strip()) and b'"' not in last and last.count(sep.encode()) < width - 1
 
 
 def _named(label: Any, table: pd.DataFrame) -> Any:

@@ -179,6 +179,7 @@ OBJECTS = np.array([{}, {}], dtype=object)
         (csv_file, b"", "cannot read .*: No columns to parse from file; correct the file"),
         (csv_file, b"x,y\n1,2\n1,2,3,4\n", "cannot read .*: .*Expected 2 fields in line 3, saw 4; correct"),
         (csv_file, b"x,y\n1,2,3\n4,5,6\n", "more values than there are names .*index_col: 0 if the first"),
+        (csv_file, b"y,a,b\np,1,2\nq,3,4\np,5", "ends in the middle of a line, as after a broken copy"),
         (csv_file, b"<html>", "has no column 'y'; it has <html>"),
     ],
 )
@@ -196,6 +197,12 @@ def test_names_of_rows_and_commas_at_the_ends_of_lines_shift_no_column(tmp_path)
     for file, options in {"named.csv": {"index_col": 0}, "ended.csv": {}}.items():
         X, y = csv_file(str(tmp_path / file), label="y", **options)
         assert (X["x"].tolist(), y.tolist()) == ([1, 2], ["p", "q"])
+
+
+@pytest.mark.parametrize("end", ["p,5,", "p,5,6", "p,5,6\n\n", 'p,5,"6\n7"', "p,5\n", "  "])
+def test_a_last_line_without_an_end_may_be_whole(end, tmp_path):
+    (tmp_path / "t.csv").write_text(f"y,a,b\np,1,2\nq,3,4\n{end}")
+    assert len(csv_file(str(tmp_path / "t.csv"), label="y")[1]) == (2 if end == "  " else 3)
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
