@@ -136,7 +136,7 @@ def path_at_hand(node: Mapping[str, Any]) -> Path | None:
     if (openml := openml_of(node)) is not None:
         return openml.path if openml.is_whole else None
     given, package = node.get("path"), node.get("package")
-    if not isinstance(given, str):
+    if not isinstance(given, str) or not given:
         return None
     place = package_folder(package) if isinstance(package, str) and package else Path()
     found = None if place is None else place / Path(given).expanduser()

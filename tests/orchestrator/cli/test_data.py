@@ -141,6 +141,8 @@ def test_a_file_that_cannot_be_fetched_and_a_folder_of_files_are_told_apart_from
     table = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "y": [0, 1, 0, 1]})
     for part in (0, 1):
         table[2 * part : 2 * part + 2].to_parquet(tmp_path / "here" / f"{part}.parquet")
+    (folder / "none.yaml").write_text("_target_: orchestrator.datasets.csv_file\npath: ''\nlabel: y\n")
+    assert row_of("none", data("list")[1]).split() == ["none", "no"]
     for action in ("fetch", "path"):
         code, _, errors = data(action, "gone", "kdd99")
         assert code == EXIT_BAD
