@@ -112,7 +112,9 @@ def _path(nodes: Nodes, request: Request, overrides: list[str], console: Console
         elif node.get("package"):
             problems.append(_not_installed(name, node))
         elif file_of(node) is None and openml_of(node) is None:
-            problems.append(f"{name} is no file: {node.get('_target_')} loads it")
+            problems.append(
+                _no_such_path(name, node) or f"{name} is no file: {node.get('_target_')} loads it"
+            )
         else:
             problems.append(f"{name} is not at hand; svmbench data fetch {name} gets it, or says how")
     if problems:
@@ -129,12 +131,23 @@ def _fetch(nodes: Nodes, request: Request, overrides: list[str], console: Consol
             problems.append(_not_installed(name, node))
         elif (openml := openml_of(node)) is not None:
             problems += _fetched(name, partial(_from_openml, openml), console)
+        elif place is None and (missing := _no_such_path(name, node)):
+            problems.append(missing)
         elif place is None:
             say(console, f"{name} needs no file: {node.get('_target_')} loads it", wrap=False)
         else:
             problems += _fetch_one(place[1], about, place[0], console)
     if problems:
         raise ConfigError(problems)
+
+
+def _no_such_path(name: str, node: Mapping[str, Any]) -> str:
+    """Say what to put where for a dataset of a `path` that is not there; empty for those without one."""
+    if not isinstance(path := node.get("path"), str):
+        return ""
+    source = read_about(node).source
+    published = f"; it is published as: {source}" if source else ""
+    return f"no address is known to fetch {name!r} from{published}; put it in {path}, or correct `path`"
 
 
 def _not_installed(name: str, node: Mapping[str, Any]) -> str:
@@ -202,7 +215,6 @@ def _progress(name: str, console: Console) -> Iterator[OnProgress]:
 
 
 def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
-    from orchestrator.datasets.croissant import croissant
     from orchestrator.datasets.description import describe
 
     at_hand = {name: node for name, node in nodes.items() if is_at_hand(node)}
@@ -210,11 +222,7 @@ def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Con
     for name, _, dataset in _loaded(at_hand, request, overrides):
         found[name] = describe(dataset)
         if places := _places(request):
-            node = at_hand[name]
-            metadata = croissant(dataset, read_about(node), path_at_hand(node), node.get("label"))
-            places[-1].mkdir(parents=True, exist_ok=True)
-            with atomic_write(places[-1] / f"{name}.croissant.json") as file:
-                file.write((json.dumps(metadata, indent=1, ensure_ascii=False) + "\n").encode())
+            _leave_croissant(name, at_hand[name], dataset, places[-1])
     for name, node in nodes.items():
         about = read_about(node)
         table = Table(
@@ -231,6 +239,21 @@ def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Con
             if value:
                 table.add_row(as_text(key), as_text(value))
         console.print(table)
+
+
+def _leave_croissant(name: str, node: Mapping[str, Any], dataset: Any, folder: Path) -> None:
+    from orchestrator.datasets.croissant import croissant
+    from orchestrator.datasets.csv import LAYOUT
+
+    label, path = node.get("label"), path_at_hand(node)
+    if not isinstance(label, str) or {"header", "names", *LAYOUT} & node.keys():
+        label = None
+    if path is not None and path.is_dir():
+        path = None
+    metadata = croissant(dataset, read_about(node), path, label)
+    folder.mkdir(parents=True, exist_ok=True)
+    with atomic_write(folder / f"{name}.croissant.json") as file:
+        file.write((json.dumps(metadata, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def _published(name: str, about: About) -> dict[str, str]:
@@ -250,7 +273,7 @@ def _check(nodes: Nodes, request: Request, overrides: list[str], console: Consol
         try:
             ((_, folder, dataset),) = _loaded({name: node}, request, overrides)
             found = shape_problems(dataset, read_about(node))
-            if (path := path_at_hand(node)) is not None:
+            if (path := path_at_hand(node)) is not None and path.is_file():
                 found += changed_since_fetched(path)
         except ConfigError as error:
             problems += error.problems

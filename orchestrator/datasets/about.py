@@ -129,18 +129,18 @@ def file_of(node: Mapping[str, Any]) -> tuple[Path, str] | None:
 
 
 def path_at_hand(node: Mapping[str, Any]) -> Path | None:
-    """Return the file that a dataset's configuration reads, if it is there."""
+    """Return the file that a dataset's configuration reads, or the folder of its files, if it is there."""
     if (libsvm := file_of(node)) is not None:
         folder, name = libsvm
         return libsvm_path(name, folder)
     if (openml := openml_of(node)) is not None:
-        return openml.path if openml.path.is_file() else None
+        return openml.path if openml.is_whole else None
     given, package = node.get("path"), node.get("package")
-    if not isinstance(given, str):
+    if not isinstance(given, str) or not given:
         return None
     place = package_folder(package) if isinstance(package, str) and package else Path()
     found = None if place is None else place / Path(given).expanduser()
-    return found if found is not None and found.is_file() else None
+    return found if found is not None and found.exists() else None
 
 
 def is_at_hand(node: Mapping[str, Any]) -> bool:

@@ -48,7 +48,8 @@ def croissant(dataset: Dataset, about: About, path: Path | None, label: Any = No
     path : Path or None
         The file it was read from.
     label : object
-        The name of the file's column of labels.
+        The name of the file's column of labels; None if the file does not name its columns in its first line,
+        with commas between them.
     """
     n, d = dataset.X.shape
     counts = np.bincount(dataset.codes, minlength=len(dataset.classes))
@@ -82,7 +83,7 @@ def _files(dataset: Dataset, path: Path, label: Any) -> Mapping[str, Any]:
         "encodingFormat": kind or _COMPRESSED.get(path.suffix, "text/plain"),
         "sha256": sha256_of(path),
     }
-    if not kind or not dataset.columns:
+    if not kind or not dataset.columns or label is None:
         return {"distribution": [file]}
     is_text = dataset.classes.dtype.kind == "U"
     types = {name: _type(dataset.X, at) for at, name in enumerate(dataset.columns)}

@@ -1,5 +1,6 @@
 """Datasets from CSV files."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,16 @@ from orchestrator.datasets.files import READ_ERRORS, package_path
 from orchestrator.datasets.table import split_table
 from orchestrator.study.text import one_line
 
+COMPRESSED = (".gz", ".bz2", ".zip", ".xz", ".zst", ".tar")
+"""The endings from which pandas knows a compression."""
+
+TAIL = 1 << 16
+"""Bytes in which the last line is looked for."""
+
 
 def csv_file(
     path: str,
-    label: str,
+    label: str | int,
     drop: Sequence[str] = (),
     categories: Sequence[str] = (),
     package: str = "",
@@ -29,8 +36,8 @@ def csv_file(
     ----------
     path : str
         The file, perhaps compressed; in a configuration, `${paths.data}/NAME.csv` is in the data folder.
-    label : str
-        The column of labels; with `header: null` its position, from 0.
+    label : str or int
+        The column of labels: its name, or its position from 0, below 0 from the end.
     drop : sequence of str
         Columns that are no features, such as an identifier.
     categories : sequence of str
@@ -48,16 +55,26 @@ def csv_file(
     Raises
     ------
     DatasetError
-        If there is no such package, file or column, two columns have one name, or pandas cannot read it.
+        If there is no such package, file or column, two columns have one name, lines are longer than the
+        first, the last one is cut, or pandas cannot read it.
     """
     if {".tsv", ".tab"} & {*Path(path).suffixes[-2:]} and not {"sep", "delimiter"} & options.keys():
         options["sep"] = "\t"
+    if options.get("engine") != "pyarrow":
+        options.setdefault("index_col", False)  # or pandas takes the first values for names of longer rows
     place = package_path(package, path) if package else Path(path).expanduser()
     try:
-        table = pd.read_csv(place, **options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "Length of header", pd.errors.ParserWarning)
+            table = pd.read_csv(place, **options)
         twice = _named_twice(place, table, options)
     except FileNotFoundError:
         raise DatasetError(f"there is no file {path}; correct `path`") from None
+    except pd.errors.ParserWarning:
+        raise DatasetError(
+            f"{path} has lines with more values than there are names of columns; name each column, or set "
+            "index_col: 0 if the first values only number the rows"
+        ) from None
     except (*READ_ERRORS, TypeError) as error:
         raise DatasetError(
             f"cannot read {path}: {one_line(error)}; correct the file or the options of pandas.read_csv"
@@ -66,10 +83,33 @@ def csv_file(
         raise DatasetError(f"{path} was read in pieces; leave out `chunksize` and `iterator`")
     if twice:
         raise DatasetError(f"{path} has two columns {twice[0]!r}; give each column a name of its own")
-    return split_table(table, path, label, drop, categories)
+    if _is_cut(place, table.shape[1], options):
+        raise DatasetError(
+            f"{path} ends in the middle of a line, as after a broken copy; copy it again, or mend the line"
+        )
+    return split_table(table, path, _named(label, table), drop, categories)
 
 
-_LAYOUT = (
+def _is_cut(path: Path, width: int, options: Mapping[str, Any]) -> bool:
+    """Whether the last line of a file has no end and too few values, which pandas takes for missing ones."""
+    sep = options.get("sep", options.get("delimiter", ","))
+    elsewhere = {"comment", "compression", "nrows", "skipfooter"} & options.keys()
+    if not isinstance(sep, str) or len(sep) > 1 or elsewhere or path.suffix in COMPRESSED:
+        return False
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - TAIL))
+        _, end, last = file.read().rpartition(b"\n")
+    return bool(end and last.strip()) and b'"' not in last and last.count(sep.encode()) < width - 1
+
+
+def _named(label: Any, table: pd.DataFrame) -> Any:
+    """Return the name of a column that a position may stand for."""
+    width = table.shape[1]
+    is_name = str(label) in map(str, table.columns)  # perhaps one that YAML does not read as text
+    return label if type(label) is not int or is_name or not -width <= label < width else table.columns[label]
+
+
+LAYOUT = (
     *("sep", "delimiter", "skipinitialspace", "skiprows", "skip_blank_lines", "comment", "compression"),
     *("quotechar", "quoting", "doublequote", "escapechar", "encoding", "engine"),
 )
@@ -82,6 +122,6 @@ def _named_twice(path: Path, table: Any, options: Mapping[str, Any]) -> list[str
     renamed = any(name.rpartition(".")[2].isdigit() and name.rpartition(".")[0] in names for name in names)
     if not renamed or options.get("names") is not None or options.get("header", "infer") not in ("infer", 0):
         return []
-    layout = {name: value for name, value in options.items() if name in _LAYOUT}
+    layout = {name: value for name, value in options.items() if name in LAYOUT}
     first = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **layout).loc[0]
     return list(first[first.duplicated()])

@@ -70,16 +70,18 @@ def relations(
 _HASHES: dict[str, Callable[[Features], Hashes]] = {
     "exact": row_hashes,
     "scaled": scaled_row_hashes,
+    "reordered": partial(row_hashes, ordered=False),
     "unordered": partial(scaled_row_hashes, ordered=False),
 }
 
 
 class _RowSets(NamedTuple):
-    """The different rows of a dataset as sorted hashes: as they are, scaled, and scaled in no order."""
+    """The different rows of a dataset as sorted hashes: as they are and scaled, in order and in no order."""
 
     d: int
     exact: Hashes
     scaled: Hashes
+    reordered: Hashes
     unordered: Hashes
 
     @classmethod
@@ -98,10 +100,12 @@ class _RowSets(NamedTuple):
     @classmethod
     def of(cls, X: Features) -> "_RowSets":
         """Return those of a dataset's features."""
-        exact, scaled, unordered = (np.unique(hashes(X)) for hashes in _HASHES.values())
-        if len(unordered) < TELLS_APART * len(scaled):
-            unordered = unordered[:0]
-        return cls(X.shape[1], exact, scaled, unordered)
+        exact, scaled, *mingled = (np.unique(hashes(X)) for hashes in _HASHES.values())
+        reordered, unordered = (
+            one if len(one) >= TELLS_APART * len(other) else one[:0]
+            for one, other in zip(mingled, (exact, scaled), strict=True)
+        )
+        return cls(X.shape[1], exact, scaled, reordered, unordered)
 
 
 def _relations(
@@ -119,8 +123,8 @@ def _relations(
 
 def _shared(fewer: _RowSets, more: _RowSets, features: Features) -> str:
     """Say how many rows two datasets share; empty if they are few, or as many as there are by chance."""
-    hows = {"exact": "", "scaled": " after scaling", "unordered": " after scaling, in other columns"}
-    for kind, how in hows.items():
+    hows = "", " after scaling", " in other columns", " after scaling, in other columns"
+    for kind, how in zip(_HASHES, hows, strict=True):
         one, other = getattr(fewer, kind), getattr(more, kind)
         fewest = min(len(one), len(other))
         number = len(np.intersect1d(one, other, assume_unique=True))

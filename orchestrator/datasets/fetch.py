@@ -23,7 +23,7 @@ from orchestrator.datasets.download import (
 from orchestrator.datasets.files import PIECE, READ_ERRORS, pieces
 from orchestrator.datasets.libsvm_files import libsvm_path
 from orchestrator.study.atomic import atomic_write
-from orchestrator.study.text import one_line
+from orchestrator.study.text import one_line, shown
 
 RECORDS = "fetched.json"
 """In the folder of data: SHA-256 of every file that was fetched, enforced from then on."""
@@ -199,14 +199,16 @@ def _other_size(about: About, lines: Mapping[Path, int]) -> str:
 
 
 def _count_lines(path: Path, suffix: str) -> tuple[int, bool]:
-    """Return the number of lines of a file, and whether the last has an end; refuse what is no text."""
+    """Return the number of lines of a file, and whether the last has an end; refuse what is no data."""
     with path.open("rb") as file:
         if file.read(512).lstrip()[:1] == b"<":
             raise ValueError("found a web page, expected LIBSVM text")
     lines, last = 0, b"\n"
-    for piece in pieces(path, suffix):
+    for number, piece in enumerate(pieces(path, suffix)):
         if b"\0" in piece:
             raise ValueError("found bytes that are no text")
+        if not number and (begin := piece.lstrip()[:20])[:1] not in b"0123456789+-.#":
+            raise ValueError(f"expected LIBSVM text, found {shown(begin.decode(errors='replace'))}")
         lines += piece.count(b"\n")
         last = piece[-1:]
     return lines + (last != b"\n"), last == b"\n"

@@ -114,7 +114,7 @@ def _read(name: str, source: str, X: Any, folders: list[Path]) -> Any:
         ) from error
     texts = [line.strip() for line in (lines[:-1] if not lines[-1].strip() else lines)]
     try:
-        return list(map(int, texts))
+        return texts if any("_" in text for text in texts) else list(map(int, texts))  # 1_23 is not 12_3
     except ValueError:
         return texts
 

@@ -54,9 +54,9 @@ def openml_file(
     if type(id) is not int or id < 1:
         raise DatasetError(f"expected the number of a dataset of OpenML as `id`, found {shown(id)}")
     path = openml_path(id, folder)
-    if not path.is_file():
+    if missing := next((file for file in (path, path.with_suffix(".json")) if not file.is_file()), None):
         raise DatasetError(
-            f"expected {path}, found no such file; get it with `svmbench data fetch` and the dataset's name, "
+            f"expected {missing}, found no such file; get it with `svmbench data fetch NAME`, "
             f"or put the ARFF file and the description ({_description_url(id, server)}) of OpenML {id} there"
         )
     facts = _facts(path.with_suffix(".json"))
@@ -90,13 +90,18 @@ def fetch_openml(
     work = folder / ".fetch"
     work.mkdir(parents=True, exist_ok=True)
     with FileLock(work / f"{path.name}.lock"):
-        if path.is_file():
+        description = path.with_suffix(".json")
+        if path.is_file() and description.is_file():
             return path
         try:
-            said = work / f"openml-{id}.json"
-            download([_description_url(id, server)], said, "", timeout=timeout, pauses=pauses)
+            said = work / description.name
+            urls = [_description_url(id, server)]
+            download(urls, said, problem_of=_description_problem, timeout=timeout, pauses=pauses)
+            if path.is_file():  # as somebody has put it there
+                os.replace(said, description)
+                return path
             facts = _facts(said)
-            url, md5 = str(facts.get("url")), str(facts.get("md5_checksum") or "")
+            url, md5 = str(facts.get("url")), str(facts.get("md5_checksum") or "").lower()
             known = str(read_records(folder).get(path.name, {}).get("sha256") or "")
             part = work / path.name
             _, sha256 = download(
@@ -111,10 +116,8 @@ def fetch_openml(
         except DownloadError as error:
             advice = f"without a connection, put the ARFF file of OpenML {id} and its description in {folder}"
             raise FetchError([*error.problems, advice]) from error
-        except DatasetError as error:
-            raise FetchError([str(error)]) from error
         record(folder, path.name, {"sha256": sha256, "files": [{"url": url, "sha256": sha256}]})
-        os.replace(said, path.with_suffix(".json"))
+        os.replace(said, description)
         os.replace(part, path)
         return path
 
@@ -133,6 +136,14 @@ def _facts(path: Path) -> Mapping[str, Any]:
         raise DatasetError(
             f"{path} is no description of OpenML ({one_line(error)}); remove it, and fetch the dataset again"
         ) from error
+
+
+def _description_problem(path: Path) -> str:
+    try:
+        _facts(path)
+    except DatasetError:
+        return "what the server sends is no description of OpenML"
+    return ""
 
 
 def _names(value: Any) -> list[str]:

@@ -21,6 +21,11 @@ class OpenML(NamedTuple):
         """Its ARFF file."""
         return openml_path(self.id, self.folder)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether its ARFF file is there, and what OpenML says of it."""
+        return self.path.is_file() and self.path.with_suffix(".json").is_file()
+
 
 def openml_path(id: int, folder: str | Path) -> Path:
     """Return the path of the ARFF file of a dataset in a folder."""

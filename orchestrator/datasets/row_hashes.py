@@ -37,13 +37,8 @@ class _Scale(NamedTuple):
         return _bits(np.rint(steps) + 0.0)
 
 
-def row_hashes(X: Features) -> Hashes:
-    """Return a hash of each row, shape (n,)."""
-    return _hashes(X, _keys(X.shape[1]), None)
-
-
-def scaled_row_hashes(X: Features, ordered: bool = True) -> Hashes:
-    """Return a hash of each row after scaling every column of numbers to [0, 1] and rounding.
+def row_hashes(X: Features, ordered: bool = True) -> Hashes:
+    """Return a hash of each row, shape (n,).
 
     Parameters
     ----------
@@ -51,8 +46,18 @@ def scaled_row_hashes(X: Features, ordered: bool = True) -> Hashes:
     ordered : bool
         Whether it matters in which column a value is.
     """
-    keys = _keys(X.shape[1]) if ordered else np.zeros(X.shape[1], np.uint64)
-    return _hashes(X, keys, _scale(X))
+    return _hashes(X, _keys(X.shape[1], ordered), None)
+
+
+def scaled_row_hashes(X: Features, ordered: bool = True) -> Hashes:
+    """Return a hash of each row after scaling every column of numbers to [0, 1] and rounding.
+
+    Parameters
+    ----------
+    X, ordered
+        As of `row_hashes`.
+    """
+    return _hashes(X, _keys(X.shape[1], ordered), _scale(X))
 
 
 def mixed(words: Hashes) -> Hashes:
@@ -65,8 +70,8 @@ def mixed(words: Hashes) -> Hashes:
     return words
 
 
-def _keys(d: int) -> Hashes:
-    return mixed(np.arange(1, d + 1, dtype=np.uint64) * _GOLDEN)
+def _keys(d: int, ordered: bool) -> Hashes:
+    return mixed(np.arange(1, d + 1, dtype=np.uint64) * _GOLDEN) if ordered else np.zeros(d, np.uint64)
 
 
 def _hashes(X: Features, keys: Hashes, scale: _Scale | None) -> Hashes:

@@ -29,8 +29,11 @@ def split_table(
     Raises
     ------
     DatasetError
-        If there is no such column, or two columns have one name.
+        If there is no such column, two columns have one name, or names are no list.
     """
+    for key, names in {"drop": drop, "categories": categories}.items():
+        if isinstance(names, str):  # whose characters may be names of columns
+            raise DatasetError(f"{key} must be a list of columns, found {names!r}; write [{names}]")
     known = list(map(str, table.columns))
     if twice := next((name for at, name in enumerate(known) if name in known[:at]), None):
         raise DatasetError(f"{source} has two columns {twice!r}; give each column a name of its own")

@@ -1,5 +1,6 @@
 """The verb `data`: datasets are listed, found, described, fetched and checked by name."""
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -128,6 +129,33 @@ def test_without_a_connection_it_is_said_what_to_put_where(data, server):
     path = f"{server.url('/gone')} elsewhere and put it in "
     assert f"without a connection, get {path}" in errors[2]
     assert "no address is known to fetch 'optdigits' from; it is published as: OpenML 28; UCI 80" in errors[3]
+
+
+def test_a_file_that_cannot_be_fetched_and_a_folder_of_files_are_told_apart_from_none(data, tmp_path):
+    folder = tmp_path / "mine" / "dataset"
+    for name, loader in {"here": "parquet_file", "gone": "csv_file"}.items():
+        (folder / f"{name}.yaml").write_text(
+            f"_target_: orchestrator.datasets.{loader}\npath: {name}\nlabel: y\n"
+        )
+    (tmp_path / "here").mkdir()
+    table = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "y": [0, 1, 0, 1]})
+    for part in (0, 1):
+        table[2 * part : 2 * part + 2].to_parquet(tmp_path / "here" / f"{part}.parquet")
+    (folder / "none.yaml").write_text("_target_: orchestrator.datasets.csv_file\npath: ''\nlabel: y\n")
+    assert row_of("none", data("list")[1]).split() == ["none", "no"]
+    for action in ("fetch", "path"):
+        code, _, errors = data(action, "gone", "kdd99")
+        assert code == EXIT_BAD
+        assert errors[0].endswith(
+            "no address is known to fetch 'gone' from; put it in gone, or correct `path`"
+        )
+        assert "UCI 130, kddcup.data.gz; put it in data/kddcup.data.gz" in errors[1]
+    assert data("path", "here") == (EXIT_OK, f"{tmp_path / 'here'}\n", [])
+    assert "here is here: here" in data("fetch", "here")[1]
+    assert row_of("here", data("list")[1]).split() == ["here", "yes"]
+    assert data("check", "here")[0] == EXIT_OK
+    code, output, _ = data("describe", "here", "to=out")
+    assert (code, "2 (0: 2, 1: 2)" in output) == (EXIT_OK, True)
 
 
 @pytest.mark.parametrize(

@@ -20,14 +20,21 @@ def described(tmp_path, capsys, monkeypatch):
     config.parent.mkdir(parents=True)
     about = "about: {licence: CC0, citation: Nobody}"
     config.write_text(f"_target_: orchestrator.datasets.csv_file\npath: t.csv\nlabel: kind\n{about}\n")
+    (tmp_path / "bare.csv").write_text("1,u,0\n2,v,1\n")
+    (tmp_path / "odd.csv").write_text("x;kind\n1;0\n2;1\n")
+    for name, layout in {"bare": "label: 2\nheader: null", "odd": "label: kind\nsep: ;"}.items():
+        (config.parent / f"{name}.yaml").write_text(
+            f"_target_: orchestrator.datasets.csv_file\npath: {name}.csv\n{layout}\n"
+        )
     where = ["--config-dir", "mine", "paths.data=.", "paths.cache=cache", "to=out"]
-    assert main(["data", "describe", "t", "rows", "iris", *where]) == EXIT_OK
+    assert main(["data", "describe", "t", "bare", "odd", "rows", "iris", *where]) == EXIT_OK
     return {path.name.partition(".")[0]: path for path in (tmp_path / "out").glob("*.croissant.json")}
 
 
 def test_rows_classes_files_and_columns_are_told(described, tmp_path):
     found = {name: json.loads(path.read_text()) for name, path in described.items()}
-    assert set(found) == {"t", "rows", "iris"}
+    assert set(found) == {"t", "bare", "odd", "rows", "iris"}
+    assert [name for name in found if "recordSet" in found[name]] == ["t"]  # whose columns Croissant can name
     assert found["t"]["description"].startswith("9 rows, 2 features, 3 classes (0: 3, 1: 3, 2: 3).")
     assert (found["t"]["license"], found["t"]["citeAs"]) == ("CC0", "Nobody")
     (file,) = found["t"]["distribution"]

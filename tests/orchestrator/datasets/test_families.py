@@ -28,6 +28,7 @@ def why(first, second):
         (pd.DataFrame(WINE[ROWS]), "share 178 of 178 different rows"),
         (scipy.sparse.csr_matrix(WINE), "share 178 of 178 different rows"),
         (minmax_scale(WINE)[ROWS], "share 178 of 178 different rows after scaling"),
+        (WINE[ROWS[:40]][:, COLUMNS], "share 40 of 40 different rows in other columns"),
         (
             minmax_scale(WINE, (-1, 1))[:, COLUMNS],
             "share 178 of 178 different rows after scaling, in other columns",

@@ -115,12 +115,24 @@ def test_mirrors_are_tried_in_their_order(server, get):
         (["elsewhere"], TEXT, "answers with something else"),
         ([], b"", "the file is empty"),
         ([], b"\n <!DOCTYPE html><html>Sign in</html>\n", "found a web page"),
+        ([], b"Service unavailable\n", "expected LIBSVM text, found 'Service unavailable"),
+        ([], b"\xef\xbb\xbf<html></html>\n", "expected LIBSVM text, found "),
         ([], TEXT[:-1] + b"\0\n", "found bytes that are no text"),
         ([], TEXT[: TEXT.index(b"\n") + 1], "expected 4,000 rows .about.n., found 1"),
     ],
     ids=[
         *("missing", "failing", "stalled", "redirected for ever", "lying for ever", "cut by its length"),
-        *("cut at a line", "encoded", "another part", "empty", "web page", "binary", "another dataset"),
+        *(
+            "cut at a line",
+            "encoded",
+            "another part",
+            "empty",
+            "web page",
+            "sentence",
+            "marked page",
+            "binary",
+            "another dataset",
+        ),
     ],
 )
 def test_what_is_no_dataset_is_not_put_in_place(faults, content, sentence, server, get, tmp_path):

@@ -178,6 +178,8 @@ OBJECTS = np.array([{}, {}], dtype=object)
         (parquet_file, b"PAR1" + b"x" * 40 + b"PAR1", "cannot read .* as Parquet: .*; check the file"),
         (csv_file, b"", "cannot read .*: No columns to parse from file; correct the file"),
         (csv_file, b"x,y\n1,2\n1,2,3,4\n", "cannot read .*: .*Expected 2 fields in line 3, saw 4; correct"),
+        (csv_file, b"x,y\n1,2,3\n4,5,6\n", "more values than there are names .*index_col: 0 if the first"),
+        (csv_file, b"y,a,b\np,1,2\nq,3,4\np,5", "ends in the middle of a line, as after a broken copy"),
         (csv_file, b"<html>", "has no column 'y'; it has <html>"),
     ],
 )
@@ -187,6 +189,20 @@ def test_broken_files_of_other_formats_get_a_sentence(loader, content, sentence,
     label = {} if loader in (npz_file, npy_file) else {"label": "y"}
     with pytest.raises(DatasetError, match=sentence):
         loader(str(file), **label)
+
+
+def test_names_of_rows_and_commas_at_the_ends_of_lines_shift_no_column(tmp_path):
+    (tmp_path / "named.csv").write_text('"x","y"\n"a",1,"p"\n"b",2,"q"\n')
+    (tmp_path / "ended.csv").write_text("x,y\n1,p,\n2,q,\n")
+    for file, options in {"named.csv": {"index_col": 0}, "ended.csv": {}}.items():
+        X, y = csv_file(str(tmp_path / file), label="y", **options)
+        assert (X["x"].tolist(), y.tolist()) == ([1, 2], ["p", "q"])
+
+
+@pytest.mark.parametrize("end", ["p,5,", "p,5,6", "p,5,6\n\n", 'p,5,"6\n7"', "p,5\n", "  "])
+def test_a_last_line_without_an_end_may_be_whole(end, tmp_path):
+    (tmp_path / "t.csv").write_text(f"y,a,b\np,1,2\nq,3,4\n{end}")
+    assert len(csv_file(str(tmp_path / "t.csv"), label="y")[1]) == (2 if end == "  " else 3)
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])

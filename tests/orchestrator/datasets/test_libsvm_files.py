@@ -79,6 +79,7 @@ BROKEN = [
     (b"1 1:x", "expected a number after the colon, found '1:x'"),
     (b"1 1:1:1", "expected a number after the colon, found '1:1:1'"),
     (b"1 1:0,5", "expected a number after the colon, found '1:0,5'"),
+    (b"1 1,5", "expected index:value, found '1,5'"),
     (b"1 1:1_0", "expected a number after the colon, found '1:1_0'"),
     (b"1 1:inf", "expected a number after the colon, found '1:inf'"),
     (b"1 1:1e999", "expected a number after the colon, found '1:1e999'"),
@@ -93,6 +94,9 @@ def test_a_broken_line_is_named(tmp_path, line, message):
     path = tmp_path / "toy.libsvm"
     path.write_bytes(b"1 1:1\n# comment\n" + line + b"\n1 1:1\n")
     with pytest.raises(DatasetError, match=rf"toy\.libsvm, line 3: {message}"):
+        libsvm_file("toy", tmp_path, n_features=4)
+    path.write_bytes(b"1 1:1\n" + line + b"\n1 1:1\n")  # with no comment, of which the fast reader takes none
+    with pytest.raises(DatasetError, match=rf"toy\.libsvm, line 2: {message}"):
         libsvm_file("toy", tmp_path, n_features=4)
 
 

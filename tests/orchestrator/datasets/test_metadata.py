@@ -69,6 +69,12 @@ def test_groups_of_a_csv_file_are_a_column_or_a_file_beside_it(tmp_path):
     assert of_column.metadata["groups"].tolist() == of_file.metadata["groups"].tolist() == WHO
 
 
+def test_names_of_groups_that_python_reads_as_one_number_stay_apart(tmp_path):
+    names = ["1_23", "12_3", "1_23", "4", "12_3", "4"]
+    (tmp_path / "who.txt").write_text("\n".join(names))
+    assert loaded(numbers, groups=str(tmp_path / "who.txt")).metadata["groups"].tolist() == names
+
+
 def test_groups_are_part_of_what_a_dataset_is_and_of_its_prepared_copy(tmp_path):
     without = loaded(numbers)
     # As before there were groups, so that the trials stored since keep their keys.

@@ -197,6 +197,35 @@ def test_a_label_that_yaml_reads_as_no_text_is_to_be_quoted(tmp_path):
     assert csv_file(str(file), label="null")[1].tolist() == [0, 1]
 
 
+def test_text_that_python_reads_as_a_number_with_underscores_stays_text(tmp_path):
+    (tmp_path / "ages.csv").write_text("age,n,ill\n10_19,1,0\n20_29,2,1\n10_19,3,1\n")
+    spec = DatasetSpec(
+        "ages", "orchestrator.datasets.csv_file", {"path": str(tmp_path / "ages.csv"), "label": "ill"}
+    )
+    assert load(spec).X["age"].tolist() == ["10_19", "20_29", "10_19"]
+
+
+def test_names_of_columns_that_are_no_list_are_not_taken_letter_by_letter(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
+    for key in ("drop", "categories"):
+        with pytest.raises(DatasetError, match=rf"{key} must be a list of columns, found 'ab'; write \[ab\]"):
+            csv_file(str(tmp_path / "t.csv"), label="y", **{key: "ab"})
+
+
+def test_a_label_may_be_the_position_of_its_column(tmp_path):
+    file = tmp_path / "t.csv"
+    for head, options in {"a,b,ill\n": {}, "": {"header": None}}.items():
+        file.write_text(f"{head}1,2,no\n3,4,yes\n")
+        for label in (2, -1):
+            X, y = csv_file(str(file), label=label, **options)
+            assert (X.to_numpy().tolist(), y.tolist()) == ([[1, 2], [3, 4]], ["no", "yes"])
+        with pytest.raises(DatasetError, match="no column 3"):
+            csv_file(str(file), label=3, **options)
+    file.write_text("7,1\n0,5\n1,6\n")  # where 1 may be the position or the name
+    with pytest.raises(DatasetError, match=r"no column 1; .*needs quotes"):
+        csv_file(str(file), label=1)
+
+
 def test_a_csv_file_is_a_dataset(tmp_path):
     file = tmp_path / "people.csv"
     file.write_text("id;age;city;answer\n1;3;Ulm;yes\n2;;Bonn;no\n3;4;;yes\n", encoding="utf-8")

@@ -80,6 +80,22 @@ def test_what_is_no_such_dataset_is_refused_and_not_kept(path, content, sentence
     with pytest.raises(FetchError, match=sentence):
         fetched(server, tmp_path)
     assert not list(tmp_path.glob("*.arff"))
+    server.files |= {"/letters.arff": ARFF, "/api/v1/json/data/7": description(server)}
+    assert fetched(server, tmp_path).read_bytes() == ARFF
+
+
+def test_a_file_that_somebody_has_put_there_gets_its_description(server, tmp_path):
+    (tmp_path / "openml-7.arff").write_bytes(ARFF)
+    with pytest.raises(DatasetError, match="svmbench data fetch"):
+        openml_file(7, tmp_path)
+    fetched(server, tmp_path)
+    assert [path for path, _ in server.requests] == ["/api/v1/json/data/7"]
+    assert len(openml_file(7, tmp_path)[1]) == 3
+
+
+def test_a_checksum_may_be_in_capitals(server, tmp_path):
+    server.files["/api/v1/json/data/7"] = description(server, md5_checksum=FACTS["md5_checksum"].upper())
+    assert fetched(server, tmp_path).read_bytes() == ARFF
 
 
 def test_a_file_that_is_another_one_later_is_refused(server, tmp_path):
@@ -91,7 +107,7 @@ def test_a_file_that_is_another_one_later_is_refused(server, tmp_path):
 
 
 def test_what_cannot_be_read_gets_a_sentence(server, tmp_path):
-    with pytest.raises(DatasetError, match=r"get it with `svmbench data fetch`.*api/v1/json/data/7"):
+    with pytest.raises(DatasetError, match=r"get it with `svmbench data fetch NAME`.*api/v1/json/data/7"):
         openml_file(7, tmp_path)
     server.files["/api/v1/json/data/7"] = description(server, default_target_attribute="class,hand")
     fetched(server, tmp_path)
