@@ -26,6 +26,7 @@ from orchestrator.cli.terminal import flush, say
 from orchestrator.config.compose import claim_nodes, compose_settings, known_names
 from orchestrator.config.schema import folders
 from orchestrator.engine.load import load_study
+from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
 from orchestrator.store.study_folders import study_folders
 from orchestrator.study.atomic import atomic_write
@@ -141,7 +142,11 @@ def _finished(names: Iterable[str], results: Path) -> tuple[dict[str, Findings],
     absent: dict[str, str] = {}
     for name in names:
         if name in stored:
-            loaded = load_study(name, results)
+            try:
+                loaded = load_study(name, results)
+            except StoreError as error:  # a damaged study must not keep others from their reports
+                absent[name] = f"study {name} cannot be read: {error}"
+                continue
             if _is_finished(loaded):
                 found[name] = analyse(loaded)
             else:
@@ -164,7 +169,7 @@ def other_terms(findings: Findings, config_dir: Path | None) -> list[str]:
         return []
     config = compose_settings([f"experiment={name}"], config_dir)
     found = [*_other_datasets(design, config["datasets"]), *_other_settings(design, config)]
-    for key in ("outer", "inner", "scaling", "metric", "profile"):
+    for key in ("outer", "inner", "seed", "scaling", "metric", "profile", "max_seconds"):
         if design.protocol.get(key) != config["protocol"][key]:
             found.append(f"protocol.{key}={design.protocol.get(key)} in place of {config['protocol'][key]}")
     if design.search.target != config["search"].get("kind"):
