@@ -32,7 +32,7 @@ from orchestrator.store.study_folders import study_folders
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.text import printable_lines
-from orchestrator.study.values import cell
+from orchestrator.study.values import canonical_json, cell
 
 if TYPE_CHECKING:
     from orchestrator.report import Section
@@ -169,6 +169,7 @@ def other_terms(findings: Findings, config_dir: Path | None) -> list[str]:
         return []
     config = compose_settings([f"experiment={name}"], config_dir)
     found = [*_other_datasets(design, config["datasets"]), *_other_settings(design, config)]
+    found += dict.fromkeys(_other_params(design, config["solver"]))
     for key in ("outer", "inner", "seed", "scaling", "metric", "profile", "max_seconds"):
         if design.protocol.get(key) != config["protocol"][key]:
             found.append(f"protocol.{key}={design.protocol.get(key)} in place of {config['protocol'][key]}")
@@ -196,6 +197,20 @@ def _other_settings(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
     for param, values in {} if resolutions else (config["search"].get("space") or {}).items():
         if any(sorted(map(cell, space.get(param, ()))) != sorted(map(cell, values)) for space in spaces):
             yield f"another search.space.{param}"
+
+
+def _other_params(design: Design, solvers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Find solvers that were given another class or other parameters, apart from those of sweeps."""
+    for facts in design.arms.values():
+        solver, swept = facts.get("solver", ""), facts.get("sweep") or {}
+        if solver not in solvers:
+            continue
+        declared = {key: value for key, value in solvers[solver].items() if key not in ("space", *swept)}
+        given = {key: value for key, value in (facts.get("params") or {}).items() if key not in swept}
+        given["_target_"] = facts.get("target")
+        for key in sorted(declared.keys() | given.keys()):
+            if canonical_json(given.get(key)) != canonical_json(declared.get(key)):
+                yield f"another {solver}.{key}"
 
 
 def _settings(name: str) -> list[str]:

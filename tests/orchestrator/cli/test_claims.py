@@ -144,10 +144,10 @@ def test_a_study_that_is_not_the_experiment_of_its_name_decides_on_other_terms(f
     (folder / "own" / "experiment").mkdir()
     (folder / "own" / "experiment" / "mine.yaml").write_text(
         "# @package _global_\nstudy: mine\ndatasets: [iris, digits]\nsolvers: [libsvm_l1]\n"
-        "protocol: {seed: 3, max_seconds: 60}\n"
+        "protocol: {seed: 3, max_seconds: 60}\nsolver: {libsvm_l1: {tol: 0.01}}\n"
     )
     terms = (
-        "without digits; with wine; another search.space.C; another search.space.gamma; "
+        "without digits; with wine; another search.space.C; another search.space.gamma; another libsvm_l1.tol; "
         "protocol.outer=2 in place of 5; protocol.inner=2 in place of 5; "
         "protocol.seed=0 in place of 3; protocol.max_seconds=None in place of 60."
     )
