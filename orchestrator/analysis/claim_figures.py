@@ -1,6 +1,6 @@
 """The figures by which claims are decided, each with an interval, from the rows of finished studies."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, inf, nan, sqrt
 from typing import Any
@@ -30,6 +30,9 @@ OF_SEARCHES = {
     "total_kernel_evals": ("n_kernel_evals",),
 }
 """What all trainings of an outer fold have cost together."""
+_GROWING = ("fit_seconds", "n_iter", "n_kernel_evals")
+"""What a training has cost when it is stopped, it would have cost at least."""
+
 QUANTITIES = (*OF_REFITS, *OF_SEARCHES, "n_candidates")
 
 
@@ -85,9 +88,14 @@ class Side:
     def folds(self, quantity: str) -> pd.DataFrame:
         """Return the ends of a quantity on every outer fold of the datasets that are complete.
 
-        Columns low and high, indexed by dataset and outer fold: what was stopped has no upper end.
+        Columns low and high, indexed by dataset and outer fold: what was stopped has no upper end. Of studies
+        that share a dataset the first counts.
         """
-        frames = [_folds(study, self.arm, quantity) for study in self.studies]
+        frames, known = [], set[str]()
+        for study in self.studies:
+            frame = _folds(study, self.arm, quantity)
+            frames.append(frame[~frame.index.get_level_values("dataset").isin(known)])
+            known.update(study.design.datasets)
         return pd.concat([frame for frame in frames if len(frame)] or frames[:1])
 
     def means(self, quantity: str) -> pd.DataFrame:
@@ -95,10 +103,18 @@ class Side:
         folds = self.folds(quantity)
         return folds.groupby(level="dataset", sort=False).mean()
 
+    def measured(self, quantity: str) -> pd.Series:
+        """Return the means of the datasets on which nothing was stopped."""
+        means = self.means(quantity)
+        return means.loc[means["low"] == means["high"], "low"]
+
     @property
     def datasets(self) -> dict[str, Mapping[str, Any]]:
         """What was recorded about the datasets."""
-        return {name: facts for study in self.studies for name, facts in study.design.datasets.items()}
+        found: dict[str, Mapping[str, Any]] = {}
+        for study in self.studies:
+            found = {**study.design.datasets, **found}
+        return found
 
 
 def side(arm: str, studies: Sequence[Findings]) -> Side:
@@ -125,11 +141,16 @@ def _folds(study: Findings, arm: str, quantity: str) -> pd.DataFrame:
     else:
         rows = results.outer if quantity in OF_REFITS else results.trials
         rows = timing_rows(rows) if "seconds" in quantity else rows
+    if absent := [name for name in columns if name not in rows and quantity != "n_candidates"]:
+        raise Unanswered(f"study {results.name} has no column {', '.join(absent)}")
     rows = rows[rows["solver"] == arm]
-    value = sum((numbers(rows[name]) for name in columns), np.zeros(len(rows)))
+    stopped = (rows["status"] == Status.TIMEOUT).to_numpy() & (quantity != "score")
+    limit = study.design.protocol.get("max_seconds")
+    value = sum(
+        (_at_least(name, numbers(rows[name]), stopped, limit) for name in columns), np.zeros(len(rows))
+    )
     if quantity != "score":
         value = np.where(rows["status"].isin(FINISHED), value, nan)
-    stopped = (rows["status"] == Status.TIMEOUT).to_numpy() & (quantity != "score")
     ends = pd.DataFrame(
         {"dataset": rows["dataset"].astype(str), "outer": rows["outer"].astype(int), "low": value}
     ).assign(high=np.where(stopped, inf, value))
@@ -139,6 +160,14 @@ def _folds(study: Findings, arm: str, quantity: str) -> pd.DataFrame:
     counts = folds.groupby(level="dataset", sort=False).size()
     complete = [name for name, n in counts.items() if n == study.design.n_outer(str(name))]
     return folds[folds.index.get_level_values("dataset").isin(complete)]
+
+
+def _at_least(name: str, values: np.ndarray, stopped: np.ndarray, limit: float | None) -> np.ndarray:
+    """Return the values with a lower bound where a training was stopped; see `ratios.costs`."""
+    bound = np.zeros(len(values))
+    if name in _GROWING:
+        bound = np.where(np.isnan(values), (limit or 0.0) if name == "fit_seconds" else 0.0, values)
+    return np.where(stopped, bound, values)
 
 
 # -- differences and ratios ----------------------------------------------------------------------
@@ -182,7 +211,17 @@ def compared(
     note = f"without {', '.join(missing)}" if missing else ""
     if both.empty:
         raise Unanswered(f"no dataset has {quantity} of {arm.arm} and of {reference.arm}")
-    return _apart(what, both, arm, ratio) if apart else [_over(what, both, arm, ratio, note)]
+    if not apart:
+        return [_over(what, both, arm, ratio, note)]
+    undecided = [
+        Figure(f"{what}, {name}", nan, nan, nan, 0, "outer folds", note=_lacks(name, other))
+        for name in missing
+    ]
+    return [*_apart(what, both, arm, ratio), *undecided]
+
+
+def _lacks(name: str, other: Collection[str]) -> str:
+    return "other splits" if name in other else "not every outer fold of both arms has a value"
 
 
 def _name(reference: Side, arm: Side) -> str:
@@ -202,18 +241,23 @@ def _over(what: str, both: pd.DataFrame, arm: Side, ratio: bool, note: str) -> F
     names = unit_names(both.index, families(arm.datasets))
     if ratio:
         with np.errstate(divide="ignore"):
-            ends = np.log(_ratios(both))
-        by_unit = pd.DataFrame(ends.T, columns=["low", "high"]).groupby(names, sort=False).mean()
+            logarithms = np.log(_ratios(both))
+        by_unit = pd.DataFrame(logarithms.T, columns=["low", "high"]).groupby(names, sort=False).mean()
         found = summarise(np.exp(by_unit.to_numpy().T), 2 * LEVEL)
         interval = found.typical, found.typical_low, found.typical_high
         n, p = found.n, max(found.p_lower, found.p_upper)
+        two_ways = found.n_censored > 0 and found.sign == 0
     else:
-        differences = both["low_arm"] - both["low_reference"]
-        differences = differences.groupby(names, sort=False).mean().round(DECIMALS)
-        shift = hodges_lehmann(differences, 1 - 2 * LEVEL)
-        low, high = (nan if end is None else end for end in (shift.low, shift.high))
-        interval, n = (shift.estimate, low, high), len(differences)
-        p = signed_rank(differences).p
+        ends = [
+            each.groupby(names, sort=False).mean().round(DECIMALS)
+            for each in (both["low_arm"] - both["high_reference"], both["high_arm"] - both["low_reference"])
+        ]
+        shifts, tests = [hodges_lehmann(end, 1 - 2 * LEVEL) for end in ends], [*map(signed_rank, ends)]
+        estimate = shifts[0].estimate if shifts[0].estimate == shifts[1].estimate else nan
+        low, high = (nan if end is None else end for end in (shifts[0].low, shifts[1].high))
+        interval, n, p = (estimate, low, high), len(ends[0]), max(test.p for test in tests)
+        two_ways = len({np.sign(test.w_plus - test.w_minus) for test in tests}) > 1
+    p = 1.0 if two_ways else p
     if np.isnan(interval[1]):
         few = f"with {n} the smallest attainable p is 2^−{n} = {2.0**-n:g}, above {LEVEL:g}"
         note = f"{few}; {note}" if note else few
@@ -236,14 +280,15 @@ def _apart(what: str, both: pd.DataFrame, arm: Side, ratio: bool) -> list[Figure
                 low, high = np.log(_ratios(folds))
             values = np.where(low == high, low, nan)
         else:
-            values = np.round((folds["low_arm"] - folds["low_reference"]).to_numpy(), DECIMALS)
+            low, high = folds["low_arm"] - folds["high_reference"], folds["high_arm"] - folds["low_reference"]
+            values = np.where(low == high, np.round(low, DECIMALS), nan)
         back: Callable[[float], float] = exp if ratio else float
         estimate, n = float(values.mean()), len(values)
         error = corrected_standard_error(values, _test_share(arm, str(dataset)))
         reaches = [error * _t(n - 1, level) for level in (LEVEL, LEVEL / len(groups))] if n > 1 else [nan] * 2
         ends = [(back(estimate - reach), back(estimate + reach)) for reach in reaches]
         figure = nan if np.isnan(estimate) else back(estimate)
-        note = "" if not np.isnan(estimate) else "a training was stopped"
+        note = "" if not np.isnan(estimate) else "a training was stopped, or both took nothing"
         found.append(Figure(f"{what}, {dataset}", figure, *ends[0], n, "outer folds", nan, note, ends[1]))
     return found
 
@@ -276,11 +321,14 @@ def slope_over_datasets(
     least, most : float
         The limits of x.
     """
-    measured = arm.means(y)["low"]
+    measured = arm.measured(y)
     if x in QUANTITIES:
-        across = arm.means(x)["low"]
+        across = arm.measured(x)
     else:
-        across = pd.Series({name: facts.get(x, nan) for name, facts in arm.datasets.items()}, dtype=float)
+        recorded = {name: facts.get(x) for name, facts in arm.datasets.items()}
+        across = pd.Series({name: fact for name, fact in recorded.items() if is_number(fact)}, dtype=float)
+        if across.empty:
+            raise Unanswered(f"no number {x} is recorded about a dataset, nor is it measured")
     points = pd.DataFrame({"x": across, "y": measured}).dropna()
     points = points[[datasets(str(name)) for name in points.index]]
     return [_slope(f"{arm.arm}, log {y} on log {x}", points, least, most, "datasets")]
@@ -305,7 +353,7 @@ def slopes_over_settings(
     if not settings:
         names = " and ".join(study.results.name for study in studies)
         raise Unanswered(f"study {names} sweeps no {axis} of {solver}")
-    means = pd.DataFrame({value: side(arm, studies).means(y)["low"] for arm, value in settings.items()})
+    means = pd.DataFrame({value: side(arm, studies).measured(y) for arm, value in settings.items()})
     found = []
     used = [name for name in means.index if datasets(str(name))]
     for dataset in used:

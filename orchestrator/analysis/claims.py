@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, nan
 from typing import Any
 
 import pandas as pd
@@ -16,6 +16,9 @@ from orchestrator.study.text import shown
 from orchestrator.study.values import is_number
 
 REPRODUCED, NOT_REPRODUCED, UNDECIDED = "reproduced", "not reproduced", "undecided"
+
+_DIGITS = 9
+"""Decimals to which ends of intervals are compared with a region: round-off must decide nothing."""
 
 _REGIONS = ("within", "at_least", "at_most", "between")
 _CHOICE = ("datasets", "except")
@@ -196,7 +199,7 @@ def _claim(name: str, node: Mapping[str, Any], problems: list[str]) -> Claim:
 
 def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
     test, options = node.get("test"), {key: value for key, value in node.items() if key != "test"}
-    if test not in _OPTIONS:
+    if not isinstance(test, str) or test not in _OPTIONS:
         problems.append(
             f"{where}: test must be one of {', '.join(_OPTIONS)}, found {shown(test)}"
             f"{did_you_mean(str(test), _OPTIONS)}"
@@ -210,20 +213,24 @@ def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
     ]
     problems += [f"{where}: {test} needs {key!r}" for key in _NEEDED[test] if options.get(key) is None]
     problems += [
-        f"{where}: {key} must be a name or a list of names, found {shown(options[key])}"
+        f"{where}: {key} must be a name, or a list of names, found {shown(options[key])}"
         for key in ("study", "against", "arms", *_CHOICE)
-        if not all(isinstance(name, str) for name in _listed(options.get(key)))
+        if key in known and options.get(key) is not None
+        if not _are_names(options.get(key))
     ]
-    quantity = options.get("quantity", "score")
-    if test in ("difference", "ratio") and quantity not in QUANTITIES:
+    problems += [
+        f"{where}: {key} must be {what}, found {shown(options[key])}"
+        for key, (what, is_so) in _VALUES.items()
+        if key in known and options.get(key) is not None and not is_so(options[key])
+    ]
+    measured = {"difference": "quantity", "ratio": "quantity", "slope": "y"}.get(test, "")
+    if measured and (quantity := options.get(measured, "score")) not in QUANTITIES:
         problems.append(
-            f"{where}: quantity must be one of {', '.join(QUANTITIES)}, found {shown(quantity)}"
+            f"{where}: {measured} must be one of {', '.join(QUANTITIES)}, found {shown(quantity)}"
             f"{did_you_mean(str(quantity), QUANTITIES)}"
         )
-    if test in ("difference", "ratio") and not (options.get("reference") or options.get("against")):
-        problems.append(
-            f"{where}: {test} needs 'reference', the arm to compare with, or 'against', its study"
-        )
+    if test in ("difference", "ratio"):
+        problems += _compared_problems(f"{where}: {test}", options)
     if test == "slope" and bool(options.get("arms")) == bool(options.get("solver")):
         problems.append(
             f"{where}: slope needs 'arms' to look over datasets, or 'solver' to look over settings"
@@ -232,21 +239,59 @@ def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
     return Part(test, options, region)
 
 
+def _compared_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
+    """Say whether an arm has nothing to be compared with, or is compared with itself."""
+    reference, against = options.get("reference"), _listed(options.get("against"))
+    if not (reference or against):
+        yield f"{where} needs 'reference', the arm to compare with, or 'against', its study"
+        return
+    arms, studies = _listed(options.get("arms")), _listed(options.get("study"))
+    itself = reference is None or reference in arms
+    if itself and (not against or any(name in studies for name in against)):
+        found = arms[0] if reference is None and arms else reference
+        yield (
+            f"{where} compares {shown(found)} with itself; name another 'reference', "
+            "or another study 'against'"
+        )
+
+
 def _region(where: str, options: Mapping[str, Any], problems: list[str]) -> tuple[float, float]:
     """Return where a figure has to lie: one of `_REGIONS`."""
     given = [(key, options[key]) for key in _REGIONS if key in options]
     if len(given) == 1:
         key, value = given[0]
         if key == "between" and isinstance(value, list) and len(value) == 2 and all(map(is_number, value)):
-            return float(value[0]), float(value[1])
-        if key != "between" and is_number(value):
+            region = float(value[0]), float(value[1])
+        elif key != "between" and is_number(value):
             number = float(value)
-            return {"within": (-number, number), "at_least": (number, inf), "at_most": (-inf, number)}[key]
+            region = {"within": (-number, number), "at_least": (number, inf), "at_most": (-inf, number)}[key]
+        else:
+            region = nan, nan
+        if region[0] <= region[1]:
+            return region
     problems.append(
         f"{where}: expected where the figure has to lie by one of within=0.005, at_least=1, at_most=0.5 and "
-        f"between=[0.5,1], found {shown(dict(given))}"
+        f"between=[0.5,1], lower end first, found {shown(dict(given))}"
     )
     return -inf, inf
+
+
+def _are_names(value: Any) -> bool:
+    names = _listed(value)
+    return bool(names) and all(isinstance(name, str) and name for name in names)
+
+
+_TEXT = "text", lambda value: isinstance(value, str) and value != ""
+_POSITIVE = "a number above 0", lambda value: is_number(value) and value > 0
+_VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("reference", "solver", "x", "above", "below", "along", "why"), _TEXT),
+    **dict.fromkeys(("from", "to"), _POSITIVE),
+    "apart": ("true or false", lambda value: isinstance(value, bool)),
+    "direction": ("rises or falls", lambda value: value in ("rises", "falls")),
+    "draws": ("a whole number above 0", lambda value: type(value) is int and value > 0),
+    "confidence": ("a number between 0 and 1", lambda value: is_number(value) and 0 < value < 1),
+}
+"""What options other than names of studies, arms and datasets must be."""
 
 
 def _listed(value: Any) -> list[Any]:
@@ -296,6 +341,8 @@ def _outcomes(part: Part, studies: Mapping[str, Findings], absent: Mapping[str, 
         for figure in _figures(part, studies):
             noted = replace(figure, note="; ".join(filter(None, [figure.note, *lacking])))
             yield Outcome(part, verdict_of(noted, part.region), noted)
+        if lacking and part.options.get("apart"):
+            yield Outcome(part, UNDECIDED, why="; ".join(lacking))
     except Unanswered as error:
         yield Outcome(part, UNDECIDED, why="; ".join([str(error), *lacking]))
 
@@ -312,9 +359,10 @@ def _absent_datasets(part: Part, studies: Mapping[str, Findings]) -> list[str]:
 def verdict_of(figure: Figure, region: tuple[float, float]) -> str:
     """Return what the interval of a figure says of a region."""
     least, most = region
-    if least <= figure.low and figure.high <= most:
+    low, high = (round(end, _DIGITS) for end in (figure.low, figure.high))
+    if least <= low and high <= most:
         return REPRODUCED
-    low, high = figure.refuting
+    low, high = (round(end, _DIGITS) for end in figure.refuting)
     return NOT_REPRODUCED if high < least or low > most else UNDECIDED
 
 

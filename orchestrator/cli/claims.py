@@ -26,12 +26,13 @@ from orchestrator.cli.terminal import flush, say
 from orchestrator.config.compose import claim_nodes, compose_settings, known_names
 from orchestrator.config.schema import folders
 from orchestrator.engine.load import load_study
+from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
 from orchestrator.store.study_folders import study_folders
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.text import printable_lines
-from orchestrator.study.values import cell
+from orchestrator.study.values import canonical_json, cell
 
 if TYPE_CHECKING:
     from orchestrator.report import Section
@@ -141,7 +142,11 @@ def _finished(names: Iterable[str], results: Path) -> tuple[dict[str, Findings],
     absent: dict[str, str] = {}
     for name in names:
         if name in stored:
-            loaded = load_study(name, results)
+            try:
+                loaded = load_study(name, results)
+            except StoreError as error:  # a damaged study must not keep others from their reports
+                absent[name] = f"study {name} cannot be read: {error}"
+                continue
             if _is_finished(loaded):
                 found[name] = analyse(loaded)
             else:
@@ -164,7 +169,8 @@ def other_terms(findings: Findings, config_dir: Path | None) -> list[str]:
         return []
     config = compose_settings([f"experiment={name}"], config_dir)
     found = [*_other_datasets(design, config["datasets"]), *_other_settings(design, config)]
-    for key in ("outer", "inner", "scaling", "metric", "profile"):
+    found += dict.fromkeys(_other_params(design, config["solver"]))
+    for key in ("outer", "inner", "seed", "scaling", "metric", "profile", "max_seconds"):
         if design.protocol.get(key) != config["protocol"][key]:
             found.append(f"protocol.{key}={design.protocol.get(key)} in place of {config['protocol'][key]}")
     if design.search.target != config["search"].get("kind"):
@@ -191,6 +197,20 @@ def _other_settings(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
     for param, values in {} if resolutions else (config["search"].get("space") or {}).items():
         if any(sorted(map(cell, space.get(param, ()))) != sorted(map(cell, values)) for space in spaces):
             yield f"another search.space.{param}"
+
+
+def _other_params(design: Design, solvers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Find solvers that were given another class or other parameters, apart from those of sweeps."""
+    for facts in design.arms.values():
+        solver, swept = facts.get("solver", ""), facts.get("sweep") or {}
+        if solver not in solvers:
+            continue
+        declared = {key: value for key, value in solvers[solver].items() if key not in ("space", *swept)}
+        given = {key: value for key, value in (facts.get("params") or {}).items() if key not in swept}
+        given["_target_"] = facts.get("target")
+        for key in sorted(declared.keys() | given.keys()):
+            if canonical_json(given.get(key)) != canonical_json(declared.get(key)):
+                yield f"another {solver}.{key}"
 
 
 def _settings(name: str) -> list[str]:

@@ -38,13 +38,21 @@ def with_selected(study: Study, fingerprints: Mapping[str, str], results: Path) 
     Raises
     ------
     ConfigError
-        If there is no such study, or it has not finished, or not with these datasets and arms.
+        If there is no such study, or it is this one, or not finished with these datasets and arms.
     """
     if study.search.target != SELECTED:
         return study
     name = str(study.search.options["study"])
     try:
-        other = read_results(find_study(name, results))
+        store = find_study(name, results)
+        if store.folder.resolve() == (results / study.name).resolve():
+            raise ConfigError(
+                [
+                    f"search.study names the study itself, {study.name!r}; give this one another name with "
+                    "study=NAME"
+                ]
+            )
+        other = read_results(store)
     except StoreError as error:
         raise ConfigError([f"search.study: {error}"]) from None
     found: dict[str, dict[str, dict[str, Any]]] = {}

@@ -162,6 +162,9 @@ def refused(folder, *overrides):
 def test_what_another_study_cannot_answer_is_refused_in_one_sentence(finished):
     folder, _ = finished
     assert refused(folder, "search.study=none").startswith("search.study: no study 'none' in")
+    assert refused(folder, "study=small") == (
+        "search.study names the study itself, 'small'; give this one another name with study=NAME"
+    )
     assert refused(folder, "datasets=[breast_cancer]") == (
         "search.study: study 'small' has no dataset 'breast_cancer', so that no hyper-parameters are "
         "selected for it; it has iris, wine"

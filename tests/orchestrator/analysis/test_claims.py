@@ -49,6 +49,7 @@ def study(name, values, sweep=None, facts=None, **columns):
     folds = frame.groupby("dataset")["outer"].nunique()
     facts = facts or {}
     design = SimpleNamespace(
+        protocol={"max_seconds": 100},
         arms={arm: {"solver": arm.partition("[")[0], "sweep": (sweep or {}).get(arm, {})} for arm in values},
         datasets={each: {"split_hash": each, **facts.get(each, {})} for each in frame["dataset"].unique()},
         n_outer=lambda dataset: int(folds[dataset]),
@@ -305,6 +306,130 @@ def test_what_is_wrong_with_a_claim_is_said_at_once():
         "claim X, test 3: slope needs 'arms' to look over datasets, or 'solver' to look over settings",
         "claim X, test 4: ratio has no 'refrence'; did you mean 'reference'?",
         "claim X, test 4: expected where the figure has to lie by one of within=0.005, at_least=1, "
-        "at_most=0.5 and between=[0.5,1], found {}",
+        "at_most=0.5 and between=[0.5,1], lower end first, found {}",
         "claim Y: tests must be a list of tests such as [{test: ratio, …}], found []",
     ]
+
+
+@pytest.mark.parametrize(
+    ("test", "problem"),
+    [
+        ({**DIFFERENCE, "within": -0.01}, "lower end first, found {'within': -0.01}"),
+        ({**DIFFERENCE, "between": [0.5, 0.1]}, "lower end first, found {'between': [0.5, 0.1]}"),
+        ({**DIFFERENCE, "arms": [], "within": 1}, "arms must be a name, or a list of names, found []"),
+        (
+            {**DIFFERENCE, "datasets": [], "within": 1},
+            "datasets must be a name, or a list of names, found []",
+        ),
+        ({**DIFFERENCE, "reference": ["r"], "within": 1}, "reference must be text, found ['r']"),
+        ({**DIFFERENCE, "reference": "m", "within": 1}, "difference compares 'm' with itself; name another"),
+        (
+            {"test": "ratio", "study": "s", "arms": "m", "against": "s", "within": 1},
+            "ratio compares 'm' with",
+        ),
+        ({**DIFFERENCE, "apart": "no", "within": 1}, "apart must be true or false, found 'no'"),
+        (
+            {"test": "slope", "study": "s", "arms": "m", "x": "n", "y": "n_vs", "within": 1},
+            "did you mean 'n_sv'?",
+        ),
+        (
+            {"test": "slope", "study": "s", "arms": "m", "x": "n", "y": "n_sv", "from": "a", "within": 1},
+            "from must be a number above 0, found 'a'",
+        ),
+        (
+            {
+                "test": "candidate_steps",
+                "study": "s",
+                "arms": "m",
+                "quantity": "gap",
+                "along": "C",
+                "direction": "up",
+                "at_least": 1,
+            },
+            "direction must be rises or falls, found 'up'",
+        ),
+        (
+            {"test": "unseen_violators", "draws": -3, "confidence": 0.9, "at_most": 1},
+            "draws must be a whole number above 0, found -3",
+        ),
+        (
+            {"test": "unseen_violators", "draws": 3, "confidence": 2, "at_most": 1},
+            "confidence must be a number between 0 and 1, found 2",
+        ),
+        ({"test": "unanswered", "why": 3}, "why must be text, found 3"),
+        ({"test": ["ratio"]}, "test must be one of difference"),
+    ],
+)
+def test_a_value_that_no_test_can_take_is_refused_in_one_sentence(test, problem):
+    with pytest.raises(ConfigError) as refusal:
+        decided(test)
+    (found,) = refusal.value.problems
+    assert found.startswith("claim X, test 1: ")
+    assert problem in found
+
+
+def test_a_column_or_a_fact_that_is_not_recorded_leaves_a_claim_undecided():
+    found = of_means("s", m=[0.9], r=[0.9])
+    (outcome,) = decided({**RATIO, "at_most": 1}, s=found).outcomes
+    assert outcome.why == "study s has no column fit_seconds"
+    slope = {"test": "slope", "study": "s", "arms": "m", "x": "split_hash", "y": "score", "within": 1}
+    (outcome,) = decided(slope, s=found).outcomes
+    assert outcome.why == "no number split_hash is recorded about a dataset, nor is it measured"
+
+
+def test_of_datasets_apart_none_is_left_out_without_a_word():
+    values = {"m": {"a": [0.9, 0.91], "b": [0.9, 0.91]}, "r": {"a": [0.8, 0.81], "b": [0.99, 0.99]}}
+    found, test = study("s", values), {**DIFFERENCE, "apart": True, "at_least": 0.0}
+    assert decided({**test, "datasets": "a"}, s=found).verdict == REPRODUCED
+    rows = found.results.outer
+    found.results.outer = rows.drop(rows.index[(rows["dataset"] == "b") & (rows["outer"] == 1)][0])
+    decision = decided(test, s=found)
+    assert [outcome.verdict for outcome in decision.outcomes] == [REPRODUCED, UNDECIDED]
+    assert decision.outcomes[1].figure.what == "m − r, score, b"
+    for more in ({"datasets": ["a", "z"]}, {"study": ["s", "other"], "datasets": "a"}):
+        assert decided({**test, **more}, s=found).verdict == UNDECIDED
+
+
+def test_a_dataset_of_two_studies_counts_once():
+    values = {"m": {"a": [0.9, 0.93, 0.8]}, "r": {"a": [0.8, 0.9, 0.82]}}
+    test = {**DIFFERENCE, "apart": True, "at_least": 0.0}
+    (alone,) = decided(test, s=study("s", values)).outcomes
+    both = decided({**test, "study": ["s", "o"]}, s=study("s", values), o=study("o", values))
+    assert both.outcomes[0].figure == alone.figure
+    assert alone.figure.n == 3
+
+
+def test_what_was_stopped_bounds_ratios_and_differences_and_is_no_point_of_a_slope():
+    names = "abcdefgh"
+    m, r = {name: [1.0, 1.0] for name in names}, {name: [2.0, 2.0] for name in names}
+    found = seconds(m | {"a": [nan, 1.0]}, r)
+    rows = found.results.outer
+    rows.loc[rows["fit_seconds"].isna(), "status"] = "timeout"  # killed at the limit, 100 s
+    figure = decided({**RATIO, "at_most": 1}, s=found).outcomes[0].figure
+    assert figure.n == 8
+    assert figure.note == ""
+    # Lower ends: one ratio of 25.25, seven of 1/2; the upper end of the first is infinite.
+    assert (figure.low, figure.high) == (pytest.approx(0.5), inf)
+    difference = decided({**RATIO, "test": "difference", "at_most": 0}, s=found).outcomes[0].figure
+    assert (difference.low, difference.high) == (-1.0, inf)
+    sizes = {name: 10.0**i for i, name in enumerate(names)}
+    times = {"m": {name: [size**2] for name, size in sizes.items()} | {"g": [70], "h": [70]}}
+    found = study(
+        "s",
+        {"m": {n: [1.0] for n in names}},
+        None,
+        {n: {"n": x} for n, x in sizes.items()},
+        fit_seconds=times,
+    )
+    found.results.outer.loc[found.results.outer["fit_seconds"] == 70, "status"] = "timeout"
+    test = {"test": "slope", "study": "s", "arms": "m", "x": "n", "y": "fit_seconds", "at_most": 1.5}
+    decision = decided(test, s=found)
+    assert decision.verdict == NOT_REPRODUCED
+    assert (decision.outcomes[0].figure.estimate, decision.outcomes[0].figure.n) == (pytest.approx(2), 6)
+
+
+def test_round_off_decides_nothing():
+    test = {**DIFFERENCE, "apart": True, "at_most": 0.1}
+    assert decided(test, s=study("s", {"m": {"a": [0.6] * 3}, "r": {"a": [0.5] * 3}})).verdict == REPRODUCED
+    twice, once = ({name: [number] for name in "abcdef"} for number in (2.0, 1.0))
+    assert decided({**RATIO, "at_most": 2}, s=seconds(twice, once)).verdict == REPRODUCED

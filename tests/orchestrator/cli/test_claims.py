@@ -1,6 +1,7 @@
 """The claims of the literature: what is declared about them, and the verb that decides them."""
 
 import re
+import shutil
 from functools import cache
 from pathlib import Path
 
@@ -143,10 +144,12 @@ def test_a_study_that_is_not_the_experiment_of_its_name_decides_on_other_terms(f
     (folder / "own" / "experiment").mkdir()
     (folder / "own" / "experiment" / "mine.yaml").write_text(
         "# @package _global_\nstudy: mine\ndatasets: [iris, digits]\nsolvers: [libsvm_l1]\n"
+        "protocol: {seed: 3, max_seconds: 60}\nsolver: {libsvm_l1: {tol: 0.01}}\n"
     )
     terms = (
-        "without digits; with wine; another search.space.C; another search.space.gamma; "
-        "protocol.outer=2 in place of 5; protocol.inner=2 in place of 5."
+        "without digits; with wine; another search.space.C; another search.space.gamma; another libsvm_l1.tol; "
+        "protocol.outer=2 in place of 5; protocol.inner=2 in place of 5; "
+        "protocol.seed=0 in place of 3; protocol.max_seconds=None in place of 60."
     )
     printed = in_process(folder, "claims", "--config-dir", "own").stdout
     assert f"Study mine: iris, wine. Other terms than those of its experiment: {terms}\n" in printed
@@ -155,3 +158,15 @@ def test_a_study_that_is_not_the_experiment_of_its_name_decides_on_other_terms(f
     sentence = f"The study is not the experiment that the claims speak of: {terms}"
     assert sentence in " ".join(report.stdout.split())
     assert sentence in (folder / "results/mine/report/index.html").read_text(encoding="utf-8")
+
+
+def test_a_damaged_study_keeps_no_other_from_its_report(folder):
+    text = OWN.replace("study: mine", "study: [mine, torn]")
+    (folder / "torn" / "claim").mkdir(parents=True)
+    (folder / "torn" / "claim" / "x.yaml").write_text(text)
+    shutil.copytree(folder / "results" / "mine", folder / "results" / "torn")
+    (part,) = (folder / "results" / "torn" / "trials").glob("*.parquet")
+    part.write_bytes(part.read_bytes()[:300])
+    run = in_process(folder, "report", "study=mine", "--config-dir", "torn")
+    assert run.returncode == 0, run.stderr
+    assert "study torn cannot be read: " in in_process(folder, "claims", "--config-dir", "torn").stdout
