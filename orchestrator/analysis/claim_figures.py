@@ -1,7 +1,7 @@
 """The figures by which claims are decided, each with an interval, from the rows of finished studies."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import exp, inf, nan, sqrt
 from typing import Any
 
@@ -57,9 +57,9 @@ class Figure:
         Two-sided, of no difference, no slope or a ratio of 1; NaN where nothing was tested.
     note : str
         Why there is no interval, and what was left out.
-    wide : tuple of float
-        The interval that has to miss a claim for it to be refuted where several are looked at, each for a
-        dataset of its own; else the same.
+    wide : tuple of float, optional
+        The interval that has to miss a region for a refutation, where any of several may refute: adjusted for
+        their number, and NaN where there is none at that level.
     """
 
     what: str
@@ -70,12 +70,12 @@ class Figure:
     unit: str
     p: float = nan
     note: str = ""
-    wide: tuple[float, float] = field(default=(nan, nan))
+    wide: tuple[float, float] | None = None
 
     @property
     def refuting(self) -> tuple[float, float]:
         """The interval that a refutation takes."""
-        return (self.low, self.high) if np.isnan(self.wide[0]) else self.wide
+        return (self.low, self.high) if self.wide is None else self.wide
 
 
 @dataclass(frozen=True)
@@ -180,6 +180,7 @@ def compared(
     ratio: bool,
     datasets: Callable[[str], bool],
     apart: bool = False,
+    looks: int = 1,
 ) -> list[Figure]:
     """Compare two arms over datasets, or on each dataset.
 
@@ -199,6 +200,8 @@ def compared(
         Tells by its name whether a dataset takes part.
     apart : bool
         Whether each dataset has a figure of its own.
+    looks : int
+        How many of these the claim has, any of which may refute it.
     """
     what = f"{arm.arm} {'/' if ratio else '−'} {_name(reference, arm)}, {quantity}"
     named = [name for name in arm.datasets if datasets(name)]
@@ -212,12 +215,12 @@ def compared(
     if both.empty:
         raise Unanswered(f"no dataset has {quantity} of {arm.arm} and of {reference.arm}")
     if not apart:
-        return [_over(what, both, arm, ratio, note)]
+        return [_over(what, both, arm, ratio, note, looks)]
     undecided = [
         Figure(f"{what}, {name}", nan, nan, nan, 0, "outer folds", note=_lacks(name, other))
         for name in missing
     ]
-    return [*_apart(what, both, arm, ratio), *undecided]
+    return [*_apart(what, both, arm, ratio, looks), *undecided]
 
 
 def _lacks(name: str, other: Collection[str]) -> str:
@@ -237,13 +240,15 @@ def _same_splits(dataset: str, arm: Side, reference: Side) -> bool:
     return first == second
 
 
-def _over(what: str, both: pd.DataFrame, arm: Side, ratio: bool, note: str) -> Figure:
+def _over(what: str, both: pd.DataFrame, arm: Side, ratio: bool, note: str, looks: int) -> Figure:
     names = unit_names(both.index, families(arm.datasets))
     if ratio:
         with np.errstate(divide="ignore"):
             logarithms = np.log(_ratios(both))
         by_unit = pd.DataFrame(logarithms.T, columns=["low", "high"]).groupby(names, sort=False).mean()
-        found = summarise(np.exp(by_unit.to_numpy().T), 2 * LEVEL)
+        ratios = np.exp(by_unit.to_numpy().T)
+        found, adjusted = summarise(ratios, 2 * LEVEL), summarise(ratios, 2 * LEVEL / looks)
+        wide = adjusted.typical_low, adjusted.typical_high
         interval = found.typical, found.typical_low, found.typical_high
         n, p = found.n, max(found.p_lower, found.p_upper)
         two_ways = found.n_censored > 0 and found.sign == 0
@@ -252,17 +257,24 @@ def _over(what: str, both: pd.DataFrame, arm: Side, ratio: bool, note: str) -> F
             each.groupby(names, sort=False).mean().round(DECIMALS)
             for each in (both["low_arm"] - both["high_reference"], both["high_arm"] - both["low_reference"])
         ]
-        shifts, tests = [hodges_lehmann(end, 1 - 2 * LEVEL) for end in ends], [*map(signed_rank, ends)]
-        estimate = shifts[0].estimate if shifts[0].estimate == shifts[1].estimate else nan
-        low, high = (nan if end is None else end for end in (shifts[0].low, shifts[1].high))
-        interval, n, p = (estimate, low, high), len(ends[0]), max(test.p for test in tests)
+        estimates = {hodges_lehmann(end).estimate for end in ends}
+        estimate = estimates.pop() if len(estimates) == 1 else nan
+        tests = [*map(signed_rank, ends)]
+        wide = _shift(ends, 2 * LEVEL / looks)
+        interval, n, p = (estimate, *_shift(ends, 2 * LEVEL)), len(ends[0]), max(test.p for test in tests)
         two_ways = len({np.sign(test.w_plus - test.w_minus) for test in tests}) > 1
     p = 1.0 if two_ways else p
     if np.isnan(interval[1]):
         few = f"with {n} the smallest attainable p is 2^−{n} = {2.0**-n:g}, above {LEVEL:g}"
         note = f"{few}; {note}" if note else few
     unit = "datasets" if len(set(names)) == len(both) else "families"
-    return Figure(what, *interval, n, unit, p, note)
+    return Figure(what, *interval, n, unit, p, note, wide)
+
+
+def _shift(ends: Sequence[pd.Series], alpha: float) -> tuple[float, float]:
+    """Return the interval of Hodges and Lehmann of differences between lower and upper ends."""
+    low, high = (hodges_lehmann(end, 1 - alpha) for end in ends)
+    return nan if low.low is None else low.low, nan if high.high is None else high.high
 
 
 def _ratios(both: pd.DataFrame) -> np.ndarray:
@@ -271,7 +283,7 @@ def _ratios(both: pd.DataFrame) -> np.ndarray:
     return np.stack([low, high])
 
 
-def _apart(what: str, both: pd.DataFrame, arm: Side, ratio: bool) -> list[Figure]:
+def _apart(what: str, both: pd.DataFrame, arm: Side, ratio: bool, looks: int) -> list[Figure]:
     found = []
     groups = list(both.groupby(level="dataset", sort=False))
     for dataset, folds in groups:
@@ -285,7 +297,11 @@ def _apart(what: str, both: pd.DataFrame, arm: Side, ratio: bool) -> list[Figure
         back: Callable[[float], float] = exp if ratio else float
         estimate, n = float(values.mean()), len(values)
         error = corrected_standard_error(values, _test_share(arm, str(dataset)))
-        reaches = [error * _t(n - 1, level) for level in (LEVEL, LEVEL / len(groups))] if n > 1 else [nan] * 2
+        reaches = (
+            [error * _t(n - 1, level) for level in (LEVEL, LEVEL / looks / len(groups))]
+            if n > 1
+            else [nan] * 2
+        )
         ends = [(back(estimate - reach), back(estimate + reach)) for reach in reaches]
         figure = nan if np.isnan(estimate) else back(estimate)
         note = "" if not np.isnan(estimate) else "a training was stopped, or both took nothing"
@@ -307,7 +323,7 @@ def _test_share(arm: Side, dataset: str) -> float:
 
 
 def slope_over_datasets(
-    arm: Side, x: str, y: str, datasets: Callable[[str], bool], least: float, most: float
+    arm: Side, x: str, y: str, datasets: Callable[[str], bool], least: float, most: float, looks: int = 1
 ) -> list[Figure]:
     """Return the slope of log y on log x over the datasets of an arm.
 
@@ -320,6 +336,8 @@ def slope_over_datasets(
         Tells by its name whether a dataset takes part.
     least, most : float
         The limits of x.
+    looks : int
+        As in `compared`.
     """
     measured = arm.measured(y)
     if x in QUANTITIES:
@@ -331,7 +349,7 @@ def slope_over_datasets(
             raise Unanswered(f"no number {x} is recorded about a dataset, nor is it measured")
     points = pd.DataFrame({"x": across, "y": measured}).dropna()
     points = points[[datasets(str(name)) for name in points.index]]
-    return [_slope(f"{arm.arm}, log {y} on log {x}", points, least, most, "datasets")]
+    return [_slope(f"{arm.arm}, log {y} on log {x}", points, least, most, "datasets", looks)]
 
 
 def slopes_over_settings(
@@ -342,6 +360,7 @@ def slopes_over_settings(
     datasets: Callable[[str], bool],
     least: float,
     most: float,
+    looks: int = 1,
 ) -> list[Figure]:
     """Return for each dataset the slope of log y on the log of a swept value; see `slope_over_datasets`."""
     settings = {
@@ -359,13 +378,13 @@ def slopes_over_settings(
     for dataset in used:
         points = means.loc[dataset].rename("y").rename_axis("x").reset_index().dropna()
         what = f"{solver} on {dataset}, log {y} on log {axis}"
-        found.append(_slope(what, points, least, most, "settings", len(used)))
+        found.append(_slope(what, points, least, most, "settings", looks * len(used)))
     if not found:
         raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
     return found
 
 
-def _slope(what: str, points: pd.DataFrame, least: float, most: float, unit: str, looks: int = 1) -> Figure:
+def _slope(what: str, points: pd.DataFrame, least: float, most: float, unit: str, looks: int) -> Figure:
     points = points[(points["x"] >= least) & (points["x"] <= most) & (points["x"] > 0) & (points["y"] > 0)]
     n = len(points)
     if n < 3 or points["x"].nunique() < 2:

@@ -34,6 +34,9 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 }
 """The tests, and what each takes."""
 
+_SAMPLED = ("difference", "ratio", "slope")
+"""The tests whose figures are estimates."""
+
 _NEEDED = {
     "difference": ("study", "arms"),
     "ratio": ("study", "arms"),
@@ -317,13 +320,19 @@ def decide(claim: Claim, studies: Mapping[str, Findings], absent: Mapping[str, s
     A part is reproduced if the interval of its figure lies in the region that the claim asks for, and not
     reproduced if the interval lies outside; so equivalence takes two one-sided tests (TOST), each at level
     `LEVEL`, and never follows from a large p. Of several arms or datasets all have to be reproduced, which
-    needs no adjustment; the intervals by which any of several datasets may refute are adjusted (Bonferroni).
+    needs no adjustment; the intervals by which any of them may refute are adjusted (Bonferroni) for the
+    number of tests, arms and, where each is looked at by itself, datasets.
     """
-    outcomes = tuple(outcome for part in claim.parts for outcome in _outcomes(part, studies, absent))
+    looks = sum(
+        max(1, len(_listed(part.options.get("arms")))) for part in claim.parts if part.test in _SAMPLED
+    )
+    outcomes = tuple(outcome for part in claim.parts for outcome in _outcomes(part, studies, absent, looks))
     return Decision(claim, outcomes)
 
 
-def _outcomes(part: Part, studies: Mapping[str, Findings], absent: Mapping[str, str]) -> Iterator[Outcome]:
+def _outcomes(
+    part: Part, studies: Mapping[str, Findings], absent: Mapping[str, str], looks: int
+) -> Iterator[Outcome]:
     if part.test == "unanswered":
         yield Outcome(part, UNDECIDED, why=str(part.options["why"]))
         return
@@ -338,7 +347,7 @@ def _outcomes(part: Part, studies: Mapping[str, Findings], absent: Mapping[str, 
     if datasets := _absent_datasets(part, studies):
         lacking.append(f"no dataset {', '.join(datasets)}")
     try:
-        for figure in _figures(part, studies):
+        for figure in _figures(part, studies, looks):
             noted = replace(figure, note="; ".join(filter(None, [figure.note, *lacking])))
             yield Outcome(part, verdict_of(noted, part.region), noted)
         if lacking and part.options.get("apart"):
@@ -366,7 +375,7 @@ def verdict_of(figure: Figure, region: tuple[float, float]) -> str:
     return NOT_REPRODUCED if high < least or low > most else UNDECIDED
 
 
-def _figures(part: Part, studies: Mapping[str, Findings]) -> Iterator[Figure]:
+def _figures(part: Part, studies: Mapping[str, Findings], looks: int) -> Iterator[Figure]:
     options = part.options
     found = [studies[name] for name in _listed(options.get("study")) if name in studies]
     if part.test == "unseen_violators":
@@ -374,16 +383,17 @@ def _figures(part: Part, studies: Mapping[str, Findings]) -> Iterator[Figure]:
     elif part.test == "slope" and options.get("solver"):
         limits = options.get("from", 0), options.get("to", inf)
         of_solver = options["solver"], found, options["x"], options["y"]
-        yield from claim_figures.slopes_over_settings(*of_solver, _chosen(options), *limits)
+        yield from claim_figures.slopes_over_settings(*of_solver, _chosen(options), *limits, looks)
     for name in _listed(options.get("arms")):
-        yield from _of_arm(part, side(name, found), studies)
+        yield from _of_arm(part, side(name, found), studies, looks)
 
 
-def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings]) -> Sequence[Figure]:
+def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings], looks: int) -> Sequence[Figure]:
     options = part.options
     if part.test == "slope":
         limits = options.get("from", 0), options.get("to", inf)
-        return claim_figures.slope_over_datasets(arm, options["x"], options["y"], _chosen(options), *limits)
+        of_arm = arm, options["x"], options["y"], _chosen(options)
+        return claim_figures.slope_over_datasets(*of_arm, *limits, looks)
     if part.test == "candidate_ratio":
         return claim_figures.candidate_ratios(arm, options["quantity"], options["above"], options["below"])
     if part.test == "candidate_steps":
@@ -394,7 +404,7 @@ def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings]) -> Sequence[
     reference = side(options.get("reference") or arm.arm, against)
     quantity, ratio = options.get("quantity", "score"), part.test == "ratio"
     apart = bool(options.get("apart"))
-    return claim_figures.compared(arm, reference, quantity, ratio, _chosen(options), apart)
+    return claim_figures.compared(arm, reference, quantity, ratio, _chosen(options), apart, looks)
 
 
 def _chosen(options: Mapping[str, Any]) -> Callable[[str], bool]:

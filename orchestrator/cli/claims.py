@@ -44,9 +44,10 @@ _SHOWN = 3
 _CAPTION = (
     "Each claim is decided by tests that conf/claim declares. A test is reproduced if the 90 % interval of "
     "its figure lies where the claim asks for, which is two one-sided tests at level 0.05, not reproduced if "
-    "it lies outside, and undecided otherwise; a claim is reproduced if all its tests are, and not if one is "
-    "not. “On other terms” are verdicts of studies that were declared otherwise than the experiments of "
-    "their names: they speak of those datasets and settings, not of the claim's."
+    "one that is adjusted for the number of tests lies outside, and undecided otherwise; a claim is "
+    "reproduced if all its tests are, and not if one is not. “On other terms” are verdicts of studies that "
+    "were declared otherwise than the experiments of their names: they speak of those datasets and settings, "
+    "not of the claim's."
 )
 
 

@@ -262,7 +262,7 @@ def test_the_bound_of_unseen_violators_is_the_formula():
 
 
 def test_a_claim_needs_all_its_tests_and_falls_with_one():
-    found = of_means("s", m=[0.91, 0.92, 0.93, 0.94, 0.95], r=[0.9] * 5, q=[0.99] * 5)
+    found = of_means("s", m=[0.91, 0.92, 0.93, 0.94, 0.95, 0.96], r=[0.9] * 6)
     node = {"claim": "c", "source": "s", "published": "p"}
     up, down = {**DIFFERENCE, "at_least": 0.0}, {**DIFFERENCE, "at_most": 0.0}
     unknown = {**DIFFERENCE, "study": "other", "at_least": 0.0}
@@ -433,3 +433,11 @@ def test_round_off_decides_nothing():
     assert decided(test, s=study("s", {"m": {"a": [0.6] * 3}, "r": {"a": [0.5] * 3}})).verdict == REPRODUCED
     twice, once = ({name: [number] for name in "abcdef"} for number in (2.0, 1.0))
     assert decided({**RATIO, "at_most": 2}, s=seconds(twice, once)).verdict == REPRODUCED
+
+
+def test_a_refutation_takes_more_datasets_the_more_tests_there_are():
+    worse = [0.89, 0.88, 0.87, 0.86, 0.85]
+    found = of_means("s", m=worse, n=worse, r=[0.9] * 5)
+    test = {**DIFFERENCE, "at_least": 0}
+    assert decided(test, s=found).verdict == NOT_REPRODUCED  # 2^−5 is below 0.05
+    assert decided({**test, "arms": ["m", "n"]}, s=found).verdict == UNDECIDED  # and not below 0.025

@@ -147,8 +147,8 @@ def test_a_study_that_is_not_the_experiment_of_its_name_decides_on_other_terms(f
         "protocol: {seed: 3, max_seconds: 60}\nsolver: {libsvm_l1: {tol: 0.01}}\n"
     )
     terms = (
-        "without digits; with wine; another search.space.C; another search.space.gamma; another libsvm_l1.tol; "
-        "protocol.outer=2 in place of 5; protocol.inner=2 in place of 5; "
+        "without digits; with wine; another search.space.C; another search.space.gamma; "
+        "another libsvm_l1.tol; protocol.outer=2 in place of 5; protocol.inner=2 in place of 5; "
         "protocol.seed=0 in place of 3; protocol.max_seconds=None in place of 60."
     )
     printed = in_process(folder, "claims", "--config-dir", "own").stdout
