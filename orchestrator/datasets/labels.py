@@ -41,7 +41,7 @@ def classes_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
 
 
 def as_integers(y: NDArray[Any]) -> NDArray[Any]:
-    """Return labels of a format that has one type of numbers: integers if all are whole, else as they are."""
+    """Return labels as integers if all are whole numbers, else as they are."""
     if y.dtype.kind != "f":
         return y
     whole = (np.rint(y) == y) & (np.abs(y) < 2**53)
@@ -112,7 +112,7 @@ def _plain(labels: NDArray[Any]) -> NDArray[Any]:
             f"expected labels that 64 bits hold, found {labels[row]} in row {row} (from 0); "
             "number the classes"
         )
-    return plain
+    return as_integers(plain)  # 1 and 1.0 are one label, whatever format a file has
 
 
 def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:

@@ -5,9 +5,8 @@ anything but plain is left to a slower reader, which names the line that is wron
 """
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,9 +27,6 @@ _PARSE = pa.csv.ParseOptions(delimiter=",", quote_char=False, double_quote=False
 _TYPES = pa.csv.ConvertOptions(
     column_types={"index": pa.int32(), "value": pa.float64()}, null_values=[], strings_can_be_null=False
 )
-
-
-_T = TypeVar("_T")
 
 
 class Rows(NamedTuple):
@@ -73,7 +69,7 @@ def plain_rows(path: Path) -> list[Rows] | None:
 def _whole_lines(path: Path) -> Iterator[bytes]:
     """Yield the text of a file in pieces that end where lines do, without the last end of a line."""
     total, parts = 0, []
-    for piece in _ahead(pieces(path)):
+    for piece in pieces(path):
         total += len(piece)
         require_room(TAKEN * total, f"more than {gigabytes(total)} of text in {path}")
         parts.append(piece)
@@ -83,15 +79,6 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
             yield text
     if text := b"".join(parts).removesuffix(b"\n"):
         yield text
-
-
-def _ahead(items: Iterator[_T]) -> Iterator[_T]:
-    """Yield items, each of which is made in a thread while the one before it is used."""
-    with ThreadPoolExecutor(1) as thread:
-        coming = thread.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = thread.submit(next, items, None)
-            yield item
 
 
 def _rows(text: bytes) -> Rows | None:

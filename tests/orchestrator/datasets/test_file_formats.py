@@ -35,6 +35,7 @@ def written(folder):
     for part, rows in enumerate((IRIS[:70], IRIS[70:])):
         rows.to_parquet(folder / "hub" / "data" / f"train-0000{part}-of-00002.parquet")
     np.savez_compressed(folder / "iris.npz", X=X.to_numpy(), y=y)
+    np.savez(folder / "floats.npz", X=X.to_numpy(), y=y.astype(float))
     np.save(folder / "iris.npy", IRIS.to_numpy())
     head = "".join(f"@ATTRIBUTE '{name}' REAL\n" for name in IRIS)
     rows = IRIS.to_csv(index=False, header=False)
@@ -44,7 +45,7 @@ def written(folder):
     return {
         "csv_file": ["iris.csv", "iris.tsv.gz"],
         "parquet_file": ["iris.parquet", "hub"],
-        "npz_file": ["iris.npz"],
+        "npz_file": ["iris.npz", "floats.npz"],
         "npy_file": ["iris.npy"],
         "arff_file": ["iris.arff.gz"],
     }
@@ -59,7 +60,7 @@ def test_every_format_of_a_table_has_one_fingerprint(tmp_path):
             found[file] = load(DatasetSpec(file, f"orchestrator.datasets.{loader}", params)).fingerprint
     known = load(DatasetSpec("iris", "sklearn.datasets.load_iris", {"return_X_y": True})).fingerprint
     assert found == dict.fromkeys(found, known)
-    assert len(found) == 7
+    assert len(found) == 8
 
 
 def test_text_and_missing_values_come_from_parquet_and_arff(tmp_path):
