@@ -9,7 +9,7 @@ import pandas as pd
 from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.merged_studies import MergedStudies, machines
-from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER
+from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER, of_units
 from orchestrator.analysis.ratios import FASTER, SLOWER
 from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.signed_rank import smallest_p
@@ -158,14 +158,15 @@ def _choices(findings: Findings) -> list[str]:
 
 
 def _standing(findings: Findings) -> str:
-    means, metric = findings.means, findings.design.metric
-    complete = means.dropna()
+    design, metric = findings.design, findings.design.metric
+    complete = of_units(findings.means, design.families).dropna()
     what = f"mean {fmt.metric_name(metric)}"
     unit = " %" if fmt.is_percent(metric) else ""
     if complete.empty:
         return f"No dataset is complete for every arm yet, so no {what} over datasets can be stated."
     average = complete.mean()
     over = f"over {fmt.plural(len(complete), 'dataset')}"
+    over += " (a family counts as one)" if design.families else ""
     if len(average) == 1:
         return (
             f"{next(iter(average.index))} reaches a {what} of {fmt.score(average.iloc[0], metric)}{unit} "
