@@ -11,17 +11,18 @@ from orchestrator.study.errors import ConfigError
 from orchestrator.study.text import error_line, shown
 
 COLUMNS = ("dataset", "arm", "score")
-OPTIONAL = ("standard_error", "source")
+OPTIONAL = ("standard_error", "seconds", "source")
+"""Seconds are read past: times of other machines are compared with none."""
 
 
 def read_published(files: Sequence[str | Path]) -> pd.DataFrame:
-    """Return published scores: columns dataset, arm, score, standard_error, source, file.
+    """Return published scores: columns dataset, arm, score, those of `OPTIONAL` that are given, source, file.
 
     Parameters
     ----------
     files : sequence of path
-        CSV files with the columns dataset, arm and score, and perhaps standard_error and source. Scores are
-        in the unit in which a study stores them: an accuracy is a share, from 0 to 1.
+        CSV files with the columns dataset, arm and score, and perhaps those of `OPTIONAL`. Scores are in the
+        unit in which a study stores them: an accuracy is a share, from 0 to 1.
 
     Raises
     ------

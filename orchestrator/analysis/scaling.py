@@ -5,6 +5,7 @@ from math import nan
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
+from scipy.stats import linregress
 
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.pairwise import ALPHA
@@ -58,19 +59,15 @@ def scaling(points: pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
 
 
 def _fit(sizes: np.ndarray, seconds: np.ndarray, alpha: float) -> dict[str, float]:
-    x, y = np.log(sizes), np.log(seconds)
-    dx, dy = x - x.mean(), y - y.mean()
-    exponent = float(dx @ dy / (dx @ dx))
-    intercept = float(y.mean() - exponent * x.mean())
-    left = float(((dy - exponent * dx) ** 2).sum())
-    reach = float(stdtrit(len(x) - 2, 1 - alpha / 2)) * np.sqrt(left / (len(x) - 2) / (dx @ dx))
+    line = linregress(np.log(sizes), np.log(seconds))
+    reach = float(stdtrit(len(sizes) - 2, 1 - alpha / 2)) * line.stderr
     return {
-        "n": len(x),
+        "n": len(sizes),
         "smallest": float(sizes.min()),
         "largest": float(sizes.max()),
-        "exponent": exponent,
-        "low": float(exponent - reach),
-        "high": float(exponent + reach),
-        "factor": float(np.exp(intercept)),
-        "r2": 1 - left / float(dy @ dy) if dy @ dy > 0 else nan,
+        "exponent": float(line.slope),
+        "low": float(line.slope - reach),
+        "high": float(line.slope + reach),
+        "factor": float(np.exp(line.intercept)),
+        "r2": float(line.rvalue**2) if np.ptp(seconds) > 0 else nan,
     }

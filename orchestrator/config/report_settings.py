@@ -1,6 +1,6 @@
 """The configuration of reports."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from orchestrator.config.scalars import wrong_values
@@ -46,22 +46,26 @@ def given_choices(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
 
 def published_files(config: Mapping[str, Any], problems: list[str]) -> list[str]:
     """Return the files of published scores; none is opened."""
-    names = config["report"]["published"] or []
-    names = [names] if isinstance(names, str) else names
-    if isinstance(names, list) and all(isinstance(name, str) and name for name in names):
-        return names
-    problems.append(f"report.published must be a list of CSV files, found {shown(names)}")
-    return []
+    return _names(config, "published", "CSV files", bool, problems)
 
 
 def section_names(config: Mapping[str, Any], problems: list[str]) -> list[str]:
     """Return the dotted paths of a user's sections of a report; nothing is imported."""
-    names = config["report"]["sections"] or []
+    expected = "dotted paths of functions, such as [mysections.errors]"
+    return _names(config, "sections", expected, lambda name: "." in name, problems)
+
+
+def _names(
+    config: Mapping[str, Any],
+    key: str,
+    expected: str,
+    is_right: Callable[[str], bool],
+    problems: list[str],
+) -> list[str]:
+    """Return what a key of the report lists; one name may stand for a list of one."""
+    names = config["report"][key] or []
     names = [names] if isinstance(names, str) else names
-    if isinstance(names, list) and all(isinstance(name, str) and "." in name for name in names):
+    if isinstance(names, list) and all(isinstance(name, str) and is_right(name) for name in names):
         return names
-    problems.append(
-        "report.sections must be a list of dotted paths of functions, such as [mysections.errors], "
-        f"found {shown(names)}"
-    )
+    problems.append(f"report.{key} must be a list of {expected}, found {shown(names)}")
     return []

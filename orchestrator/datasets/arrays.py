@@ -68,7 +68,7 @@ def npy_file(path: str, label: int = -1) -> tuple[NDArray[Any], NDArray[Any]]:
     """
     place = existing_file(path)
     with place.open("rb") as file:
-        if (head := file.read(6)) and not head.startswith((b"\x93NUMPY", b"PK")):  # numpy thinks of pickles
+        if (head := file.read(6)) and not head.startswith((b"\x93NUMPY", b"PK")):  # a pickle, to numpy
             raise DatasetError(f"{place} is no file of numpy.save; correct `path`, or read it as what it is")
     try:
         table = np.load(place, mmap_mode="r", allow_pickle=False)  # which compares shape and size

@@ -5,6 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from orchestrator.analysis.published import read_published
+
 FOLDER = Path(__file__).parents[3] / "conf" / "published"
 FILES = sorted(FOLDER.glob("*.csv"))
 
@@ -22,6 +24,7 @@ def test_a_file_has_one_share_for_each_dataset_and_arm_and_says_where_it_stands(
     assert not frame.duplicated(["dataset", "arm"]).any()
     assert frame["score"].between(0.5, 1).all()
     assert frame["source"].str.contains(r"Table|Performance").all()
+    assert read_published([file])["score"].tolist() == frame["score"].tolist()
 
 
 @pytest.mark.parametrize(
