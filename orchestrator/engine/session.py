@@ -2,7 +2,6 @@
 
 import logging
 import shlex
-import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -182,7 +181,6 @@ def _provenance(
         "cluster": {key: value for key, value in cluster.items() if key != "hosts"},
         "git": git_state("orchestrator"),
         "git_of": {package: git_state(package) for package in _packages(prepared.study)},
-        "python": sys.executable,
     }
 
 

@@ -4,7 +4,7 @@ Parameters and metrics are columns of their own, which may be numbers in one par
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import NoneType
@@ -35,10 +35,13 @@ if TYPE_CHECKING:
 FEW_ROWS = 500
 """Fewer rows are written uncompressed, for compaction will compress them."""
 
+_ROWS_OF_A_GROUP = 20_000
 _VERSION_KEY = b"svmbench_schema_version"
 _ORDER = ["dataset", "solver", "outer", "inner"]
 _FIXED = {field.name: field.type for field in TRIAL_SCHEMA} | PREDICTION_TYPES
 _FREE_TEXTS = {"message", "fit_status", "stopping"}
+_MEASURED = {name for name in _FIXED if name.endswith(("seconds", "_at"))} | {"gap", "objective"}
+"""Columns whose numbers seldom repeat."""
 
 
 def selection_frame(rows: Iterable[Mapping[str, Any]]) -> "pd.DataFrame":
@@ -49,7 +52,12 @@ def selection_frame(rows: Iterable[Mapping[str, Any]]) -> "pd.DataFrame":
 def parquet_writer(file: BinaryIO, schema: pa.Schema, n_rows: int = FEW_ROWS) -> pq.ParquetWriter:
     """Open a writer; few rows are written as they are, for compaction will compress them."""
     metadata = {_VERSION_KEY: str(SCHEMA_VERSION).encode()}
-    how: dict[str, Any] = {"compression": "zstd"}
+    measured = [name for name in schema.names if name in _MEASURED]
+    how: dict[str, Any] = {
+        "compression": "zstd",
+        "use_dictionary": [name for name in schema.names if name not in _MEASURED],
+        "use_byte_stream_split": measured,  # exponents beside exponents, which compress
+    }
     if n_rows < FEW_ROWS:  # without the Arrow schema, which takes long to read in thousands of parts
         how = {"compression": "none", "use_dictionary": False, "store_schema": False}
     return pq.ParquetWriter(file, schema.with_metadata(metadata), write_page_checksum=True, **how)
@@ -59,6 +67,18 @@ def write_table(file: BinaryIO, table: pa.Table) -> None:
     """Write a table as a whole file."""
     with parquet_writer(file, table.schema, table.num_rows) as writer:
         writer.write_table(table)
+
+
+def in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Join small tables, for each that is written is a row group, with dictionaries and statistics of its own."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(each.num_rows for each in waiting) >= _ROWS_OF_A_GROUP:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def as_trials(table: pa.Table) -> pa.Table:

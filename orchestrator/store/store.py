@@ -241,7 +241,7 @@ class Store:
     def compact(
         self, everything: bool = True, summarise: Callable[[Scan], PartSummary] | None = None
     ) -> None:
-        """Merge the parts into one without repeated keys, holding one part in memory at a time.
+        """Merge the parts into one without repeated keys, holding a few parts in memory at a time.
 
         Killed half-way, it leaves rows twice but loses none; the next reading or compaction mends that.
 
@@ -283,7 +283,7 @@ class Store:
             arrow_tables.unify([empty, *keys.values()]), self.provenance_records.order([]), ranks
         )
         with new_part(self.folder) as file, arrow_tables.parquet_writer(file, schema) as writer:
-            for table in read(kept, schema):
+            for table in arrow_tables.in_groups(read(kept, schema)):
                 writer.write_table(table)
             if summary is not None:
                 writer.add_key_value_metadata({SUMMARY_KEY: summary.to_json()})
