@@ -62,14 +62,16 @@ def call_in_child(
         return
     done, parent = 0, os.getpid()
     while done < len(items):
-        reader, writer = Pipe(duplex=False)
+        process, (reader, writer) = 0, Pipe(duplex=False)
         flush_streams()  # or both processes would write what is in their buffers
-        with warnings.catch_warnings(action="ignore"):  # Python warns of threads, none of which we need
-            process = os.fork()
-        if process == 0:
-            _send_results(function, items[done:], writer, parent, quiet)
-        writer.close()
+        release_signals = _hold_signals()
         try:
+            with warnings.catch_warnings(action="ignore"):  # Python warns of threads, none of which we need
+                process = os.fork()
+            if process == 0:
+                _send_results(function, items[done:], writer, parent, quiet)
+            writer.close()
+            release_signals()
             while done < len(items):
                 result = _receive_result(reader, process, seconds)
                 yield result
@@ -79,8 +81,32 @@ def call_in_child(
         finally:
             reader.close()
             with suppress(ProcessLookupError, ChildProcessError):  # it has ended by itself
-                os.kill(process, signal.SIGKILL)
-                os.waitpid(process, 0)
+                if process:
+                    os.kill(process, signal.SIGKILL)
+                    os.waitpid(process, 0)
+            release_signals()
+
+
+def _hold_signals() -> Callable[[], None]:
+    """Have the signals that end a program wait until the function that is returned is called.
+
+    Their handlers raise exceptions, which are lost where a fork calls what libraries have registered for it.
+    """
+    handlers: dict[int, Any] = {}
+    received: list[int] = []
+    if threading.current_thread() is threading.main_thread():  # no other calls the handlers
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if (handler := signal.getsignal(number)) is not None:
+                handlers[number] = handler
+                signal.signal(number, lambda number, _: received.append(number))
+
+    def release() -> None:
+        while handlers:
+            signal.signal(*handlers.popitem())
+        while received:
+            signal.raise_signal(received.pop())
+
+    return release
 
 
 def exit_reason(status: int) -> str:

@@ -70,7 +70,7 @@ def write_table(file: BinaryIO, table: pa.Table) -> None:
 
 
 def in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Join small tables, for each that is written is a row group, with dictionaries and statistics of its own."""
+    """Join small tables: each that is written is a row group, with dictionaries and statistics of its own."""
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)

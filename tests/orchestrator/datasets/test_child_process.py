@@ -1,5 +1,7 @@
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import psutil
@@ -55,3 +57,23 @@ def test_a_child_ends_with_its_parent():
     os.kill(parent, signal.SIGKILL)
     os.waitpid(parent, 0)
     child.wait(10)
+
+
+INTERRUPTED_FORK = """
+import os, signal
+from orchestrator.datasets.child_process import call_in_child
+
+process = os.getpid()
+os.register_at_fork(after_in_parent=lambda: os.kill(process, signal.SIGINT))
+try:
+    for result in call_in_child(str, [1, 2]):
+        pass
+except KeyboardInterrupt:
+    print("interrupted", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+
+
+def test_ctrl_c_during_a_fork_is_not_lost():
+    command = [sys.executable, "-c", INTERRUPTED_FORK]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("interrupted True\n", "")
