@@ -108,7 +108,7 @@ def test_the_files_beside_the_page(quickstart, tmp_path):
     assert not [path for path in folder.rglob("*") if path.name.endswith(".tmp")]
 
 
-@pytest.mark.figures
+@pytest.mark.figures("pdf")
 def test_figures_are_pdf_too_beside_the_numbers_they_show(quickstart, tmp_path):
     _, twin = report(quickstart, tmp_path / "report")
     folder, findings = tmp_path / "report" / "figures", analyse(quickstart)
@@ -126,7 +126,7 @@ def test_figures_are_pdf_too_beside_the_numbers_they_show(quickstart, tmp_path):
     assert twin["figures"]["choices"] == findings.choices.to_dict("records")
 
 
-@pytest.mark.figures
+@pytest.mark.figures("pdf")
 def test_a_figure_that_fits_no_page_is_no_pdf(tmp_path):
     means = {f"d{i}": {f"a{j}": 0.8 for j in range(12)} for i in range(9)}
     folder = tmp_path / "report" / "figures"
@@ -136,7 +136,7 @@ def test_a_figure_that_fits_no_page_is_no_pdf(tmp_path):
     assert (folder / "ranks.pdf").exists()
 
 
-@pytest.mark.figures
+@pytest.mark.figures("pdf")
 def test_two_reports_of_one_study_are_equal_byte_for_byte(quickstart, tmp_path):
     for folder in ("a", "b"):
         write_report(quickstart, tmp_path / folder)
