@@ -14,6 +14,7 @@ from orchestrator.study.errors import ConfigError
 from tests.integration.processes import in_process
 
 CLAIMS = declared_claims([], None)
+ROOT = Path(__file__).parents[3]
 
 OWN = """\
 # SVC with and without shrinking is the same machine.
@@ -170,3 +171,9 @@ def test_a_damaged_study_keeps_no_other_from_its_report(folder):
     run = in_process(folder, "report", "study=mine", "--config-dir", "torn")
     assert run.returncode == 0, run.stderr
     assert "study torn cannot be read: " in in_process(folder, "claims", "--config-dir", "torn").stdout
+
+
+def test_the_page_of_the_manual_is_what_the_published_studies_say(tmp_path):
+    run = in_process(tmp_path, "claims", f"paths.results={ROOT / 'results' / 'published'}", "to=claims.md")
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / "claims.md").read_text() == (ROOT / "docs" / "claims.md").read_text()
