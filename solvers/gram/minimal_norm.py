@@ -280,7 +280,7 @@ def minimal_norm_path(
     inverse_C = divided(inverse_weight, Cs[0])
     square_norm = refresh(H, inverse_C, alpha, g)
     since_refresh = np.int64(0)
-    n_shares = 2.0 if rules.stopping == VIOLATION else 1.0  # of g and of ||c||²; (1 − ε)² has room for both
+    n_shares = 2.0 if rules.stopping == VIOLATION else 1.0  # for g and ||c||²; (1 − ε)² has room for both
     for k in range(Cs.size):
         previous, inverse_C = inverse_C, divided(inverse_weight, Cs[k])
         square_norm = change_C(previous, inverse_C, alpha, g, square_norm)
