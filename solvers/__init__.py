@@ -53,6 +53,7 @@ NewtonSVC               `gap_` ≤ ε                                         ε
 SMOSVC                  no violation of the optimality conditions above ε  ε
                         (in units of the margin), and `gap_` ≤ ε
 MNSVC                   g ≥ ‖c‖² (1 − ε)² of every sample                  1 − (1 − ε)⁴ ≈ 4 ε
+... "violation"         g ≥ ‖c‖² (1 − ε) of every sample                   1 − (1 − ε)² ≈ 2 ε
 MNSVC(stopping="adjmn") g ≥ ‖c‖² − ε ‖c‖ √τ̃ of every sample               ≈ 2 ε √τ̃ / ‖c‖
 MNSVC(stopping="meb")   every sample within (1 + ε) √τ̃ of c; this is      ≈ 3/4 + ε τ̃ / ‖c‖²
 SphereSVC, BallSVC      not the smallest ball, and gaps near 3/4 are usual
@@ -60,9 +61,9 @@ CoreSVC                 every sample within (1 + ε) times the radius of    ≈ 
                         the core set's ball
 ======================= ================================================== ======================
 
-Here τ̃ = k̃(x, x), and ε = "auto" is that of the papers: 10⁻³ for mn and adjmn, (7.3) for the balls. The
-probabilistic stop of the papers (no violator among the draws: ``exhaustive=False``, or more than 50,000
-samples) promises none of this by itself: the certificate decides.
+Here τ̃ = k̃(x, x), and ε = "auto" is that of the papers: 10⁻³ for the rules of the minimal norm, (7.3) for the
+balls. The probabilistic stop of the papers (no violator among the draws: ``exhaustive=False``, or more than
+50,000 samples, or ``track_margins=False``) promises none of this by itself: the certificate decides.
 """
 
 from solvers.estimators.ballsvc import BallSVC

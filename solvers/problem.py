@@ -42,6 +42,7 @@ class Solution:
     converged: bool  # whether the tolerance is certified to hold
     stopping: str  # what ended the training, and what is certified
     by_draws: bool = field(default=False, kw_only=True)  # whether its search may have missed a sample
+    n_clipped: int = field(default=0, kw_only=True)  # iterations whose step took all the weight of a sample
 
     @property
     def fit_status(self):

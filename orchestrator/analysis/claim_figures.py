@@ -23,14 +23,24 @@ from orchestrator.study.values import is_number
 LEVEL = 0.05
 """Of each of the two one-sided tests that an interval at 1 − 2α stands for."""
 
-OF_REFITS = ("score", "fit_seconds", "predict_seconds", "n_iter", "n_kernel_evals", "n_sv", "sv_share")
+OF_REFITS = (
+    "score",
+    "fit_seconds",
+    "predict_seconds",
+    "n_iter",
+    "n_clipped",
+    "n_kernel_evals",
+    "n_sv",
+    "sv_share",
+)
 OF_SEARCHES = {
     "total_seconds": ("fit_seconds", "predict_seconds"),
     "total_iter": ("n_iter",),
+    "total_clipped": ("n_clipped",),
     "total_kernel_evals": ("n_kernel_evals",),
 }
 """What all trainings of an outer fold have cost together."""
-_GROWING = ("fit_seconds", "n_iter", "n_kernel_evals")
+_GROWING = ("fit_seconds", "n_iter", "n_clipped", "n_kernel_evals")
 """What a training has cost when it is stopped, it would have cost at least."""
 
 QUANTITIES = (*OF_REFITS, *OF_SEARCHES, "n_candidates")
@@ -181,8 +191,9 @@ def compared(
     datasets: Callable[[str], bool],
     apart: bool = False,
     looks: int = 1,
+    over: str = "",
 ) -> list[Figure]:
-    """Compare two arms over datasets, or on each dataset.
+    """Compare two arms, or two quantities of an arm, over datasets or on each dataset.
 
     Over datasets the figure is the Hodges–Lehmann estimate of the difference, or of the ratio by logarithms,
     with its exact interval; datasets of one family count once. On each dataset it is the mean over outer
@@ -202,18 +213,25 @@ def compared(
         Whether each dataset has a figure of its own.
     looks : int
         How many of these the claim has, any of which may refute it.
+    over : str
+        What the quantity is compared with, one of `QUANTITIES`; if empty, the same one.
     """
     what = f"{arm.arm} {'/' if ratio else '−'} {_name(reference, arm)}, {quantity}"
+    what = f"{arm.arm}, {quantity} / {over}" if over else what
     named = [name for name in arm.datasets if datasets(name)]
     other = {name for name in named if not _same_splits(name, arm, reference)}
-    ends = [each.folds(quantity) if apart else each.means(quantity) for each in (arm, reference)]
+    ends = [
+        each.folds(name) if apart else each.means(name)
+        for each, name in ((arm, quantity), (reference, over or quantity))
+    ]
     both = ends[0].add_suffix("_arm").join(ends[1].add_suffix("_reference"), how="inner")
     used = both.index.get_level_values("dataset")
     both = both[used.isin(named) & ~used.isin(other)]
     missing = [name for name in named if name not in set(both.index.get_level_values("dataset"))]
     note = f"without {', '.join(missing)}" if missing else ""
     if both.empty:
-        raise Unanswered(f"no dataset has {quantity} of {arm.arm} and of {reference.arm}")
+        of = f"{over} of {arm.arm}" if over else f"of {reference.arm}"
+        raise Unanswered(f"no dataset has {quantity} of {arm.arm} and {of}")
     if not apart:
         return [_over(what, both, arm, ratio, note, looks)]
     undecided = [

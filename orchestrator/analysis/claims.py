@@ -25,7 +25,7 @@ _CHOICE = ("datasets", "except")
 _COMPARED = ("study", "arms", "reference", "quantity", "against", "apart", *_CHOICE, *_REGIONS)
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "difference": _COMPARED,
-    "ratio": _COMPARED,
+    "ratio": (*_COMPARED, "over"),
     "slope": ("study", "arms", "solver", "x", "y", "from", "to", *_CHOICE, *_REGIONS),
     "candidate_ratio": ("study", "arms", "quantity", "above", "below", *_REGIONS),
     "candidate_steps": ("study", "arms", "quantity", "along", "direction", *_REGIONS),
@@ -226,12 +226,13 @@ def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
         for key, (what, is_so) in _VALUES.items()
         if key in known and options.get(key) is not None and not is_so(options[key])
     ]
-    measured = {"difference": "quantity", "ratio": "quantity", "slope": "y"}.get(test, "")
-    if measured and (quantity := options.get(measured, "score")) not in QUANTITIES:
-        problems.append(
-            f"{where}: {measured} must be one of {', '.join(QUANTITIES)}, found {shown(quantity)}"
-            f"{did_you_mean(str(quantity), QUANTITIES)}"
-        )
+    measured = {"difference": ("quantity",), "ratio": ("quantity", "over"), "slope": ("y",)}.get(test, ())
+    problems += [
+        f"{where}: {key} must be one of {', '.join(QUANTITIES)}, found {shown(quantity)}"
+        f"{did_you_mean(str(quantity), QUANTITIES)}"
+        for key in measured
+        if (quantity := options.get(key, "score")) not in QUANTITIES
+    ]
     if test in ("difference", "ratio"):
         problems += _compared_problems(f"{where}: {test}", options)
     if test == "slope" and bool(options.get("arms")) == bool(options.get("solver")):
@@ -245,6 +246,10 @@ def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
 def _compared_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
     """Say whether an arm has nothing to be compared with, or is compared with itself."""
     reference, against = options.get("reference"), _listed(options.get("against"))
+    if options.get("over"):
+        if reference or against:
+            yield f"{where} takes 'over', a quantity of the same arm, or another arm, not both"
+        return
     if not (reference or against):
         yield f"{where} needs 'reference', the arm to compare with, or 'against', its study"
         return
@@ -403,8 +408,8 @@ def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings], looks: int) 
     against = [studies[name] for name in others] or list(arm.studies)
     reference = side(options.get("reference") or arm.arm, against)
     quantity, ratio = options.get("quantity", "score"), part.test == "ratio"
-    apart = bool(options.get("apart"))
-    return claim_figures.compared(arm, reference, quantity, ratio, _chosen(options), apart, looks)
+    apart, over = bool(options.get("apart")), options.get("over", "")
+    return claim_figures.compared(arm, reference, quantity, ratio, _chosen(options), apart, looks, over)
 
 
 def _chosen(options: Mapping[str, Any]) -> Callable[[str], bool]:

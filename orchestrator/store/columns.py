@@ -27,6 +27,7 @@ TRIAL_SCHEMA = pa.schema(
         ("n_sv", pa.int64()),
         ("sv_share", pa.float64()),
         ("n_iter", pa.int64()),
+        ("n_clipped", pa.int64()),
         ("n_kernel_evals", pa.int64()),
         ("gap", pa.float64()),
         ("objective", pa.float64()),

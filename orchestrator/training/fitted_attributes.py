@@ -25,8 +25,8 @@ def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     Returns
     -------
     dict
-        The columns `n_iter n_kernel_evals n_sv sv_share gap objective converged fit_status stopping` it has;
-        of a pipeline those of its last step.
+        The columns `n_iter n_clipped n_kernel_evals n_sv sv_share gap objective converged fit_status
+        stopping` it has; of a pipeline those of its last step.
     """
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
@@ -148,6 +148,7 @@ _ARRAYS: dict[Callable[[Any], Any], type] = {
 
 _COLUMNS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "n_iter": ("n_iter_", _count),
+    "n_clipped": ("n_clipped_", _count),
     "n_kernel_evals": ("n_kernel_evals_", _count),
     "n_sv": ("n_support_", _count),
     "gap": ("duality_gap_", _gap),

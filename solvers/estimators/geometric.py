@@ -6,6 +6,7 @@ from typing import Annotated
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from solvers.common.limits import NO_LIMIT
 from solvers.common.pair_selection import PAIRS, TINY
 from solvers.common.seeds import random_seed
 from solvers.estimators.base import KernelSVC
@@ -27,18 +28,24 @@ class GeometricSVC(PathMixin, KernelSVC):
     Parameters
     ----------
     tol : "auto" or float
-        ε of the stopping rule, between 0 and 1; "auto" is the papers': 10⁻³ for "mn" and "adjmn", (7.3) for
-        the balls. What is certified for it when `converged_` is true, the table in `solvers` says.
+        ε of the stopping rule, between 0 and 1; "auto" is the papers': 10⁻³ for those of the minimal norm,
+        (7.3) for the balls. What is certified for it when `converged_` is true, the table in `solvers` says.
     draws : int
-        Candidates that are drawn in vain before the search for a violator ends, N_d.
+        Candidates that are drawn in vain, with replacement, before the search for a violator ends, N_d (5.1).
     subset : int
         Candidates of which the worst is taken, N_r.
     sampling : {"fair", "simple"}
         Draw a class first, then one of its samples; or any sample.
     exhaustive : bool
-        Whether all samples are looked at when the draws have failed, before the search ends, where g of each
-        is at hand: with up to 50,000 samples, or in `fit_path`. False: the search ends as in the papers, and
+        Whether a search that has drawn in vain looks at every sample whose margin is at hand before it ends:
+        at all of them, or at the support vectors (`track_margins`). Where all are at hand, and `draws` is at
+        least their number, it does so without drawing. False: the search ends with its draws, as in 5.1, and
         there may be a violator that was not drawn.
+    track_margins : {"auto"} or bool
+        Whether x̃_i·c of every sample is kept up to date, so that to look at a sample costs nothing. False: of
+        the support vectors only, as in the author's tool; to draw any other sample costs a kernel value for
+        each of them (5.1.2), and no search looks at all samples. "auto": True for machines of up to 50,000
+        samples. `fit_path` takes the same steps, but reads kernel values from a matrix where it has one.
     bias : {"theoretic", "average", "none"}
         Bias Σ α_i y_i (2.98), the mean of the optimality conditions (5.24), or a machine without one (chapter
         6).
@@ -48,6 +55,11 @@ class GeometricSVC(PathMixin, KernelSVC):
         Start a `fit` on the same samples and labels from the weights of the last one.
     random_state : int, RandomState or None
         Source of the draws, and of the folds for `probability`.
+
+    Attributes
+    ----------
+    n_clipped_ : int ndarray of shape (n_machines,)
+        How many of `n_iter_` the weight of the sample that gives it cut short: β̂ > α_u (3.3, 4.9).
     """
 
     tol: Annotated[str | float, StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")] = "auto"
@@ -55,6 +67,7 @@ class GeometricSVC(PathMixin, KernelSVC):
     subset: Count = 1
     sampling: Annotated[str, StrOptions({"fair", "simple"})] = "fair"
     exhaustive: Switch = True
+    track_margins: Annotated[bool | str, "boolean", StrOptions({"auto"})] = "auto"
     bias: Annotated[str, StrOptions({"theoretic", "average", "none"})] = "theoretic"
     multiclass: Multiclass = "pairwise"
     warm_start: Switch = False
@@ -65,6 +78,12 @@ class GeometricSVC(PathMixin, KernelSVC):
     # `loop` works by rows of the kernel; on a block it is what is implemented for `block_rules`.
     first_epsilon = 0.5  # of the multi-scale approximation (Algorithm 5)
     first_samples = 1  # that get weight before the first iteration
+
+    def _most_tracked(self):
+        """Return up to how many samples of a machine margins are kept of all."""
+        if self.track_margins == "auto":
+            return TRACK_ALL
+        return NO_LIMIT if self.track_margins else 0
 
     def _seed(self):
         return random_seed(self.random_state)
@@ -78,6 +97,7 @@ class GeometricSVC(PathMixin, KernelSVC):
             subset=int(self.subset),
             fair=self.sampling == "fair",
             exhaustive=bool(self.exhaustive),
+            most_tracked=self._most_tracked(),
             pair=PAIRS[self.pair],
             exponent=float(self.pair_exponent),
             eta=float(self.eta),
@@ -94,13 +114,17 @@ class GeometricSVC(PathMixin, KernelSVC):
         rules, memory = self._rules(), 1e6 * self.cache_size
         return MinimalNormSolver(rules, self.tol, self._seed(), memory, self._solve, self.block_rules)
 
+    def _publish(self, X, samples, machines):
+        super()._publish(X, samples, machines)
+        self.n_clipped_ = np.array([s.n_clipped for s in machines.solutions], dtype=np.int64)
+
     def _check_path(self, solution):
         usual = solution.problem.Cs >= TINY  # below, 1/C is infinite
         if not np.isfinite(solution.outcomes.square_norms[usual]).all():
             raise ValueError(NOT_FINITE)
 
     def _stops_by_draws(self, n_samples):
-        return not (self.exhaustive and n_samples <= TRACK_ALL) and self.draws < n_samples
+        return not (self.exhaustive and n_samples <= self._most_tracked())
 
     def _machine_text(self, status, converged, gap, by_draws):
         return rule_text(RULES[self.stopping], converged, gap, status, self.draws if by_draws else 0)

@@ -29,9 +29,10 @@ class MNSVC(GeometricSVC):
         k of gmdm, between 0 (mdm) and 1 (imdm).
     eta : float
         Over-relaxation, 1 ≤ η < 2 (5.3); from 2 on, ‖c‖ could grow.
-    stopping : {"mn", "adjmn", "meb"}
-        Stopping rule (4.2.4, `solvers.hull.stopping`). Those of the ball, "adjmn" and "meb", need the same
-        k(x, x) and the same C for all samples.
+    stopping : {"mn", "violation", "adjmn", "meb"}
+        Stopping rule (`solvers.hull.stopping`): no sample has x̃_i·c below ‖c‖² (1 − ε)² ("mn", which is what
+        the author's tool computes) or below ‖c‖² (1 − ε) ("violation", which is what 4.10 and Algorithm 4
+        say). Those of the ball, "adjmn" and "meb", need the same k(x, x) and the same C for all samples.
 
     Raises
     ------
@@ -64,11 +65,11 @@ class MNSVC(GeometricSVC):
     pair: Annotated[str, StrOptions(set(PAIRS))] = "imdm"
     pair_exponent: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.5
     eta: OverRelaxation = 1.0
-    stopping: Annotated[str, StrOptions({"mn", "adjmn", "meb"})] = "mn"
+    stopping: Annotated[str, StrOptions({"mn", "violation", "adjmn", "meb"})] = "mn"
     class_weight: ClassWeight = None
 
     def _check_diagonal(self, X, kernel, rows, C):
-        if self.stopping == "mn":
+        if self.stopping in ("mn", "violation"):
             return
         of_kernel = np.ones(1) if kernel.has_constant_diagonal else kernel_diagonal(X, kernel)[rows]
         for what, values in (("k(x, x)", of_kernel), ("C", C)):

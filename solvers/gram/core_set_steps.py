@@ -34,15 +34,15 @@ def grow_core_set(
     for i in range(alpha.size):
         core[i] = 1.0 if alpha[i] > 0.0 else 0.0
     lowest = shift_and_argmin_of_support(g, core, H[0], H[0], 0.0)
-    steps, looked_at, last = 0, 0, np.inf
+    steps, clipped, looked_at, last = 0, 0, 0, np.inf
     while steps < max_iter:
         if square_norm <= 0.0:
-            return square_norm, steps, NOT_POSITIVE
+            return square_norm, steps, clipped, NOT_POSITIVE
         if not square_norm < np.inf:
-            return square_norm, steps, STALLED
+            return square_norm, steps, clipped, STALLED
         if steps - looked_at > STEPS_IN_VAIN:
             if abs(square_norm - last) < 1e-15 * last:
-                return square_norm, steps, STALLED
+                return square_norm, steps, clipped, STALLED
             looked_at, last = steps, square_norm
 
         v = lowest
@@ -52,6 +52,7 @@ def grow_core_set(
         if u >= 0 and (g[u] - g[v] > width or g[v] < threshold):
             ahead = g[u] - g[v]
             square_distance = diagonal[v] + diagonal[u] - 2.0 * H[v, u]
+            clipped += ahead / square_distance > alpha[u]
             beta = min(ahead / square_distance, alpha[u])
             square_norm += beta * (beta * square_distance - 2.0 * ahead)
             alpha[v] += beta
@@ -67,10 +68,10 @@ def grow_core_set(
             core[v] = 1.0
             lowest = v if g[v] < g[lowest] else lowest
         elif current <= epsilon:
-            return square_norm, steps, CONVERGED
+            return square_norm, steps, clipped, CONVERGED
         else:
             current = max(epsilon, 0.5 * current)
-    return square_norm, steps, LIMIT
+    return square_norm, steps, clipped, LIMIT
 
 
 implement(solve_path, CoreSetRules)(minimal_norm_path)

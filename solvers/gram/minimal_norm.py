@@ -46,7 +46,7 @@ from solvers.gram.machines import solve_path
 from solvers.hull.descent import Rules
 from solvers.hull.draws import draw_first, find_tracked
 from solvers.hull.hull_steps import step_length
-from solvers.hull.stopping import MN, NOISE_ROUNDINGS, rule_holds, violation_threshold
+from solvers.hull.stopping import MN, NOISE_ROUNDINGS, VIOLATION, rule_holds, violation_threshold
 
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
 STEPS_IN_VAIN = 1000  # that leave ||c||² as it was: rounding ended the progress
@@ -86,31 +86,32 @@ def descend_block(
     Returns
     -------
     square_norm : float
-    steps : int
+    steps, clipped : int
+        How many were taken, and how many of them the weight of u cut short.
     status : int
         Of those of `solvers.common.status`.
     """
     is_mdm = rules.pair == MDM
     lowest, highest = shift_and_ends_of_support(g, alpha, H[0], H[0], 0.0)
     current = max(epsilon, rules.first_epsilon)
-    steps, looked_at, last = 0, 0, np.inf
+    steps, clipped, looked_at, last = 0, 0, 0, np.inf
     while steps < max_iter:
         if square_norm <= 0.0:
-            return square_norm, steps, NOT_POSITIVE
+            return square_norm, steps, clipped, NOT_POSITIVE
         if not square_norm < np.inf:  # it would never end
-            return square_norm, steps, STALLED
+            return square_norm, steps, clipped, STALLED
         if steps - looked_at > STEPS_IN_VAIN:
             if abs(square_norm - last) < 1e-15 * last:
-                return square_norm, steps, STALLED
+                return square_norm, steps, clipped, STALLED
             looked_at, last = steps, square_norm
 
         threshold = violation_threshold(rules.stopping, current, square_norm, diagonal[0])
         v, failed = find_tracked(g, threshold, rules, state, class_start)
         if v < 0:
             v = lowest
-            if g[v] >= threshold:
+            if g[v] >= threshold or not rules.exhaustive:
                 if current <= epsilon:
-                    return square_norm, steps, CONVERGED
+                    return square_norm, steps, clipped, CONVERGED
                 current = max(epsilon, 0.5 * current)
                 continue
 
@@ -125,6 +126,7 @@ def descend_block(
             ahead, away = g[u] - g[v], diagonal[v] - H[v, u]
             square_distance = max(diagonal[v] + diagonal[u] - 2.0 * H[v, u], TINY)
             length = step_length(rules.step, g[u], g[v], away, square_distance, square_norm)
+            clipped += rules.eta * length > alpha[u]
             beta = min(rules.eta * length, alpha[u])
             square_norm += beta * (beta * square_distance - 2.0 * ahead)
             alpha[v] += beta
@@ -140,8 +142,8 @@ def descend_block(
             if g[v] >= threshold:
                 break
         if steps == before:  # no sample lies behind a violator: rounding ended the progress
-            return square_norm, steps, STALLED
-    return square_norm, steps, LIMIT
+            return square_norm, steps, clipped, STALLED
+    return square_norm, steps, clipped, LIMIT
 
 
 class MinimalNormRules(NamedTuple):
@@ -189,15 +191,15 @@ def descend_shrunk(
     """
     rules = path_rules.rules
     m = g.size
-    steps = 0
+    steps = clipped = 0
     for _ in range(SHRINKINGS):
         left = min(max_iter - steps, STEPS_BEFORE_SHRINKING * m)
-        square_norm, taken, status = descend_block(
+        square_norm, taken, cut, status = descend_block(
             H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, left, state
         )
-        steps += taken
+        steps, clipped = steps + taken, clipped + cut
         if status != LIMIT or steps >= max_iter:
-            return square_norm, steps, status
+            return square_norm, steps, clipped, status
         rows = rows_near_margin(alpha, g, square_norm)
         starts = starts_among(rows, class_start)
         if rows.size > SHRINK_BELOW * m or starts.size < class_start.size:
@@ -207,7 +209,7 @@ def descend_shrunk(
         part_diagonal, part_inverse_C = chosen_values(diagonal, rows), chosen_values(inverse_C, rows)
         part_alpha, part_g = chosen_values(alpha, rows), chosen_values(g, rows)
         left = max_iter - steps
-        square_norm, taken, status = descend_block(
+        square_norm, taken, cut, status = descend_block(
             part,
             part_diagonal,
             part_inverse_C,
@@ -220,13 +222,13 @@ def descend_shrunk(
             left,
             state,
         )
-        steps += taken
+        steps, clipped = steps + taken, clipped + cut
         put_values(part_alpha, rows, alpha)
         square_norm = refresh(H, inverse_C, alpha, g)
-    square_norm, taken, status = descend_block(
+    square_norm, taken, cut, status = descend_block(
         H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter - steps, state
     )
-    return square_norm, steps + taken, status
+    return square_norm, steps + taken, clipped + cut, status
 
 
 @inlined
@@ -269,6 +271,7 @@ def minimal_norm_path(
     epsilons, state = path_rules.epsilons[machine], np.empty(1, np.uint64)
     state[0] = path_rules.seeds[machine]
     steps, statuses = outcomes.iterations[machine], outcomes.statuses[machine]
+    clipped = outcomes.clipped[machine]
     m = H.shape[0]
     alpha, g = np.zeros(m), np.empty(m)
     first = draw_first(state, class_start, rules.first_samples)
@@ -277,26 +280,28 @@ def minimal_norm_path(
     inverse_C = divided(inverse_weight, Cs[0])
     square_norm = refresh(H, inverse_C, alpha, g)
     since_refresh = np.int64(0)
+    n_shares = 2.0 if rules.stopping == VIOLATION else 1.0  # for g and ||c||²; (1 − ε)² has room for both
     for k in range(Cs.size):
         previous, inverse_C = inverse_C, divided(inverse_weight, Cs[k])
         square_norm = change_C(previous, inverse_C, alpha, g, square_norm)
         diagonal = diagonal_of(H, inverse_C)
         largest = largest_value(diagonal)
         value_share = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, np.int64(0))
-        steps[k] = 0
+        steps[k] = clipped[k] = 0
         for _ in range(REFRESHES):
             # The rule is to hold for the kernel itself: what the entries are off by comes out of ε.
-            epsilon, lost = AIMED_SHARE * epsilons[k], value_share / square_norm
-            affordable = rules.stopping == MN and lost < AFFORDABLE_SHARE * epsilon
+            epsilon, lost = AIMED_SHARE * epsilons[k], n_shares * value_share / square_norm
+            affordable = rules.stopping in (MN, VIOLATION) and lost < AFFORDABLE_SHARE * epsilon
             epsilon -= lost if affordable else 0.0
             left = limits[k] - steps[k]
-            square_norm, taken, statuses[k] = descend(
+            square_norm, taken, cut, statuses[k] = descend(
                 path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, left, state
             )
             steps[k] += taken
+            clipped[k] += cut
             since_refresh += taken
             drift = drift_of(since_refresh, largest)
-            lost_more = value_share / square_norm - lost
+            lost_more = n_shares * value_share / square_norm - lost
             if drift <= ALLOWED_DRIFT * epsilon * square_norm and (
                 not affordable or lost_more <= ALLOWED_DRIFT * epsilon
             ):

@@ -15,6 +15,7 @@ class Outcomes(NamedTuple):
     square_norms: np.ndarray
     gaps: np.ndarray
     iterations: np.ndarray  # int64: pair steps and Newton rounds
+    clipped: np.ndarray  # int64: steps of the hull that the weight at hand cut short
     statuses: np.ndarray  # int64, of those of `solvers.common.status`
     converged: np.ndarray  # bool: whether the tolerance is certified to hold
     supports: np.ndarray  # int64

@@ -51,7 +51,7 @@ def follow_violators(
         v, _ = find_tracked(g, threshold / factor, rules, state, class_start)
         if v < 0:
             v = shift_and_argmin_of_support(g, alpha, H[0], H[0], 0.0)
-            if factor * g[v] >= threshold:
+            if factor * g[v] >= threshold or not rules.exhaustive:
                 if current <= epsilon:
                     status = CONVERGED
                     break
@@ -82,7 +82,7 @@ def follow_violators(
     for i in range(g.size):
         alpha[i] *= factor
         g[i] *= factor
-    return np.dot(alpha, g), steps, status
+    return np.dot(alpha, g), steps, 0, status  # no step is clipped: β is below 1
 
 
 implement(solve_path, ViolatorRules)(minimal_norm_path)

@@ -5,7 +5,16 @@ from solvers.common.pair_selection import IMDM, choose_partner, lowest_support
 from solvers.common.status import CONVERGED, GO_ON, LIMIT
 from solvers.hull.draws import find_violator
 from solvers.hull.hull_steps import enter, shift_weight
-from solvers.hull.state import EPSILON, ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, WORK, interruption
+from solvers.hull.state import (
+    CLIPPED,
+    EPSILON,
+    ITERATIONS,
+    SQUARE_NORM,
+    SUPPORT,
+    TRACKED,
+    WORK,
+    interruption,
+)
 from solvers.hull.stopping import CORE, violation_threshold
 from solvers.hull.tracked_rows import row
 
@@ -40,7 +49,9 @@ def core_set_ball(hull, epsilon, rules, max_iter, budget):
         width = real[EPSILON] * (square_radius - real[SQUARE_NORM])
         if u >= 0 and (g[u] - g[v] > width or g[v] < threshold):
             row_u = row(hull, u)
-            beta = min((g[u] - g[v]) / (diagonal[v] + diagonal[u] - 2.0 * row_v[u]), alpha[u])
+            beta_hat = (g[u] - g[v]) / (diagonal[v] + diagonal[u] - 2.0 * row_v[u])
+            counts[CLIPPED] += beta_hat > alpha[u]
+            beta = min(beta_hat, alpha[u])
             m = counts[TRACKED]
             shift_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, real)
             counts[ITERATIONS] += 1

@@ -10,7 +10,7 @@ from solvers.common.pair_selection import IMDM, lowest_support
 from solvers.common.status import CONVERGED, GO_ON, LIMIT, STALLED
 from solvers.hull.draws import find_violator
 from solvers.hull.hull_steps import TO_ORIGIN, take_step
-from solvers.hull.state import EPSILON, ITERATIONS, SQUARE_NORM, SUPPORT, WORK, interruption
+from solvers.hull.state import EPSILON, ITERATIONS, SQUARE_NORM, SUPPORT, TRACK_ALL, WORK, interruption
 from solvers.hull.stopping import MN, violation_threshold
 
 
@@ -23,6 +23,7 @@ class Rules(NamedTuple):
     subset: int = 1
     fair: bool = True
     exhaustive: bool = True
+    most_tracked: int = TRACK_ALL  # samples of a machine for all of which g is kept; 0: never for all
     pair: int = IMDM
     exponent: float = 0.5
     eta: float = 1.0
@@ -52,12 +53,12 @@ def descend(hull, epsilon, rules, max_iter, budget):
         if status != GO_ON:
             return status
 
-        # A violator among the drawn samples, else among the support vectors.
+        # A violator among the drawn samples, else (if exhaustive) among the support vectors.
         threshold = violation_threshold(rules.stopping, real[EPSILON], real[SQUARE_NORM], square_radius)
         v, failed = find_violator(hull, threshold, rules)
         if v < 0:
             v = lowest_support(g, hull.support, counts[SUPPORT], hull.scratch)
-            if g[v] >= threshold:  # there is none: the ε̂-approximation is done
+            if g[v] >= threshold or not rules.exhaustive:  # the ε̂-approximation is done
                 if real[EPSILON] <= epsilon:
                     return CONVERGED
                 real[EPSILON] = max(epsilon, 0.5 * real[EPSILON])  # line 4 of Algorithm 5

@@ -65,9 +65,11 @@ def find_tracked(g, threshold, rules, state, class_start):
     """Draw until a sample with g below the threshold turns up, where g of every sample is at hand.
 
     The candidates come in groups of `subset`; the lowest g of a group is the violator if it lies below the
-    threshold (5.1: subset 59 is the older scheme, 1 the paper's). After `draws` candidates without success
-    the search ends; if `exhaustive`, each sample is then looked at once, from a random one on: the answer is
-    certain. Where `draws` is at least the number of samples, this is done at once, without drawing.
+    threshold (5.1: subset 59 is the older scheme, 1 the paper's). Draws are with replacement. After `draws`
+    candidates without success the search ends; if `exhaustive`, each sample is then looked at once, from a
+    random one on: the answer is certain. Where `draws` is at least the number of samples, an exhaustive
+    search does this at once, without drawing. If g is not to be known of all samples (`most_tracked` = 0), no
+    search looks at all.
 
     Returns
     -------
@@ -76,9 +78,10 @@ def find_tracked(g, threshold, rules, state, class_start):
     failed : int
         How many candidates were looked at in vain.
     """
-    if rules.draws < g.size:
+    scans = rules.exhaustive and rules.most_tracked > 0
+    if rules.draws < g.size or not scans:
         v, failed = draw_tracked(g, threshold, rules.draws, rules.subset, rules.fair, state, class_start)
-        if v >= 0 or not rules.exhaustive:
+        if v >= 0 or not scans:
             return v, failed
     return scan_tracked(g, threshold, random_below(state, g.size), rules.subset)
 

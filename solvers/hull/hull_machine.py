@@ -12,7 +12,16 @@ from solvers.common.status import CONVERGED, FULL, NOT_POSITIVE, PAUSED, STALLED
 from solvers.hull.bias import class_biases
 from solvers.hull.descent import Rules, descend
 from solvers.hull.draws import draw_first, inner_product
-from solvers.hull.state import EVALUATIONS, ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, make_room, new_hull
+from solvers.hull.state import (
+    CLIPPED,
+    EVALUATIONS,
+    ITERATIONS,
+    SQUARE_NORM,
+    SUPPORT,
+    TRACKED,
+    make_room,
+    new_hull,
+)
 from solvers.hull.stopping import NOISE_ROUNDINGS, default_tolerance, rule_holds, rule_text
 from solvers.hull.tracked_rows import row, track
 from solvers.kernels.functions import GRAM, NOT_FINITE, kernel_diagonal
@@ -52,11 +61,11 @@ class HullSolver:
     def solve(self, problem):
         """Train a machine; return its `Solution`."""
         cache_bytes, rules = self.cache_bytes, self.rules
+        n_first = rules.first_samples if problem.start is None else problem.start.support.size
+        hull = new_hull(problem, cache_bytes, rules.first_epsilon, n_first, rules.most_tracked)
         if problem.start is None:
-            hull = new_hull(problem, cache_bytes, rules.first_epsilon, rules.first_samples)
-            start_at_random(hull, rules.first_samples)
+            start_at_random(hull, n_first)
         else:
-            hull = new_hull(problem, cache_bytes, rules.first_epsilon, problem.start.support.size)
             start_from(hull, problem.start.support.astype(np.int64), problem.start.alpha)
         rule = rules.stopping
         if isinstance(self.tol, str):
@@ -126,7 +135,7 @@ class HullSolver:
             gap = float(certified_gap(square_norm, lowest, error))
         rule, square_radius = self.rules.stopping, hull.diagonal[0]
         converged = bool(rule_holds(rule, epsilon, square_norm, square_radius, lowest, error, gap))
-        is_certain = hull.tracked_all and (self.rules.exhaustive or self.rules.draws >= hull.n_samples)
+        is_certain = hull.tracked_all and self.rules.exhaustive
         return Solution(
             support=hull.sample[support],
             alpha=alpha / margin,
@@ -135,6 +144,7 @@ class HullSolver:
             gap=gap,
             n_iter=int(hull.counts[ITERATIONS]),
             n_kernel_evals=int(hull.counts[EVALUATIONS]),
+            n_clipped=int(hull.counts[CLIPPED]),
             status=int(status),
             converged=converged,
             stopping=rule_text(rule, converged, gap, status, 0 if is_certain else self.rules.draws),

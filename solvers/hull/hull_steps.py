@@ -7,7 +7,7 @@ import numpy as np
 
 from solvers.common.compile import inlined
 from solvers.common.pair_selection import TINY, choose_partner
-from solvers.hull.state import ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, WORK
+from solvers.hull.state import CLIPPED, ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, WORK
 from solvers.hull.tracked_rows import row
 
 # To the point of the line between v and u that is closest to the origin (Algorithm 4); to the point at which
@@ -37,6 +37,7 @@ def take_step(hull, rules, v):
     square_distance = max(diagonal[v] + diagonal[u] - 2.0 * row_v[u], TINY)
     away = diagonal[v] - row_v[u]
     beta_hat = step_length(rules.step, g[u], g[v], away, square_distance, real[SQUARE_NORM])
+    counts[CLIPPED] += rules.eta * beta_hat > alpha[u]
     beta = min(rules.eta * beta_hat, alpha[u])
     move_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, support, place, counts, real)
     counts[WORK] += m + 4 * counts[SUPPORT]

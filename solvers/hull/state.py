@@ -2,7 +2,7 @@
 
 `k̃(i, j) = (y_i·y_j)(k(x_i, x_j) + bias) + δ_ij / C_i` (Strack 2013, 2.114; 5.18 for more than two labels,
 where y_i·y_j = −1/(classes − 1) for different classes). A solver keeps g_i = x̃_i · c for the *tracked*
-samples: all of them when there are few, else those that ever had weight. Tracked samples are numbered 0 …
+samples: all of them, or those that ever had weight. Tracked samples are numbered 0 …
 n_tracked − 1 in the order of their arrival, and all the arrays of length `capacity` are indexed by that
 number.
 """
@@ -20,10 +20,10 @@ from solvers.kernels.functions import GRAM
 DENSE, CSR, VALUES = range(3)  # what X holds: features, sparse features, kernel values
 
 # Places in Hull.counts and Hull.real.
-TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK = range(7)
+TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK, CLIPPED = range(8)
 SQUARE_NORM, EPSILON = range(2)
 
-TRACK_ALL = 50_000  # samples; above, g is kept for the support vectors only
+TRACK_ALL = 50_000  # samples; above, g is kept for the support vectors only, unless asked for
 FIRST_CAPACITY = 256
 
 
@@ -67,7 +67,7 @@ class Hull(NamedTuple):
 
     point: np.ndarray  # (d,) the sample whose kernel values are being computed
     scratch: np.ndarray  # (capacity,) k̃ between a drawn sample and the tracked ones, or whatever
-    counts: np.ndarray  # (7,) int64
+    counts: np.ndarray  # (8,) int64
     real: np.ndarray  # (2,)
     state: np.ndarray  # (1,) uint64: random state
 
@@ -77,7 +77,7 @@ class Hull(NamedTuple):
         return self.rows.size
 
 
-def new_hull(problem, cache_bytes, epsilon, first_samples):
+def new_hull(problem, cache_bytes, epsilon, first_samples, most_tracked=TRACK_ALL):
     """Allocate the state for a problem: no weight anywhere, and nothing tracked yet.
 
     Parameters
@@ -89,9 +89,12 @@ def new_hull(problem, cache_bytes, epsilon, first_samples):
         First ε̂.
     first_samples : int
         How many samples, at most, get weight before the first iteration.
+    most_tracked : int
+        All samples are tracked where there are no more than so many.
     """
     kernel, n, d = problem.kernel, problem.rows.size, problem.X.shape[1]
-    capacity = n if n <= TRACK_ALL else min(n, max(FIRST_CAPACITY, first_samples))
+    tracked_all = n <= most_tracked
+    capacity = n if tracked_all else min(n, max(FIRST_CAPACITY, first_samples))
     storage, X, indptr, indices, data = _storage(problem.X, kernel)
     require_memory(
         8.0 * d * capacity if storage == DENSE else 0.0,
@@ -118,7 +121,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples):
         by_differences=kernel.by_differences,
         bias=problem.bias,
         opposite=-1.0 / (problem.class_start.size - 2),
-        tracked_all=capacity >= n,
+        tracked_all=tracked_all,
         features=np.empty((d if storage == DENSE else 0, capacity)),
         square=np.empty(capacity),
         sample=np.empty(capacity, np.int32),
@@ -136,7 +139,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples):
         length=np.zeros(slots, np.int32),
         point=np.zeros(0 if storage == VALUES else d),
         scratch=np.empty(capacity),
-        counts=np.zeros(7, np.int64),
+        counts=np.zeros(8, np.int64),
         real=np.array([0.0, epsilon]),
         state=np.array([problem.seed], np.uint64),
     )
@@ -146,7 +149,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples):
 def interruption(hull, budget):
     """Whether the caller is needed before the next iteration, and for what."""
     counts = hull.counts
-    if counts[TRACKED] == hull.g.size and not hull.tracked_all:
+    if counts[TRACKED] == hull.g.size and hull.g.size < hull.rows.size:
         return FULL
     if counts[WORK] > budget:
         return PAUSED

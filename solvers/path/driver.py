@@ -36,8 +36,8 @@ class BlockSolver(Protocol):
         Bytes that the Gram matrix of a machine may take.
     solve : callable or None
         Trains a `Problem` that would take more, for one C; only `train` calls it.
-    has_methods : bool
-        Whether `Outcomes.methods` says anything.
+    has_methods, has_clipped : bool
+        Whether `Outcomes.methods` and `Outcomes.clipped` say anything.
     has_labels : bool
         Whether blocks hold ``y_i·y_j k(x_i, x_j)``; if not, the kernel itself.
     order : {"C", "F"}
@@ -48,6 +48,7 @@ class BlockSolver(Protocol):
     memory: float = np.inf
     solve: Callable | None = None
     has_methods: bool = False
+    has_clipped: bool = False
     has_labels: bool = True
     order: Literal["C", "F"] = "C"
 
@@ -222,6 +223,7 @@ def solve_for_each_C(solve, problem, Cs, limits, outcome):
         weights[j, solved.support] = solved.alpha
         outcome.square_norms[0, j], outcome.gaps[0, j] = solved.objective, solved.gap
         outcome.iterations[0, j], outcome.statuses[0, j] = solved.n_iter, solved.status
+        outcome.clipped[0, j] = solved.n_clipped
         outcome.converged[0, j], outcome.costs[0, j] = solved.converged, solved.n_iter
         outcome.supports[0, j], outcome.evaluations[0, j] = solved.support.size, solved.n_kernel_evals
         outcome.biases[0, j, : solved.bias.size] = solved.bias
@@ -244,6 +246,7 @@ def _solution(problem, weights, used, outcomes, solver, started):
         intercepts=solver.intercepts(weights, outcomes, problem),
         outcomes=Outcomes(*(values.T for values in outcomes)),
         has_methods=solver.has_methods,
+        has_clipped=solver.has_clipped,
         used=used,
         seconds=(time.perf_counter() - started) * work / work.sum(),
     )

@@ -44,6 +44,8 @@ class FittedPath:
         As a fitted estimator has it.
     stopping_ : list of str
         As a fitted estimator has it.
+    n_clipped_ : int ndarray of shape (n_C,)
+        As the solvers have it that move a point of the hull; absent for others.
     method_ : list of str
         As `NewtonSVC` has it; absent for other solvers.
     fit_seconds_ : ndarray of shape (n_C,)
@@ -66,6 +68,8 @@ class FittedPath:
         self.fit_status_ = totals.fit_status
         self.stopping_ = stopping
         self.fit_seconds_ = solution.seconds
+        if solution.has_clipped:
+            self.n_clipped_ = outcomes.clipped.sum(axis=1)
         if solution.has_methods:
             self.method_ = [method_names(bits) for bits in np.bitwise_or.reduce(outcomes.methods, axis=1)]
         self._kernel, self._normalised = kernel, normalised

@@ -21,6 +21,7 @@ class MinimalNormSolver(BlockSolver):
     memory: float = np.inf  # bytes that the Gram matrix of a machine may take
     solve: Callable | None = None  # trains a larger `Problem` for one C
     kind: type[MinimalNormRules] = MinimalNormRules  # which algorithm
+    has_clipped = True
 
     def rules(self, K, problem, groups, seeds, value_error):
         """Return what numba needs."""

@@ -45,8 +45,8 @@ class PathSolution:
         Positive for the first class of a pair.
     outcomes : Outcomes
         Transposed: arrays of shape (n_C, n_machines).
-    has_methods : bool
-        Whether `outcomes.methods` says anything.
+    has_methods, has_clipped : bool
+        Whether `outcomes.methods` and `outcomes.clipped` say anything.
     used : bool ndarray of shape (n_C, n)
         The rows that any machine uses.
     seconds : ndarray of shape (n_C,)
@@ -58,6 +58,7 @@ class PathSolution:
     intercepts: np.ndarray
     outcomes: Outcomes
     has_methods: bool
+    has_clipped: bool
     used: np.ndarray
     seconds: np.ndarray
 

@@ -29,6 +29,8 @@ CS = 4.0 ** np.arange(-2, 4)
         BallSVC(multiclass="all_at_once"),
         CoreSVC(),
         CoreSVC(draws=30, subset=7, exhaustive=False, bias="none"),
+        SphereSVC(draws=200, subset=1, exhaustive=False, track_margins=False),
+        BallSVC(track_margins=False),
     ],
     ids=str,
 )
@@ -40,6 +42,7 @@ def test_a_path_of_one_C_takes_the_steps_of_a_fit(solver):
         # pairs the steps are the same.
         is_same = isinstance(solver, BallSVC)
         assert path.n_iter_ == pytest.approx(model.n_iter_.sum(), rel=0 if is_same else 0.1)
+        assert path.n_clipped_ == pytest.approx(model.n_clipped_.sum(), rel=0.2, abs=5)
         bound = 1e-9 if is_same else max(model.gap_, path.duality_gap_[0])
         assert path.objective_ == pytest.approx(model.objective_, rel=bound)
         assert path.n_support_ == pytest.approx(model.n_support_.sum(), abs=0 if is_same else 3)

@@ -199,8 +199,8 @@ def test_tracking_support_vectors_only(two_classes, solver, cache_size, is_spars
     monkeypatch.setattr(solvers.hull.state, "FIRST_CAPACITY", 8)
     tol = 1e-7 if solver is CoreSVC else 1e-5  # that of CoreSVC is relative to the ball
     whole = solver(C=8.0, gamma=0.5, tol=tol, random_state=0).fit(X, y)
-    monkeypatch.setattr(solvers.hull.state, "TRACK_ALL", 10)
     part = solver(C=8.0, gamma=0.5, tol=tol, draws=5000, cache_size=cache_size, random_state=0)
+    part.set_params(track_margins=False)
     part.fit(sparse.csr_matrix(X) if is_sparse else X, y)
     assert part.converged_
     if solver in (MNSVC, CoreSVC):

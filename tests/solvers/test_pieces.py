@@ -13,7 +13,7 @@ from solvers.gram.block import largest_value, lowest_value
 from solvers.gram.minimal_norm import starts_among
 from solvers.hull.bias import class_biases
 from solvers.hull.draws import draw, draw_first, first_below, random_below
-from solvers.hull.stopping import ADJMN, CORE, MEB, MN, default_tolerance, violation_threshold
+from solvers.hull.stopping import ADJMN, CORE, MEB, MN, VIOLATION, default_tolerance, violation_threshold
 from solvers.kernels.functions import (
     IMQ,
     KINDS,
@@ -118,6 +118,7 @@ def test_no_partner_where_nobody_lies_ahead():
 
 def test_thresholds():
     assert violation_threshold(MN, 0.1, 0.5, 3.0) == pytest.approx(0.5 * 0.81)
+    assert violation_threshold(VIOLATION, 0.19, 0.5, 3.0) == pytest.approx(0.5 * 0.81)
     assert violation_threshold(ADJMN, 0.1, 0.75, 3.0) == pytest.approx(0.75 - 0.1 * 1.5)
     # At the threshold of a ball, the squared distance τ̃ − 2 g + w² is (1 + ε)² R².
     g = violation_threshold(MEB, 0.1, 0.5, 3.0)

@@ -130,6 +130,14 @@ def seconds(m, r, status="ok"):
     return found
 
 
+CLIPPED = {
+    "test": "ratio",
+    "study": "s",
+    "arms": "m",
+    "quantity": "total_clipped",
+    "over": "total_iter",
+    "at_most": 0.01,
+}
 RATIO = {"test": "ratio", "study": "s", "arms": "m", "reference": "r", "quantity": "fit_seconds"}
 
 
@@ -154,6 +162,28 @@ def test_total_seconds_sum_the_trainings_of_an_outer_fold_and_times_need_timing_
     found.results.trials = found.results.trials.assign(profile="throughput")
     (outcome,) = decided({**RATIO, "quantity": "total_seconds", "at_most": 1}, s=found).outcomes
     assert outcome.why == "no dataset has total_seconds of m and of r"
+
+
+def test_the_share_of_clipped_updates_is_a_ratio_of_two_columns_of_an_arm():
+    names = "abcdef"
+    shares = [0.001, 0.002, 0.0, 0.004, 0.003, 0.05]
+
+    def clipping(shares):
+        clipped = {name: [1000 * share, 3000 * share] for name, share in zip(names, shares, strict=True)}
+        values = {"m": {name: [1.0, 1.0] for name in names}}
+        steps = {"m": {name: [1000, 3000] for name in names}}
+        return study("s", values, n_iter=steps, n_clipped={"m": clipped})
+
+    found = decided(CLIPPED, s=clipping(shares))
+    figure = found.outcomes[0].figure
+    assert (figure.what, figure.n) == ("m, total_clipped / total_iter", 6)
+    assert figure.high == pytest.approx(np.sqrt(0.003 * 0.05))  # the third largest of the Walsh averages
+    assert decided(CLIPPED, s=clipping([0.004] * 5 + [0.006])).verdict == REPRODUCED
+    assert decided(CLIPPED, s=clipping([0.03] * 6)).verdict == NOT_REPRODUCED
+    apart = decided({**CLIPPED, "apart": True}, s=clipping([0.003, *[0.03] * 5])).frame()
+    assert apart["estimate"].tolist() == pytest.approx([0.003, *[0.03] * 5])
+    (outcome,) = decided(CLIPPED, s=of_means("s", m=[0.9])).outcomes
+    assert outcome.why == "study s has no column n_clipped"
 
 
 def test_on_each_dataset_alone_the_interval_is_the_corrected_one():
@@ -299,9 +329,9 @@ def test_what_is_wrong_with_a_claim_is_said_at_once():
         "claim X: claim must be text, found 3",
         "claim X, test 1: test must be one of difference, ratio, slope, candidate_ratio, candidate_steps, "
         "unseen_violators, unanswered, found 'ration'; did you mean 'ratio'?",
-        "claim X, test 2: quantity must be one of score, fit_seconds, predict_seconds, n_iter, "
-        "n_kernel_evals, n_sv, sv_share, total_seconds, total_iter, total_kernel_evals, n_candidates, "
-        "found 'scores'; did you mean 'score'?",
+        "claim X, test 2: quantity must be one of score, fit_seconds, predict_seconds, n_iter, n_clipped, "
+        "n_kernel_evals, n_sv, sv_share, total_seconds, total_iter, total_clipped, total_kernel_evals, "
+        "n_candidates, found 'scores'; did you mean 'score'?",
         "claim X, test 3: slope needs 'y'",
         "claim X, test 3: slope needs 'arms' to look over datasets, or 'solver' to look over settings",
         "claim X, test 4: ratio has no 'refrence'; did you mean 'reference'?",
@@ -356,6 +386,8 @@ def test_what_is_wrong_with_a_claim_is_said_at_once():
             {"test": "unseen_violators", "draws": 3, "confidence": 2, "at_most": 1},
             "confidence must be a number between 0 and 1, found 2",
         ),
+        ({**RATIO, "over": "n_iter", "at_most": 1}, "ratio takes 'over', a quantity of the same arm, or"),
+        ({**CLIPPED, "over": "total_itr"}, "did you mean 'total_iter'?"),
         ({"test": "unanswered", "why": 3}, "why must be text, found 3"),
         ({"test": ["ratio"]}, "test must be one of difference"),
     ],

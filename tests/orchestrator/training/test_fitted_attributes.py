@@ -53,8 +53,13 @@ def test_our_own_machines_are_counted_as_they_count_themselves():
     assert columns["n_sv"] == fitted.n_support_.sum()
     assert 0 < columns["sv_share"] < 1
     assert columns["n_iter"] == fitted.n_iter_.sum() > 0
+    assert columns["n_iter"] > columns["n_clipped"] == fitted.n_clipped_.sum() > 0
     assert columns["n_kernel_evals"] == fitted.n_kernel_evals_ > 0
     assert columns["converged"] is True
+    path = fitted.fit_path(X, y, [1.0, 4.0])
+    assert fitted_path_columns(path, 2)["n_clipped"] == path.n_clipped_.tolist()
+    newton = solvers.NewtonSVC(C=4.0, gamma=0.5).fit_path(X, y, [4.0])
+    assert "n_clipped" not in fitted_path_columns(newton, 1)
 
 
 def test_another_layout_of_dual_coefficients_gives_vectors_per_row():
