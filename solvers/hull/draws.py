@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from solvers.common.compile import inlined, njit
+from solvers.common.compile import inlined, inner, njit
 from solvers.common.pair_selection import ordered_bits
 from solvers.hull.state import TRACKED
 from solvers.hull.tracked_rows import fill_row, track
@@ -83,7 +83,7 @@ def find_tracked(g, threshold, rules, state, class_start):
     return scan_tracked(g, threshold, random_below(state, g.size), rules.subset)
 
 
-@njit(allocates=False)
+@inner
 def draw_untracked(hull, threshold, draws, subset, fair):
     """`find_tracked` by drawing alone, where g is kept for some samples only; a violator is tracked then."""
     looked = 0
@@ -107,7 +107,7 @@ def draw_untracked(hull, threshold, draws, subset, fair):
     return -1, draws
 
 
-@njit(allocates=False)
+@inner
 def draw_tracked(g, threshold, draws, subset, fair, state, class_start):
     """Find a violator by drawing, where g of every sample is at hand."""
     looked = 0
@@ -162,7 +162,7 @@ def first_below(g, threshold):
     return -1
 
 
-@njit(allocates=False)
+@inner
 def lowest_below(g, threshold):
     """Return the first place of the lowest g if that is below the threshold, or −1; the search vectorises."""
     limit = ordered_bits(threshold)
@@ -177,7 +177,7 @@ def lowest_below(g, threshold):
     return i if g[i] < threshold else -1  # not so for NaN
 
 
-@njit(allocates=False)
+@inner
 def inner_product(hull, i):
     """g_i = Σ α_p k̃(i, p) of a sample that is not tracked."""
     m = hull.counts[TRACKED]
@@ -185,7 +185,7 @@ def inner_product(hull, i):
     return dot(hull.alpha[:m], hull.scratch[:m])
 
 
-@njit(allocates=False)
+@inner
 def dot(a, b):
     """a·b by eight partial sums, which keeps the vector units busy and the order of summation fixed."""
     n = a.size
