@@ -108,7 +108,8 @@ def njit(function=None, *, allocates=True):
 def inner(function=None, *, allocates=False):
     """Compile a function with those that call it, by their options; in Python it stays what it is.
 
-    It has no wrapper for calls from Python, whose compilation takes as long as that of a short function.
+    It has no wrapper for calls from Python, whose compilation takes as long as that of a short function. For
+    functions with one caller: one that functions call that are compiled otherwise is compiled once for each.
 
     Parameters
     ----------

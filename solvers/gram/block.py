@@ -55,7 +55,7 @@ def copy_values(source, target):
         target[i] = source[i]
 
 
-@inner
+@njit(allocates=False)
 def put_values(source, rows, target):
     """``target[rows] = source``."""
     for a in range(rows.size):
@@ -69,7 +69,7 @@ def choose(values, rows, chosen):
         chosen[a] = values[rows[a]]
 
 
-@inner(allocates=True)
+@njit
 def chosen_values(values, rows):
     """``values[rows]``, which takes longer to compile."""
     chosen = np.empty(rows.size)
@@ -122,7 +122,7 @@ def find_rows_with_weight(weights, rows):
     return n
 
 
-@inner(allocates=True)
+@njit
 def rows_with_weight(weights):
     """Return the rows whose weight is not 0."""
     rows = np.empty(weights.size, np.int64)
@@ -150,7 +150,7 @@ def rows_near_margin(alpha, g, square_norm):
     return rows[:n]
 
 
-@inner(allocates=True)
+@njit
 def refresh(H, inverse_C, alpha, g):
     """Recompute ``g`` from ``alpha``; return ``||c||²``."""
     rows = rows_with_weight(alpha)
@@ -170,7 +170,7 @@ def change_C(old, new, alpha, g, square_norm):
     return square_norm
 
 
-@inner(allocates=True)
+@njit
 def diagonal_of(H, inverse_C):
     """Diagonal of ``H + diag(inverse_C)``."""
     diagonal = np.empty(inverse_C.size)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from solvers.common.compile import inlined, inner, njit
+from solvers.common.compile import implement, inlined, inner, njit
 from solvers.common.pair_selection import ordered_bits
-from solvers.hull.state import TRACKED
+from solvers.hull.state import TRACKED, Hull, WholeHull
 from solvers.hull.tracked_rows import fill_row, track
 
 
@@ -83,9 +83,18 @@ def find_tracked(g, threshold, rules, state, class_start):
     return scan_tracked(g, threshold, random_below(state, g.size), rules.subset)
 
 
-@inner
 def draw_untracked(hull, threshold, draws, subset, fair):
     """`find_tracked` by drawing alone, where g is kept for some samples only; a violator is tracked then."""
+    raise NotImplementedError
+
+
+@implement(draw_untracked, WholeHull, allocates=False)
+def _(hull, threshold, draws, subset, fair):
+    return np.int64(-1), draws  # it is not called
+
+
+@implement(draw_untracked, Hull, allocates=False)
+def _(hull, threshold, draws, subset, fair):
     looked = 0
     while looked < draws:
         failed = looked

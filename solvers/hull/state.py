@@ -77,6 +77,10 @@ class Hull(NamedTuple):
         return self.rows.size
 
 
+class WholeHull(Hull):
+    """The state where every sample is tracked: another type, for which numba does not compile the draws."""
+
+
 def new_hull(problem, cache_bytes, epsilon, first_samples):
     """Allocate the state for a problem: no weight anywhere, and nothing tracked yet.
 
@@ -101,7 +105,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples):
     slots = _slots(capacity, cache_bytes)
     # Memory that is never touched costs nothing: a machine that may grow gets all of its cache at once.
     cache_values = slots * capacity if capacity >= n else max(slots * capacity, int(cache_bytes // 8))
-    return Hull(
+    return (WholeHull if capacity >= n else Hull)(
         X=X,
         indptr=indptr,
         indices=indices,
