@@ -9,7 +9,7 @@ for, in exact arithmetic.
 
 import numpy as np
 
-from solvers.common.compile import njit
+from solvers.common.compile import inner, njit
 
 UNIT_ROUNDOFF = 2.0**-53
 ROUNDINGS_PER_STEP = 3.0  # of the largest value, that a step adds to g
@@ -41,7 +41,7 @@ def error_of_sums(value_error, largest, roundings, n_steps):
     return value_error + roundings * UNIT_ROUNDOFF * largest
 
 
-@njit
+@inner
 def drift_of(n_steps, largest):
     """Bound what rounding moves g by in some steps, where `largest` bounds the size of the values h_ij."""
     return n_steps * ROUNDINGS_PER_STEP * UNIT_ROUNDOFF * largest
@@ -56,7 +56,7 @@ def certified_gap(square_norm, lowest, error):
     return 1.0 - min(share, 1.0) ** 2
 
 
-@njit
+@inner
 def violation_aimed_at(tol, error, square_norm):
     """Return ε so that g_min ≥ (1 − ε)‖c‖² certifies the gap `tol`, where rounding leaves room for it."""
     epsilon = 1.0 - np.sqrt(1.0 - AIMED_SHARE * tol)

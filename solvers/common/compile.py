@@ -5,13 +5,16 @@ contains, one of another file would stay as it was when that other file changes.
 files hold a hash of all sources of the package: an edit of any of them compiles everything anew.
 """
 
+import gc
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
+from threading import Lock
 
 import numba
+from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.extending import overload
+from numba.extending import overload, register_jitable
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -58,6 +61,32 @@ def _remove_older(folder):
             path.unlink(missing_ok=True)
 
 
+class _PausedCollector(event.Listener):
+    """Pauses the garbage collector while numba compiles.
+
+    An eighth of the time it would walk through all modules, again and again, for what numba makes on the way.
+    """
+
+    def __init__(self):
+        self._lock, self._depth, self._was_enabled = Lock(), 0, False
+
+    def on_start(self, _):
+        with self._lock:
+            if self._depth == 0:
+                self._was_enabled = gc.isenabled()
+                gc.disable()
+            self._depth += 1
+
+    def on_end(self, _):
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0 and self._was_enabled:
+                gc.enable()
+
+
+event.register("numba:compile", _PausedCollector())
+
+
 def njit(function=None, *, allocates=True):
     """Compile a function when it is first called; without the GIL, and with NumPy's rules of division.
 
@@ -76,12 +105,29 @@ def njit(function=None, *, allocates=True):
     return compiled
 
 
+def inner(function=None, *, allocates=False):
+    """Compile a function with those that call it, by their options; in Python it stays what it is.
+
+    It has no wrapper for calls from Python, whose compilation takes as long as that of a short function. For
+    functions with one caller: one that functions call that are compiled otherwise is compiled once for each.
+
+    Parameters
+    ----------
+    function : function
+    allocates : bool
+        As in `njit`.
+    """
+    if function is None:
+        return partial(inner, allocates=allocates)
+    return register_jitable(_nrt=allocates)(function)
+
+
 def inlined(function):
     """Compile a function into each of its callers."""
     return numba.njit(inline="always", error_model="numpy")(function)
 
 
-def implement(operation, kind):
+def implement(operation, kind, *, allocates=True):
     """Register what an operation does where its first argument is of a kind of named tuple.
 
     Compiled code that calls the operation gets the implementation that belongs to the type of the argument.
@@ -92,10 +138,12 @@ def implement(operation, kind):
         Its body is never run.
     kind : type
         A subclass of `NamedTuple`.
+    allocates : bool
+        As in `njit`.
     """
 
     def register(function):
-        @overload(operation, strict=False)
+        @overload(operation, strict=False, jit_options={"_nrt": allocates})
         def of_kind(first, *others):
             return function if getattr(first, "instance_class", None) is kind else None
 

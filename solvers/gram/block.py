@@ -8,7 +8,7 @@ alpha``.
 import numpy as np
 
 from solvers.common.certificate import TERMS_IN_BLOCK, certified_gap, error_of_sums
-from solvers.common.compile import njit
+from solvers.common.compile import inner, njit
 
 # Rows with a larger g than ‖c‖² by this share are left out while others are solved for.
 MARGIN = 0.1
@@ -16,16 +16,22 @@ MARGIN = 0.1
 
 @njit
 def block_product(H, rows, weights, out):
-    """``out = Σ_k weights[k] H[rows[k]]`` in float64 (H is symmetric).
+    """``out = Σ_k weights[k] H[rows[k]]`` in float64 (H is symmetric)."""
+    sum_of_rows(H, rows, weights, out, np.empty(out.size))
+
+
+@inner
+def sum_of_rows(H, rows, weights, out, partial):
+    """`block_product` with memory for partial sums.
 
     Four rows at a time, and by partial sums of 32 rows, which keeps chains of additions short and so the
     rounding of the sums (`solvers.common.certificate`).
     """
     m = out.size
     n = rows.size
-    out[:] = 0.0
+    for j in range(m):
+        out[j] = partial[j] = 0.0
     whole = n - n % 4
-    partial = np.zeros(m)
     for k in range(0, whole, 4):
         h0, h1, h2, h3 = H[rows[k]], H[rows[k + 1]], H[rows[k + 2]], H[rows[k + 3]]
         w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
@@ -54,6 +60,13 @@ def put_values(source, rows, target):
     """``target[rows] = source``."""
     for a in range(rows.size):
         target[rows[a]] = source[a]
+
+
+@inner
+def choose(values, rows, chosen):
+    """Write ``values[rows]`` to the first places of ``chosen``."""
+    for a in range(rows.size):
+        chosen[a] = values[rows[a]]
 
 
 @njit
@@ -98,16 +111,22 @@ def largest_value(values):
     return largest
 
 
-@njit
-def rows_with_weight(weights):
-    """Return the rows whose weight is not 0."""
-    rows = np.empty(weights.size, np.int64)
+@inner
+def find_rows_with_weight(weights, rows):
+    """Write the rows whose weight is not 0 to ``rows``; return how many there are."""
     n = 0
     for i in range(weights.size):
         if weights[i] != 0.0:
             rows[n] = i
             n += 1
-    return rows[:n]
+    return n
+
+
+@njit
+def rows_with_weight(weights):
+    """Return the rows whose weight is not 0."""
+    rows = np.empty(weights.size, np.int64)
+    return rows[: find_rows_with_weight(weights, rows)]
 
 
 @njit(allocates=False)
@@ -119,7 +138,7 @@ def gather(H, rows, part):
             target[b] = source[rows[b]]
 
 
-@njit
+@inner(allocates=True)
 def rows_near_margin(alpha, g, square_norm):
     """Rows with weight, or with a g that is hardly larger than it has to be."""
     rows = np.empty(g.size, np.int64)
@@ -160,7 +179,7 @@ def diagonal_of(H, inverse_C):
     return diagonal
 
 
-@njit
+@inner(allocates=True)
 def largest_diagonal(H, inverse_C):
     """Largest entry of the diagonal of ``H + diag(inverse_C)``, or 0 if all are negative."""
     return max(0.0, largest_value(diagonal_of(H, inverse_C)))
@@ -188,7 +207,7 @@ def gap_of(alpha, g, square_norm, largest, value_error, stale):
     return certified_gap(square_norm, lowest_value(g), error)
 
 
-@njit
+@inner
 def step_cost(m):
     """Cost of one pair step on m rows, in nanoseconds of a 2025 core."""
     return 60.0 + 0.35 * m

@@ -17,7 +17,7 @@ from solvers.common.certificate import (
     error_of_sums,
     violation_aimed_at,
 )
-from solvers.common.compile import implement, inlined, njit
+from solvers.common.compile import implement, inlined, inner, njit
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, TIMEOUT
 from solvers.gram.block import (
     change_C,
@@ -65,7 +65,7 @@ SHRINKINGS = 4
 ROWS_OF_EVIDENCE = 2000
 
 
-@njit
+@inner
 def newton_cost(s, m):
     """Cost of one Newton round with s active rows of m, in the same unit."""
     return 3e3 + s * (60.0 + 0.045 * m + s * (1.1 + s / 150.0))
@@ -108,7 +108,7 @@ def support_newton(H, inverse_C, alpha, g, square_norm, epsilon, max_rounds):
     return square_norm, rounds, True, replaced
 
 
-@njit
+@inner(allocates=True)
 def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, max_iter, max_cost):
     """Minimise ``||c||²`` over the hull from a point whose ``g`` is known.
 
@@ -221,7 +221,7 @@ def solve_shrunk(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, m
     return square_norm, stale, gap, steps + taken, rounds + used, cost + spent
 
 
-@njit
+@inner(allocates=True)
 def start(H, inverse_C, alpha, g):
     """Make a hull point of any weights (of equal ones if all are zero) and fill ``g``; return ``||c||²``."""
     total = 0.0
@@ -232,7 +232,7 @@ def start(H, inverse_C, alpha, g):
     return refresh(H, inverse_C, alpha, g)
 
 
-@njit
+@inner(allocates=True)
 def is_indefinite(H, inverse_C, alpha, value_error):
     """Whether the block of support vectors, or of some of many, has negative curvature beyond rounding."""
     rows, s = np.empty(ROWS_OF_EVIDENCE, np.int64), 0
@@ -278,33 +278,24 @@ def least_square_norm(inverse_C):
     return 1.0 / total
 
 
+class NewtonRules(NamedTuple):
+    """What a block is solved by."""
+
+    tol: float
+    value_error: float  # bound on the error of an entry of the block
+    max_cost: float  # of the work for each C, about; see `step_cost`
+    start: np.ndarray  # (m,) weights to start from, which will hold the last solution; (0,): all zero
+
+
 @njit
-def block_path(H, inverse_weight, Cs, tol, value_error, limits, max_cost, alpha, weights, outcomes, machine):
+def block_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
     """Solve one block for every C, each from the solution before it.
 
-    Parameters
-    ----------
-    H : array (m, m), float32 or float64, C-contiguous
-        ``(y_i·y_j)(k(x_i, x_j) + bias)``.
-    inverse_weight : array (m,)
-        ``1 / sample_weight``; inverse_C is this over C.
-    Cs : array (n_C,)
-    tol : float
-    value_error : float
-        Bound on the error of an entry of ``H``.
-    limits : int64 array (n_C,)
-        Of steps and rounds together for each C.
-    max_cost : float
-        Of the work for each C, about; see `step_cost`.
-    alpha : array (m,)
-        Weights to start from; all zero: low-rank Newton may find them. Holds the last solution at the end.
-    weights : array (n_C, m), float64
-        Receives the solutions of the modified L2 SVM, ``α / ||c||²``.
-    outcomes : solvers.gram.outcomes.Outcomes
-        Receives what is known of each solution.
-    machine : int
-        Its row.
+    Where all weights are zero at the start, low-rank Newton may find them. Parameters are those of
+    `solvers.gram.machines.solve_path`; `class_start` and `bias` are not read.
     """
+    tol, value_error, max_cost = rules.tol, rules.value_error, rules.max_cost
+    alpha = rules.start if rules.start.size > 0 else np.zeros(H.shape[0])
     m = alpha.size
     g = np.empty(m)
     gaps, iterations = outcomes.gaps[machine], outcomes.iterations[machine]
@@ -359,14 +350,4 @@ def block_path(H, inverse_weight, Cs, tol, value_error, limits, max_cost, alpha,
             weights[k, i] = scale * alpha[i]
 
 
-class NewtonRules(NamedTuple):
-    """What `block_path` is called with for each machine of a path."""
-
-    tol: float
-    value_error: float
-
-
-@implement(solve_path, NewtonRules)
-def _(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
-    tol, error, alpha = rules.tol, rules.value_error, np.zeros(H.shape[0])
-    block_path(H, inverse_weight, Cs, tol, error, limits, np.inf, alpha, weights, outcomes, machine)
+implement(solve_path, NewtonRules)(block_path.py_func)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from solvers.common.compile import njit
+from solvers.common.compile import inner, njit
 from solvers.common.memory import require_memory
 from solvers.multiclass import pairs_of
 
@@ -79,7 +79,7 @@ def store_block(solution, class_start, group, weights):
         a += high - low
 
 
-@njit(allocates=False)
+@inner
 def layer(p, group, depth):
     """Row of `PathSolution.weights` in which class ``p`` keeps its weights for the machine of ``group``."""
     if depth == 1:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvers.common.compile import inlined, njit
+from solvers.common.compile import inlined, inner, njit
 from solvers.gram.block import largest_value
 from solvers.gram.cholesky import extend_from_block
 from solvers.gram.newton_lowrank import FeatureSpace, newton_rounds_lowrank
@@ -30,7 +30,7 @@ class LowRankSpace(NamedTuple):
     left: np.ndarray  # (2,) largest residual at about √m / 2 pivots, and now
 
 
-@njit
+@inner
 def lowrank_cost(rank, s):
     """Cost of one low-rank Newton round, in the unit of `solvers.gram.block.step_cost`."""
     return 3e3 + rank * rank * (s / 15.0 + rank / 60.0)

@@ -4,11 +4,14 @@ This is what a model selection spends its time on, so it is one numba call: ever
 of the Gram matrix once and solved for every C, each from the solution before it.
 """
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 
 from solvers.common.compile import njit
 from solvers.common.limits import share_of
-from solvers.gram.cut import cut_block, is_sorted, store_block
+from solvers.gram.cut import cut_block, is_sorted, require_block_memory, store_block
 
 
 def solve_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
@@ -36,9 +39,32 @@ def solve_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits,
     raise NotImplementedError
 
 
-@njit
+class Room(NamedTuple):
+    """Memory for the machines, one after the other; the largest has m samples."""
+
+    block: np.ndarray  # (m²,) float32 or float64
+    solution: np.ndarray  # (n_C · m,)
+    starts: np.ndarray  # (classes of a machine + 1,) int64
+    limits: np.ndarray  # (n_C,) int64
+    inverse_weight: np.ndarray  # (m,)
+
+
+def new_room(class_start, groups, n_C, dtype):
+    """Return room for machines of some classes, with blocks of a type."""
+    n_values = require_block_memory(class_start, groups, np.dtype(dtype).itemsize)
+    m = math.isqrt(n_values)
+    return Room(
+        np.empty(n_values, dtype),
+        np.empty(n_C * m),
+        np.empty(groups.shape[1] + 1, np.int64),
+        np.empty(n_C, np.int64),
+        np.empty(m),
+    )
+
+
+@njit(allocates=False)
 def solve_machines(
-    rules, K, rows, class_start, inverse_weights, groups, opposite, bias, Cs, left, blocks, weights, outcomes
+    rules, K, rows, class_start, inverse_weights, groups, opposite, bias, Cs, left, room, weights, outcomes
 ):
     """Solve every machine for every C.
 
@@ -58,32 +84,28 @@ def solve_machines(
     Cs : array (n_C,)
     left : int64 array (n_C,)
         Iterations that the machines may take together for each C: each an equal share of what is left.
-    blocks : array, float32 or float64
-        Memory for the largest block.
+    room : Room
     weights : array (n_C, n_classes - 1 or 1, n)
         Receives the weights of margin 1, in the layout of `PathSolution.weights`.
     outcomes : solvers.gram.outcomes.Outcomes
         Receives all else.
     """
-    n_C, n_machines = Cs.size, groups.shape[0]
-    in_order = is_sorted(rows)
-    solutions = np.empty(n_C * class_start[-1])
-    starts, limits = np.zeros(groups.shape[1] + 1, np.int64), np.empty(n_C, np.int64)
-    inverse_weight = np.empty(class_start[-1])
+    n_C, n_machines, in_order = Cs.size, groups.shape[0], is_sorted(rows)
+    starts, limits = room.starts, room.limits
     for k in range(n_machines):
-        group = groups[k]
+        group, m = groups[k], np.int64(0)
         for t in range(group.size):
-            starts[t + 1] = starts[t] + class_start[group[t] + 1] - class_start[group[t]]
-        m = starts[-1]
-        H = blocks[: m * m].reshape((m, m))
-        solution = solutions[: n_C * m].reshape((n_C, m))
+            starts[t] = m
+            for _ in range(class_start[group[t]], class_start[group[t] + 1]):
+                room.inverse_weight[m] = inverse_weights[group[t]]
+                m += 1
+        starts[group.size] = m
+        H = room.block[: m * m].reshape((m, m))
+        solution = room.solution[: n_C * m].reshape((n_C, m))
         cut_block(K, rows, in_order, class_start, group, opposite, bias, H)
-        for t in range(group.size):
-            for i in range(starts[t], starts[t + 1]):
-                inverse_weight[i] = inverse_weights[group[t]]
         for j in range(n_C):
             limits[j] = share_of(left[j], n_machines - k)
-        solve_path(rules, k, H, starts, inverse_weight[:m], bias, Cs, limits, solution, outcomes)
+        solve_path(rules, k, H, starts, room.inverse_weight[:m], bias, Cs, limits, solution, outcomes)
         store_block(solution, class_start, group, weights)
         for j in range(n_C):
             left[j] -= min(left[j], outcomes.iterations[k, j])

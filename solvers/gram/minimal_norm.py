@@ -19,7 +19,7 @@ from solvers.common.certificate import (
     drift_of,
     error_of_sums,
 )
-from solvers.common.compile import implement, inlined, njit
+from solvers.common.compile import implement, inlined, inner
 from solvers.common.pair_selection import (
     MDM,
     TINY,
@@ -57,7 +57,7 @@ SHRINK_BELOW = 0.9
 SHRINKINGS = 4
 
 
-@njit(allocates=False)
+@inner
 def descend_block(
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter, state
 ):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solvers.common.certificate import TERMS_IN_PRODUCT, UNIT_ROUNDOFF, certified_gap, error_of_sums
-from solvers.common.compile import inlined, njit
+from solvers.common.compile import inlined, inner, njit
 from solvers.gram.block import divided, largest_value
 from solvers.gram.newton_support import line_search, solve_cholesky
 
@@ -65,7 +65,7 @@ def update_scatter(space, inverse_weight):
             scatter[a, b] = (0.0 if rebuild else scatter[a, b]) + product[a, b]
 
 
-@njit
+@inner(allocates=True)
 def dual_certificate(space, inverse_C, value_error, largest, alpha, g):
     """Fill the hull point of margins ``f`` and its low-rank ``g``; return (square_norm, inner gap, gap).
 

@@ -13,7 +13,7 @@ import numpy as np
 from solvers.common.blas import one_blas_thread
 from solvers.common.certificate import TERMS_IN_PRODUCT, certified_gap, error_of_sums
 from solvers.common.status import CONVERGED, LIMIT, STALLED, TIMEOUT
-from solvers.gram.block_path import block_path
+from solvers.gram.block_path import NewtonRules, block_path
 from solvers.gram.feature_path import feature_path
 from solvers.gram.outcomes import PAIR_STEPS, new_outcomes
 from solvers.gram.training import BLOCK_VALUES, LEAST_TIME, Machine, Training
@@ -89,11 +89,12 @@ def _solve_on(H, training, k, tol, alpha, rows=slice(None)):
         Arrays of shape (n_C,).
     """
     Cs, limits, cost = training.Cs[k], training.iterations_left()[k], training.affordable()
-    inverse_weight, error = training.inverse_weight[rows], training.machine.kernel.error
+    rules = NewtonRules(tol, training.machine.kernel.error, cost, alpha)
+    inverse_weight, class_start = training.inverse_weight[rows], training.problem.class_start
     weights = np.empty((Cs.size, alpha.size))
     outcomes = new_outcomes(1, Cs.size, 0)
     with one_blas_thread():
-        block_path(H, inverse_weight, Cs, tol, error, limits, cost, alpha, weights, outcomes, 0)
+        block_path(rules, 0, H, class_start, inverse_weight, 1.0, Cs, limits, weights, outcomes)
     return weights, outcomes.of_machine(0)
 
 

@@ -8,7 +8,7 @@ With ``β = α / ||c||²`` the problem is ``min ½ βᵀHβ + ½ Σ max(0, 1 - f
 
 import numpy as np
 
-from solvers.common.compile import inlined, njit
+from solvers.common.compile import inlined, inner, njit
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE
 from solvers.gram.block import block_product, copy_values, gather, lowest_value, put_values, rows_with_weight
 
@@ -16,7 +16,7 @@ from solvers.gram.block import block_product, copy_values, gather, lowest_value,
 ENTRY_SHARE = 0.1
 
 
-@njit
+@inner(allocates=True)
 def solve_ones(H, inverse_C, active):
     """Solve ``(H_II + diag(1/C_I)) x = 1``; the answer is empty if the block is not positive definite."""
     s = active.size

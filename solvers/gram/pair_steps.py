@@ -5,7 +5,7 @@ The block ``H`` is ``(y_i·y_j)(k(x_i, x_j) + bias)``; ``inverse_C = 1 / C_i`` i
 loop is written so that LLVM vectorises it (`solvers.common.pair_selection`).
 """
 
-from solvers.common.compile import njit
+from solvers.common.compile import inner
 from solvers.common.pair_selection import (
     SMALLEST_SQUARE_DISTANCE,
     argmin,
@@ -14,7 +14,7 @@ from solvers.common.pair_selection import (
 )
 
 
-@njit(allocates=False)
+@inner
 def pair_steps(H, diagonal, inverse_C, alpha, g, square_norm, epsilon, max_steps):
     """Take pair steps until ``g_min >= (1 - epsilon) ||c||²`` or ``max_steps`` are spent.
 

@@ -7,34 +7,40 @@ rotations, and the rest goes on: feasible and monotone.
 
 import numpy as np
 
-from solvers.common.compile import inlined, njit
-from solvers.gram.block import block_product, chosen_values
+from solvers.common.compile import inlined, inner, njit
+from solvers.gram.block import choose, sum_of_rows
 
 # A pivot below this share of its diagonal entry says that a sample depends on those before it: it stays.
 LEAST_PIVOT = 1e-9
 NOISE_ROUNDINGS = 8.0
 
 
-@njit
+@inner
 def newton_cost(n, m):
     """Cost of one Newton step on n free weights of m, in nanoseconds of a 2025 core."""
     return 2000.0 + n * (0.12 * m + 60.0 + n * (1.5 + 0.06 * n))
+
+
+@inner
+def find_free(beta, low, high, free):
+    """Write the samples whose weights lie between their bounds to ``free``; return how many there are."""
+    n = 0
+    for t in range(beta.size):
+        if low[t] < beta[t] < high[t]:
+            free[n] = t
+            n += 1
+    return n
 
 
 @njit
 def free_weights(beta, low, high):
     """Return the samples whose weights lie between their bounds."""
     free = np.empty(beta.size, np.int64)
-    n = 0
-    for t in range(beta.size):
-        if low[t] < beta[t] < high[t]:
-            free[n] = t
-            n += 1
-    return free[:n]
+    return free[: find_free(beta, low, high, free)]
 
 
 @inlined
-def factorise(A, least):
+def factorise(A, least, smallest, kept):
     """Overwrite the upper triangle of ``A`` by U with ``UᵀU = A``.
 
     Rows and columns whose pivots are too small are left out, and the others move up.
@@ -44,17 +50,20 @@ def factorise(A, least):
     A : array (n, n), float64, C-contiguous
     least : float
         Share of its diagonal entry that a pivot has to be.
+    smallest : array (n,)
+        Memory.
+    kept : int64 array (n,)
+        Receives the rows of ``A`` that are left.
 
     Returns
     -------
-    kept : int array
-        Rows of ``A`` that are left.
+    rank : int
+        How many these are.
     """
     n = A.shape[0]
-    smallest, kept = np.empty(n), np.empty(n, np.int64)
     for k in range(n):
         smallest[k] = least * A[k, k]
-    rank = 0
+    rank = np.int64(0)  # not a constant: numba would compile what it is handed to once more
     for k in range(n):
         pivot = A[k]
         if not pivot[k] > smallest[k]:
@@ -72,10 +81,10 @@ def factorise(A, least):
         for a in range(rank):
             for b in range(a, rank):
                 A[a, b] = A[kept[a], kept[b]]
-    return kept[:rank]
+    return rank
 
 
-@njit(allocates=False)
+@inner
 def solve_transposed(U, n, b):
     """Overwrite ``b`` by ``U⁻ᵀ b`` for the first n rows of U."""
     for k in range(n):
@@ -129,8 +138,8 @@ def longest_step(weights, low, high, members, n, direction):
     return max(step, 0.0), blocker
 
 
-@njit
-def newton_on_free(K, inverse_C, F, beta, low, high, max_rounds):
+@inner(allocates=True)
+def newton_on_free(K, inverse_C, F, beta, low, high, max_rounds, vectors, indices):
     """Minimise over the free weights; all others stay, but that free ones may end at their bounds.
 
     Parameters
@@ -140,26 +149,37 @@ def newton_on_free(K, inverse_C, F, beta, low, high, max_rounds):
     F, beta : arrays (m,), changed in place
     low, high : arrays (m,)
     max_rounds : int
+    vectors : array (6, m)
+        Memory.
+    indices : int64 array (2, m)
+        Memory.
 
     Returns
     -------
     rounds : int
         Directions that were taken, one for each weight that ended at a bound and the last.
     """
-    free = free_weights(beta, low, high)
-    n = free.size
-    A = np.empty((n, n))
-    for a in range(n):
-        source, target = K[free[a]], A[a]
-        for b in range(a, n):
+    n = find_free(beta, low, high, indices[0])
+    factor = np.empty((n, n))
+    return minimise_on_free(
+        K, inverse_C, F, beta, low, high, max_rounds, indices[0][:n], factor, vectors, indices[1]
+    )
+
+
+@inner
+def minimise_on_free(K, inverse_C, F, beta, low, high, max_rounds, free, A, vectors, members):
+    """`newton_on_free` with the free weights at hand, and memory for their matrix."""
+    before, local, ones, direction = vectors[0], vectors[1], vectors[2], vectors[3]
+    for a in range(free.size):
+        source, target, ridge = K[free[a]], A[a], inverse_C[free[a]]
+        for b in range(a, free.size):
             target[b] = source[free[b]]
-        target[a] += inverse_C[free[a]]
-    members = factorise(A, max(LEAST_PIVOT, NOISE_ROUNDINGS * np.finfo(K.dtype).eps))
-    for k in range(members.size):
+        target[a] += ridge
+    n = factorise(A, max(LEAST_PIVOT, NOISE_ROUNDINGS * np.finfo(K.dtype).eps), ones, members)
+    for k in range(n):
         members[k] = free[members[k]]
-    n = members.size
-    before, local = chosen_values(beta, free), chosen_values(F, members)
-    ones, direction = np.empty(n), np.empty(n)
+    choose(beta, free, before)
+    choose(F, members[:n], local)
     rounds = 0
     while n > 1 and rounds < max_rounds:
         rounds += 1
@@ -190,10 +210,10 @@ def newton_on_free(K, inverse_C, F, beta, low, high, max_rounds):
         n -= 1
         for k in range(blocker, n):
             members[k], local[k] = members[k + 1], local[k + 1]
-    change, product = np.empty(free.size), np.empty(F.size)
+    change, product = before, vectors[4]
     for k in range(free.size):
         change[k] = beta[free[k]] - before[k]
-    block_product(K, free, change, product)
+    sum_of_rows(K, free, change, product, vectors[5])
     for t in range(F.size):
         F[t] += product[t]
     for k in range(free.size):

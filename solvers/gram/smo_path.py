@@ -19,9 +19,9 @@ from solvers.common.certificate import (
     TERMS_IN_BLOCK,
     UNIT_ROUNDOFF,
 )
-from solvers.common.compile import implement, inlined, njit
+from solvers.common.compile import implement, inlined, inner, njit
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED
-from solvers.gram.block import block_product, chosen_values, rows_with_weight
+from solvers.gram.block import choose, find_rows_with_weight, sum_of_rows
 from solvers.gram.machines import solve_path
 from solvers.gram.smo_newton import newton_cost, newton_on_free
 from solvers.gram.smo_steps import smo_block_steps
@@ -40,23 +40,27 @@ UNBOUNDED = 1e300
 LEAST_SHARE = 1e-3  # that the tolerance aimed at is lowered to at a time
 # So many steps that take a smaller share than the other off the objective have met rounding.
 STEPS_IN_VAIN, NO_PROGRESS = 2400, 1e-15
+# Vectors of a block's size that its path takes: of float64, of float32, of indices.
+N_VECTORS, N_SHORT_VECTORS, N_INDICES = 15, 4, 2
 
 
-@njit
+@inner
 def step_cost(m):
     """Cost of one step on m rows, in nanoseconds of a 2025 core."""
     return 40.0 + 0.5 * m
 
 
-@njit
-def refresh(K, inverse_C, y, beta, F, largest):
+@inlined
+def refresh(K, inverse_C, y, beta, F, largest, vectors, indices):
     """Compute the gradient from the weights; return a bound on its error."""
-    weight, support = 0.0, rows_with_weight(beta)
-    block_product(K, support, chosen_values(beta, support), F)
+    weight, n_support = 0.0, find_rows_with_weight(beta, indices[0])
+    support = indices[0][:n_support]
+    choose(beta, support, vectors[0])
+    sum_of_rows(K, support, vectors[0], F, vectors[1])
     for t in range(F.size):
         F[t] += inverse_C[t] * beta[t] - y[t]
         weight += abs(beta[t])
-    return (support.size / TERMS_IN_BLOCK + FEW_ROUNDINGS) * UNIT_ROUNDOFF * (largest * weight + 1.0)
+    return (n_support / TERMS_IN_BLOCK + FEW_ROUNDINGS) * UNIT_ROUNDOFF * (largest * weight + 1.0)
 
 
 @njit(allocates=False)
@@ -69,9 +73,11 @@ def set_bounds(y, C, hinge, low, high, inverse_C):
 
 
 @inlined
-def value_of_rank(values, rank):
-    """Return the value that ``rank`` others precede in ascending order (Hoare 1961, Find)."""
-    a, low, high = values.copy(), 0, values.size - 1
+def value_of_rank(values, rank, a):
+    """Return the value that ``rank`` others precede in ascending order (Hoare 1961, Find), by a copy."""
+    low, high = 0, values.size - 1
+    for t in range(values.size):
+        a[t] = values[t]
     while low < high:
         pivot, i, j = a[rank], low, high
         while i <= j:
@@ -91,10 +97,12 @@ def value_of_rank(values, rank):
 
 
 @inlined
-def put_weights(margins, n_full, full, total, beta):
+def put_weights(margins, n_full, full, total, beta, scratch):
     """Give the samples of the smallest margins the weight ``full``, the rest of the total to the next."""
     m = margins.size
-    border = value_of_rank(margins, n_full) if n_full < m else np.inf
+    border = np.inf
+    if n_full < m:
+        border = value_of_rank(margins, n_full, scratch)
     n_at_border = n_full  # that are to be full
     for t in range(m):
         n_at_border -= margins[t] < border
@@ -110,7 +118,7 @@ def put_weights(margins, n_full, full, total, beta):
 
 
 @inlined
-def start(K, y, C, n_first, hinge, beta, F):
+def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
     """Set the weights to what they are where C is small, about, and the gradient to theirs.
 
     L1: all of the smaller class are at C, and so are those of the larger class that would have the smallest
@@ -118,39 +126,46 @@ def start(K, y, C, n_first, hinge, beta, F):
     """
     m = beta.size
     n_second = m - n_first
-    sums, ones, all_rows = np.empty((2, m)), np.empty(m), np.empty(m, np.int64)
+    of_first, of_second, chosen, partial = vectors[0], vectors[1], vectors[2], vectors[3]
     for t in range(m):
-        ones[t], all_rows[t] = 1.0, t
-    block_product(K, all_rows[:n_first], ones[:n_first], sums[0])
-    block_product(K, all_rows[n_first:], ones[n_first:], sums[1])
-    rooms = (n_first * C[0], n_second * C[m - 1])
+        chosen[t], rows[t] = 1.0, t
+    sum_of_rows(K, rows[:n_first], chosen, of_first, partial)
+    sum_of_rows(K, rows[n_first:], chosen, of_second, partial)
+    room_first, room_second = n_first * C[0], n_second * C[m - 1]
     if not hinge:
-        mean = (rooms[0] - rooms[1]) / (rooms[0] + rooms[1])
+        mean = (room_first - room_second) / (room_first + room_second)
         for t in range(m):
             beta[t] = C[t] * (y[t] - mean)
-            F[t] = C[0] * (1.0 - mean) * sums[0, t] - C[m - 1] * (1.0 + mean) * sums[1, t] - mean
+            F[t] = C[0] * (1.0 - mean) * of_first[t] - C[m - 1] * (1.0 + mean) * of_second[t] - mean
         return
-    small = 0 if rooms[0] <= rooms[1] else 1
-    sign = 1.0 if small == 0 else -1.0
-    C_small, C_large = (C[0], C[m - 1]) if small == 0 else (C[m - 1], C[0])
-    first, last = (n_first, m) if small == 0 else (0, n_first)  # of the larger class
-    equal = rooms[small] / (last - first)
-    margins = np.empty(last - first)
+    is_first = room_first <= room_second  # that is the smaller
+    sign = 1.0 if is_first else -1.0
+    room, C_small, C_large = room_first, C[0], C[m - 1]
+    of_small, of_large = of_first, of_second
+    first, last = n_first, m  # of the larger class
+    if not is_first:
+        room, C_small, C_large = room_second, C[m - 1], C[0]
+        of_small, of_large = of_second, of_first
+        first, last = 0, n_first
+    equal = room / (last - first)
+    margins = vectors[4][: last - first]
     for t in range(first, last):
-        margins[t - first] = equal * sums[1 - small, t] - C_small * sums[small, t]
-    n_full = min(np.int64(rooms[small] / C_large), last - first)
+        margins[t - first] = equal * of_large[t] - C_small * of_small[t]
+    n_full = min(np.int64(room / C_large), last - first)
     for t in range(m):
         beta[t] = sign * C_small
-    put_weights(margins, n_full, -sign * C_large, -sign * rooms[small], beta[first:last])
+    put_weights(margins, n_full, -sign * C_large, -sign * room, beta[first:last], vectors[5])
     from_all = 2 * n_full > last - first  # the sums are corrected by what takes fewer rows
     base = -sign * C_large if from_all else 0.0
-    change = np.zeros(m)
+    n = 0
     for t in range(first, last):
-        change[t] = beta[t] - base
-    rows = rows_with_weight(change)
-    block_product(K, rows, chosen_values(change, rows), F)
+        change = beta[t] - base
+        if change != 0.0:
+            rows[n], chosen[n] = t, change
+            n += 1
+    sum_of_rows(K, rows[:n], chosen, F, partial)
     for t in range(m):
-        F[t] += sign * C_small * sums[small, t] + base * sums[1 - small, t] - y[t]
+        F[t] += sign * C_small * of_small[t] + base * of_large[t] - y[t]
 
 
 @njit(allocates=False)
@@ -193,7 +208,9 @@ def change_C(old, new, y, hinge, low, high, inverse_C, beta, F):
 
 
 @inlined
-def minimise(K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_iter, scratch):
+def minimise(
+    K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_iter, short_vectors, vectors, indices
+):
     """Minimise until no violation by the gradient at hand is above ``tol``.
 
     Newton's method is tried when the steps since it was last tried have cost as much as it does.
@@ -219,18 +236,19 @@ def minimise(K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_iter, s
     in_vain, gains = 0, 0.0
     while iterations < max_iter:
         allowed = min(STEPS_PER_CHUNK, max_iter - iterations)
-        n_free = 0
+        n_free = np.int64(0)
         for t in range(m):
             n_free += low[t] < beta[t] < high[t]
         price = newton_cost(n_free, m)
         if n_free > 1 and spent > price:
-            iterations += newton_on_free(K, inverse_C, F, beta, low, high, max_iter - iterations)
+            left = max_iter - iterations
+            iterations += newton_on_free(K, inverse_C, F, beta, low, high, left, vectors, indices)
             roundings += 2.0 * (n_free / TERMS_IN_BLOCK + FEW_ROUNDINGS)  # no weight moves by more than 2 C
             cost += price
             spent = 0.0
             continue
         status, steps, gain = smo_block_steps(
-            K, diagonal, inverse_C, F, beta, low, high, tol, allowed, scratch
+            K, diagonal, inverse_C, F, beta, low, high, tol, allowed, short_vectors
         )
         iterations += steps
         roundings += steps * ROUNDINGS_PER_STEP
@@ -262,25 +280,30 @@ def state_of(F, beta, low, high, value_error, drift):
 
 
 class SmoRules(NamedTuple):
-    """What the blocks of a path are solved by."""
+    """What the blocks of a path are solved by, and memory for the largest of m samples."""
 
     hinge: bool  # the loss is C ξ; if not, ½ C ξ²
     tol: float  # largest violation, and largest gap
     value_error: float  # bound on the error of an entry of a block
+    vectors: np.ndarray  # (N_VECTORS · m,)
+    short_vectors: np.ndarray  # (N_SHORT_VECTORS · m,) float32
+    indices: np.ndarray  # (N_INDICES · m,) int64
 
 
-@implement(solve_path, SmoRules)
+@implement(solve_path, SmoRules, allocates=False)
 def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
     """Solve one block for every C, each from the solution before it.
 
     Parameters are those of `solvers.gram.machines.solve_path`, but that the block has no labels.
     """
     hinge, tol, m, n_first = rules.hinge, rules.tol, K.shape[0], class_start[1]
-    y, inverse_C, diagonal, C, old = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    vectors = rules.vectors[: N_VECTORS * m].reshape((N_VECTORS, m))
+    short_vectors = rules.short_vectors[: N_SHORT_VECTORS * m].reshape((N_SHORT_VECTORS, m))
+    indices = rules.indices[: N_INDICES * m].reshape((N_INDICES, m))
+    y, inverse_C, diagonal, C, old = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
+    low, high, beta, F, others = vectors[5], vectors[6], vectors[7], vectors[8], vectors[9:]
     for t in range(m):
         y[t] = 1.0 if t < n_first else -1.0
-    low, high, beta, F = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-    scratch = np.empty((4, m), np.float32)
     spent, drift, growth, lost, status, is_optimal = 0.0, 0.0, 1.0, 0.0, CONVERGED, False
     b, violation, weight, error, gap, converged = 0.0, 0.0, 0.0, 0.0, 0.0, False
     for k in range(Cs.size):
@@ -290,7 +313,7 @@ def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, w
             total += C[t]
         if k == 0:
             set_bounds(y, C, hinge, low, high, inverse_C)
-            start(K, y, C, n_first, hinge, beta, F)
+            start(K, y, C, n_first, hinge, beta, F, others, indices[0])
             is_optimal, lost = False, 2.0 * (m / TERMS_IN_BLOCK + FEW_ROUNDINGS)
         else:
             growth, stays_optimal = change_C(old, C, y, hinge, low, high, inverse_C, beta, F)
@@ -307,7 +330,19 @@ def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, w
             if not is_optimal:
                 left = limits[k] - iterations
                 status, taken, lost, price, spent = minimise(
-                    K, diagonal, inverse_C, F, beta, low, high, aim, spent, left, scratch
+                    K,
+                    diagonal,
+                    inverse_C,
+                    F,
+                    beta,
+                    low,
+                    high,
+                    aim,
+                    spent,
+                    left,
+                    short_vectors,
+                    others,
+                    indices,
                 )
                 iterations += taken
                 cost += price
@@ -316,7 +351,7 @@ def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, w
             is_stale = drift > ALLOWED_DRIFT * aim
             while True:
                 if is_stale:
-                    drift = refresh(K, inverse_C, y, beta, F, largest)
+                    drift = refresh(K, inverse_C, y, beta, F, largest, others, indices)
                 b, violation, weight, error = state_of(F, beta, low, high, rules.value_error, drift)
                 gap = gap_of(F, beta, y, C, inverse_C, hinge, b, error)
                 converged = gap <= tol and violation + 2.0 * error <= tol

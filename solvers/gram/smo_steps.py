@@ -9,7 +9,7 @@ stopping rule use the exact values.
 
 import numpy as np
 
-from solvers.common.compile import njit
+from solvers.common.compile import inner
 from solvers.common.float32_keys import bits_for, index_of, key_of, larger_of, smaller_of
 from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE
 from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED
@@ -22,7 +22,7 @@ LEAST_SHARE = np.float32(1e-7)  # of the largest distance, that one is taken for
 LARGEST_GRADIENT = 1e100
 
 
-@njit(allocates=False)
+@inner
 def worst_pair(F, beta, low, high):
     """Find the sample of the smallest F that can grow and that of the largest F that can shrink; −1: none."""
     i, j = -1, -1
@@ -35,7 +35,7 @@ def worst_pair(F, beta, low, high):
     return i, j
 
 
-@njit(allocates=False)
+@inner
 def partner(K_i, level, fixed, diagonal, i, largest, bits):
     """Index j of about the largest ``(F_j - F_i)² / D_ij``, or −1.
 
@@ -61,7 +61,7 @@ def partner(K_i, level, fixed, diagonal, i, largest, bits):
     return index_of(best, bits) if best > key_of(nothing, bits, bits) else -1
 
 
-@njit(allocates=False)
+@inner
 def move(F, K_i, K_j, delta, level, blocked, base, unit, bits):
     """``F += delta (K_i - K_j)``; return about the lowest F of a weight that can grow, as a key.
 
@@ -85,7 +85,7 @@ def move(F, K_i, K_j, delta, level, blocked, base, unit, bits):
     return best
 
 
-@njit(allocates=False)
+@inner
 def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, scratch):
     """Take steps until the largest violation is at most ``tol``, or ``max_steps`` are spent.
 

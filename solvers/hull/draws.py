@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from solvers.common.compile import inlined, njit
+from solvers.common.compile import implement, inlined, inner, njit
 from solvers.common.pair_selection import ordered_bits
-from solvers.hull.state import TRACKED
+from solvers.hull.state import TRACKED, Hull, WholeHull
 from solvers.hull.tracked_rows import fill_row, track
 
 
@@ -86,9 +86,18 @@ def find_tracked(g, threshold, rules, state, class_start):
     return scan_tracked(g, threshold, random_below(state, g.size), rules.subset)
 
 
-@njit(allocates=False)
 def draw_untracked(hull, threshold, draws, subset, fair):
     """`find_tracked` by drawing alone, where g is kept for some samples only; a violator is tracked then."""
+    raise NotImplementedError
+
+
+@implement(draw_untracked, WholeHull, allocates=False)
+def _(hull, threshold, draws, subset, fair):
+    return np.int64(-1), draws  # it is not called
+
+
+@implement(draw_untracked, Hull, allocates=False)
+def _(hull, threshold, draws, subset, fair):
     looked = 0
     while looked < draws:
         failed = looked
@@ -110,7 +119,7 @@ def draw_untracked(hull, threshold, draws, subset, fair):
     return -1, draws
 
 
-@njit(allocates=False)
+@inner
 def draw_tracked(g, threshold, draws, subset, fair, state, class_start):
     """Find a violator by drawing, where g of every sample is at hand."""
     looked = 0
@@ -165,7 +174,7 @@ def first_below(g, threshold):
     return -1
 
 
-@njit(allocates=False)
+@inner
 def lowest_below(g, threshold):
     """Return the first place of the lowest g if that is below the threshold, or −1; the search vectorises."""
     limit = ordered_bits(threshold)
@@ -180,7 +189,7 @@ def lowest_below(g, threshold):
     return i if g[i] < threshold else -1  # not so for NaN
 
 
-@njit(allocates=False)
+@inner
 def inner_product(hull, i):
     """g_i = Σ α_p k̃(i, p) of a sample that is not tracked."""
     m = hull.counts[TRACKED]
@@ -188,7 +197,7 @@ def inner_product(hull, i):
     return dot(hull.alpha[:m], hull.scratch[:m])
 
 
-@njit(allocates=False)
+@inner
 def dot(a, b):
     """a·b by eight partial sums, which keeps the vector units busy and the order of summation fixed."""
     n = a.size

@@ -77,6 +77,10 @@ class Hull(NamedTuple):
         return self.rows.size
 
 
+class WholeHull(Hull):
+    """The state where every sample is tracked: another type, for which numba does not compile the draws."""
+
+
 def new_hull(problem, cache_bytes, epsilon, first_samples, most_tracked=TRACK_ALL):
     """Allocate the state for a problem: no weight anywhere, and nothing tracked yet.
 
@@ -104,7 +108,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples, most_tracked=TRACK_AL
     slots = _slots(capacity, cache_bytes)
     # Memory that is never touched costs nothing: a machine that may grow gets all of its cache at once.
     cache_values = slots * capacity if capacity >= n else max(slots * capacity, int(cache_bytes // 8))
-    return Hull(
+    return (WholeHull if tracked_all else Hull)(
         X=X,
         indptr=indptr,
         indices=indices,

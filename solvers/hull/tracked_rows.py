@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from solvers.common.compile import inlined, njit
+from solvers.common.compile import inlined, inner, njit
 from solvers.hull.state import CLOCK, CSR, DENSE, EVALUATIONS, SLOTS, TRACKED, VALUES, WORK
 from solvers.kernels.functions import IMQ, RBF, finish_kernel, sparse_square_distance, sum_terms
 
 
-@njit(allocates=False)
+@inner
 def fill_row(hull, i, lo, hi, row):
     """Write k̃(i, p) for the tracked samples lo ≤ p < hi to row[lo:hi].
 
@@ -132,7 +132,7 @@ def row(hull, p):
     return hull.cache[s * capacity : (s + 1) * capacity]
 
 
-@njit(allocates=False)
+@inner
 def load_row(hull, p):
     """Bring the row of p up to date in the cache; return its slot."""
     capacity, m = hull.slot.size, hull.counts[TRACKED]

@@ -15,8 +15,8 @@ import numpy as np
 from solvers.common.certificate import block_dtype, error_in_block
 from solvers.common.limits import share_of
 from solvers.common.seeds import machine_seeds
-from solvers.gram.cut import groups_of, require_block_memory, store_block
-from solvers.gram.machines import solve_machines
+from solvers.gram.cut import groups_of, store_block
+from solvers.gram.machines import new_room, solve_machines
 from solvers.gram.outcomes import Outcomes, new_outcomes
 from solvers.hull.state import writeable
 from solvers.kernels.functions import kernel_block
@@ -175,8 +175,8 @@ def solve_gram(K, kernel_error, problem, groups, left, seeds, solver, weights, o
     """Call `solve_machines`; `left`, `weights` and `outcomes` are changed in place."""
     Cs, rows, class_start, bias = problem.Cs, problem.rows, problem.class_start, problem.bias
     opposite = -1.0 / (groups.shape[1] - 1) if solver.has_labels else 1.0
-    dtype = np.dtype(block_dtype(K, kernel_error))
-    blocks = np.empty(require_block_memory(class_start, groups, dtype.itemsize), dtype)
+    dtype = block_dtype(K, kernel_error)
+    room = new_room(class_start, groups, Cs.size, dtype)
     value_error = error_in_block(K, kernel_error, opposite, bias, dtype)
     rules = solver.rules(K, problem, groups, seeds, value_error)
     K = writeable(np.ascontiguousarray(K))
@@ -192,7 +192,7 @@ def solve_gram(K, kernel_error, problem, groups, left, seeds, solver, weights, o
             bias,
             Cs,
             left,
-            blocks,
+            room,
             weights,
             outcomes,
         )

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from solvers.gram.class_blocks import ClassBlocks
+from solvers.gram.cut import class_sizes
 from solvers.gram.large_path import large_path, takes_large_path
-from solvers.gram.smo_path import SmoRules
+from solvers.gram.smo_path import N_INDICES, N_SHORT_VECTORS, N_VECTORS, SmoRules
 from solvers.kernels.tiles import is_tiled
 from solvers.path.driver import BlockSolver
 
@@ -27,7 +30,10 @@ class SmoSolver(BlockSolver):
 
     def rules(self, K, problem, groups, seeds, value_error):
         """Return what numba needs."""
-        return SmoRules(self.hinge, self.tol, value_error)
+        m = int(class_sizes(problem.class_start)[groups].sum(axis=1).max())
+        vectors, short_vectors = np.empty(N_VECTORS * m), np.empty(N_SHORT_VECTORS * m, np.float32)
+        indices = np.empty(N_INDICES * m, np.int64)
+        return SmoRules(self.hinge, self.tol, value_error, vectors, short_vectors, indices)
 
     def train(self, problem, path, limits, seed, outcome):
         """Train a large machine of the L1 loss without a Gram matrix."""

@@ -21,35 +21,29 @@ class Totals(NamedTuple):
     worst: np.ndarray  # int64: the machine farthest from its tolerance, among those that missed it if any did
 
 
-@njit
-def count_used(used):
-    """Count the rows that any machine uses, for every C, in bool array (n_C, n)."""
-    counts = np.zeros(used.shape[0], np.int64)
-    for j in range(used.shape[0]):
-        for i in range(used.shape[1]):
-            counts[j] += used[j, i]
-    return counts
-
-
-@njit
 def rows_used(weights):
     """Tell which rows any machine uses, for every C.
 
     Parameters
     ----------
-    weights : float64 array (n_C, n_classes - 1 or 1, n)
+    weights : float64 ndarray of shape (n_C, n_classes - 1 or 1, n)
 
     Returns
     -------
-    used : bool array (n_C, n)
+    used : bool ndarray of shape (n_C, n)
     """
     used = np.zeros((weights.shape[0], weights.shape[2]), np.bool_)
+    _mark_used(weights, used)
+    return used
+
+
+@njit(allocates=False)
+def _mark_used(weights, used):
     for j in range(weights.shape[0]):
         for s in range(weights.shape[1]):
             row = weights[j, s]
             for i in range(row.size):
                 used[j, i] |= row[i] != 0.0
-    return used
 
 
 def totals_of(outcomes, used, by_draws):
@@ -70,15 +64,22 @@ def totals_of(outcomes, used, by_draws):
     """
     names = ("iterations", "evaluations", "gaps", "converged", "statuses")
     arrays = (np.ascontiguousarray(getattr(outcomes, name).T) for name in names)
-    return _sum_up(*arrays, used, by_draws)
+    n_C = used.shape[0]
+    sums, farthest, largest = np.zeros((6, n_C), np.int64), np.full(n_C, -np.inf), np.full(n_C, -np.inf)
+    all_converged = np.ones(n_C, np.bool_)
+    _sum_up(*arrays, used, by_draws, sums, farthest, largest, all_converged)
+    n_iterations, n_evaluations, n_support, status, n_missed, worst = sums
+    return Totals(n_iterations, n_evaluations, n_support, largest, all_converged, status, n_missed, worst)
 
 
-@njit
-def _sum_up(iterations, evaluations, gaps, converged, statuses, used, by_draws):
+@njit(allocates=False)
+def _sum_up(
+    iterations, evaluations, gaps, converged, statuses, used, by_draws, sums, farthest, largest, all_converged
+):
+    """Fill the rows of `sums` with what `totals_of` names, and the other arrays of shape (n_C,)."""
+    n_iterations, n_evaluations, n_support = sums[0], sums[1], sums[2]
+    severity, n_missed, worst = sums[3], sums[4], sums[5]
     n_machines, n_C = gaps.shape
-    sums, largest = np.zeros((5, n_C), np.int64), np.full(n_C, -np.inf)
-    all_converged, farthest = np.ones(n_C, np.bool_), np.full(n_C, -np.inf)
-    n_iterations, n_evaluations, severity, n_missed, worst = sums[0], sums[1], sums[2], sums[3], sums[4]
     for k in range(n_machines):
         for j in range(n_C):
             n_iterations[j] += iterations[k, j]
@@ -104,6 +105,5 @@ def _sum_up(iterations, evaluations, gaps, converged, statuses, used, by_draws):
                     severity[j] = max(severity[j], rank)
     for j in range(n_C):
         severity[j] = BY_SEVERITY[severity[j]]
-    return Totals(
-        n_iterations, n_evaluations, count_used(used), largest, all_converged, severity, n_missed, worst
-    )
+        for i in range(used.shape[1]):
+            n_support[j] += used[j, i]

@@ -1,5 +1,6 @@
 """Compiled code is never older than the sources: an edit of a file reaches the functions of all others."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -8,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core import event
 from numba.core.errors import TypingError
 
 import solvers
-from solvers.common.compile import njit
+from solvers.common.compile import inner, njit
 
 CALL = """
 import numpy as np
@@ -72,6 +74,51 @@ def test_a_function_that_makes_an_array_is_not_compiled_as_one_that_makes_none()
 
     with pytest.raises(TypingError):
         total_of_ones(3)
+
+
+def test_an_inner_function_is_compiled_with_its_caller_and_runs_in_python_as_it_stands():
+    @inner
+    def half(x):
+        return x / 2.0
+
+    @njit(allocates=False)
+    def quarter(x):
+        return half(half(x))
+
+    assert half(3.0) == 1.5
+    assert quarter(3.0) == 0.75
+    assert not np.isfinite(quarter(np.inf))
+    assert not hasattr(half, "py_func")
+
+
+def test_an_inner_function_that_makes_an_array_has_to_say_so():
+    def total_of_ones(n):
+        return np.ones(n).sum()
+
+    refused, allowed = inner(total_of_ones), inner(allocates=True)(lambda n: np.zeros(n).sum())
+    with pytest.raises(TypingError):
+        njit(lambda n: refused(n))(3)
+    assert njit(lambda n: allowed(n))(3) == 0.0
+
+
+def test_the_garbage_collector_rests_while_numba_compiles_and_only_then():
+    seen = []
+
+    class Listener(event.Listener):
+        def on_start(self, _):
+            seen.append(gc.isenabled())
+
+        def on_end(self, _):
+            pass
+
+    assert gc.isenabled()
+    with event.install_listener("numba:compile", Listener()):
+        assert njit(lambda x: x + 1)(1) == 2
+        assert gc.isenabled()
+        with pytest.raises(TypingError):
+            njit(lambda x: x + "1")(1)
+    assert seen == [False, False]
+    assert gc.isenabled()
 
 
 def test_sources_that_cannot_be_written_next_to_are_compiled_into_the_users_cache(copy, tmp_path):
