@@ -93,8 +93,8 @@ class SMOSVC(PathMixin, KernelSVC):
     bias = "none"  # that would be added to the kernel: here it is free
 
     def _solve(self, problem):
-        if self.loss == "l1" and takes_large_path(problem, 1e6 * self.cache_size):
-            return solve_large(problem, float(self.tol), 1e6 * self.cache_size)
+        if takes_large_path(problem, 1e6 * self.cache_size):
+            return solve_large(problem, float(self.tol), 1e6 * self.cache_size, self.loss == "l1")
         state = SmoState(problem, self.loss)
         tol = float(self.tol)
         try:

@@ -245,7 +245,7 @@ def test_newton_across_bounds_is_feasible_and_lowers_the_objective(box):
     total, before = beta.sum(), 0.5 * beta @ (F - y)
     values = np.zeros((120, 128), np.float32)
     values[:, :120] = K - 1.0
-    assert newton_on_face(values, 1.0, F, beta, low, high)
+    assert newton_on_face(values, 1.0, np.zeros(120), F, beta, low, high)
     assert (low <= beta).all()
     assert (beta <= high).all()
     assert beta.sum() == pytest.approx(total, abs=1e-9 * box)
