@@ -142,7 +142,7 @@ class LargeMachine:
     rows : int64 ndarray of shape (m,)
         Which of them are the machine's.
     y : ndarray of shape (m,)
-        1 or -1.
+        1 or -1; 0: the weight has no bounds.
     memory : float
         Bytes for the block and for what Newton's method takes.
     deadline : float
@@ -150,6 +150,8 @@ class LargeMachine:
     hinge : bool
         Whether the loss is C ξ; if not, it is ½ C ξ², and F has β_i / C_i as well.
     """
+
+    _aimed_share = AIMED_SHARE  # of the tolerance, as a violation
 
     def __init__(self, samples: Samples, n_features, rows, y, memory, deadline=np.inf, hinge=True):
         self._hinge = hinge
@@ -162,7 +164,7 @@ class LargeMachine:
         shift = 1.0 if square_distance < SMALL_DISTANCE else 0.0
         self._block = MarginBlock(samples, n_features, rows, shift, SHARE_OF_BLOCK * memory)
         self._value_error = error_of_values(samples)
-        self._evaluations = 0
+        self._evaluations, self.newtons = 0, 0
         self._drift = 0.0
         self.beta, self.F, self.C = np.zeros(m), -y, np.zeros(m)
         self._low, self._high, self._ridge = np.zeros(m), np.zeros(m), np.zeros(m)
@@ -180,7 +182,7 @@ class LargeMachine:
     @property
     def objective(self):
         """½ αᵀQα - Σ α_i."""
-        return 0.5 * (self.beta @ self.F - np.abs(self.beta).sum())
+        return 0.5 * (self.beta @ self.F - np.abs(self.beta[self.y != 0.0]).sum())
 
     def n_free(self):
         """Count the weights between their bounds."""
@@ -194,6 +196,7 @@ class LargeMachine:
         """Take the bounds from C, of shape (m,); the weights stay."""
         self.C = C
         set_bounds(self.y, C, self._hinge, self._low, self._high, self._ridge)
+        self._high[self.y == 0.0] = np.inf
 
     def put(self, beta):
         """Take other weights."""
@@ -206,6 +209,7 @@ class LargeMachine:
         scale, _ = change_C(
             old, C, self.y, self._hinge, self._low, self._high, self._ridge, self.beta, self.F
         )
+        self._high[self.y == 0.0] = np.inf
         self._drift = scale * self._drift
         self._drift += ROUNDINGS_PER_SCALING * UNIT_ROUNDOFF * (np.abs(self.beta).sum() + 1.0)
 
@@ -226,12 +230,12 @@ class LargeMachine:
             return 0
         classes = [np.flatnonzero(self.y == sign) for sign in (1.0, -1.0)]
         generator = np.random.default_rng(0)
-        chosen, C = [], np.empty(m)
+        chosen, C = [], np.ones(m)
         for members in classes:
             size = min(members.size, max(LEAST_OF_CLASS, round(n * members.size / m)))
             chosen.append(np.sort(generator.permutation(members)[:size]))
             C[members] = self.C[members] * (members.size / size)
-        some = np.concatenate(chosen)
+        some = np.concatenate((*chosen, np.flatnonzero(self.y == 0.0)))
         part = self._part(some)
         part.set_C(self.C[some] if self._hinge else C[some])
         _, iterations = part.minimise(TOL_OF_SUBSAMPLE, max_iter)
@@ -250,7 +254,7 @@ class LargeMachine:
         return iterations
 
     def _part(self, some):
-        return LargeMachine(
+        return type(self)(
             *(self._samples, self._n_features, self._rows[some], self.y[some], self._memory),
             *(self._deadline, self._hinge),
         )
@@ -259,6 +263,9 @@ class LargeMachine:
         """Return the weights that belong to the slacks of the L2 loss, as far as their sum is to be zero."""
         level = level - self._ridge * self.beta
         beta = np.where(self.y * level < 0.0, -self.C * level, 0.0)
+        if (self.y == 0.0).any():
+            beta[self.y == 0.0] = -beta.sum()
+            return beta
         positive, negative = beta.clip(min=0.0).sum(), -beta.clip(max=0.0).sum()
         less = min(positive, negative)
         if less <= 0.0:
@@ -300,7 +307,7 @@ class LargeMachine:
         converged : bool
         iterations : int
         """
-        aim, iterations = AIMED_SHARE * tol, 0
+        aim, iterations = self._aimed_share * tol, 0
         for _ in range(REFINEMENTS):
             status, taken = self.minimise(aim, max_iter - iterations)
             iterations += taken
@@ -395,6 +402,7 @@ class LargeMachine:
                 n_free = np.count_nonzero((low < beta) & (beta < high))
                 fits = BYTES_OF_NEWTON * n_free**2 <= left
                 moved = fits and newton_on_face(block.values, block.shift, ridge, F, beta, low, high)
+                self.newtons += moved
                 spent = 0.0 if moved else -np.inf
                 iterations += 1
             elif status != LIMIT:
@@ -424,7 +432,7 @@ class LargeMachine:
 
 
 def takes_large_path(problem, memory):
-    """Whether a machine of the L1 problem is trained here: the table in the documentation of the solvers.
+    """Whether a machine is trained here: the table in the documentation of the solvers.
 
     Parameters
     ----------

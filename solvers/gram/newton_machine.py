@@ -15,6 +15,8 @@ from solvers.common.certificate import TERMS_IN_PRODUCT, certified_gap, error_of
 from solvers.common.status import CONVERGED, LIMIT, STALLED, TIMEOUT
 from solvers.gram.block_path import block_path
 from solvers.gram.feature_path import feature_path
+from solvers.gram.large_newton import large_newton_path
+from solvers.gram.large_path import takes_large_path
 from solvers.gram.outcomes import PAIR_STEPS, new_outcomes
 from solvers.gram.training import BLOCK_VALUES, LEAST_TIME, Machine, Training
 from solvers.hull.descent import Rules
@@ -61,6 +63,10 @@ def solve_machine(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     training = Training(problem, machine, inverse_weight, Cs, tol, limits, memory, outcome, weights)
     fits = 8.0 * m * m <= memory or machine.is_gram
     solved = 0
+    if takes_large_path(problem, memory) and machine.n_classes == 2 and problem.bias == 1.0:
+        large_newton_path(training, start)
+        outcome.converged[:] = outcome.gaps <= tol
+        return training
     # The feature space certifies by what its rank leaves out, which only bounds if it is not negative.
     if machine.kernel.is_positive and m >= FEATURE_ROWS and start is None:
         max_rank = FEATURE_RANK * int(np.sqrt(m)) if fits else int(memory / (16.0 * m))
