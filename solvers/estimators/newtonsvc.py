@@ -12,15 +12,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from solvers.common.status import CONVERGED, STOPPING_TEXTS, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.parameters import Multiclass, Switch, with_parameters
-from solvers.gram.newton_machine import FEATURE_ROWS, solve_machine
+from solvers.gram.newton_machine import FEATURE_ROWS, FEW_FEATURES, solve_machine
 from solvers.gram.outcomes import method_names, new_outcomes
 from solvers.hull.bias import class_biases
 from solvers.path.mixin import PathMixin
 from solvers.path.newton_solver import NewtonSolver
 from solvers.problem import Solution
-
-# With at most this many features the kernel's rank is small enough to do without a Gram matrix.
-FEW_FEATURES = 4
 
 
 @dataclass

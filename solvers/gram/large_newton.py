@@ -57,7 +57,8 @@ def large_newton_path(training, start):
     samples = _with_far_sample(scaled_samples(problem.X, problem.kernel.gamma))
     y = np.zeros(m + 1)
     y[:m] = np.where(np.arange(m) < problem.class_start[1], 1.0, -1.0)
-    rows, left = np.append(problem.rows.astype(np.int64), n_samples), training.memory - bytes_of_tiles(problem)
+    rows = np.append(problem.rows.astype(np.int64), n_samples)
+    left = training.memory - bytes_of_tiles(problem)
     machine = PenalisedBiasMachine(samples, problem.X.shape[1], rows, y, left, problem.deadline, False)
     with one_blas_thread():
         for k in range(training.Cs.size):

@@ -1,8 +1,9 @@
 """One machine for an ascending path of C: which of the exact methods takes it, and what came out.
 
-In feature space without a Gram matrix where the rank stays small; on the machine's Gram block where that fits
-the memory allowed; else on a working set that grows by the worst violators, or, once that does not fit
-either, by pair steps on kernel rows.
+On the samples near the margin where it is large (`solvers.gram.large_newton`); in feature space without a
+Gram matrix where the rank stays small; on the machine's Gram block where that fits the memory allowed; else
+on a working set that grows by the worst violators, or, once that does not fit either, by pair steps on kernel
+rows.
 """
 
 from contextlib import nullcontext
@@ -25,6 +26,8 @@ from solvers.problem import Solution
 
 # Below this many rows a Gram block costs less than asking for kernel columns one by one.
 FEATURE_ROWS = 500
+# With at most this many features the kernel's rank is small enough to do without a Gram matrix.
+FEW_FEATURES = 4
 # Up to this many rows a kernel block is not worth waking threads for.
 SMALL_MACHINE = 2000
 # A feature space of more than this many times √m dimensions is slower than the Gram block.
@@ -63,7 +66,7 @@ def solve_machine(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     training = Training(problem, machine, inverse_weight, Cs, tol, limits, memory, outcome, weights)
     fits = 8.0 * m * m <= memory or machine.is_gram
     solved = 0
-    if takes_large_path(problem, memory) and machine.n_classes == 2 and problem.bias == 1.0:
+    if _is_large(problem, memory):
         large_newton_path(training, start)
         outcome.converged[:] = outcome.gaps <= tol
         return training
@@ -83,6 +86,12 @@ def solve_machine(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     outcome.evaluations[:] = machine.evaluations
     outcome.converged[:] = outcome.gaps <= tol
     return training
+
+
+def _is_large(problem, memory):
+    """Whether a machine is trained by `large_newton_path`: the table in the documentation of the solvers."""
+    has_it = problem.class_start.size == 3 and problem.bias == 1.0
+    return has_it and problem.X.shape[1] > FEW_FEATURES and takes_large_path(problem, memory)
 
 
 def _solve_on(H, training, k, tol, alpha, rows=slice(None)):
