@@ -24,9 +24,9 @@ class SMOSVC(PathMixin, KernelSVC):
     The dual with its constraint Σ α_i y_i = 0 (the bias is not penalised), second-order working-set
     selection, shrinking and LIBSVM's stopping rule. `fit_path` trains for many C on dense blocks of the Gram
     matrix: from sums over classes where C is small, by scaling the weights with C while most are at their
-    bounds, and with Newton's method on the free weights beside the steps. Machines of the L1 loss and the
-    Gaussian kernel on more than 3,000 samples are trained without a Gram matrix, by both: what is solved at a
-    time is the problem of the samples near the margin.
+    bounds, and with Newton's method on the free weights beside the steps. Machines of the Gaussian kernel on
+    more than 3,000 samples are trained without a Gram matrix, by both: what is solved at a time is the
+    problem of the samples near the margin.
 
     Parameters
     ----------
