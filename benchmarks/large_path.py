@@ -152,9 +152,8 @@ def fit_and_predict(name, folder, solvers, with_peer=True):
         ours, _ = seconds_of(lambda model=model, samples=samples: model.predict(samples))
         peer, _ = seconds_of(lambda svc=svc, samples=samples: svc.predict(samples))
         ours, peer = 1e6 * ours / n, 1e6 * peer / n
-        print(
-            f"{name + f' C={C:g}':26} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f}   predict by {solver}, µs a sample"
-        )
+        line = f"{name + f' C={C:g}':26} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f}"
+        print(f"{line}   predict by {solver}, µs a sample")
 
 
 def main():
