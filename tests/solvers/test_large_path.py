@@ -190,6 +190,22 @@ def test_a_block_of_few_samples_is_enough(rows_of_block, monkeypatch, trained):
         assert violation_and_objective(trained[-1], X, y, 4.0, k)[0] <= 1e-3
 
 
+def test_rounds_on_small_blocks_make_conjugate_gradients(monkeypatch, trained):
+    X, y = overlapping(n=400)
+    monkeypatch.setattr(rules.MarginBlock, "__init__", limited(rules.MarginBlock.__init__, 100))
+    rounds, minimise_on_block = [], rules.LargeMachine._minimise_on_block
+    monkeypatch.setattr(
+        rules.LargeMachine,
+        "_minimise_on_block",
+        lambda self, *limits: rounds.append(1) or minimise_on_block(self, *limits),
+    )
+    path = SMOSVC(gamma=0.5, loss="l2", cache_size=1.2).fit_path(X, y, [1.0, 16.0])
+    assert path.n_support_.min() > 150
+    assert path.converged_.all()
+    assert violation_and_objective(trained[-1], X, y, 0.5, 1, loss="l2")[0] <= 1e-3
+    assert len(rounds) <= 70  # 91 without
+
+
 def limited(construct, rows):
     def constructed(self, *args):
         construct(self, *args)
