@@ -141,9 +141,10 @@ def test_newtons_machine_is_the_one_with_a_penalised_bias(gamma, tol):
         assert model.objective_ == pytest.approx(square_norm, rel=1e-9)
         assert path.objective_[k] == pytest.approx(square_norm, rel=tol)
         assert np.abs(model.intercept_[0]) == pytest.approx(abs(model.dual_coef_.sum()), rel=1e-6)
+    n_iter = model.n_iter_.sum()
     again = model.set_params(warm_start=True).fit(X, y).fit(X, y)
     assert again.converged_
-    assert again.n_iter_.sum() <= 2
+    assert again.n_iter_.sum() <= 0.05 * n_iter
 
 
 def test_newtons_penalties_of_samples_are_its_ridges():
