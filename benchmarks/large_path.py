@@ -1,11 +1,12 @@
-"""What large L1 machines cost beside LIBSVM: paths of C, cold fits and predictions, side by side.
+"""What large machines cost beside LIBSVM: paths of C, cold fits and predictions, side by side.
 
-    python benchmarks/large_path.py --data DIR [path] [fit] [--sets shuttle-10000-4 …] [--alone]
+    python benchmarks/large_path.py --data DIR [path] [fit] [--sets shuttle-10000-4 …] [--alone] [--solvers …]
 
 `DIR` holds NAME.libsvm.xz files; what is not there is left out, and said so. Features are scaled to [0, 1],
 the samples are drawn once with a fixed seed. Times are CPU seconds of one thread, compilation apart. The
 largest violation of each path is computed afresh by plain NumPy in float64, of every pair and every C, and
-the peak of memory is that of a process of its own.
+the peak of memory is that of a process of its own. Paths are those of the L1 loss; sets of 50,000 samples,
+such as ijcnn1-50000-4, are measured by ``path --alone``.
 """
 
 import os
@@ -28,7 +29,7 @@ from sklearn.preprocessing import minmax_scale
 from sklearn.svm import SVC
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from solvers import SMOSVC
+from solvers import MNSVC, SMOSVC, NewtonSVC
 
 CS = 4.0 ** np.arange(-2, 6)
 FEATURES = {"shuttle": 9, "covtype": 54, "a9a": 123, "usps": 256, "ijcnn1": 22, "letter": 16}
@@ -38,6 +39,12 @@ PATHS = [
 ]
 FITS = ["shuttle-20000-4", "ijcnn1-20000-4", "a9a-20000-1/64", "covtype-20000-1/4"]
 FIT_CS = (1.0, 64.0)
+SOLVERS = {
+    "smo_l1": SMOSVC,
+    "smo_l2": lambda **parameters: SMOSVC(loss="l2", **parameters),
+    "newton": NewtonSVC,
+    "mnsvm": lambda **parameters: MNSVC(random_state=0, **parameters),
+}
 PREDICTED = 3000
 SHORT = 2.0  # seconds: what takes less is measured three times
 HEADER = f"{'set':20} {'SVC, s':>8} {'ours, s':>8} {'ratio':>6}"
@@ -63,15 +70,17 @@ def seconds_of(call):
     return min(seconds), result
 
 
-def compile_all():
+def compile_all(solvers=()):
     """Call whatever is timed once, with large and with small pairs of classes."""
     rng = np.random.default_rng(0)
     X = rng.random((6000, 3))
     y = (X[:, 0] + 0.2 * rng.standard_normal(6000) > 0.5).astype(int)
     y[:300], y[300:600] = 2, 3
     SMOSVC(gamma=4.0).fit_path(X, y, CS[2:5])
-    for model in (SMOSVC(gamma=4.0), SMOSVC(gamma=4.0, C=64.0)):
-        model.fit(X, y).predict(X[:100])
+    wide = np.hstack((X, X))[1200:]
+    for solver in solvers:
+        for C in (1.0, 64.0):
+            SOLVERS[solver](gamma=4.0, C=C).fit(wide, y[1200:]).predict(wide[:100])
 
 
 def largest_violation(solution, X, y, gamma):
@@ -125,18 +134,26 @@ def keep_solutions():
     return solutions
 
 
-def fit_and_predict(name, folder):
+def fit_and_predict(name, folder, solvers, with_peer=True):
+    """Print a line for each C and solver, and one of predictions."""
     X, y, gamma = load(name, folder)
-    compile_all()
+    compile_all(solvers)
     for C in FIT_CS:
-        ours, model = seconds_of(lambda C=C: SMOSVC(C=C, gamma=gamma).fit(X, y))
-        peer, svc = seconds_of(lambda C=C: SVC(C=C, gamma=gamma).fit(X, y))
-        print(f"{name + f' C={C:g}':26} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f}   fit", flush=True)
+        peer, svc = np.nan, None
+        if with_peer:
+            peer, svc = seconds_of(lambda C=C: SVC(C=C, gamma=gamma).fit(X, y))
+        for solver in solvers:
+            ours, model = seconds_of(lambda C=C, s=solver: SOLVERS[s](C=C, gamma=gamma).fit(X, y))
+            line = f"{name + f' C={C:g}':26} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f}   {solver}"
+            print(line if model.converged_ else f"{line}, not certified", flush=True)
+        if svc is None:
+            continue
         samples, n = X[:PREDICTED], min(PREDICTED, y.size)
         ours, _ = seconds_of(lambda model=model, samples=samples: model.predict(samples))
         peer, _ = seconds_of(lambda svc=svc, samples=samples: svc.predict(samples))
         ours, peer = 1e6 * ours / n, 1e6 * peer / n
-        print(f"{name + f' C={C:g}':26} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f}   predict, µs a sample")
+        line = f"{name + f' C={C:g}':26} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f}"
+        print(f"{line}   predict by {solver}, µs a sample")
 
 
 def main():
@@ -145,13 +162,14 @@ def main():
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--sets", nargs="*", help="such as covtype-6000-1/4")
     parser.add_argument("--alone", action="store_true", help="do not measure SVC")
+    parser.add_argument("--solvers", nargs="*", choices=SOLVERS, default=list(SOLVERS), help="of the fits")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         if arguments.parts == ["path"]:
             path(arguments.one, arguments.data, not arguments.alone)
         else:
-            fit_and_predict(arguments.one, arguments.data)
+            fit_and_predict(arguments.one, arguments.data, arguments.solvers, not arguments.alone)
         return
     for part in arguments.parts:
         print(f"{HEADER} {'violation':>10} {'peak, GB':>8}" if part == "path" else HEADER, flush=True)
@@ -161,7 +179,8 @@ def main():
                 continue
             # A process of its own for each: its peak of memory is that of the set.
             command = [sys.executable, __file__, part, "--data", str(arguments.data), "--one", name]
-            subprocess.run(command + ["--alone"] * arguments.alone, check=True)
+            command += ["--alone"] * arguments.alone + ["--solvers", *arguments.solvers]
+            subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":

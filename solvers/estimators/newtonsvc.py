@@ -12,15 +12,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from solvers.common.status import CONVERGED, STOPPING_TEXTS, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.parameters import Multiclass, Switch, with_parameters
-from solvers.gram.newton_machine import FEATURE_ROWS, solve_machine
+from solvers.gram.newton_machine import FEATURE_ROWS, FEW_FEATURES, solve_machine
 from solvers.gram.outcomes import method_names, new_outcomes
 from solvers.hull.bias import class_biases
 from solvers.path.mixin import PathMixin
 from solvers.path.newton_solver import NewtonSolver
 from solvers.problem import Solution
-
-# With at most this many features the kernel's rank is small enough to do without a Gram matrix.
-FEW_FEATURES = 4
 
 
 @dataclass
@@ -38,7 +35,8 @@ class NewtonSVC(PathMixin, KernelSVC):
     Minimises ``||c||²`` over the hull of the training samples (Strack 2013, 2.114), as `MNSVC` does, until
     its relative error is certified to be at most `tol`. Per machine the cheapest exact method is taken:
     Newton's method in a low-rank feature space, second-order pair steps on the Gram block, or Newton's method
-    on the support block.
+    on the support block. Machines of two classes, the Gaussian kernel, more than 3,000 samples and more than
+    4 features are trained without a Gram matrix, by the last two on the samples near the margin.
 
     Parameters
     ----------
@@ -54,8 +52,8 @@ class NewtonSVC(PathMixin, KernelSVC):
         Where a machine was solved in an r-dimensional feature space, publish it on its r pivots (`dual_coef_`
         may then be negative) instead of on all of its support vectors.
     cache_size : float
-        Megabytes that the Gram block of a machine may take. A larger machine is solved on a growing working
-        set, or on kernel rows where that does not fit either.
+        Megabytes that the kernel values of a machine may take. Where neither the samples near the margin nor
+        the Gram block are of use, a larger machine is solved on a growing working set, or on kernel rows.
     warm_start : bool
         Start a `fit` on the same samples and labels from the weights of the last one.
 

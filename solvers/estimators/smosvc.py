@@ -24,9 +24,9 @@ class SMOSVC(PathMixin, KernelSVC):
     The dual with its constraint Σ α_i y_i = 0 (the bias is not penalised), second-order working-set
     selection, shrinking and LIBSVM's stopping rule. `fit_path` trains for many C on dense blocks of the Gram
     matrix: from sums over classes where C is small, by scaling the weights with C while most are at their
-    bounds, and with Newton's method on the free weights beside the steps. Machines of the L1 loss and the
-    Gaussian kernel on more than 3,000 samples are trained without a Gram matrix, by both: what is solved at a
-    time is the problem of the samples near the margin.
+    bounds, and with Newton's method on the free weights beside the steps. Machines of the Gaussian kernel on
+    more than 3,000 samples are trained without a Gram matrix, by both: what is solved at a time is the
+    problem of the samples near the margin.
 
     Parameters
     ----------
@@ -93,8 +93,8 @@ class SMOSVC(PathMixin, KernelSVC):
     bias = "none"  # that would be added to the kernel: here it is free
 
     def _solve(self, problem):
-        if self.loss == "l1" and takes_large_path(problem, 1e6 * self.cache_size):
-            return solve_large(problem, float(self.tol), 1e6 * self.cache_size)
+        if takes_large_path(problem, 1e6 * self.cache_size):
+            return solve_large(problem, float(self.tol), 1e6 * self.cache_size, self.loss == "l1")
         state = SmoState(problem, self.loss)
         tol = float(self.tol)
         try:

@@ -142,14 +142,19 @@ class LargeMachine:
     rows : int64 ndarray of shape (m,)
         Which of them are the machine's.
     y : ndarray of shape (m,)
-        1 or -1.
+        1 or -1; 0: the weight has no bounds.
     memory : float
         Bytes for the block and for what Newton's method takes.
     deadline : float
         `time.monotonic` at which to stop.
+    hinge : bool
+        Whether the loss is C ξ; if not, it is ½ C ξ², and F has β_i / C_i as well.
     """
 
-    def __init__(self, samples: Samples, n_features, rows, y, memory, deadline=np.inf):
+    _aimed_share = AIMED_SHARE  # of the tolerance, as a violation
+
+    def __init__(self, samples: Samples, n_features, rows, y, memory, deadline=np.inf, hinge=True):
+        self._hinge = hinge
         self._samples, self._n_features, self._rows = samples, n_features, rows
         self.y, self._memory, self._deadline = y, memory, deadline
         m = rows.size
@@ -159,10 +164,10 @@ class LargeMachine:
         shift = 1.0 if square_distance < SMALL_DISTANCE else 0.0
         self._block = MarginBlock(samples, n_features, rows, shift, SHARE_OF_BLOCK * memory)
         self._value_error = error_of_values(samples)
-        self._evaluations = 0
+        self._evaluations, self.newtons = 0, 0
         self._drift = 0.0
         self.beta, self.F, self.C = np.zeros(m), -y, np.zeros(m)
-        self._low, self._high, self._no_ridge = np.zeros(m), np.zeros(m), np.zeros(m)
+        self._low, self._high, self._ridge = np.zeros(m), np.zeros(m), np.zeros(m)
 
     @property
     def evaluations(self):
@@ -177,7 +182,7 @@ class LargeMachine:
     @property
     def objective(self):
         """½ αᵀQα - Σ α_i."""
-        return 0.5 * (self.beta @ self.F - np.abs(self.beta).sum())
+        return 0.5 * (self.beta @ self.F - np.abs(self.beta[self.y != 0.0]).sum())
 
     def n_free(self):
         """Count the weights between their bounds."""
@@ -190,7 +195,8 @@ class LargeMachine:
     def set_C(self, C):
         """Take the bounds from C, of shape (m,); the weights stay."""
         self.C = C
-        set_bounds(self.y, C, True, self._low, self._high, self._no_ridge)
+        set_bounds(self.y, C, self._hinge, self._low, self._high, self._ridge)
+        self._high[self.y == 0.0] = np.inf
 
     def put(self, beta):
         """Take other weights."""
@@ -200,7 +206,10 @@ class LargeMachine:
     def raise_C(self, C):
         """Go to a larger C."""
         old, self.C = self.C, C
-        scale, _ = change_C(old, C, self.y, True, self._low, self._high, self._no_ridge, self.beta, self.F)
+        scale, _ = change_C(
+            old, C, self.y, self._hinge, self._low, self._high, self._ridge, self.beta, self.F
+        )
+        self._high[self.y == 0.0] = np.inf
         self._drift = scale * self._drift
         self._drift += ROUNDINGS_PER_SCALING * UNIT_ROUNDOFF * (np.abs(self.beta).sum() + 1.0)
 
@@ -221,18 +230,16 @@ class LargeMachine:
             return 0
         classes = [np.flatnonzero(self.y == sign) for sign in (1.0, -1.0)]
         generator = np.random.default_rng(0)
-        chosen, C = [], np.empty(m)
+        chosen, C = [], np.ones(m)
         for members in classes:
             size = min(members.size, max(LEAST_OF_CLASS, round(n * members.size / m)))
             chosen.append(np.sort(generator.permutation(members)[:size]))
             C[members] = self.C[members] * (members.size / size)
-        some = np.concatenate(chosen)
-        part = LargeMachine(
-            self._samples, self._n_features, self._rows[some], self.y[some], self._memory, self._deadline
-        )
-        part.set_C(self.C[some])
+        some = np.concatenate((*chosen, np.flatnonzero(self.y == 0.0)))
+        part = self._part(some)
+        part.set_C(self.C[some] if self._hinge else C[some])
         _, iterations = part.minimise(TOL_OF_SUBSAMPLE, max_iter)
-        is_bounded = part.n_bounded() >= BOUNDED_PER_FREE * part.n_free()
+        is_bounded = self._hinge and part.n_bounded() >= BOUNDED_PER_FREE * part.n_free()
         if is_bounded:
             part.raise_C(C[some])
             iterations += part.minimise(TOL_OF_SUBSAMPLE, max_iter - iterations)[1]
@@ -242,7 +249,39 @@ class LargeMachine:
         self._add(some[support], part.beta[support])
         if is_bounded:
             self.put(self._at_bounds(self.y * (self.F + part.bias), classes))
+        elif not self._hinge:
+            self._move_towards(self._from_slacks(self.F + part.bias))
         return iterations
+
+    def _part(self, some):
+        return type(self)(
+            *(self._samples, self._n_features, self._rows[some], self.y[some], self._memory),
+            *(self._deadline, self._hinge),
+        )
+
+    def _from_slacks(self, level):
+        """Return the weights that belong to the slacks of the L2 loss, as far as their sum is to be zero."""
+        level = level - self._ridge * self.beta
+        beta = np.where(self.y * level < 0.0, -self.C * level, 0.0)
+        if (self.y == 0.0).any():
+            beta[self.y == 0.0] = -beta.sum()
+            return beta
+        positive, negative = beta.clip(min=0.0).sum(), -beta.clip(max=0.0).sum()
+        less = min(positive, negative)
+        if less <= 0.0:
+            return self.beta
+        return np.where(beta > 0.0, less / positive, less / negative) * beta
+
+    def _move_towards(self, beta):
+        """Go as far towards other weights as the objective falls."""
+        change, before, old = beta - self.beta, self.F.copy(), self.beta
+        moved = np.flatnonzero(change)
+        self.beta = beta
+        self._add(moved, change[moved])
+        curvature = change @ (self.F - before)
+        share = np.clip(-(before @ change) / curvature, 0.0, 1.0) if curvature > 0.0 else 0.0
+        self.beta = old + share * change
+        self.F = before + share * (self.F - before)
 
     def _at_bounds(self, margins, classes):
         """Return weights that are C where the margins are smallest, and 0 elsewhere.
@@ -268,7 +307,7 @@ class LargeMachine:
         converged : bool
         iterations : int
         """
-        aim, iterations = AIMED_SHARE * tol, 0
+        aim, iterations = self._aimed_share * tol, 0
         for _ in range(REFINEMENTS):
             status, taken = self.minimise(aim, max_iter - iterations)
             iterations += taken
@@ -290,7 +329,7 @@ class LargeMachine:
         return status, gap, converged, iterations
 
     def _gap(self, b, error):
-        return gap_of(self.F, self.beta, self.y, self.C, self._no_ridge, True, b, error)
+        return gap_of(self.F, self.beta, self.y, self.C, self._ridge, self._hinge, b, error)
 
     def minimise(self, tol, max_iter):
         """Solve for the samples near the margin until none of all violates its condition by more than `tol`.
@@ -299,7 +338,7 @@ class LargeMachine:
         -------
         status, iterations : int
         """
-        iterations, before = 0, np.inf
+        iterations, before, last = 0, np.inf, None
         for n_rounds in count():
             lowest, highest = extremes(self.F, self.beta, self._low, self._high)
             violation = highest - lowest
@@ -316,7 +355,47 @@ class LargeMachine:
                 before = objective
             self._block.hold(self._near_margin())
             inner_tol = max(SHARE_INSIDE * tol, SHARE_OF_VIOLATION * violation)
+            start = self.beta.copy(), self.F.copy()
             iterations += self._minimise_on_block(inner_tol, max_iter - iterations)
+            is_split = not self._hinge and self.n_free() > SHARE_OF_FREE * self._block.capacity
+            last = self._accelerate(*start, last) if is_split else None
+
+    def _accelerate(self, beta, F, last):
+        """Go on where the objective is least on the plane of this round's change and that of the one before.
+
+        Rounds on blocks that do not hold all free weights converge as slowly as descent in turns does; of a
+        quadratic function, two directions make conjugate gradients of it.
+
+        Parameters
+        ----------
+        beta, F : ndarrays of shape (m,)
+            The point before the round.
+        last : pair of ndarrays of shape (m,) or None
+            Change of the weights and of the gradient in the round before.
+
+        Returns
+        -------
+        change : pair of ndarrays of shape (m,)
+            The same for this one.
+        """
+        if last is not None:
+            moves = np.array([self.beta - beta, last[0]])
+            products = np.array([self.F - F, last[1]])
+            shares = np.linalg.lstsq(moves @ products.T, -(moves @ self.F), rcond=1e-12)[0]
+            before = self.objective, self.beta, self.F, self._drift
+            wanted, self.F = self.beta + shares @ moves, self.F + shares @ products
+            self.beta = np.clip(wanted, self._low, self._high)
+            # What is cut off at the bounds goes to the largest weight that may take it.
+            excess = self.beta.sum() - before[1].sum()
+            takes = self.y * excess <= 0.0
+            self._drift += 2.0 * np.abs(shares).sum() * self._drift
+            self._drift += FEW_ROUNDINGS * UNIT_ROUNDOFF * np.abs(self.F).max()
+            self.beta[np.flatnonzero(takes)[np.abs(self.beta[takes]).argmax()]] -= excess
+            moved = np.flatnonzero(self.beta != wanted)
+            self._add(moved, (self.beta - wanted)[moved])
+            if not self.objective < before[0]:
+                _, self.beta, self.F, self._drift = before
+        return self.beta - beta, self.F - F
 
     def _near_margin(self):
         """Say which samples are near the margin, on the wrong side of it, or free."""
@@ -346,13 +425,14 @@ class LargeMachine:
         w, left = members.size, self._memory - block.values.nbytes
         F, beta = self.F[members], self.beta[members]
         low, high = self._low[members], self._high[members]
-        diagonal, inverse_C = np.full(w, 1.0 - block.shift), np.zeros(w)
+        ridge = self._ridge[members]
+        diagonal = (1.0 - block.shift) + ridge
         scratch = np.empty((4, w), np.float32)
         iterations, spent = 0, 0.0
         look = int(STEPS_BEFORE_LOOK / step_cost(w))
         while iterations < max_iter and time.monotonic() < self._deadline:
             status, taken = steps_before_newton(
-                *(block.values, diagonal, inverse_C, F, beta, low, high, tol, spent),
+                *(block.values, diagonal, ridge, F, beta, low, high, tol, spent),
                 int(min(look, max_iter - iterations)),
                 scratch,
             )
@@ -361,7 +441,8 @@ class LargeMachine:
             if status == PAUSED:
                 n_free = np.count_nonzero((low < beta) & (beta < high))
                 fits = BYTES_OF_NEWTON * n_free**2 <= left
-                moved = fits and newton_on_face(block.values, block.shift, F, beta, low, high)
+                moved = fits and newton_on_face(block.values, block.shift, ridge, F, beta, low, high)
+                self.newtons += moved
                 spent = 0.0 if moved else -np.inf
                 iterations += 1
             elif status != LIMIT:
@@ -375,10 +456,13 @@ class LargeMachine:
     def _add(self, chosen, weights):
         """Bring the gradient up to date with a change of some weights."""
         add_products(self._samples, self._rows[chosen], weights, self._tiles, self.F)
+        of_ridge = self._ridge[chosen] * weights
+        self.F[chosen] += of_ridge
         self._evaluations += chosen.size * self.y.size
         terms = min(chosen.size, ROWS_AT_A_TIME) + FEW_ROUNDINGS
         portions = chosen.size / ROWS_AT_A_TIME + 1.0
         rounding = terms * np.abs(weights).sum() + portions * (np.abs(self.beta).sum() + 1.0)
+        rounding += FEW_ROUNDINGS * np.abs(of_ridge).max(initial=0.0)
         self._drift += UNIT_ROUNDOFF * rounding
 
     def _recompute(self):
@@ -388,7 +472,7 @@ class LargeMachine:
 
 
 def takes_large_path(problem, memory):
-    """Whether a machine of the L1 problem is trained here: the table in the documentation of the solvers.
+    """Whether a machine is trained here: the table in the documentation of the solvers.
 
     Parameters
     ----------
@@ -407,13 +491,13 @@ def bytes_of_tiles(problem):
     return 8.0 * m * d + BYTES_OF_NONZERO * (problem.X.nnz if sparse.issparse(problem.X) else n * d)
 
 
-def solve_large(problem, tol, memory):
+def solve_large(problem, tol, memory, hinge):
     """Train a machine for its own C.
 
     Parameters
     ----------
     problem : solvers.problem.Problem
-    tol, memory : float
+    tol, memory, hinge
         As in `large_path`.
 
     Returns
@@ -422,7 +506,7 @@ def solve_large(problem, tol, memory):
     """
     outcome = new_outcomes(1, 1, 2).of_machine(0)
     samples, limits = scaled_samples(problem.X, problem.kernel.gamma), np.array([problem.max_iter])
-    alpha = large_path(problem, samples, np.ones(1), tol, limits, memory, outcome)[0]
+    alpha = large_path(problem, samples, np.ones(1), tol, limits, memory, outcome, hinge)[0]
     support, gap, status = np.flatnonzero(alpha), float(outcome.gaps[0]), int(outcome.statuses[0])
     converged = bool(outcome.converged[0])
     reason = SMO_STOPPING_TEXTS[status]
@@ -440,7 +524,7 @@ def solve_large(problem, tol, memory):
     )
 
 
-def large_path(problem, samples, Cs, tol, limits, memory, outcome):
+def large_path(problem, samples, Cs, tol, limits, memory, outcome, hinge):
     """Train a machine for every C, each from the solution before it.
 
     Parameters
@@ -458,6 +542,8 @@ def large_path(problem, samples, Cs, tol, limits, memory, outcome):
         Bytes for all that training takes.
     outcome : solvers.gram.outcomes.Outcomes
         Arrays of shape (n_C,), which receive what is known of each solution.
+    hinge : bool
+        Whether the loss is C ξ; if not, it is ½ C ξ².
 
     Returns
     -------
@@ -468,7 +554,7 @@ def large_path(problem, samples, Cs, tol, limits, memory, outcome):
     weight = np.ascontiguousarray(np.broadcast_to(problem.C, (m,)))
     y = np.where(np.arange(m) < problem.class_start[1], 1.0, -1.0)
     rows, left = problem.rows.astype(np.int64), memory - bytes_of_tiles(problem)
-    machine = LargeMachine(samples, problem.X.shape[1], rows, y, left, problem.deadline)
+    machine = LargeMachine(samples, problem.X.shape[1], rows, y, left, problem.deadline, hinge)
     weights = np.zeros((Cs.size, m))
     with one_blas_thread():
         for k, C in enumerate(Cs):

@@ -22,7 +22,7 @@ def face_cost(n, m):
     return 2e5 + n * (100.0 + 0.15 * m + n * (5.0 + 0.015 * n))
 
 
-def newton_on_face(K, shift, F, beta, low, high):
+def newton_on_face(K, shift, ridge, F, beta, low, high):
     """Take one step; the weights that are not free stay.
 
     Parameters
@@ -30,6 +30,8 @@ def newton_on_face(K, shift, F, beta, low, high):
     K : array (w, any), float32 or float64, C-contiguous
         Kernel values less `shift`, of which the first w columns are read.
     shift : float
+    ridge : array (w,)
+        Added to the diagonal.
     F, beta : arrays (w,), changed in place
     low, high : arrays (w,)
 
@@ -40,10 +42,10 @@ def newton_on_face(K, shift, F, beta, low, high):
     """
     free = free_weights(beta, low, high)
     start, gradient = beta[free], F[free]
-    first = _minimum_on_plane(K, shift, free, -gradient, 0.0)
+    first = _minimum_on_plane(K, shift, ridge, free, -gradient, 0.0)
     if first is None:
         return False
-    target = _minimum_in_box(K, shift, F, beta, low, high, free, start + first)
+    target = _minimum_in_box(K, shift, ridge, F, beta, low, high, free, start + first)
     if target is None or not gradient @ (target - start) < 0.0:
         longest, blocker = longest_step(beta, low, high, free, free.size, first)
         target = start + longest * first
@@ -55,6 +57,7 @@ def newton_on_face(K, shift, F, beta, low, high):
         return False
     product = np.empty(F.size)
     block_product(K, free, direction, product)
+    product[free] += ridge[free] * direction
     curvature = product[free] @ direction
     if curvature <= -slope:
         beta[free] = target
@@ -66,7 +69,7 @@ def newton_on_face(K, shift, F, beta, low, high):
     return True
 
 
-def _minimum_in_box(K, shift, F, beta, low, high, free, point):
+def _minimum_in_box(K, shift, ridge, F, beta, low, high, free, point):
     """Return about the minimum over the free weights in the box, or None.
 
     Parameters are those of `newton_on_face`, but for the free weights, and for the minimum without the box,
@@ -86,20 +89,20 @@ def _minimum_in_box(K, shift, F, beta, low, high, free, point):
         move = (point - start)[~inside]
         block_product(K, held, move, product)
         pull = -F[rows] - product[rows] - shift * move.sum()
-        step = _minimum_on_plane(K, shift, rows, pull, -move.sum())
+        step = _minimum_on_plane(K, shift, ridge, rows, pull, -move.sum())
         if step is None:
             return None
         point[inside] = start[inside] + step
 
 
-def _minimum_on_plane(K, shift, rows, pull, total):
-    """Solve ``(K + shift) x = pull + λ 1``, ``Σ x = total`` on some rows; None: K is not definite."""
+def _minimum_on_plane(K, shift, ridge, rows, pull, total):
+    """Solve ``(K + shift + ridge) x = pull + λ 1``, ``Σ x = total`` on some rows; None: K is not definite."""
     n = rows.size
-    for ridge in RIDGES:
+    for least in RIDGES:
         part = np.empty((n, n))
         gather(K, rows, part)
         part += shift
-        part.ravel()[:: n + 1] += ridge
+        part.ravel()[:: n + 1] += np.maximum(ridge[rows], least)
         factor, failed = lapack.dpotrf(part.T, lower=1, clean=0, overwrite_a=1)  # in place: it is symmetric
         if not failed:
             sides = np.ones((2, n))

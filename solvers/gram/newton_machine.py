@@ -1,8 +1,9 @@
 """One machine for an ascending path of C: which of the exact methods takes it, and what came out.
 
-In feature space without a Gram matrix where the rank stays small; on the machine's Gram block where that fits
-the memory allowed; else on a working set that grows by the worst violators, or, once that does not fit
-either, by pair steps on kernel rows.
+On the samples near the margin where it is large (`solvers.gram.large_newton`); in feature space without a
+Gram matrix where the rank stays small; on the machine's Gram block where that fits the memory allowed; else
+on a working set that grows by the worst violators, or, once that does not fit either, by pair steps on kernel
+rows.
 """
 
 from contextlib import nullcontext
@@ -15,6 +16,8 @@ from solvers.common.certificate import TERMS_IN_PRODUCT, certified_gap, error_of
 from solvers.common.status import CONVERGED, LIMIT, STALLED, TIMEOUT
 from solvers.gram.block_path import NewtonRules, block_path
 from solvers.gram.feature_path import feature_path
+from solvers.gram.large_newton import large_newton_path
+from solvers.gram.large_path import takes_large_path
 from solvers.gram.outcomes import PAIR_STEPS, new_outcomes
 from solvers.gram.training import BLOCK_VALUES, LEAST_TIME, Machine, Training
 from solvers.hull.descent import Rules
@@ -23,6 +26,8 @@ from solvers.problem import Solution
 
 # Below this many rows a Gram block costs less than asking for kernel columns one by one.
 FEATURE_ROWS = 500
+# With at most this many features the kernel's rank is small enough to do without a Gram matrix.
+FEW_FEATURES = 4
 # Up to this many rows a kernel block is not worth waking threads for.
 SMALL_MACHINE = 2000
 # A feature space of more than this many times √m dimensions is slower than the Gram block.
@@ -61,6 +66,10 @@ def solve_machine(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     training = Training(problem, machine, inverse_weight, Cs, tol, limits, memory, outcome, weights)
     fits = 8.0 * m * m <= memory or machine.is_gram
     solved = 0
+    if _is_large(problem, memory):
+        large_newton_path(training, start)
+        outcome.converged[:] = outcome.gaps <= tol
+        return training
     # The feature space certifies by what its rank leaves out, which only bounds if it is not negative.
     if machine.kernel.is_positive and m >= FEATURE_ROWS and start is None:
         max_rank = FEATURE_RANK * int(np.sqrt(m)) if fits else int(memory / (16.0 * m))
@@ -77,6 +86,12 @@ def solve_machine(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     outcome.evaluations[:] = machine.evaluations
     outcome.converged[:] = outcome.gaps <= tol
     return training
+
+
+def _is_large(problem, memory):
+    """Whether a machine is trained by `large_newton_path`: the table in the documentation of the solvers."""
+    has_it = problem.class_start.size == 3 and problem.bias == 1.0
+    return has_it and problem.X.shape[1] > FEW_FEATURES and takes_large_path(problem, memory)
 
 
 def _solve_on(H, training, k, tol, alpha, rows=slice(None)):

@@ -36,11 +36,11 @@ class SmoSolver(BlockSolver):
         return SmoRules(self.hinge, self.tol, value_error, vectors, short_vectors, indices)
 
     def train(self, problem, path, limits, seed, outcome):
-        """Train a large machine of the L1 loss without a Gram matrix."""
-        if not (self.hinge and takes_large_path(problem, self.memory)):
+        """Train a large machine without a Gram matrix."""
+        if not takes_large_path(problem, self.memory):
             return super().train(problem, path, limits, seed, outcome)
         samples, alone = self._blocks_of(problem).samples, outcome.of_machine(0)
-        weights = large_path(problem, samples, path.Cs, self.tol, limits, self.memory, alone)
+        weights = large_path(problem, samples, path.Cs, self.tol, limits, self.memory, alone, self.hinge)
         return weights, weights
 
     def own_gram(self, problem):

@@ -1,6 +1,7 @@
-"""Large machines of the L1 loss are optimal for the kernel itself, whatever holds its values on the way."""
+"""Large machines are optimal for the kernel itself, whatever holds its values on the way."""
 
 import tracemalloc
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -10,11 +11,12 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from solvers import SMOSVC
+from solvers import SMOSVC, NewtonSVC
 from solvers.gram import large_path as rules
 from solvers.gram.class_blocks import ClassBlocks
 from solvers.gram.large_path import takes_large_path
 from solvers.gram.newton_face import newton_on_face
+from solvers.gram.newton_machine import _is_large
 from solvers.kernels.functions import RBF, Kernel
 from solvers.kernels.tiles import add_products, error_of_values, fill_block, scaled_samples, tiles_of
 from solvers.path.result import PathSolution
@@ -57,7 +59,7 @@ def trained(monkeypatch):
     return paths
 
 
-def violation_and_objective(solution, X, y, gamma, k, weight=None):
+def violation_and_objective(solution, X, y, gamma, k, weight=None, loss="l1"):
     """Of the worst pair machine, by plain float64; and the sum of the dual objectives."""
     K = np.exp(-gamma * cdist(X, X, "sqeuclidean"))
     worst, objective, classes = 0.0, 0.0, solution.problem.classes
@@ -68,24 +70,26 @@ def violation_and_objective(solution, X, y, gamma, k, weight=None):
         sign = np.where(y[rows] == classes[i], 1.0, -1.0)
         beta = np.where(sign > 0, of_row[j - 1, rows], -of_row[i, rows])
         C = solution.problem.Cs[k] * (1.0 if weight is None else weight[rows])
-        low, high = np.where(sign > 0, 0.0, -C), np.where(sign > 0, C, 0.0)
+        limit = C if loss == "l1" else np.inf
+        low, high = np.where(sign > 0, 0.0, -limit), np.where(sign > 0, limit, 0.0)
         assert (low <= beta).all()
         assert (beta <= high).all()
         assert abs(beta.sum()) <= 1e-9 * np.abs(beta).sum()
-        F = K[np.ix_(rows, rows)] @ beta - sign
+        F = K[np.ix_(rows, rows)] @ beta - sign + (0.0 if loss == "l1" else beta / C)
         worst = max(worst, F[beta > low].max() - F[beta < high].min())
         objective += 0.5 * beta @ (F - sign)
     return worst, objective
 
 
+@pytest.mark.parametrize("loss", ["l1", "l2"])
 @pytest.mark.parametrize(("n_classes", "gamma", "tol"), [(2, 0.01, 1e-3), (2, 4.0, 1e-6), (3, 0.5, 1e-3)])
-def test_a_path_is_optimal_for_the_kernel_in_float64(n_classes, gamma, tol, trained):
+def test_a_path_is_optimal_for_the_kernel_in_float64(n_classes, gamma, tol, loss, trained):
     X, y = overlapping(n_classes=n_classes)
-    path = SMOSVC(gamma=gamma, tol=tol, cache_size=CACHE).fit_path(X, y, CS)
+    path = SMOSVC(gamma=gamma, tol=tol, loss=loss, cache_size=CACHE).fit_path(X, y, CS)
     assert path.converged_.all()
     assert path.duality_gap_.max() <= tol
     for k in range(CS.size):
-        worst, objective = violation_and_objective(trained[-1], X, y, gamma, k)
+        worst, objective = violation_and_objective(trained[-1], X, y, gamma, k, loss=loss)
         assert worst <= tol
         assert path.objective_[k] == pytest.approx(objective, rel=1e-9)
 
@@ -100,6 +104,65 @@ def test_it_is_the_solution_of_the_dense_path_and_of_libsvm():
     for k in (0, 4, 7):
         peer = SVC(C=CS[k], gamma=0.5, tol=1e-5, decision_function_shape="ovo").fit(X, y)
         np.testing.assert_allclose(large._solution.intercepts[k], peer.intercept_, atol=1e-3)
+
+
+@pytest.mark.parametrize("C", [0.25, 64.0])
+def test_the_l2_loss_is_a_ridge_of_libsvms_kernel(C):
+    X, y = overlapping()
+    weight = np.random.default_rng(1).random(y.size) + 0.1
+    model = SMOSVC(C=C, gamma=0.5, loss="l2", tol=1e-5, cache_size=CACHE).fit(X, y, weight)
+    K = rbf_kernel(X, gamma=0.5)
+    peer = SVC(C=1e9, kernel="precomputed", tol=1e-6).fit(K + np.diag(1.0 / (C * weight)), y)
+    assert model.converged_
+    alpha = np.zeros(y.size)
+    alpha[peer.support_] = peer.dual_coef_[0]
+    np.testing.assert_allclose(model.decision_function(X), K @ alpha + peer.intercept_, atol=2e-3)
+
+
+def modified_l2(model, X, y, C):
+    """‖c‖² and the gap of the hull point of a model, by plain float64."""
+    sign, alpha = np.where(y == 0, 1.0, -1.0), np.zeros(y.size)
+    alpha[model.support_] = np.abs(model.dual_coef_[0]) / np.abs(model.dual_coef_[0]).sum()
+    K = np.exp(-model.gamma * cdist(X, X, "sqeuclidean"))
+    g = (np.outer(sign, sign) * (K + 1.0) + np.diag(np.broadcast_to(1.0 / C, y.size))) @ alpha
+    return alpha @ g, 1.0 - (max(g.min(), 0.0) / (alpha @ g)) ** 2
+
+
+@pytest.mark.parametrize(("gamma", "tol"), [(0.01, 1e-3), (0.5, 1e-6), (4.0, 1e-3)])
+def test_newtons_machine_is_the_one_with_a_penalised_bias(gamma, tol):
+    X, y = overlapping()
+    path = NewtonSVC(gamma=gamma, tol=tol, cache_size=CACHE).fit_path(X, y, CS)
+    assert path.converged_.all()
+    assert "low_rank" not in "".join(path.method_)
+    for k in (0, 3, 7):
+        model = NewtonSVC(C=CS[k], gamma=gamma, tol=tol, cache_size=CACHE).fit(X, y)
+        square_norm, gap = modified_l2(model, X, y, CS[k])
+        assert gap <= model.gap_ <= tol
+        assert model.objective_ == pytest.approx(square_norm, rel=1e-9)
+        assert path.objective_[k] == pytest.approx(square_norm, rel=tol)
+        assert np.abs(model.intercept_[0]) == pytest.approx(abs(model.dual_coef_.sum()), rel=1e-6)
+    n_iter = model.n_iter_.sum()
+    again = model.set_params(warm_start=True).fit(X, y).fit(X, y)
+    assert again.converged_
+    assert again.n_iter_.sum() <= 0.05 * n_iter
+
+
+def test_newtons_penalties_of_samples_are_its_ridges():
+    X, y = overlapping()
+    weight = np.random.default_rng(1).random(y.size) + 0.1
+    model = NewtonSVC(C=4.0, gamma=0.5, cache_size=CACHE).fit(X, y, weight)
+    assert modified_l2(model, X, y, 4.0 * weight)[1] <= model.gap_ <= 1e-3
+
+
+def test_newtons_other_machines_are_left_alone():
+    X, _ = overlapping()
+    problem = problem_of(X)
+    assert not _is_large(problem, 1e8), "without a bias, no sum of weights is fixed"
+    problem.bias = 1.0
+    assert _is_large(problem, 1e8)
+    problem.class_start = np.array([0, 200, 400, 600])
+    assert not _is_large(problem, 1e8), "all classes at once"
+    assert not _is_large(replace(problem_of(X[:, :4]), bias=1.0), 1e8), "a low rank is cheaper"
 
 
 def test_a_fit_is_that_of_the_path():
@@ -126,6 +189,22 @@ def test_a_block_of_few_samples_is_enough(rows_of_block, monkeypatch, trained):
     assert path.converged_.all()
     for k in range(5):
         assert violation_and_objective(trained[-1], X, y, 4.0, k)[0] <= 1e-3
+
+
+def test_rounds_on_small_blocks_make_conjugate_gradients(monkeypatch, trained):
+    X, y = overlapping(n=400)
+    monkeypatch.setattr(rules.MarginBlock, "__init__", limited(rules.MarginBlock.__init__, 100))
+    rounds, minimise_on_block = [], rules.LargeMachine._minimise_on_block
+    monkeypatch.setattr(
+        rules.LargeMachine,
+        "_minimise_on_block",
+        lambda self, *limits: rounds.append(1) or minimise_on_block(self, *limits),
+    )
+    path = SMOSVC(gamma=0.5, loss="l2", cache_size=1.2).fit_path(X, y, [1.0, 16.0])
+    assert path.n_support_.min() > 150
+    assert path.converged_.all()
+    assert violation_and_objective(trained[-1], X, y, 0.5, 1, loss="l2")[0] <= 1e-3
+    assert len(rounds) <= 70  # 91 without
 
 
 def limited(construct, rows):
@@ -233,19 +312,19 @@ def test_blocks_of_classes_are_the_gram_matrix(few_terms, monkeypatch):
             assert error <= 1e-11
 
 
-@pytest.mark.parametrize("box", [0.01, 0.3, 1e6])
-def test_newton_across_bounds_is_feasible_and_lowers_the_objective(box):
+@pytest.mark.parametrize(("box", "ridge"), [(0.01, 0.0), (0.3, 0.0), (1e6, 0.0), (1e6, 0.5)])
+def test_newton_across_bounds_is_feasible_and_lowers_the_objective(box, ridge):
     rng = np.random.default_rng(0)
     X, y = rng.random((120, 5)), np.arange(120) % 2 * 2.0 - 1.0
-    K = rbf_kernel(X, gamma=2.0)
+    K = rbf_kernel(X, gamma=2.0) + ridge * np.eye(120)
     beta = rng.permutation(np.repeat([-0.5, 0.5], 60)) * box
     low, high, F = np.full(120, -box), np.full(120, box), K @ beta - y
     beta[:5], low[:5] = high[:5], 0.0
     F = K @ beta - y
     total, before = beta.sum(), 0.5 * beta @ (F - y)
     values = np.zeros((120, 128), np.float32)
-    values[:, :120] = K - 1.0
-    assert newton_on_face(values, 1.0, F, beta, low, high)
+    values[:, :120] = rbf_kernel(X, gamma=2.0) - 1.0
+    assert newton_on_face(values, 1.0, np.full(120, ridge), F, beta, low, high)
     assert (low <= beta).all()
     assert (beta <= high).all()
     assert beta.sum() == pytest.approx(total, abs=1e-9 * box)
