@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FEW_ROWS = 500
 """Fewer rows are written uncompressed, for compaction will compress them."""
 
-_ROWS_OF_A_GROUP = 20_000
+_ROWS_OF_A_GROUP, _BYTES_OF_A_GROUP = 20_000, 1 << 25
 _VERSION_KEY = b"svmbench_schema_version"
 _ORDER = ["dataset", "solver", "outer", "inner"]
 _FIXED = {field.name: field.type for field in TRIAL_SCHEMA} | PREDICTION_TYPES
@@ -55,12 +55,17 @@ def parquet_writer(file: BinaryIO, schema: pa.Schema, n_rows: int = FEW_ROWS) ->
     measured = [name for name in schema.names if name in _MEASURED]
     how: dict[str, Any] = {
         "compression": "zstd",
-        "use_dictionary": [name for name in schema.names if name not in _MEASURED],
+        "use_dictionary": [_path(field) for field in schema if field.name not in _MEASURED],
         "use_byte_stream_split": measured,  # exponents beside exponents, which compress
     }
     if n_rows < FEW_ROWS:  # without the Arrow schema, which takes long to read in thousands of parts
         how = {"compression": "none", "use_dictionary": False, "store_schema": False}
     return pq.ParquetWriter(file, schema.with_metadata(metadata), write_page_checksum=True, **how)
+
+
+def _path(field: pa.Field) -> str:
+    """Return the name by which Parquet knows the values of a column."""
+    return f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
 
 
 def write_table(file: BinaryIO, table: pa.Table) -> None:
@@ -74,7 +79,8 @@ def in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)
-        if sum(each.num_rows for each in waiting) >= _ROWS_OF_A_GROUP:
+        rows, size = (sum(getattr(each, what) for each in waiting) for what in ("num_rows", "nbytes"))
+        if rows >= _ROWS_OF_A_GROUP or size >= _BYTES_OF_A_GROUP:
             yield pa.concat_tables(waiting)
             waiting = []
     if waiting:

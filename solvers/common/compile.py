@@ -6,6 +6,7 @@ files hold a hash of all sources of the package: an edit of any of them compiles
 """
 
 import gc
+import os
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -83,8 +84,16 @@ class _PausedCollector(event.Listener):
             if self._depth == 0 and self._was_enabled:
                 gc.enable()
 
+    def in_child(self):
+        """Go on in a forked process, in which nothing is compiled yet."""
+        self._lock, paused, self._depth = Lock(), self._depth > 0, 0
+        if paused and self._was_enabled:
+            gc.enable()
 
-event.register("numba:compile", _PausedCollector())
+
+_paused_collector = _PausedCollector()
+event.register("numba:compile", _paused_collector)
+os.register_at_fork(after_in_child=_paused_collector.in_child)
 
 
 def njit(function=None, *, allocates=True):

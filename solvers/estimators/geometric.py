@@ -43,9 +43,9 @@ class GeometricSVC(PathMixin, KernelSVC):
         there may be a violator that was not drawn.
     track_margins : {"auto"} or bool
         Whether x̃_i·c of every sample is kept up to date, so that to look at a sample costs nothing. False: of
-        the support vectors only, as in the author's tool; to draw any other sample costs a kernel value for
-        each of them (5.1.2), and no search looks at all samples. "auto": True for machines of up to 50,000
-        samples. `fit_path` takes the same steps, but reads kernel values from a matrix where it has one.
+        the support vectors, as in the author's tool, and of what has lately been one; to draw another sample
+        costs a kernel value for each of them (5.1.2), and no search looks at all samples. "auto": True for
+        machines of up to 50,000 samples. `fit_path` reads kernel values from a matrix where it has one.
     bias : {"theoretic", "average", "none"}
         Bias Σ α_i y_i (2.98), the mean of the optimality conditions (5.24), or a machine without one (chapter
         6).
@@ -59,7 +59,7 @@ class GeometricSVC(PathMixin, KernelSVC):
     Attributes
     ----------
     n_clipped_ : int ndarray of shape (n_machines,)
-        How many of `n_iter_` the weight of the sample that gives it cut short: β̂ > α_u (3.3, 4.9).
+        How many of `n_iter_` the weight of the sample that gives it cut short: η β̂ > α_u (3.3, 4.9).
     """
 
     tol: Annotated[str | float, StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")] = "auto"

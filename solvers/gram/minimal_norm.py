@@ -187,12 +187,12 @@ def descend_shrunk(
 ):
     """`descend_block`; where it takes long, on samples with weight or next to the margin first, then on all.
 
-    Parameters and result are those of `descend`.
+    A search that ends with its draws has to draw from all of them. Parameters and result: as of `descend`.
     """
     rules = path_rules.rules
     m = g.size
     steps = clipped = 0
-    for _ in range(SHRINKINGS):
+    for _ in range(SHRINKINGS if rules.exhaustive else 0):
         left = min(max_iter - steps, STEPS_BEFORE_SHRINKING * m)
         square_norm, taken, cut, status = descend_block(
             H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, left, state

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from solvers import MNSVC, BallSVC, CoreSVC, SphereSVC
@@ -115,3 +116,13 @@ def test_every_support_vector_takes_a_step_that_is_not_clipped(two_classes, solv
     assert 0 <= model.n_clipped_[0] <= model.n_iter_[0]
     assert model.support_.size <= model.first_samples + model.n_iter_[0] - model.n_clipped_[0]
     assert (model.n_clipped_[0] > 0) == (solver is not BallSVC)
+
+
+def test_a_path_draws_from_all_samples_however_long_it_takes():
+    X, y = load_iris(return_X_y=True)
+    X, y = ((X - X.mean(axis=0)) / X.std(axis=0))[y > 0], y[y > 0]
+    model = MNSVC(C=64.0, gamma=0.2, draws=59, pair="mdm", eta=1.5, exhaustive=False, random_state=0)
+    model.set_params(track_margins=False, stopping="violation")
+    alone, path = quietly(model, X, y), model.fit_path(X, y, [64.0])
+    assert alone.n_iter_.sum() > 3 * len(y)
+    assert (path.n_iter_[0], path.n_clipped_[0]) == (alone.n_iter_.sum(), alone.n_clipped_.sum())

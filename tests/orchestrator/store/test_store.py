@@ -1,3 +1,4 @@
+import io
 import os
 import random
 import shutil
@@ -9,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +21,7 @@ from orchestrator.config.schema import folders
 from orchestrator.engine.damage_repair import repair
 from orchestrator.engine.load import read_results
 from orchestrator.engine.overview import overview
-from orchestrator.store import files
+from orchestrator.store import arrow_tables, files
 from orchestrator.store.columns import SCHEMA_VERSION, TRIAL_SCHEMA
 from orchestrator.store.files import DamageError
 from orchestrator.store.store import Store, StoreError
@@ -912,3 +914,13 @@ def test_parts_that_lack_columns_are_joined_with_gaps():
     joined = Records.joined({}, [{"key": ["a", "b"], "n_sv": [1, 2]}, {"key": ["c"], "score": [0.5]}])
     assert joined.columns == {"key": ["a", "b", "c"], "n_sv": [1, 2, None], "score": [None, None, 0.5]}
     assert len(joined) == 3
+
+
+def test_lists_keep_their_dictionaries_and_large_parts_their_groups():
+    numbers = np.random.default_rng(0).integers(0, 3, (500, 1000)).astype(np.int32)
+    table = pa.table({"test_row": pa.array(list(numbers), pa.list_(pa.int32()))})
+    file = io.BytesIO()
+    arrow_tables.write_table(file, table)
+    column = pq.ParquetFile(file).metadata.row_group(0).column(0)
+    assert column.has_dictionary_page
+    assert [group.num_rows for group in arrow_tables.in_groups([table] * 20)] == [17 * 500, 3 * 500]
