@@ -14,7 +14,8 @@ from solvers.kernels.machine_kernel import OutOfTime
 from solvers.path.mixin import PathMixin
 from solvers.path.smo_solver import SmoSolver
 from solvers.smo.kernel_rows import rows_of
-from solvers.smo.smo_machine import SMO_STOPPING_TEXTS, SmoState, certified_text, certify
+from solvers.smo.smo_certificate import SMO_STOPPING_TEXTS, certified_text
+from solvers.smo.smo_machine import SmoState, certify
 
 
 @with_parameters

@@ -47,8 +47,7 @@ from solvers.kernels.tiles import (
     tiles_of,
 )
 from solvers.problem import Solution
-from solvers.smo.smo_certificate import bias_of, extremes, gap_of
-from solvers.smo.smo_machine import SMO_STOPPING_TEXTS, certified_text
+from solvers.smo.smo_certificate import SMO_STOPPING_TEXTS, bias_of, certified_text, extremes, gap_of
 
 # A sample is near the margin if its F + b is not on the side of its bound by more than this.
 NEAR = 0.03

@@ -7,6 +7,14 @@ import numpy as np
 
 from solvers.common.certificate import FEW_ROUNDINGS, UNIT_ROUNDOFF
 from solvers.common.compile import njit
+from solvers.common.status import NOT_POSITIVE, STOPPING_TEXTS
+
+SMO_STOPPING_TEXTS = {**STOPPING_TEXTS, NOT_POSITIVE: "the kernel is not positive definite"}
+
+
+def certified_text(tol):
+    """Say what is certified of a machine that converged."""
+    return f"certified: violation and gap <= {tol:g}"
 
 
 @njit(allocates=False)

@@ -19,14 +19,13 @@ from solvers.common.status import (
     PAUSED,
     ROW_MISSING,
     STALLED,
-    STOPPING_TEXTS,
     TIMEOUT,
     uncertified_text,
 )
 from solvers.kernels.machine_kernel import MachineKernel, OutOfTime
 from solvers.problem import Solution
 from solvers.smo.row_steps import smo_steps
-from solvers.smo.smo_certificate import bias_of, extremes, gap_of
+from solvers.smo.smo_certificate import SMO_STOPPING_TEXTS, bias_of, certified_text, extremes, gap_of
 
 STEPS_BEFORE_SHRINKING = 1000
 # Leaving samples out pays when at least this share of the active ones goes.
@@ -36,12 +35,6 @@ UNSHRINK_AT = 10.0
 WORK_BEFORE_LOOK = 10_000_000  # samples that steps pass over between two looks at the clock
 # How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.
 REFINEMENTS = 30
-SMO_STOPPING_TEXTS = {**STOPPING_TEXTS, NOT_POSITIVE: "the kernel is not positive definite"}
-
-
-def certified_text(tol):
-    """Say what is certified of a machine that converged."""
-    return f"certified: violation and gap <= {tol:g}"
 
 
 class SmoState:
