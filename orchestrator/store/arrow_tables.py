@@ -52,11 +52,12 @@ def selection_frame(rows: Iterable[Mapping[str, Any]]) -> "pd.DataFrame":
 def parquet_writer(file: BinaryIO, schema: pa.Schema, n_rows: int = FEW_ROWS) -> pq.ParquetWriter:
     """Open a writer; few rows are written as they are, for compaction will compress them."""
     metadata = {_VERSION_KEY: str(SCHEMA_VERSION).encode()}
-    measured = [name for name in schema.names if name in _MEASURED]
     how: dict[str, Any] = {
         "compression": "zstd",
         "use_dictionary": [_path(field) for field in schema if field.name not in _MEASURED],
-        "use_byte_stream_split": measured,  # exponents beside exponents, which compress
+        "use_byte_stream_split": [
+            name for name in schema.names if name in _MEASURED
+        ],  # exponents beside exponents, which compress
     }
     if n_rows < FEW_ROWS:  # without the Arrow schema, which takes long to read in thousands of parts
         how = {"compression": "none", "use_dictionary": False, "store_schema": False}
@@ -77,12 +78,13 @@ def write_table(file: BinaryIO, table: pa.Table) -> None:
 def in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Join small tables: each that is written is a row group, with dictionaries and statistics of its own."""
     waiting: list[pa.Table] = []
+    rows = size = 0
     for table in tables:
         waiting.append(table)
-        rows, size = (sum(getattr(each, what) for each in waiting) for what in ("num_rows", "nbytes"))
+        rows, size = rows + table.num_rows, size + table.nbytes
         if rows >= _ROWS_OF_A_GROUP or size >= _BYTES_OF_A_GROUP:
             yield pa.concat_tables(waiting)
-            waiting = []
+            waiting, rows, size = [], 0, 0
     if waiting:
         yield pa.concat_tables(waiting)
 
