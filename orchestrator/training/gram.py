@@ -86,6 +86,11 @@ class SplitGram:
         arrays = (self._train, split.y_train[order], self._test, split.y_test)
         self._split = Split(*map(read_only_view, arrays))
 
+    @property
+    def y_train(self) -> NDArray[Any]:
+        """The labels of the training rows, sorted by class."""
+        return self._split.y_train
+
     def split(self, gamma: float) -> Split:
         """Return the split with exp(−γ‖x − x'‖²) in place of features.
 

@@ -1,12 +1,13 @@
 """Run one batch: open its splits, share their Gram matrices, train, record. Workers run this."""
 
 import math
-import time
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import cache
+from itertools import chain
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from orchestrator.training.process_state import ProcessState, kept_process_state
 from orchestrator.training.source_hash import depends_on
 from orchestrator.training.split_data import Split, open_data, open_split
 from orchestrator.training.train import Monitor, PathTask, overtime_message, train_path
+from orchestrator.training.train_grid import GridTask, grids, train_grid
 
 
 def run_batch(
@@ -51,27 +53,27 @@ def run_batch(
         When a training has made this process useless for others.
     """
     _ignore_convergence_warnings()
-    started = time.perf_counter()
+    started = perf_counter()
     monitor = monitor or Monitor()
     parts: list[Columns] = []
     compiled_for: set[Any] = set()
     kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.own_metrics)
     with kept_process_state(*kinds) as state:
-        for path in order.batch.paths:
+        for paths in _together(order, state):
             monitor.started(math.inf)
-            compiled, usage = 0.0, _usage(order, path)
+            compiled, usage = 0.0, _usage(order, paths[0])
             if warm_up and usage not in compiled_for:
                 compiled_for.add(usage)
                 monitor.started(_warm_up_seconds(order))
-                compiled = _compile(order, path, usage)
+                compiled = _compile(order, paths[0], usage)
                 monitor.started(math.inf)
-            for columns in _run_path(order, path, state, monitor):
+            for columns in _run_paths(order, paths, state, monitor):
                 state.require_usable()
                 columns["compile_seconds"] = [compiled] + [0.0] * (number_of_rows(columns) - 1)
                 parts.append(columns)
                 monitor.finished(columns)
                 compiled = 0.0
-    return batch_result(order, worker, parts, time.perf_counter() - started)
+    return batch_result(order, worker, parts, perf_counter() - started)
 
 
 def batch_result(order: WorkOrder, worker: str, parts: list[Columns], busy_seconds: float) -> BatchResult:
@@ -133,6 +135,40 @@ def _ignore_convergence_warnings() -> None:
     warnings.filterwarnings("ignore", category=ConvergenceWarning)
 
 
+def _together(order: WorkOrder, state: ProcessState) -> Iterable[tuple[Path, ...]]:
+    """Cut the batch into paths that are trained together."""
+    if not (order.shared_gram and state.is_kept):
+        return ((path,) for path in order.batch.paths)
+    dataset, _ = open_data(order.source)
+    return grids(order.arm, order.protocol, order.batch.paths, len(dataset.y), len(dataset.classes))
+
+
+def _run_paths(
+    order: WorkOrder, paths: tuple[Path, ...], state: ProcessState, monitor: Monitor
+) -> Iterator[Columns]:
+    columns = _run_grid(order, paths, state) if len(paths) > 1 else None
+    if columns is not None:
+        yield columns
+        return
+    for path in paths:
+        yield from _run_path(order, path, state, monitor)
+
+
+def _run_grid(order: WorkOrder, paths: tuple[Path, ...], state: ProcessState) -> Columns | None:
+    started = perf_counter()
+    gram = _opened_gram(order, paths[0])
+    opening = perf_counter() - started
+    overrides = [_parameters_for(gram, gamma_of(order.arm, path.candidates[0]), order.arm) for path in paths]
+    columns = train_grid(GridTask(order.arm, order.protocol, paths, gram, overrides, state))
+    if columns is None:
+        return None
+    n = number_of_rows(columns)
+    axes = [_axes(order.arm, path) for path in paths]
+    columns |= {name: [*chain.from_iterable(each[name] for each in axes)] for name in axes[0]}
+    columns["gram_seconds"] = [seconds + opening / n for seconds in columns["gram_seconds"]]
+    return columns | {"shared_gram": [True] * n}
+
+
 def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monitor) -> Iterator[Columns]:
     shared_gram, gram_seconds = _shares_gram(order, path), 0.0
 
@@ -146,10 +182,10 @@ def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monito
         forget_gram()
         return open_()[0]
 
-    started = time.perf_counter()
+    started = perf_counter()
     split, override = open_()
     if shared_gram:
-        gram_seconds = (time.perf_counter() - started) / len(path)
+        gram_seconds = (perf_counter() - started) / len(path)
     task = PathTask(order.arm, order.protocol, path, split, state, override, monitor)
     axes, done = _axes(order.arm, path), 0
     for columns in train_path(task, reopen):
@@ -181,9 +217,13 @@ def _shares_gram(order: WorkOrder, path: Path) -> bool:
 
 def _open_gram(order: WorkOrder, path: Path) -> tuple[Split, dict[str, Any]]:
     """Return a split with kernel values in place of features, and the parameters that say so."""
+    gram, gamma = _opened_gram(order, path), gamma_of(order.arm, path.candidates[0])
+    return gram.split(gamma), _parameters_for(gram, gamma, order.arm)
+
+
+def _opened_gram(order: WorkOrder, path: Path) -> SplitGram:
     dtype = _gram_type(order.arm)
-    gram = open_gram(order.source, order.protocol, path.outer, path.inner, order.gram_memory, dtype)
-    return _with_kernel_values(gram, gamma_of(order.arm, path.candidates[0]), order.arm)
+    return open_gram(order.source, order.protocol, path.outer, path.inner, order.gram_memory, dtype)
 
 
 def _gram_type(arm: Arm) -> type[np.floating[Any]]:
@@ -194,11 +234,10 @@ def _allows_for_rounding(arm: Arm) -> bool:
     return "gram_error" in estimator_class(arm.target)[1]
 
 
-def _with_kernel_values(gram: SplitGram, gamma: float, arm: Arm) -> tuple[Split, dict[str, Any]]:
-    override: dict[str, Any] = {"kernel": PRECOMPUTED}
-    if _allows_for_rounding(arm):
-        override["gram_error"] = gram.error(gamma)
-    return gram.split(gamma), override
+def _parameters_for(gram: SplitGram, gamma: float, arm: Arm) -> dict[str, Any]:
+    """Return the parameters that say that there are kernel values in place of features."""
+    allowance = {"gram_error": gram.error(gamma)} if _allows_for_rounding(arm) else {}
+    return {"kernel": PRECOMPUTED} | allowance
 
 
 def lost_records(order: WorkOrder, message: str) -> Records:
@@ -273,20 +312,23 @@ def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
     if signature in _compiled:
         return 0.0
     _compiled.add(signature)
-    started = time.perf_counter()
+    started = perf_counter()
     rows = _few_of_each_class(split.y_train)
 
     def sample() -> tuple[Split, dict[str, Any]]:
         X_train, X_test = take_rows(split.X_train, rows), split.X_test[:2]
         few = Split(X_train, split.y_train[rows], X_test, split.y_test[:2]).read_only()
-        return _with_kernel_values(SplitGram(few, dtype=_gram_type(arm)), 1.0, arm) if shared else (few, {})
+        if not shared:
+            return few, {}
+        gram = SplitGram(few, dtype=_gram_type(arm))
+        return gram.split(1.0), _parameters_for(gram, 1.0, arm)
 
     with warnings.catch_warnings(action="ignore"):  # so few rows are an unusual dataset
         state = ProcessState(*map(resolve, arm.targets))
         few, override = sample()
         task = PathTask(arm, order.protocol, path, few, state, override)
         deque(train_path(task, lambda: sample()[0]), maxlen=0)
-    return time.perf_counter() - started
+    return perf_counter() - started
 
 
 def _few_of_each_class(y: np.ndarray, n: int = 8) -> np.ndarray:

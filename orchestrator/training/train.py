@@ -104,19 +104,6 @@ class PathTask:
         """The checksum of the split at first, if there is anything to compare it with."""
         return () if self.process_state.is_kept else self.split.checksum()
 
-    @property
-    def takes_whole_path(self) -> bool:
-        """Whether the estimator solves a path in one call, and nothing needs its trainings one by one.
-
-        Time limits are a training's own, the protocol's or the estimator's, and scorers other than accuracy
-        want a fitted estimator.
-        """
-        protocol = self.protocol
-        own_limit = self.path.candidates[0].value("max_seconds", self.arm.params.get("max_seconds"))
-        unlimited = protocol.max_seconds is None and own_limit is None
-        plain = protocol.metric == "accuracy" and not protocol.also and unlimited
-        return plain and self.arm.warm_starts and hasattr(estimator_class(self.arm.target)[0], "fit_path")
-
     @cached_property
     def seconds_allowed(self) -> float:
         """How long a fit, or a call of another method, may take before it is stopped from outside."""
@@ -149,6 +136,25 @@ class PathTask:
         return self.process_state.run(self.path.seed, function, *arguments)
 
 
+def takes_whole_path(arm: Arm, protocol: Protocol, candidate: Candidate) -> bool:
+    """Whether an estimator solves a path in one call, and nothing needs its trainings one by one.
+
+    Time limits are a training's own, the protocol's or the estimator's, and scorers other than accuracy want
+    a fitted estimator.
+
+    Parameters
+    ----------
+    arm : Arm
+    protocol : Protocol
+    candidate : Candidate
+        Of the path.
+    """
+    own_limit = candidate.value("max_seconds", arm.params.get("max_seconds"))
+    unlimited = protocol.max_seconds is None and own_limit is None
+    plain = protocol.metric == "accuracy" and not protocol.also and unlimited
+    return plain and arm.warm_starts and hasattr(estimator_class(arm.target)[0], "fit_path")
+
+
 def overtime_message(limit: float) -> str:
     """Say why a training has no result."""
     return f"stopped after {limit:g} s, the time limit"
@@ -166,10 +172,10 @@ def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]
     reopen : callable
         Returns the split anew, after an estimator has found a way to write to it.
     """
-    if task.takes_whole_path:
+    if takes_whole_path(task.arm, task.protocol, task.path.candidates[0]):
         parts = list(_train_in_calls(task))
         if not task.intact:
-            parts = [part | _repeated(_corrupted_split(), number_of_rows(part)) for part in parts]
+            parts = [part | repeated(_corrupted_split(), number_of_rows(part)) for part in parts]
             reopen()
         yield from parts
         return
@@ -179,7 +185,7 @@ def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]
         if not task.intact:
             row |= _corrupted_split()
             task = replace(task, split=reopen())
-        yield _repeated(row, 1)
+        yield repeated(row, 1)
         if not task.arm.warm_starts or row["score"] is None:
             fitted = None  # neither a failed training nor a diverged one is a start
 
@@ -213,7 +219,7 @@ def _attempt(
         row |= _outcome(row, task.protocol)
         row["finished_at"] = datetime.now(UTC)
     except BaseException as error:
-        _pass_on_interrupt(error)
+        pass_on_interrupt(error)
         log.info("a training of %s failed", task.arm.name, exc_info=True)
         unfinished = next((call for call in ("fit", "predict") if f"{call}_seconds" not in row), None)
         if unfinished and not isinstance(error, OvertimeError):
@@ -276,7 +282,7 @@ def _sizes(split: Split) -> Row:
     return {"n_train": len(split.y_train), "n_test": len(split.y_test)}
 
 
-def _repeated(row: Row, n: int) -> Columns:
+def repeated(row: Row, n: int) -> Columns:
     """Return n rows of the same values."""
     return {name: [value] * n for name, value in row.items()}
 
@@ -308,7 +314,7 @@ def _divergence(objective: float, score: float) -> Row:
     return {"status": Status.DIVERGED.value, "message": message, "score": None}
 
 
-def _pass_on_interrupt(error: BaseException) -> None:
+def pass_on_interrupt(error: BaseException) -> None:
     """Raise the user's Ctrl-C, whatever the estimator has made of it."""
     if was_interrupted():
         raise KeyboardInterrupt from error
@@ -374,12 +380,14 @@ def _attempt_whole(task: PathTask, share: Share) -> tuple[Columns, BaseException
     timer = Timer()
     try:
         fitted, predicted, *seconds = task.call(_fit_and_predict_whole, task, share, timer)
-        return _repeated(common, n) | _evaluate_whole(task, fitted, predicted, *seconds), None
+        if len(predicted) != n:
+            raise ResponseError(f"expected labels for each of {n} trainings, found {len(predicted)}")
+        return repeated(common, n) | columns_of_trainings(task.split, fitted, predicted, *seconds), None
     except BaseException as error:
-        _pass_on_interrupt(error)
+        pass_on_interrupt(error)
         log.info("the trainings of a path of %s failed", task.arm.name, exc_info=True)
         each = {name: seconds / n for name, seconds in timer.columns("fit").items()}
-        return _repeated(common | each | _failure(error), n), error
+        return repeated(common | each | _failure(error), n), error
 
 
 def _fit_and_predict_whole(task: PathTask, share: Share, timer: "Timer") -> tuple[Any, Any, Row, Row]:
@@ -394,21 +402,30 @@ def _fit_and_predict_whole(task: PathTask, share: Share, timer: "Timer") -> tupl
     return fitted, predicted, fit, timer.columns("predict")
 
 
-def _evaluate_whole(task: PathTask, fitted: Any, predicted: Any, fit: Row, predict: Row) -> Columns:
-    """Return the rows of trainings that were fitted, and predicted, together."""
-    split, n = task.split, len(task.path)
-    if len(predicted) != n:
-        raise ResponseError(f"expected labels for each of {n} trainings, found {len(predicted)}")
+def columns_of_trainings(split: Split, fitted: Any, predicted: Any, fit: Row, predict: Row) -> Columns:
+    """Return the rows of trainings that were fitted, and predicted, together.
+
+    Parameters
+    ----------
+    split : Split
+    fitted : object
+        With what `fitted_path_columns` reads, and `fit_seconds_`, by which those of `fit` are shared out.
+    predicted : sequence of array-like
+        Labels, by training.
+    fit, predict : dict
+        The columns of the seconds that they took together.
+    """
+    n = len(predicted)
     columns = fitted_path_columns(fitted, n)
     shares = _shares_of_time(fitted, n)
     columns |= {name: (seconds * shares).tolist() for name, seconds in fit.items()}
     each = {name: seconds / n for name, seconds in predict.items()}
-    columns |= _repeated(each | {"finished_at": datetime.now(UTC)}, n)
+    columns |= repeated(_sizes(split) | each | {"finished_at": datetime.now(UTC)}, n)
     labels, errors = checked_path_labels(predicted, split.classes, len(split.y_test))
     n_correct = np.count_nonzero(labels == split.y_test, axis=1).tolist()
     scores = [number / len(split.y_test) for number in n_correct]
     columns |= {"n_correct": n_correct, "score": scores, "predicted": list(labels)}
-    columns |= _repeated({"status": Status.OK.value, "message": ""}, n)
+    columns |= repeated({"status": Status.OK.value, "message": ""}, n)
     odd = {k: _failure(error) | {"n_correct": None, "predicted": None} for k, error in errors.items()}
     for k, objective in enumerate(columns.get("objective", ())):
         if k not in odd and objective is not None and not math.isfinite(objective):

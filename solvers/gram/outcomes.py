@@ -29,9 +29,9 @@ class Outcomes(NamedTuple):
         return Outcomes(*(values[k] for values in self))
 
 
-def new_outcomes(n_machines, n_C, n_members, order="C"):
-    """Allocate them, in C or Fortran order."""
-    shape = (n_machines, n_C)
+def new_outcomes(n_machines, n_C, n_members, order="C", n_matrices=None):
+    """Allocate them, in C or Fortran order; with `n_matrices` one after the other, for that many."""
+    shape = (n_machines, n_C) if n_matrices is None else (n_matrices, n_machines, n_C)
     biases = np.zeros((*shape, n_members))
     types = {"square_norms": float, "gaps": float, "costs": float, "converged": np.bool_}
     names = (name for name in Outcomes._fields if name != "biases")

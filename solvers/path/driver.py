@@ -107,7 +107,7 @@ def path_from_gram(K, kernel_error, problem, solver):
     groups, weights, outcomes, left = _allocate(problem)
     seeds = machine_seeds(solver.seed, len(groups))
     solve_gram(K, kernel_error, problem, groups, left, seeds, solver, weights, outcomes)
-    return _solution(problem, weights, rows_used(weights), outcomes, solver, started)
+    return solution_of(problem, weights, rows_used(weights), outcomes, solver, started)
 
 
 def normalised(K, kernel_error, scale):
@@ -168,15 +168,20 @@ def path_by_machines(X, kernel, scale, problem, solver):
         left -= np.minimum(left, outcomes.iterations[k])
         used[:, samples] |= solution != 0.0
         store_block(model, class_start, group, weights)
-    return _solution(problem, weights, used, outcomes, solver, started)
+    return solution_of(problem, weights, used, outcomes, solver, started)
 
 
-def solve_gram(K, kernel_error, problem, groups, left, seeds, solver, weights, outcomes):
-    """Call `solve_machines`; `left`, `weights` and `outcomes` are changed in place."""
+def solve_gram(K, kernel_error, problem, groups, left, seeds, solver, weights, outcomes, room=None):
+    """Call `solve_machines`; `left`, `weights` and `outcomes` are changed in place.
+
+    Returned is the room for machines, which the next call on the same problem may be given if `block_dtype`
+    is the same.
+    """
     Cs, rows, class_start, bias = problem.Cs, problem.rows, problem.class_start, problem.bias
     opposite = -1.0 / (groups.shape[1] - 1) if solver.has_labels else 1.0
     dtype = block_dtype(K, kernel_error)
-    room = new_room(class_start, groups, Cs.size, dtype)
+    if room is None:
+        room = new_room(class_start, groups, Cs.size, dtype)
     value_error = error_in_block(K, kernel_error, opposite, bias, dtype)
     rules = solver.rules(K, problem, groups, seeds, value_error)
     K = writeable(np.ascontiguousarray(K))
@@ -196,6 +201,7 @@ def solve_gram(K, kernel_error, problem, groups, left, seeds, solver, weights, o
             weights,
             outcomes,
         )
+    return room
 
 
 def solve_own_gram(solver, problem, path, limits, seed, outcome):
@@ -238,7 +244,8 @@ def _allocate(problem, order="C"):
     return groups, weights, outcomes, np.full(n_C, problem.max_iter)
 
 
-def _solution(problem, weights, used, outcomes, solver, started):
+def solution_of(problem, weights, used, outcomes, solver, started):
+    """Return the solution that arrays hold, of a path whose training started at a `time.perf_counter`."""
     work = 1.0 + outcomes.costs.sum(axis=0)  # a start that is optimal already costs nothing
     return PathSolution(
         problem=problem,

@@ -11,7 +11,42 @@ from solvers.kernels.functions import GRAM, as_array, is_table, kernel_block, no
 BLOCK_VALUES = 1 << 22  # of a block of predictions, at most (32 MB)
 
 
-class FittedPath:
+class FittedTrainings:
+    """What is known of trainings that were fitted together, by attributes with a value for each.
+
+    Parameters
+    ----------
+    solution : solvers.path.result.PathSolution
+        Of the same problem by the same solver.
+    outcomes : solvers.gram.outcomes.Outcomes
+        Arrays of shape (n_trainings, n_machines).
+    totals : solvers.path.totals.Totals
+    stopping : list of str
+    seconds : ndarray of shape (n_trainings,)
+    """
+
+    def __init__(self, solution, outcomes, totals, stopping, seconds):
+        problem = solution.problem
+        groups = groups_of(problem.classes.size, problem.at_once)
+        sizes = class_sizes(problem.class_start)[groups].sum(axis=1)
+        self.classes_ = problem.classes
+        self.n_iter_ = totals.iterations
+        self.n_kernel_evals_ = totals.evaluations
+        self.n_support_ = totals.n_support
+        self.sv_share_ = (outcomes.supports / sizes).sum(axis=1) / len(groups)
+        self.objective_ = outcomes.square_norms.sum(axis=1)
+        self.duality_gap_ = totals.gaps
+        self.converged_ = totals.converged
+        self.fit_status_ = totals.fit_status
+        self.stopping_ = stopping
+        self.fit_seconds_ = seconds
+        if solution.has_clipped:
+            self.n_clipped_ = outcomes.clipped.sum(axis=1)
+        if solution.has_methods:
+            self.method_ = [method_names(bits) for bits in np.bitwise_or.reduce(outcomes.methods, axis=1)]
+
+
+class FittedPath(FittedTrainings):
     """The machines of a `fit_path` for every C.
 
     Parameters
@@ -53,28 +88,11 @@ class FittedPath:
     """
 
     def __init__(self, estimator, solution, totals, stopping, kernel, X, normalised):
-        problem, outcomes = solution.problem, solution.outcomes
-        groups = groups_of(problem.classes.size, problem.at_once)
-        sizes = class_sizes(problem.class_start)[groups].sum(axis=1)
-        self.Cs_ = problem.Cs
-        self.classes_ = problem.classes
-        self.n_iter_ = totals.iterations
-        self.n_kernel_evals_ = totals.evaluations
-        self.n_support_ = totals.n_support
-        self.sv_share_ = (outcomes.supports / sizes).sum(axis=1) / len(groups)
-        self.objective_ = outcomes.square_norms.sum(axis=1)
-        self.duality_gap_ = totals.gaps
-        self.converged_ = totals.converged
-        self.fit_status_ = totals.fit_status
-        self.stopping_ = stopping
-        self.fit_seconds_ = solution.seconds
-        if solution.has_clipped:
-            self.n_clipped_ = outcomes.clipped.sum(axis=1)
-        if solution.has_methods:
-            self.method_ = [method_names(bits) for bits in np.bitwise_or.reduce(outcomes.methods, axis=1)]
+        super().__init__(solution, solution.outcomes, totals, stopping, solution.seconds)
+        self.Cs_ = solution.problem.Cs
         self._kernel, self._normalised = kernel, normalised
         self._name, self._width = type(estimator).__name__, X.shape[-1]
-        self._room = min(BLOCK_VALUES, 1e6 * estimator.cache_size / 24)
+        self._room = room_for_predictions(estimator)
         self._callable = estimator.kernel if callable(estimator.kernel) else None
         if kernel.kind == GRAM and (self._callable is None or not is_table(X)):
             self._solution, self._vectors = solution, None if self._callable is None else X
@@ -94,13 +112,10 @@ class FittedPath:
         labels : ndarray of shape (n_C, n_test)
         """
         X = self._check_samples(X)
-        n_C, depth, n = self._solution.weights.shape
-        if sparse.issparse(X) and not sparse.issparse(self._vectors):
-            n += X.shape[1]  # of a dense copy
-        step = max(1, int(self._room // max(1, n + 2 * n_C * depth * self.classes_.size)))
-        labels = np.empty((n_C, X.shape[0]), self.classes_.dtype)
-        for start in range(0, X.shape[0], step):
-            block = slice(start, start + step)
+        width = X.shape[1] if sparse.issparse(X) and not sparse.issparse(self._vectors) else 0  # of a copy
+        blocks = blocks_of(X.shape[0], self._solution.weights, self.classes_.size, self._room, width)
+        labels = np.empty((self.Cs_.size, X.shape[0]), self.classes_.dtype)
+        for block in blocks:
             K = X[block] if self._vectors is None else self._kernel_to(X[block])
             labels[:, block] = self._solution.predict_path(K)
         return labels
@@ -125,3 +140,15 @@ class FittedPath:
         X = self._kernel.place(X)
         K = kernel_block(X, self._vectors, self._kernel)
         return normalise_rows(K, X, self._kernel) if self._normalised else K
+
+
+def room_for_predictions(estimator):
+    """Return how many values a block of predictions may have."""
+    return min(BLOCK_VALUES, 1e6 * estimator.cache_size / 24)
+
+
+def blocks_of(n_samples, weights, n_classes, room, width=0):
+    """Cut samples into blocks whose predictions, and `width` more values for each, have room."""
+    n_C, depth, n = weights.shape
+    step = max(1, int(room // max(1, n + width + 2 * n_C * depth * n_classes)))
+    return [slice(start, start + step) for start in range(0, n_samples, step)]

@@ -1,4 +1,4 @@
-"""What `fit_path` is called with."""
+"""What paths are trained on, checked and put in order."""
 
 from copy import deepcopy
 from operator import lt
@@ -6,7 +6,10 @@ from operator import lt
 import numpy as np
 from scipy import sparse
 
+from solvers.common.limits import NO_LIMIT
 from solvers.kernels.functions import require_finite
+from solvers.multiclass import sort_by_class, without
+from solvers.path.result import PathProblem
 
 
 def detached(estimator):
@@ -47,3 +50,23 @@ def check_ascending(Cs):
     if not (values and values[0] > 0 and all(map(lt, values, values[1:])) and values[-1] < np.inf):
         raise ValueError(f"Cs must be ascending finite numbers > 0; got {Cs.tolist()}")
     return Cs
+
+
+def path_problem(model, y, Cs):
+    """Sort samples by class, and return what the machines have in common and the weights of the classes."""
+    classes, rows, class_start = sort_by_class(y)
+    model._require_cache(rows.size)
+    weights = model._weights_of_classes(classes, y)
+    if model.class_weight is not None and not (weights > 0.0).all():  # refuses them
+        without(rows, class_start, np.isin(y, classes[weights <= 0.0]), classes)
+    problem = PathProblem(
+        Cs=Cs,
+        classes=classes,
+        rows=rows,
+        class_start=class_start,
+        inverse_weights=1.0 / weights,
+        at_once=model.multiclass == "all_at_once" and classes.size > 2,
+        bias=0.0 if model.bias == "none" else 1.0,
+        max_iter=NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
+    )
+    return problem, weights

@@ -5,14 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from solvers.common.limits import NO_LIMIT
 from solvers.common.status import text_among
 from solvers.kernels.functions import GRAM, kernel_block
-from solvers.multiclass import sort_by_class, without
 from solvers.path.driver import normalised, path_by_machines, path_from_gram
 from solvers.path.fitted import FittedPath
-from solvers.path.input import check_ascending, check_path_input, detached
-from solvers.path.result import PathProblem
+from solvers.path.grid import PathGrid
+from solvers.path.input import check_ascending, check_path_input, detached, path_problem
 from solvers.path.totals import totals_of
 
 
@@ -58,24 +56,11 @@ class PathMixin:
         model._check_parameters()
         Cs = check_ascending(Cs)
         X, y = check_path_input(model, X, y)
-        classes, rows, class_start = sort_by_class(y)
-        model._require_cache(rows.size)
+        problem, weights = path_problem(model, y, Cs)
+        rows = problem.rows
         kernel, source = model._resolve_kernel(X)
-        weights = model._weights_of_classes(classes, y)
-        if model.class_weight is not None and not (weights > 0.0).all():  # refuses them
-            without(rows, class_start, np.isin(y, classes[weights <= 0.0]), classes)
         model._check_diagonal(source, kernel, rows, weights)
         scale = model._normalisation(source, kernel)
-        problem = PathProblem(
-            Cs=Cs,
-            classes=classes,
-            rows=rows,
-            class_start=class_start,
-            inverse_weights=1.0 / weights,
-            at_once=model.multiclass == "all_at_once" and classes.size > 2,
-            bias=0.0 if model.bias == "none" else 1.0,
-            max_iter=NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
-        )
         solver = model._path_solver()
         fits = 8.0 * rows.size**2 <= 1e6 * model.cache_size
         if kernel.kind == GRAM or (fits and model.prefers_gram(*X.shape)):
@@ -94,6 +79,28 @@ class PathMixin:
         samples = X if kernel.kind == GRAM else source
         return FittedPath(self, solution, totals, stopping, kernel, samples, scale.size > 0)
 
+    @staticmethod
+    def path_grid(estimators, y, Cs):
+        """Prepare to train for every C on several Gram matrices of the same samples, one after the other.
+
+        What `fit_path` does on each, bit for bit, with what it costs in Python paid once: on small sets that
+        is most of it.
+
+        Parameters
+        ----------
+        estimators : sequence of KernelSVC
+            One for each matrix, of one class, with kernel="precomputed". All but `random_state`, `gram_error`
+            and `gamma`, which has no effect, is read of the first.
+        y : array-like of shape (n_samples,)
+        Cs : array-like of shape (n_C,)
+            Ascending, at least two.
+
+        Returns
+        -------
+        solvers.path.grid.PathGrid
+        """
+        return PathGrid(estimators, y, Cs)
+
     def prefers_gram(self, n_samples, n_features):
         """Whether `fit_path` gains from a Gram matrix that the caller shares between calls."""
         return True
@@ -107,11 +114,10 @@ class PathMixin:
 
     def _path_texts(self, outcomes, totals, by_draws):
         """Return `stopping_` for every C of a path."""
-        n_machines = outcomes.gaps.shape[1]
-        texts = []
-        for j, (k, n_missed) in enumerate(zip(totals.worst.tolist(), totals.n_missed.tolist(), strict=True)):
-            text = self._machine_text(
-                outcomes.statuses[j, k], outcomes.converged[j, k], outcomes.gaps[j, k], by_draws
-            )
-            texts.append(text_among(text, n_missed, n_machines))
-        return texts
+        n_C, n_machines = outcomes.gaps.shape
+        known = (outcomes.statuses, outcomes.converged, outcomes.gaps)
+        of_worst = (values[np.arange(n_C), totals.worst].tolist() for values in known)
+        return [
+            text_among(self._machine_text(*certificate, by_draws), n_missed, n_machines)
+            for *certificate, n_missed in zip(*of_worst, totals.n_missed.tolist(), strict=True)
+        ]

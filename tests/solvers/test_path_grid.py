@@ -1,0 +1,101 @@
+"""Paths on several Gram matrices together are those on each, bit for bit."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris, load_wine, make_classification
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import minmax_scale
+
+from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
+
+SOLVERS = {
+    "l1": (SMOSVC, {}),
+    "l2": (SMOSVC, {"loss": "l2"}),
+    "newton": (NewtonSVC, {}),
+    "newton_all_at_once": (NewtonSVC, {"multiclass": "all_at_once"}),
+    "mnsvm": (MNSVC, {}),
+    "mnsvm_weighted": (MNSVC, {"class_weight": "balanced", "pair": "mdm"}),
+    "mnsvm_sampling": (MNSVC, {"draws": 10, "exhaustive": False, "bias": "average"}),
+    "sphere": (SphereSVC, {}),
+    "sphere_all_at_once": (SphereSVC, {"multiclass": "all_at_once"}),
+    "ball": (BallSVC, {}),
+    "core": (CoreSVC, {}),
+}
+GAMMAS = [0.05, 0.5, 4.0]
+CS = [0.25, 4.0, 64.0]
+COUNTS = ("n_iter_", "n_kernel_evals_", "n_support_", "n_clipped_", "fit_status_")
+OF_EACH = (*COUNTS, "sv_share_", "converged_", "objective_", "duality_gap_", "stopping_", "method_")
+
+
+def many_machines():
+    X, y = load_digits(return_X_y=True)
+    return X[:180], y[:180]
+
+
+DATASETS = {
+    "iris": lambda: load_iris(return_X_y=True),
+    "wine": lambda: load_wine(return_X_y=True),
+    "binary": lambda: make_classification(120, 6, flip_y=0.2, random_state=1),
+    "digits": many_machines,
+    "text": lambda: (load_iris().data, np.array(["b", "c", "a"])[load_iris().target]),
+}
+
+
+def samples(dataset):
+    X, y = DATASETS[dataset]()
+    X, order = minmax_scale(X), np.random.default_rng(0).permutation(len(y))
+    return X[order[::2]], y[order[::2]], X[order[1::2]]
+
+
+def estimators(kind, parameters, n):
+    seeded = [{"random_state": 7 + k} if hasattr(kind, "draws") else {} for k in range(n)]
+    return [
+        kind(kernel="precomputed", gram_error=1e-7 * (k + 1), **parameters, **seeded[k]) for k in range(n)
+    ]
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_each_training_is_that_of_fit_path(solver, dataset, dtype):
+    kind, parameters = SOLVERS[solver]
+    X, y, X_test = samples(dataset)
+    models = estimators(kind, parameters, len(GAMMAS))
+    paths, labels, grid = [], [], kind.path_grid(models, y, CS)
+    for model, gamma in zip(models, GAMMAS, strict=True):
+        K, K_test = (rbf_kernel(A, X, gamma).astype(dtype) for A in (X, X_test))
+        paths.append(path := model.fit_path(K, y, CS))
+        grid.fit(K)
+        labels.append(grid.predict(K_test))
+        np.testing.assert_array_equal(labels[-1], path.predict_path(K_test))
+    fitted = grid.fitted()
+    names = [name for name in OF_EACH if hasattr(paths[0], name)]
+    assert names == [name for name in OF_EACH if hasattr(fitted, name)]
+    for name in names:
+        expected = np.concatenate([getattr(path, name) for path in paths])
+        np.testing.assert_array_equal(getattr(fitted, name), expected, err_msg=name)
+    assert fitted.fit_seconds_.shape == (len(GAMMAS) * len(CS),)
+
+
+@pytest.mark.parametrize(
+    ("Cs", "parameters", "message"),
+    [
+        ([1.0], {}, "at least two C"),
+        ([2.0, 1.0], {}, "ascending"),
+        ([1.0, 2.0], {"kernel": "rbf"}, "precomputed"),
+        ([1.0, 2.0], {"max_seconds": 3.0}, "max_seconds"),
+        ([1.0, 2.0], {"tol": -1.0}, "tol"),
+    ],
+)
+def test_what_is_no_grid_is_refused_in_a_sentence(Cs, parameters, message):
+    X, y, _ = samples("iris")
+    with pytest.raises(ValueError, match=message):
+        SMOSVC.path_grid([SMOSVC(**{"kernel": "precomputed"} | parameters)], y, Cs).fit(rbf_kernel(X))
+
+
+def test_a_matrix_that_is_not_finite_is_refused():
+    X, y, _ = samples("iris")
+    K = rbf_kernel(X)
+    K[0, 1] = np.nan
+    with pytest.raises(ValueError, match="finite"):
+        SMOSVC.path_grid([SMOSVC(kernel="precomputed")], y, CS).fit(K)
