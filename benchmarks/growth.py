@@ -1,0 +1,174 @@
+"""How the time and the memory of one training grow with the samples, of every solver and of LIBSVM.
+
+    python -m benchmarks.growth --data DIR [--sets ijcnn1 checkers …] [--solvers mnsvm …] [--most-seconds 20]
+
+Cold fits at C = 16 on 1,000 samples, 2,000, 4,000, … until the set ends or a fit has taken more than
+--most-seconds. Checkers are made, as many as a solver gets to (a million at most); the other sets are
+NAME.libsvm.xz in DIR, scaled to [0, 1], of which the first rows of one permutation are taken. CPU seconds of
+one thread, compilation apart, the least of three where a fit is short. Each fit runs in a forked process,
+whose peak memory is told beside that of the process before.
+
+The exponent is the slope of the logarithms with Student's 95 % interval, as in a report
+(`orchestrator.analysis.scaling`), beside that of the last two sizes alone. Solvers that draw their candidates
+end by other rules than SVC, so accuracies on 2,000 further samples are told.
+"""
+
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[_name] = "1"
+
+import argparse
+import multiprocessing
+import resource
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC
+
+from benchmarks.large_path import FEATURES, load, seconds_of
+from orchestrator.analysis.scaling import scaling
+from orchestrator.datasets.synthetic import checkers
+from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
+
+C = 16.0
+SETS = {"ijcnn1": "4", "covtype": "1/4", "shuttle": "4", "a9a": "1/64", "checkers": "16"}
+SOLVERS = {
+    "SVC": SVC,
+    "smo_l1": SMOSVC,
+    "smo_l2": lambda **given: SMOSVC(loss="l2", **given),
+    "newton": NewtonSVC,
+    "mnsvm": lambda **given: MNSVC(random_state=0, **given),
+    "spheresvm": lambda **given: SphereSVC(random_state=0, **given),
+    "bvm": lambda **given: BallSVC(random_state=0, **given),
+    "cvm": lambda **given: CoreSVC(random_state=0, **given),
+}
+SMALLEST, LARGEST, TESTED = 1000, 1_000_000, 2000
+COMPILING = 300, 4000
+"""Samples of fits that compile what small and large machines call."""
+
+
+class Samples(NamedTuple):
+    """Of a set: the rows that are trained on, and `TESTED` others."""
+
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    gamma: float
+
+
+class Fit(NamedTuple):
+    """CPU seconds, peak memory in GB, support vectors and accuracy of a fit."""
+
+    seconds: float
+    peak: float
+    n_support: int
+    accuracy: float
+
+
+def samples(name: str, folder: Path | None) -> Samples:
+    """Return a set in a random order."""
+    if name == "checkers":
+        X, y = checkers(n=LARGEST + TESTED, seed=0)
+        gamma = float(SETS[name])
+    else:
+        assert folder is not None
+        X, y, gamma = load(f"{name}-{LARGEST}-{SETS[name]}", folder)
+    return Samples(X[TESTED:], y[TESTED:], X[:TESTED], y[:TESTED], gamma)
+
+
+def in_a_process(function: Callable[[], Fit]) -> Fit:
+    """Call a function in a forked process and return what it returns."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=lambda: sender.send(function()))
+    process.start()
+    sender.close()
+    try:
+        return receiver.recv()
+    finally:
+        process.join()
+
+
+def fit(solver: str, data: Samples, n: int) -> Fit:
+    """Train on the first n samples."""
+    X, y = np.ascontiguousarray(data.X[:n]), data.y[:n]
+    seconds, model = seconds_of(lambda: SOLVERS[solver](C=C, gamma=data.gamma).fit(X, y))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return Fit(seconds, peak, len(model.support_), float(model.score(data.X_test, data.y_test)))
+
+
+def sizes(n: int) -> list[int]:
+    """Return 1,000, 2,000, 4,000 … and n itself."""
+    doubled = [SMALLEST << k for k in range(11) if (SMALLEST << k) < 0.8 * n]
+    return [*doubled, n]
+
+
+def grow(name: str, solver: str, data: Samples, most_seconds: float) -> pd.DataFrame:
+    """Train on ever more samples; print a line for each, and the exponent."""
+    for n in COMPILING:
+        fit(solver, data, n)  # here, so that each process has its code
+    idle = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"{name:9} {solver:10} {'(before)':>9} {'':9} {idle:7.2f}", flush=True)
+    rows = []
+    for n in sizes(len(data.y)):
+        found = in_a_process(lambda n=n: fit(solver, data, n))
+        line = f"{name:9} {solver:10} {n:9,} {found.seconds:9.3f} {found.peak:7.2f} {found.n_support:8,}"
+        print(f"{line} {found.accuracy:8.4f}", flush=True)
+        rows.append({"solver": solver, "n_train": n, "n_sv": found.n_support, "fit_seconds": found.seconds})
+        if found.seconds > most_seconds:
+            break
+    return pd.DataFrame(rows)
+
+
+def exponent(points: pd.DataFrame) -> str:
+    """Return an exponent of time in the number of samples, with its interval."""
+    table = scaling(points)
+    table = table[table["predictor"] == "n_train"] if len(table) else table
+    if table.empty:
+        return "(too few sizes)"
+    line = table.iloc[0]
+    return f"{line.exponent:.2f} ({line.low:.2f} to {line.high:.2f})"
+
+
+def last_exponent(points: pd.DataFrame) -> str:
+    """Return the slope between the last two sizes."""
+    if len(points) < 2:
+        return ""
+    last = np.log(points[["n_train", "fit_seconds"]].iloc[-2:].to_numpy(dtype=float))
+    n, seconds = last[1] - last[0]
+    return f"{seconds / n:.2f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--sets", nargs="*", choices=SETS, default=list(SETS))
+    parser.add_argument("--solvers", nargs="*", choices=SOLVERS, default=list(SOLVERS))
+    parser.add_argument("--most-seconds", type=float, default=20.0)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    summary = []
+    print("set       solver             n    CPU s peak GB  vectors accuracy")
+    for name in arguments.sets:
+        file = arguments.data and arguments.data / f"{name}.libsvm.xz"
+        if name in FEATURES and not (file and file.exists()):
+            print(f"({name}: not in {arguments.data}, left out)")
+            continue
+        data = samples(name, arguments.data)
+        for solver in arguments.solvers:
+            points = grow(name, solver, data, arguments.most_seconds)
+            largest = int(points["n_train"].max())
+            summary.append(
+                f"{name:9} {solver:10} {largest:9,}  {exponent(points):22} {last_exponent(points)}"
+            )
+    print("\nset       solver          to n  exponent               last two sizes\n" + "\n".join(summary))
+
+
+if __name__ == "__main__":
+    main()
