@@ -34,23 +34,32 @@ def units(value: float) -> int:
     return round(value * UNIT)
 
 
+def base_seconds(n: float, classes: int) -> float:
+    """Return roughly what a training on n samples takes, by sizes alone.
+
+    Within the published studies times grow as n^1.4 and, for machines of pairs, little more than with the
+    classes; the number of features says nothing beside.
+    """
+    return 5e-4 + 1e-7 * n**1.5 * classes
+
+
 class CostModel:
     """Predict the seconds of a training from the study's own finished trials.
 
-    Seconds grow roughly as n_train^1.7 · d^0.5; one factor per dataset × arm, a running mean of
-    observed ÷ predicted, corrects for everything else. Costs order and size the work; they never
-    touch its results.
+    `base_seconds` follow from sizes; one factor per dataset × arm, a running mean of observed ÷ predicted,
+    corrects for everything else. Costs order and size the work; they never touch its results.
 
     Parameters
     ----------
     shapes : mapping of str to Shape
         Sizes of the datasets by name.
+    expected : mapping of str to float, optional
+        Factors of arms, by name, before anything of them is observed; else 1.
     """
 
-    _SECONDS = 2e-8
-
-    def __init__(self, shapes: Mapping[str, Shape]):
+    def __init__(self, shapes: Mapping[str, Shape], expected: Mapping[str, float] | None = None):
         self._shapes = shapes
+        self._expected = expected or {}
         self._factors: dict[Pair, float] = {}
         self._weights: dict[Pair, float] = {}
         self._sums: dict[str, int] = {}  # of the factors of each solver, in units
@@ -80,7 +89,7 @@ class CostModel:
         if known is None:
             shape = self._shapes[dataset]
             share = shape.outer_share if refit else shape.inner_share
-            known = 5e-4 + self._SECONDS * (share * shape.n) ** 1.7 * shape.d**0.5
+            known = base_seconds(share * shape.n, shape.classes)
             self._bases[dataset, refit] = known
         return known
 
@@ -94,9 +103,9 @@ class CostModel:
         return (dataset, solver) in self._factors
 
     def typical(self, solver: str) -> float:
-        """Return the mean factor of the solver on other datasets: a better guess than none."""
+        """Return the mean factor of the solver on other datasets, or what is expected of it."""
         count = self._counts.get(solver, 0)
-        return self._sums[solver] / (UNIT * count) if count else 1.0
+        return self._sums[solver] / (UNIT * count) if count else self._expected.get(solver, 1.0)
 
     def update(self, dataset: str, solver: str, base: float, observed: float) -> None:
         """Learn the observed seconds of a batch that costs `base` seconds by sizes alone."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from orchestrator.engine.cost_model import CostModel
 from orchestrator.engine.overview import Overview
 from orchestrator.engine.replay import replay_pair
+from orchestrator.engine.typical_costs import typical_factors
 from orchestrator.study.records import StoredTrial
 from orchestrator.study.trials import Pair
 
@@ -51,7 +52,7 @@ def plan(
     -------
     list of PlanLine
     """
-    costs = CostModel(prepared.shapes)
+    costs = CostModel(prepared.shapes, typical_factors(prepared.study.arms, prepared.study.protocol))
     lines = []
     for pair, identity in prepared.identities.items():
         state = replay_pair(identity, prepared.study.search, stored)

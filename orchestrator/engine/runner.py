@@ -13,6 +13,7 @@ from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Progress
 from orchestrator.engine.queue import BATCHES_LEFT, TARGET_SECONDS, WorkQueue
 from orchestrator.engine.replay import Replayed, derive, replay, replay_pair, stored_trials
+from orchestrator.engine.typical_costs import typical_factors
 from orchestrator.execution.executor import Executor, Outcome
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
@@ -108,7 +109,9 @@ class Runner:
         self._fail_fast = fail_fast
         self._may_end = may_end
         self._begun: list[str] = []
-        self._costs = CostModel(prepared.shapes)
+        self._costs = CostModel(
+            prepared.shapes, typical_factors(prepared.study.arms, prepared.study.protocol)
+        )
         self._queue = WorkQueue(self._costs, limits)
         stored = store.stored()
         self._stored = stored_trials(store, prepared.study, retry_failed)

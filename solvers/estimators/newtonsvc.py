@@ -35,8 +35,8 @@ class NewtonSVC(PathMixin, KernelSVC):
     Minimises ``||c||²`` over the hull of the training samples (Strack 2013, 2.114), as `MNSVC` does, until
     its relative error is certified to be at most `tol`. Per machine the cheapest exact method is taken:
     Newton's method in a low-rank feature space, second-order pair steps on the Gram block, or Newton's method
-    on the support block. Machines of two classes, the Gaussian kernel, more than 3,000 samples and more than
-    4 features are trained without a Gram matrix, by the last two on the samples near the margin.
+    on the support block. Machines of two classes, the Gaussian kernel and more than 3,000 samples are trained
+    without a Gram matrix: in feature space, or by the last two on the samples near the margin.
 
     Parameters
     ----------

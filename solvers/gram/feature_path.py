@@ -11,10 +11,13 @@ import numpy as np
 
 from solvers.common.status import CONVERGED
 from solvers.gram.cholesky import NOISE_ROUNDINGS, append_pivot
-from solvers.gram.lowrank_space import LOWRANK_ROUNDS, TARGET_SHARE, promising
+from solvers.gram.lowrank_space import LOWRANK_ROUNDS, TARGET_SHARE
 from solvers.gram.newton_lowrank import FeatureSpace, newton_rounds_lowrank
 from solvers.gram.outcomes import LOW_RANK
 
+# The first residual to try is no smaller than this share of the median diagonal: the bound of ||c||² that the
+# target follows from is far too low at a large C.
+FIRST_SHARE = 0.05
 # A residual that did not certify is brought down to this share of what was aimed at.
 RETRY_SHARE = 0.2
 RETRIES = 8
@@ -40,6 +43,7 @@ class PivotedFactor:
         self.noise = NOISE_ROUNDINGS * np.finfo(np.float64).eps * self.residual.max()
         self.max_rank = min(max_rank, self.residual.size)
         self.pivots: list[int] = []
+        self._lefts: list[float] = []  # the largest residual before each of them
         self._rows = np.empty((min(64, self.max_rank), self.residual.size))
 
     @property
@@ -65,13 +69,16 @@ class PivotedFactor:
                 self._rows = np.concatenate((self._rows, np.empty_like(self._rows)))
             append_pivot(self._rows, self.rank, self.residual, pivot, self.column(pivot))
             self.pivots.append(pivot)
+            self._lefts.append(left)
 
     def can_reach(self, target):
-        """Look whether about √m columns suggest that `target` is within reach."""
-        usual = int(np.sqrt(self.residual.size))
-        half_left = self.extend(target, usual // 2)
-        left = self.extend(target, usual)
-        return left <= target or promising(half_left, left, target)
+        """Look whether about √m columns, or those there are, suggest that `target` is within reach."""
+        self.extend(target, int(np.sqrt(self.residual.size)))
+        rank, left = self.rank, self.residual.max()
+        if left <= target or rank < 2:
+            return left <= target
+        fall = left / self._lefts[rank // 2]  # in half of the columns
+        return left * fall ** (2.0 * (self.max_rank / rank - 1.0)) <= target
 
 
 def feature_path(training, max_rank):
@@ -102,10 +109,12 @@ def feature_path(training, max_rank):
     for k, C in enumerate(Cs):
         gap = np.inf
         target = TARGET_SHARE * tol * lowest_square_norm
+        if k == 0:
+            target = max(target, FIRST_SHARE * float(np.median(diagonal)))
         total_rounds = 0
-        if k == 0 and not factor.can_reach(target):
-            break
-        for _ in range(RETRIES):
+        for attempt in range(RETRIES):
+            if (k == 0 or attempt > 0) and not factor.can_reach(target):
+                break
             factor.extend(target, max_rank)
             if time.monotonic() > deadline:
                 break

@@ -42,7 +42,7 @@ class PenalisedBiasMachine(LargeMachine):
         return float(certified_gap(square_norm, lowest, error / total))
 
 
-def large_newton_path(training, start):
+def large_newton_path(training, start, first=0):
     """Train a machine of two classes for every C, each from the solution before it.
 
     Parameters
@@ -51,7 +51,11 @@ def large_newton_path(training, start):
         Receives the solutions.
     start : ndarray of shape (m,) or None
         Weights to start from.
+    first : int
+        The first C to train for; those before have solutions.
     """
+    if first == training.Cs.size:
+        return
     problem, tol = training.problem, training.tol
     m, n_samples = problem.rows.size, problem.X.shape[0]
     samples = _with_far_sample(scaled_samples(problem.X, problem.kernel.gamma))
@@ -61,10 +65,10 @@ def large_newton_path(training, start):
     left = training.memory - bytes_of_tiles(problem)
     machine = PenalisedBiasMachine(samples, problem.X.shape[1], rows, y, left, problem.deadline, False)
     with one_blas_thread():
-        for k in range(training.Cs.size):
+        for k in range(first, training.Cs.size):
             C, limit, begun = np.ones(m + 1), int(training.limits[k]), 0
             C[:m] = training.Cs[k] / training.inverse_weight
-            if k > 0:
+            if k > first:
                 machine.raise_C(C)
             else:
                 machine.set_C(C)
@@ -76,7 +80,7 @@ def large_newton_path(training, start):
             methods = PAIR_STEPS | (SUPPORT_NEWTON if machine.newtons else 0)
             status = CONVERGED if gap <= tol else status
             training.record(k, weights, square_norm, gap, begun + iterations, methods, status)
-    training.outcome.evaluations[:] = machine.evaluations
+    training.machine.evaluations += machine.evaluations
 
 
 def _with_far_sample(samples):

@@ -1,8 +1,8 @@
 """One machine for an ascending path of C: which of the exact methods takes it, and what came out.
 
-On the samples near the margin where it is large (`solvers.gram.large_newton`); in feature space without a
-Gram matrix where the rank stays small; on the machine's Gram block where that fits the memory allowed; else
-on a working set that grows by the worst violators, or, once that does not fit either, by pair steps on kernel
+In feature space without a Gram matrix where the rank stays small; else on the samples near the margin where
+it is large (`solvers.gram.large_newton`); on the machine's Gram block where that fits the memory allowed; or
+on a working set that grows by the worst violators and, once that does not fit either, by pair steps on kernel
 rows.
 """
 
@@ -28,6 +28,8 @@ from solvers.problem import Solution
 FEATURE_ROWS = 500
 # With at most this many features the kernel's rank is small enough to do without a Gram matrix.
 FEW_FEATURES = 4
+# Up to this many it may be, so that large machines are tried in feature space first.
+SOME_FEATURES = 16
 # Up to this many rows a kernel block is not worth waking threads for.
 SMALL_MACHINE = 2000
 # A feature space of more than this many times √m dimensions is slower than the Gram block.
@@ -66,16 +68,16 @@ def solve_machine(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     training = Training(problem, machine, inverse_weight, Cs, tol, limits, memory, outcome, weights)
     fits = 8.0 * m * m <= memory or machine.is_gram
     solved = 0
-    if _is_large(problem, memory):
-        large_newton_path(training, start)
-        outcome.converged[:] = outcome.gaps <= tol
-        return training
+    is_large = _is_large(problem, memory)
     # The feature space certifies by what its rank leaves out, which only bounds if it is not negative.
-    if machine.kernel.is_positive and m >= FEATURE_ROWS and start is None:
-        max_rank = FEATURE_RANK * int(np.sqrt(m)) if fits else int(memory / (16.0 * m))
+    may_be_small = not is_large or problem.X.shape[1] <= SOME_FEATURES
+    if machine.kernel.is_positive and m >= FEATURE_ROWS and start is None and may_be_small:
+        max_rank = FEATURE_RANK * int(np.sqrt(m)) if fits or is_large else int(memory / (16.0 * m))
         with one_blas_thread():
             solved, start = feature_path(training, max_rank)
-    if solved < Cs.size:
+    if is_large:
+        large_newton_path(training, start, solved)
+    elif solved < Cs.size:
         alpha = np.zeros(m) if start is None else start / start.sum()
         with one_blas_thread() if m <= SMALL_MACHINE else nullcontext():
             H = machine.whole(problem.deadline) if fits else None
@@ -91,7 +93,7 @@ def solve_machine(problem, C, Cs, tol, limits, memory, outcomes, start=None):
 def _is_large(problem, memory):
     """Whether a machine is trained by `large_newton_path`: the table in the documentation of the solvers."""
     has_it = problem.class_start.size == 3 and problem.bias == 1.0
-    return has_it and problem.X.shape[1] > FEW_FEATURES and takes_large_path(problem, memory)
+    return has_it and takes_large_path(problem, memory)
 
 
 def _solve_on(H, training, k, tol, alpha, rows=slice(None)):

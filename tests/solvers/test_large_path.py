@@ -1,7 +1,6 @@
 """Large machines are optimal for the kernel itself, whatever holds its values on the way."""
 
 import tracemalloc
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -162,7 +161,26 @@ def test_newtons_other_machines_are_left_alone():
     assert _is_large(problem, 1e8)
     problem.class_start = np.array([0, 200, 400, 600])
     assert not _is_large(problem, 1e8), "all classes at once"
-    assert not _is_large(replace(problem_of(X[:, :4]), bias=1.0), 1e8), "a low rank is cheaper"
+
+
+@pytest.mark.parametrize(("gamma", "C", "method"), [(0.1, 4.0, "low_rank"), (40.0, 4.0, "pair_steps")])
+def test_newton_looks_for_a_small_rank_before_it_takes_the_large_path(gamma, C, method):
+    X, y = overlapping(d=3)
+    model = NewtonSVC(C=C, gamma=gamma, cache_size=CACHE).fit(X, y)
+    assert method in model.method_
+    assert ("low_rank" in model.method_) == (method == "low_rank")
+    assert modified_l2(model, X, y, C)[1] <= model.gap_ <= 1e-3
+
+
+def test_a_path_that_leaves_the_feature_space_goes_on_from_there():
+    X, y = overlapping(d=5)
+    path = NewtonSVC(gamma=0.1, cache_size=CACHE).fit_path(X, y, CS)
+    assert path.converged_.all()
+    assert "low_rank" in path.method_[0]
+    assert "low_rank" not in path.method_[-1]
+    for k in (0, len(CS) - 1):
+        alone = NewtonSVC(C=CS[k], gamma=0.1, cache_size=CACHE).fit(X, y)
+        assert path.objective_[k] == pytest.approx(alone.objective_, rel=2e-3)
 
 
 def test_a_fit_is_that_of_the_path():

@@ -1,0 +1,79 @@
+"""Learn what trainings of our solvers cost from finished studies, for `svmbench plan` of others.
+
+    python -m benchmarks.typical_costs results/published/*
+
+Writes orchestrator/engine/typical_costs.json: for each profile, solver and class the geometric mean over
+datasets, then over its arms, of mean seconds ÷ those that `orchestrator.engine.cost_model` predicts by sizes
+alone. Prints how far the predictions of all trainings of each study × arm are from what they took.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from orchestrator.engine.cost_model import base_seconds
+from orchestrator.engine.load import read_results
+from orchestrator.engine.typical_costs import FILE
+from orchestrator.store.store import Store
+from orchestrator.study.declaration import current_declaration
+
+
+def costs(folder: Path) -> pd.DataFrame:
+    """Return mean seconds of the inner trainings of each dataset × arm, and the factors they stand for."""
+    store = Store(folder)
+    trials = read_results(store).trials
+    trials = trials[trials["inner"] >= 0]
+    seconds = trials["fit_seconds"].fillna(0.0) + trials["predict_seconds"].fillna(0.0)
+    of = trials.assign(seconds=seconds).groupby(["profile", "dataset", "solver"])
+    table = of.agg(
+        n=("n_train", "mean"), k=("n_classes", "first"), mean=("seconds", "mean"), total=("seconds", "sum")
+    ).reset_index()
+    table["base"] = [base_seconds(n, k) for n, k in zip(table["n"], table["k"], strict=True)]
+    declaration = current_declaration(store.provenance())
+    assert declaration is not None
+    arms = {
+        arm: declared.identity.arm for (_, arm), declared in declaration.pairs.items() if declared.identity
+    }
+    names = [arms[arm].solver for arm in table["solver"]]
+    targets = [arms[arm].target for arm in table["solver"]]
+    return table.assign(study=folder.name, factor=table["mean"] / table["base"], name=names, target=targets)
+
+
+def geometric_mean(values: pd.Series) -> float:
+    return float(np.exp(np.log(values).mean()))
+
+
+def factors(table: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Return the factors by profile and then by solver, or by class."""
+    found: dict[str, dict[str, float]] = {}
+    for profile, rows in table.groupby("profile"):
+        of_arms = rows.groupby(["target", "name", "solver"])["factor"].agg(geometric_mean)
+        of_solvers = of_arms.groupby(["target", "name"]).agg(geometric_mean)
+        of_classes = of_solvers.groupby("target").agg(geometric_mean)
+        both = {**of_classes.to_dict(), **of_solvers.droplevel("target").to_dict()}
+        found[str(profile)] = {name: float(f"{factor:.3g}") for name, factor in sorted(both.items())}
+    return found
+
+
+def predicted(table: pd.DataFrame, found: dict[str, dict[str, float]]) -> pd.DataFrame:
+    """Add what all trainings of a dataset × arm are expected to take together."""
+    factor = [found[profile][name] for profile, name in zip(table["profile"], table["name"], strict=True)]
+    return table.assign(predicted=table["total"] / table["mean"] * table["base"] * factor)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("studies", nargs="+", type=Path)
+    table = pd.concat([costs(folder) for folder in parser.parse_args().studies])
+    found = factors(table)
+    FILE.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    sums = predicted(table, found).groupby(["study", "solver"])[["predicted", "total"]].sum()
+    sums["predicted ÷ total"] = sums["predicted"] / sums["total"]
+    print(sums.round(2).to_string())
+
+
+if __name__ == "__main__":
+    main()
