@@ -96,8 +96,15 @@ def _params_but_gamma(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...
 
 
 def _takes_grid(arm: Arm, protocol: Protocol, path: Path) -> bool:
+    kind, _ = estimator_class(arm.target)
     whole = takes_whole_path(arm, protocol, path.candidates[0])
-    return whole and hasattr(estimator_class(arm.target)[0], "path_grid")
+    # A class with a fit_path of its own does otherwise than the grid of the class that it derives from.
+    return whole and _class_with(kind, "path_grid") is _class_with(kind, "fit_path")
+
+
+def _class_with(kind: Any, name: str) -> type | None:
+    """Return the class that defines an attribute, of a class and those that it derives from."""
+    return next((base for base in kind.__mro__ if name in vars(base)), None)
 
 
 def train_grid(task: GridTask) -> Columns | None:

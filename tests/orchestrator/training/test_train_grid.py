@@ -9,6 +9,7 @@ from orchestrator.study.study import Candidate, DatasetSpec, Protocol
 from orchestrator.study.trials import REFIT
 from orchestrator.training import run_batch as batches
 from orchestrator.training import train_grid
+from solvers import SMOSVC
 from solvers.path.grid import PathGrid
 from tests.orchestrator.classifiers import order_for, rows_of
 
@@ -74,6 +75,24 @@ def test_where_trainings_are_needed_one_by_one_they_are(tmp_path, calls, change)
     together, _ = calls
     rows_of(change(shared("solvers.SMOSVC", tmp_path)))
     assert not together
+
+
+class OtherPath(SMOSVC):
+    """Predicts a single class by paths, and says so in the rows."""
+
+    has_no_side_effects = True
+
+    def fit_path(self, X, y, Cs):
+        fitted = super().fit_path(X, y, Cs)
+        fitted.stopping_ = ["otherwise"] * len(fitted.stopping_)
+        return fitted
+
+
+def test_a_class_that_fits_paths_otherwise_is_not_bypassed(tmp_path, calls):
+    together, _ = calls
+    rows = rows_of(shared(f"{__name__}.OtherPath", tmp_path))
+    assert not together
+    assert {row["stopping"] for row in rows if row["inner"] != REFIT} == {"otherwise"}
 
 
 def test_paths_that_differ_in_more_than_gamma_are_apart(tmp_path):
