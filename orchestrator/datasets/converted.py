@@ -14,6 +14,7 @@ from pathlib import Path
 from orchestrator.datasets.about import path_at_hand
 from orchestrator.datasets.dataset import DatasetError, fingerprint
 from orchestrator.datasets.download import sha256_of
+from orchestrator.datasets.memory import memory_limit
 from orchestrator.datasets.metadata import NAMES
 from orchestrator.datasets.openml_files import openml_of
 from orchestrator.datasets.prepared import META, open_prepared
@@ -25,7 +26,11 @@ _LIBRARIES = ("numpy", "pandas", "pyarrow", "scikit-learn", "scipy")
 
 
 def source_key(spec: DatasetSpec) -> str:
-    """Return what stands for a dataset's file and how it is read; empty if we do not read a single file."""
+    """Return what stands for a dataset's file and how it is read.
+
+    Empty if we do not read a single file, or one that is larger than the memory it may take: it will be
+    refused, and need not be hashed for it.
+    """
     node = {"_target_": spec.target, **spec.params}
     path = path_at_hand(node)
     if not spec.target.startswith("orchestrator.datasets.") or path is None:
@@ -33,6 +38,8 @@ def source_key(spec: DatasetSpec) -> str:
     if any(isinstance(spec.params.get(name), str) for name in NAMES):  # perhaps another file
         return ""
     try:
+        if path.stat().st_size > memory_limit():
+            return ""
         content = sha256_of(path)
         if openml_of(node):  # which has a file beside it
             content += sha256_of(path.with_suffix(".json"))

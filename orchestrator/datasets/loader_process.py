@@ -37,28 +37,28 @@ def load_and_prepare(spec: DatasetSpec, cache: Path, limit: float | None = None)
     DatasetError
         If the dataset cannot be used, or its loader ends the process.
     """
-    key = source_key(spec)
-    if key and (folder := converted(key, cache)) is not None:
-        return folder
-    folder = _load_and_prepare(spec, cache, limit)
-    # The file may have changed while it was read.
-    if key and key == source_key(spec):
-        record_converted(key, folder)
-    return folder
-
-
-def _load_and_prepare(spec: DatasetSpec, cache: Path, limit: float | None) -> Path:
     with limited_to(limit):
-        # A fork has one thread only: where others run (on workers, in notebooks' threads, and where systems
-        # advise against it) they may hold locks that are never released.
-        if not sys.platform.startswith("linux") or threading.current_thread() is not threading.main_thread():
-            return prepare(load(spec), cache)
-        (found,) = call_in_child(lambda spec: _folder_or_problem(spec, cache), [spec])
-        if isinstance(found, ProcessEnded):
-            killed = found.reason.endswith("SIGKILL")
-            most = gigabytes(memory_limit())
-            perhaps = f", perhaps for taking more than {most} of memory" if killed else ""
-            found = f"dataset {spec.name!r}: {spec.target} {found.reason}{perhaps}; correct the loader"
+        key = source_key(spec)
+        if key and (folder := converted(key, cache)) is not None:
+            return folder
+        folder = _load_and_prepare(spec, cache)
+        # The file may have changed while it was read.
+        if key and key == source_key(spec):
+            record_converted(key, folder)
+        return folder
+
+
+def _load_and_prepare(spec: DatasetSpec, cache: Path) -> Path:
+    # A fork has one thread only: where others run (on workers, in notebooks' threads, and where systems
+    # advise against it) they may hold locks that are never released.
+    if not sys.platform.startswith("linux") or threading.current_thread() is not threading.main_thread():
+        return prepare(load(spec), cache)
+    (found,) = call_in_child(lambda spec: _folder_or_problem(spec, cache), [spec])
+    if isinstance(found, ProcessEnded):
+        killed = found.reason.endswith("SIGKILL")
+        most = gigabytes(memory_limit())
+        perhaps = f", perhaps for taking more than {most} of memory" if killed else ""
+        found = f"dataset {spec.name!r}: {spec.target} {found.reason}{perhaps}; correct the loader"
     if isinstance(found, str):
         raise DatasetError(found)
     return found
