@@ -2,8 +2,8 @@
 
     python -m benchmarks.typical_costs results/published/*
 
-Writes orchestrator/engine/typical_costs.json: for each profile, solver and class the geometric mean over
-datasets, then over its arms, of mean seconds ÷ those that `orchestrator.engine.cost_model` predicts by sizes
+Writes orchestrator/engine/typical_costs.json: for each profile, solver and class the mean over datasets,
+then over its arms, of mean seconds ÷ those that `orchestrator.engine.cost_model` predicts by sizes
 alone. Prints how far the predictions of all trainings of each study × arm are from what they took.
 """
 
@@ -11,7 +11,6 @@ import argparse
 import json
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from orchestrator.engine.cost_model import base_seconds
@@ -42,17 +41,13 @@ def costs(folder: Path) -> pd.DataFrame:
     return table.assign(study=folder.name, factor=table["mean"] / table["base"], name=names, target=targets)
 
 
-def geometric_mean(values: pd.Series) -> float:
-    return float(np.exp(np.log(values).mean()))
-
-
 def factors(table: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Return the factors by profile and then by solver, or by class."""
     found: dict[str, dict[str, float]] = {}
     for profile, rows in table.groupby("profile"):
-        of_arms = rows.groupby(["target", "name", "solver"])["factor"].agg(geometric_mean)
-        of_solvers = of_arms.groupby(["target", "name"]).agg(geometric_mean)
-        of_classes = of_solvers.groupby("target").agg(geometric_mean)
+        of_arms = rows.groupby(["target", "name", "solver"])["factor"].mean()
+        of_solvers = of_arms.groupby(["target", "name"]).mean()
+        of_classes = of_solvers.groupby("target").mean()
         both = {**of_classes.to_dict(), **of_solvers.droplevel("target").to_dict()}
         found[str(profile)] = {name: float(f"{factor:.3g}") for name, factor in sorted(both.items())}
     return found
