@@ -66,7 +66,7 @@ def large_newton_path(training, start, first=0):
     machine = PenalisedBiasMachine(samples, problem.X.shape[1], rows, y, left, problem.deadline, False)
     with one_blas_thread():
         for k in range(first, training.Cs.size):
-            C, limit, begun = np.ones(m + 1), int(training.limits[k]), 0
+            C, limit, begun = np.ones(m + 1), int(training.iterations_left()[k]), 0
             C[:m] = training.Cs[k] / training.inverse_weight
             if k > first:
                 machine.raise_C(C)

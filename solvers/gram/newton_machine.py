@@ -72,7 +72,8 @@ def solve_machine(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     # The feature space certifies by what its rank leaves out, which only bounds if it is not negative.
     may_be_small = not is_large or problem.X.shape[1] <= SOME_FEATURES
     if machine.kernel.is_positive and m >= FEATURE_ROWS and start is None and may_be_small:
-        max_rank = FEATURE_RANK * int(np.sqrt(m)) if fits or is_large else int(memory / (16.0 * m))
+        affordable, usual = int(memory / (16.0 * m)), FEATURE_RANK * int(np.sqrt(m))
+        max_rank = usual if fits else min(usual, affordable) if is_large else affordable
         with one_blas_thread():
             solved, start = feature_path(training, max_rank)
     if is_large:

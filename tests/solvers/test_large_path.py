@@ -183,6 +183,34 @@ def test_a_path_that_leaves_the_feature_space_goes_on_from_there():
         assert path.objective_[k] == pytest.approx(alone.objective_, rel=2e-3)
 
 
+@pytest.mark.parametrize("limit", [1, 3, 5])
+def test_rounds_in_feature_space_count_as_iterations_of_the_large_path(limit):
+    X, y = overlapping(d=3)
+    with pytest.warns(UserWarning, match="max_iter"):
+        model = NewtonSVC(C=64.0, gamma=0.1, cache_size=CACHE, max_iter=limit).fit(X, y)
+    assert model.n_iter_ <= limit
+    assert modified_l2(model, X, y, 64.0)[1] <= model.gap_
+    assert not model.converged_
+
+
+def test_the_feature_space_of_a_large_machine_stays_within_its_cache():
+    rng = np.random.default_rng(0)
+    X = rng.random((6000, 8))
+    y = (X[:, 0] > 0.5).astype(int)
+    X[:, 0] += 0.3 * y
+    model = NewtonSVC(C=16.0, gamma=4.0, cache_size=CACHE)
+    model.fit(X[::8], y[::8])  # compiled
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        model.fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert model.converged_
+    assert peak <= 1e6 * CACHE + SLACK + 2 * 8 * X.size
+
+
 def test_a_fit_is_that_of_the_path():
     X, y = overlapping()
     path = SMOSVC(gamma=0.5, tol=1e-5, cache_size=CACHE).fit_path(X, y, CS)
