@@ -83,14 +83,16 @@ def samples(name: str, folder: Path | None) -> Samples:
     return Samples(X[TESTED:], y[TESTED:], X[:TESTED], y[:TESTED], gamma)
 
 
-def in_a_process(function: Callable[[], Fit]) -> Fit:
-    """Call a function in a forked process and return what it returns."""
+def in_a_process(function: Callable[[], Fit]) -> Fit | None:
+    """Call a function in a forked process and return what it returns; None if the process was killed."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=lambda: sender.send(function()))
     process.start()
     sender.close()
     try:
         return receiver.recv()
+    except EOFError:
+        return None
     finally:
         process.join()
 
@@ -118,6 +120,9 @@ def grow(name: str, solver: str, data: Samples, most_seconds: float) -> pd.DataF
     rows = []
     for n in sizes(len(data.y)):
         found = in_a_process(lambda n=n: fit(solver, data, n))
+        if found is None:
+            print(f"{name:9} {solver:10} {n:9,} (killed)", flush=True)
+            break
         line = f"{name:9} {solver:10} {n:9,} {found.seconds:9.3f} {found.peak:7.2f} {found.n_support:8,}"
         print(f"{line} {found.accuracy:8.4f}", flush=True)
         rows.append({"solver": solver, "n_train": n, "n_sv": found.n_support, "fit_seconds": found.seconds})

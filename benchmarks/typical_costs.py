@@ -15,7 +15,7 @@ import pandas as pd
 
 from orchestrator.engine.cost_model import base_seconds
 from orchestrator.engine.load import read_results
-from orchestrator.engine.typical_costs import FILE
+from orchestrator.engine.typical_costs import FILE, key_of
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import current_declaration
 
@@ -48,14 +48,17 @@ def factors(table: pd.DataFrame) -> dict[str, dict[str, float]]:
         of_arms = rows.groupby(["target", "name", "solver"])["factor"].mean()
         of_solvers = of_arms.groupby(["target", "name"]).mean()
         of_classes = of_solvers.groupby("target").mean()
-        both = {**of_classes.to_dict(), **of_solvers.droplevel("target").to_dict()}
+        both = of_classes.to_dict() | {
+            key_of(name, target): factor for (target, name), factor in of_solvers.items()
+        }
         found[str(profile)] = {name: float(f"{factor:.3g}") for name, factor in sorted(both.items())}
     return found
 
 
 def predicted(table: pd.DataFrame, found: dict[str, dict[str, float]]) -> pd.DataFrame:
     """Add what all trainings of a dataset × arm are expected to take together."""
-    factor = [found[profile][name] for profile, name in zip(table["profile"], table["name"], strict=True)]
+    keys = zip(table["profile"], table["name"], table["target"], strict=True)
+    factor = [found[profile][key_of(name, target)] for profile, name, target in keys]
     return table.assign(predicted=table["total"] / table["mean"] * table["base"] * factor)
 
 

@@ -152,7 +152,24 @@ def takes_whole_path(arm: Arm, protocol: Protocol, candidate: Candidate) -> bool
     own_limit = candidate.value("max_seconds", arm.params.get("max_seconds"))
     unlimited = protocol.max_seconds is None and own_limit is None
     plain = protocol.metric == "accuracy" and not protocol.also and unlimited
-    return plain and arm.warm_starts and hasattr(estimator_class(arm.target)[0], "fit_path")
+    return plain and arm.warm_starts and _has_own_path(estimator_class(arm.target)[0])
+
+
+def _has_own_path(kind: Any) -> bool:
+    """Whether a class has a `fit_path` that is as much its own as its `fit` and its `predict`.
+
+    One that is inherited knows nothing of what a derived class does otherwise.
+    """
+    if not hasattr(kind, "fit_path"):
+        return False
+    path, *others = (place_of(kind, name) for name in ("fit_path", "fit", "predict"))
+    return path <= min(others)
+
+
+def place_of(kind: Any, name: str) -> int:
+    """Return which of a class and those that it derives from gives it an attribute, the first being 0."""
+    bases = getattr(kind, "__mro__", (kind,))
+    return next((place for place, base in enumerate(bases) if name in vars(base)), len(bases))
 
 
 def overtime_message(limit: float) -> str:

@@ -27,6 +27,7 @@ from orchestrator.training.train import (
     Timer,
     columns_of_trainings,
     pass_on_interrupt,
+    place_of,
     repeated,
     takes_whole_path,
 )
@@ -99,12 +100,7 @@ def _takes_grid(arm: Arm, protocol: Protocol, path: Path) -> bool:
     kind, _ = estimator_class(arm.target)
     whole = takes_whole_path(arm, protocol, path.candidates[0])
     # A class with a fit_path of its own does otherwise than the grid of the class that it derives from.
-    return whole and _class_with(kind, "path_grid") is _class_with(kind, "fit_path")
-
-
-def _class_with(kind: Any, name: str) -> type | None:
-    """Return the class that defines an attribute, of a class and those that it derives from."""
-    return next((base for base in kind.__mro__ if name in vars(base)), None)
+    return whole and hasattr(kind, "path_grid") and place_of(kind, "path_grid") <= place_of(kind, "fit_path")
 
 
 def train_grid(task: GridTask) -> Columns | None:

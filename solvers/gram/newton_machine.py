@@ -28,12 +28,14 @@ from solvers.problem import Solution
 FEATURE_ROWS = 500
 # With at most this many features the kernel's rank is small enough to do without a Gram matrix.
 FEW_FEATURES = 4
-# Up to this many it may be, so that large machines are tried in feature space first.
-SOME_FEATURES = 16
+# Up to this many it may be, so that large machines of up to so many rows are tried in feature space first.
+SOME_FEATURES, SOME_ROWS = 16, 50_000
 # Up to this many rows a kernel block is not worth waking threads for.
 SMALL_MACHINE = 2000
 # A feature space of more than this many times √m dimensions is slower than the Gram block.
 FEATURE_RANK = 4
+# The same where the alternative is the large path.
+LARGE_FEATURE_RANK = 3
 FIRST_WORKING_SET = 500
 
 
@@ -69,11 +71,9 @@ def solve_machine(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     fits = 8.0 * m * m <= memory or machine.is_gram
     solved = 0
     is_large = _is_large(problem, memory)
+    max_rank = _largest_rank(problem, memory, fits, is_large)
     # The feature space certifies by what its rank leaves out, which only bounds if it is not negative.
-    may_be_small = not is_large or problem.X.shape[1] <= SOME_FEATURES
-    if machine.kernel.is_positive and m >= FEATURE_ROWS and start is None and may_be_small:
-        affordable, usual = int(memory / (16.0 * m)), FEATURE_RANK * int(np.sqrt(m))
-        max_rank = usual if fits else min(usual, affordable) if is_large else affordable
+    if machine.kernel.is_positive and m >= FEATURE_ROWS and start is None and max_rank > 0:
         with one_blas_thread():
             solved, start = feature_path(training, max_rank)
     if is_large:
@@ -89,6 +89,17 @@ def solve_machine(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     outcome.evaluations[:] = machine.evaluations
     outcome.converged[:] = outcome.gaps <= tol
     return training
+
+
+def _largest_rank(problem, memory, fits, is_large):
+    """Return the dimensions that a feature space may have; 0 where none is looked for."""
+    m, root = problem.rows.size, int(np.sqrt(problem.rows.size))
+    affordable = int(memory / (16.0 * m))
+    if is_large:
+        # To look costs a few m² operations, which the large path may not need, and no deadline divides.
+        is_tried = problem.X.shape[1] <= SOME_FEATURES and m <= SOME_ROWS and problem.deadline == np.inf
+        return min(LARGE_FEATURE_RANK * root, affordable) if is_tried else 0
+    return FEATURE_RANK * root if fits else affordable
 
 
 def _is_large(problem, memory):

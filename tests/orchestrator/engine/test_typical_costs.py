@@ -25,10 +25,11 @@ def test_an_arm_is_expected_to_cost_what_its_solver_does_or_else_its_class():
         arm("spheresvm_590[draws=10]", "solvers.SphereSVC", "spheresvm_590"),
         arm("mine", "solvers.NewtonSVC"),
         arm("forest", "sklearn.ensemble.RandomForestClassifier"),
+        arm("newton", "sklearn.ensemble.RandomForestClassifier"),
     ]
     assert typical_factors(arms, Protocol(profile="throughput")) == {
-        "smo_l1": known["smo_l1"],
-        "spheresvm_590[draws=10]": known["spheresvm_590"],
+        "smo_l1": known["smo_l1 (solvers.SMOSVC)"],
+        "spheresvm_590[draws=10]": known["spheresvm_590 (solvers.SphereSVC)"],
         "mine": known["solvers.NewtonSVC"],
     }
 

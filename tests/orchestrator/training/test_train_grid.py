@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from orchestrator.store.columns import RUN_COLUMNS
@@ -93,6 +94,22 @@ def test_a_class_that_fits_paths_otherwise_is_not_bypassed(tmp_path, calls):
     rows = rows_of(shared(f"{__name__}.OtherPath", tmp_path))
     assert not together
     assert {row["stopping"] for row in rows if row["inner"] != REFIT} == {"otherwise"}
+
+
+class OtherPrediction(SMOSVC):
+    """Predicts one class, whatever it was fitted on."""
+
+    has_no_side_effects = True
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+def test_a_class_that_predicts_otherwise_is_not_bypassed_by_paths_that_it_inherits(tmp_path, calls):
+    together, _ = calls
+    rows = rows_of(shared(f"{__name__}.OtherPrediction", tmp_path))
+    assert not together
+    assert max(row["score"] for row in rows) < 0.5
 
 
 def test_paths_that_differ_in_more_than_gamma_are_apart(tmp_path):
