@@ -30,6 +30,8 @@ FEATURE_ROWS = 500
 FEW_FEATURES = 4
 # Up to this many it may be, so that large machines of up to so many rows are tried in feature space first.
 SOME_FEATURES, SOME_ROWS = 16, 50_000
+# At a larger C so few samples have weight that the large path is faster.
+SOME_C = 16.0
 # Up to this many rows a kernel block is not worth waking threads for.
 SMALL_MACHINE = 2000
 # A feature space of more than this many times √m dimensions is slower than the Gram block.
@@ -71,7 +73,7 @@ def solve_machine(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     fits = 8.0 * m * m <= memory or machine.is_gram
     solved = 0
     is_large = _is_large(problem, memory)
-    max_rank = _largest_rank(problem, memory, fits, is_large)
+    max_rank = _largest_rank(training, fits, is_large)
     # The feature space certifies by what its rank leaves out, which only bounds if it is not negative.
     if machine.kernel.is_positive and m >= FEATURE_ROWS and start is None and max_rank > 0:
         with one_blas_thread():
@@ -91,15 +93,15 @@ def solve_machine(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     return training
 
 
-def _largest_rank(problem, memory, fits, is_large):
+def _largest_rank(training, fits, is_large):
     """Return the dimensions that a feature space may have; 0 where none is looked for."""
-    m, root = problem.rows.size, int(np.sqrt(problem.rows.size))
-    affordable = int(memory / (16.0 * m))
-    if is_large:
-        # To look costs a few m² operations, which the large path may not need, and no deadline divides.
-        is_tried = problem.X.shape[1] <= SOME_FEATURES and m <= SOME_ROWS and problem.deadline == np.inf
-        return min(LARGE_FEATURE_RANK * root, affordable) if is_tried else 0
-    return FEATURE_RANK * root if fits else affordable
+    problem, m = training.problem, training.machine.size
+    root, affordable = int(np.sqrt(m)), int(training.memory / (16.0 * m))
+    if not is_large:
+        return FEATURE_RANK * root if fits else affordable
+    # To look costs a few m² operations, which the large path may not need, and which no deadline divides.
+    is_small = problem.X.shape[1] <= SOME_FEATURES and m <= SOME_ROWS and training.Cs[0] <= SOME_C
+    return min(LARGE_FEATURE_RANK * root, affordable) if is_small and problem.deadline == np.inf else 0
 
 
 def _is_large(problem, memory):
