@@ -54,6 +54,7 @@ def estimators(kind, parameters, n):
     ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dataset", DATASETS)
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
