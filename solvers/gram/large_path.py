@@ -486,8 +486,9 @@ def takes_large_path(problem, memory):
 
 def bytes_of_tiles(problem):
     """Return what the samples of a machine take as tiles, beside all as rows."""
-    m, (n, d) = problem.rows.size, problem.X.shape
-    return 8.0 * m * d + BYTES_OF_NONZERO * (problem.X.nnz if sparse.issparse(problem.X) else n * d)
+    X = problem.X
+    n_nonzero = X.nnz if sparse.issparse(X) else np.count_nonzero(X)  # zeros are left out of dense rows too
+    return 8.0 * problem.rows.size * X.shape[1] + BYTES_OF_NONZERO * n_nonzero
 
 
 def solve_large(problem, tol, memory, hinge):

@@ -153,6 +153,13 @@ def test_newtons_penalties_of_samples_are_its_ridges():
     assert modified_l2(model, X, y, 4.0 * weight)[1] <= model.gap_ <= 1e-3
 
 
+def test_zeros_of_dense_samples_take_no_memory():
+    X, _ = overlapping()
+    dense, csr = problem_of(X), problem_of(sparse.csr_matrix(X))
+    assert rules.bytes_of_tiles(dense) == rules.bytes_of_tiles(csr)
+    assert rules.bytes_of_tiles(dense) == 8.0 * X.size + 12.0 * np.count_nonzero(X)
+
+
 def test_newtons_other_machines_are_left_alone():
     X, _ = overlapping()
     problem = problem_of(X)
