@@ -196,6 +196,8 @@ def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[st
             choices = {group: _choices(group, lists, base, problems) for group in ("dataset", "solver")}
             loads = [load for choice in choices.values() for load in choice.loads]
             config = _composed([*base, *said, *loads]) if loads else lists
+            # Files of datasets and solvers are loaded last, but what an experiment says of them counts.
+            config |= {group: _merged(config.get(group), lists.get(group)) for group in choices}
         except ConfigError as error:
             raise ConfigError(list(dict.fromkeys([*problems, *error.problems]))) from None
         except (HydraException, OmegaConfBaseException, YAMLError) as error:
@@ -207,6 +209,13 @@ def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[st
         config[f"{group}s"] = choice.names
         config[group] = choice.filled(config.get(group) or {}, problems)
     return config, problems
+
+
+def _merged(node: Any, over: Any) -> Any:
+    """Return a node with the values of another in place of its own, key by key in mappings."""
+    if not (isinstance(node, Mapping) and isinstance(over, Mapping)):
+        return node if over is None else over
+    return {**node, **{key: _merged(node.get(key), value) for key, value in over.items()}}
 
 
 def _uncomposed(error: BaseException) -> str:

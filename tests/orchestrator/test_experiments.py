@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config.compose import load_settings
+from orchestrator.config.compose import check_settings, compose_settings, load_settings
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.study.study import SELECTED
 from tests.integration.processes import in_process
@@ -82,3 +82,13 @@ def test_it_runs_to_its_report(name, folder):
     report = in_process(folder, "report", f"study={name}")
     assert report.returncode == 0, report.stderr
     assert (folder / "results" / name / "report" / "index.html").is_file()
+
+
+def test_what_an_experiment_says_of_a_solver_reaches_its_arms():
+    settings = check_settings(compose_settings(["experiment=pair_exponent", "solver.mnsvm_gsvm.draws=77"]))
+    assert len(settings.study.arms) == 11
+    for arm in settings.study.arms:
+        assert arm.params["pair"] == "gmdm"
+        assert arm.params["draws"] == 77
+    said = check_settings(compose_settings(["experiment=pair_exponent", "solver.mnsvm_gsvm.pair=mdm"]))
+    assert {arm.params["pair"] for arm in said.study.arms} == {"mdm"}
