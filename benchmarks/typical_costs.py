@@ -3,7 +3,7 @@
     python -m benchmarks.typical_costs results/published/*
 
 Writes orchestrator/engine/typical_costs.json: for each profile, solver and class the mean over datasets,
-then over its arms, of mean seconds ÷ those that `orchestrator.engine.cost_model` predicts by sizes
+then the median over its arms, of mean seconds ÷ those that `orchestrator.engine.cost_model` predicts by sizes
 alone. Prints how far the predictions of all trainings of each study × arm are from what they took.
 """
 
@@ -46,7 +46,7 @@ def factors(table: pd.DataFrame) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for profile, rows in table.groupby("profile"):
         of_arms = rows.groupby(["target", "name", "solver"])["factor"].mean()
-        of_solvers = of_arms.groupby(["target", "name"]).mean()
+        of_solvers = of_arms.groupby(["target", "name"]).median()  # sweeps have extreme arms
         of_classes = of_solvers.groupby("target").mean()
         both = of_classes.to_dict() | {
             key_of(name, target): factor for (target, name), factor in of_solvers.items()
