@@ -62,7 +62,7 @@ def test_published_studies_took_what_a_plan_would_have_said_within_a_factor_of_t
     table = predicted(published, json.loads(FILE.read_text()))
     sums = table.groupby("study")[["predicted", "total"]].sum()
     ratio = sums["predicted"] / sums["total"]
-    # Checkers alone take three times as long as other data; a pattern search goes where C is large; at η near 2
-    # MNSVC takes 46 times as long as at 1.
+    # Checkers alone take three times as long as other data, a pattern search goes where C is large, and MNSVC
+    # takes 46 times as long at η near 2 as at 1.
     others = ratio.drop(["minimal_norm", "toolkit_pattern", "overrelaxation"])
     assert others.between(0.5, 2.0).all(), ratio.to_dict()
