@@ -112,7 +112,7 @@ def sizes(n: int) -> list[int]:
 
 
 def grow(name: str, solver: str, data: Samples, most_seconds: float) -> pd.DataFrame:
-    """Train on ever more samples; print a line for each, and the exponent."""
+    """Train on ever more samples, print a line for each, and return sizes and seconds."""
     for n in COMPILING:
         fit(solver, data, n)  # here, so that each process has its code
     idle = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
