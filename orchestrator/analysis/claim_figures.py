@@ -1,7 +1,7 @@
 """The figures by which claims are decided, each with an interval, from the rows of finished studies."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, inf, nan, sqrt
 from typing import Any
 
@@ -70,6 +70,8 @@ class Figure:
     wide : tuple of float, optional
         The interval that has to miss a region for a refutation, where any of several may refute: adjusted for
         their number, and NaN where there is none at that level.
+    of_each : mapping of str to float
+        Of a typical value, what it is typical of: the value of each dataset or family that has one.
     """
 
     what: str
@@ -81,6 +83,7 @@ class Figure:
     p: float = nan
     note: str = ""
     wide: tuple[float, float] | None = None
+    of_each: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def refuting(self) -> tuple[float, float]:
@@ -265,6 +268,7 @@ def _over(what: str, both: pd.DataFrame, arm: Side, ratio: bool, note: str, look
             logarithms = np.log(_ratios(both))
         by_unit = pd.DataFrame(logarithms.T, columns=["low", "high"]).groupby(names, sort=False).mean()
         ratios = np.exp(by_unit.to_numpy().T)
+        of_each = _measured(by_unit.index, *ratios)
         found, adjusted = summarise(ratios, 2 * LEVEL), summarise(ratios, 2 * LEVEL / looks)
         wide = adjusted.typical_low, adjusted.typical_high
         interval = found.typical, found.typical_low, found.typical_high
@@ -275,6 +279,7 @@ def _over(what: str, both: pd.DataFrame, arm: Side, ratio: bool, note: str, look
             each.groupby(names, sort=False).mean().round(DECIMALS)
             for each in (both["low_arm"] - both["high_reference"], both["high_arm"] - both["low_reference"])
         ]
+        of_each = _measured(ends[0].index, *ends)
         estimates = {hodges_lehmann(end).estimate for end in ends}
         estimate = estimates.pop() if len(estimates) == 1 else nan
         tests = [*map(signed_rank, ends)]
@@ -286,7 +291,13 @@ def _over(what: str, both: pd.DataFrame, arm: Side, ratio: bool, note: str, look
         few = f"with {n} the smallest attainable p is 2^−{n} = {2.0**-n:g}, above {LEVEL:g}"
         note = f"{few}; {note}" if note else few
     unit = "datasets" if len(set(names)) == len(both) else "families"
-    return Figure(what, *interval, n, unit, p, note, wide)
+    return Figure(what, *interval, n, unit, p, note, wide, of_each)
+
+
+def _measured(names: pd.Index, low: Any, high: Any) -> dict[str, float]:
+    """Return the values whose two ends are one."""
+    ends = zip(names, np.asarray(low, float), np.asarray(high, float), strict=True)
+    return {str(name): float(low) for name, low, high in ends if low == high}
 
 
 def _shift(ends: Sequence[pd.Series], alpha: float) -> tuple[float, float]:

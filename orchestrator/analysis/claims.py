@@ -353,12 +353,23 @@ def _outcomes(
         lacking.append(f"no dataset {', '.join(datasets)}")
     try:
         for figure in _figures(part, studies, looks):
-            noted = replace(figure, note="; ".join(filter(None, [figure.note, *lacking])))
-            yield Outcome(part, verdict_of(noted, part.region), noted)
+            verdict = verdict_of(figure, part.region)
+            but = _exceptions(figure, part.region) if verdict == REPRODUCED else ""
+            noted = replace(figure, note="; ".join(filter(None, [figure.note, but, *lacking])))
+            yield Outcome(part, verdict, noted)
         if lacking and part.options.get("apart"):
             yield Outcome(part, UNDECIDED, why="; ".join(lacking))
     except Unanswered as error:
         yield Outcome(part, UNDECIDED, why="; ".join([str(error), *lacking]))
+
+
+def _exceptions(figure: Figure, region: tuple[float, float]) -> str:
+    """Name what lies outside a region in which the typical value lies."""
+    least, most = region
+    outside = [name for name, value in figure.of_each.items() if not least <= round(value, _DIGITS) <= most]
+    if not outside:
+        return ""
+    return f"typically; {len(outside)} of {figure.n} {figure.unit} outside: {', '.join(outside)}"
 
 
 def _absent_datasets(part: Part, studies: Mapping[str, Findings]) -> list[str]:

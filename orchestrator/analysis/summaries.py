@@ -27,6 +27,9 @@ GAP_LEVEL = 1e-2
 """Claimed relative duality gaps above this are marked: the objective may be more than one per cent off its
 optimum, ten times the tolerance (10⁻³) to which such machines are commonly trained."""
 
+WAITED_FROM = 1.1
+"""Times the processor's time from which trainings had no core to themselves: idle, they take 1.00 to 1.03."""
+
 STATUSES = tuple(map(str, Status))
 
 
@@ -240,7 +243,8 @@ def timing(results: StudyResults, design: Design) -> pd.DataFrame:
     Columns: dataset, solver, n_fits (refits that gave a model), n_stopped (those that timed out: with any,
     fit_seconds and fit_cpu_seconds are lower bounds, and predict_seconds is unknown), complete, fit_seconds,
     fit_se, fit_corrected_se, fit_cpu_seconds, predict_seconds, study_seconds (all stored trainings and
-    predictions of the dataset × arm together), n_trainings, n_trainings_stopped.
+    predictions of the dataset × arm together), n_trainings, n_trainings_stopped, wall_per_cpu (the seconds of
+    all trainings by those of the processor; NaN where these were not recorded).
     """
     laps = ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "n_train", "n_test")
     everything = dict(rows_by_pair(timing_rows(results.trials), design.pairs, laps[:3], ["status"]))
@@ -264,9 +268,17 @@ def timing(results: StudyResults, design: Design) -> pd.DataFrame:
             "study_seconds": float(fitting.sum() + predicting.sum()),
             "n_trainings": len(fitting),
             "n_trainings_stopped": _n_stopped(whole),
+            "wall_per_cpu": _wall_per_cpu(whole),
         }
 
     return _by_pair(timing_rows(results.outer), design, summary, laps, ["status"])
+
+
+def _wall_per_cpu(rows: Rows) -> float:
+    wall, cpu = (rows[f"fit_{name}"] for name in ("seconds", "cpu_seconds"))
+    both = np.isfinite(wall) & np.isfinite(cpu)
+    total = cpu[both].sum()
+    return float(wall[both].sum() / total) if total > 0 else nan
 
 
 def timing_rows(frame: pd.DataFrame) -> pd.DataFrame:

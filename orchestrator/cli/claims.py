@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from rich.console import Console
 
+from orchestrator.analysis.claim_figures import Figure
 from orchestrator.analysis.claims import (
     NOT_REPRODUCED,
     REPRODUCED,
@@ -60,7 +61,7 @@ def claims(request: Request, console: Console) -> None:
     results = folders(request.config(overrides)).results
     known = declared_claims(overrides, request.config_dir)
     found, absent = _finished(dict.fromkeys(name for claim in known for name in claim.studies), results)
-    other = {name: other_terms(study, request.config_dir) for name, study in found.items()}
+    other = {name: other_terms(study, results, request.config_dir) for name, study in found.items()}
     page = _page([decide(claim, found, absent) for claim in known], found, other)
     if not places:
         sys.stdout.write(printable_lines(page))
@@ -163,8 +164,20 @@ def _unfinished(name: str) -> str:
     return f"study {name} is not finished"
 
 
-def other_terms(findings: Findings, config_dir: Path | None) -> list[str]:
-    """Say how a study was declared otherwise than the experiment of its name; empty if there is none."""
+def other_terms(findings: Findings, results: Path, config_dir: Path | None) -> list[str]:
+    """Say how a study was declared otherwise than the experiment of its name; empty if there is none.
+
+    Where it takes its candidates from another study, that one's terms are its own, too.
+    """
+    terms = _declared_otherwise(findings, config_dir)
+    source = str(findings.design.search.options.get("study", ""))
+    selecting, _ = _finished([source], results)
+    if any(_declared_otherwise(study, config_dir) for study in selecting.values()):
+        terms.append(f"candidates selected by study {source}, which was on other terms, too")
+    return terms
+
+
+def _declared_otherwise(findings: Findings, config_dir: Path | None) -> list[str]:
     name, design = findings.results.name, findings.design
     if name not in known_names("experiment", (), config_dir):
         return []
@@ -239,13 +252,23 @@ def _page(
     )
     for name, study in studies.items():
         terms = f" Other terms than those of its experiment: {'; '.join(other[name])}." if other[name] else ""
-        lines += ["", _text(f"Study {name}: {', '.join(study.design.datasets)}.{terms}")]
+        lines += [
+            "",
+            _text(f"Study {name}: {', '.join(study.design.datasets)}.{terms}{_not_converged(study)}"),
+        ]
     for decision in decisions:
         claim = decision.claim
         lines += ["", f"## {claim.name}: {_verdict(decision, other)}", "", _text(claim.text), ""]
         lines += [f"Source: {_text(claim.source)}. Published: {_text(claim.published)}.", ""]
         lines += _table(_COLUMNS, list(_rows(decision)))
     return "\n".join(lines) + "\n"
+
+
+def _not_converged(study: Findings) -> str:
+    """Count the refits that ended before their tolerance was met, or could not be shown to have met it."""
+    effort = study.effort
+    count = int(effort["not_converged"].sum()) if len(effort) else 0
+    return f" {count:,} of {int(effort['n_fits'].sum()):,} refits did not converge." if count else ""
 
 
 def _verdict(decision: Decision, other: Mapping[str, Sequence[str]]) -> str:
@@ -291,7 +314,7 @@ def _rows(decision: Decision) -> list[tuple[str, ...]]:
             (
                 str(row["what"]),
                 estimate,
-                f"{low} to {high}" if figure and figure.low < figure.high else "",
+                f"{low} to {high}" if figure and _has_interval(figure) else "",
                 asked,
                 f"{figure.n} {figure.unit}" if figure else "",
                 "" if figure is None or isnan(figure.p) else f"{figure.p:.3g}",
@@ -300,6 +323,11 @@ def _rows(decision: Decision) -> list[tuple[str, ...]]:
             )
         )
     return rows
+
+
+def _has_interval(figure: Figure) -> bool:
+    """Tell estimates, whose interval may be a point, from what was counted."""
+    return figure.low < figure.high or (figure.low == figure.high and figure.wide is not None)
 
 
 def _interval(low: str, high: str) -> str:

@@ -71,7 +71,7 @@ def report(request: Request, console: Console) -> None:
         findings = wanted.findings()
     console.print(MarkdownText(markdown_summary(findings.results, findings)))
     decisions = wanted.decisions(findings)
-    terms = other_terms(findings, request.config_dir) if decisions else []
+    terms = other_terms(findings, wanted.results, request.config_dir) if decisions else []
     for line in brief(decisions, terms):
         say(console, line)
     for sentence in findings.results.lost:

@@ -11,7 +11,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
 from orchestrator.analysis.scaling import FEWEST_SIZES, LEAST_RANGE
 from orchestrator.analysis.signed_rank import datasets_needed
-from orchestrator.analysis.summaries import GAP_LEVEL
+from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM
 from orchestrator.report import format as fmt
 from orchestrator.report.limits import ARMS_SHOWN
 from orchestrator.report.power import detectable_difference
@@ -52,6 +52,7 @@ def _template(name: str) -> Template:
     environment.globals |= {
         "ALL_PAIRS_UP_TO": ALL_PAIRS_UP_TO,
         "GAP_LEVEL": GAP_LEVEL,
+        "WAITED_FROM": WAITED_FROM,
         "ARMS_SHOWN": ARMS_SHOWN,
         "DRAWS": DRAWS,
         "EQUAL_FROM": EQUAL_FROM,

@@ -9,7 +9,7 @@ import pandas as pd
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.profiles import share_within
 from orchestrator.analysis.ratios import DECIDED
-from orchestrator.analysis.summaries import STATUSES
+from orchestrator.analysis.summaries import STATUSES, WAITED_FROM
 from orchestrator.report import facts
 from orchestrator.report import format as fmt
 from orchestrator.report.comparison import (
@@ -159,6 +159,10 @@ def timing(findings: Findings) -> Table:
             f"{text} ({row['n_fits']} of {findings.design.n_outer(row['dataset'])} folds)", tone="warn"
         )
 
+    def processor(row: Row) -> Cell:
+        text = _lower_bound(fmt.time(scale * row["fit_cpu_seconds"]), row)
+        return Cell(text, tone="warn" if row["wall_per_cpu"] > WAITED_FROM else "")
+
     return _by_dataset(
         findings,
         "timing",
@@ -166,9 +170,7 @@ def timing(findings: Findings) -> Table:
         frame,
         {
             f"Training, wall clock, {unit}": training,
-            f"Training, processor, {unit}": lambda row: _lower_bound(
-                fmt.time(scale * row["fit_cpu_seconds"]), row
-            ),
+            f"Training, processor, {unit}": processor,
             f"Prediction, {unit}": lambda row: fmt.time(scale * row["predict_seconds"]),
             "Whole search, s": lambda row: (
                 ("≥ " if row["n_trainings_stopped"] else "") + fmt.time(row["study_seconds"])

@@ -13,7 +13,7 @@ from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER, of_un
 from orchestrator.analysis.ratios import FASTER, SLOWER
 from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.signed_rank import smallest_p
-from orchestrator.analysis.summaries import GAP_LEVEL
+from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM
 from orchestrator.report import format as fmt
 from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.table import records
@@ -50,6 +50,7 @@ def answers(findings: Findings) -> list[Answer]:
         against: compared,
         "May it end here?": _sequence(findings),
         f"Faster than {control}?": _times(findings),
+        "Had trainings a core to themselves?": _waited(findings),
         "Trained to the optimum?": _not_optimal(findings),
     }
     return [Answer(question, " ".join(said)) for question, said in texts.items() if said]
@@ -351,14 +352,33 @@ def _times(findings: Findings) -> list[str]:
 _MOST_NAMED = 4
 
 
+def _waited(findings: Findings) -> list[str]:
+    """Name the arms whose trainings, timed alone, waited for the processor."""
+    frame = findings.timing
+    rows = frame[frame["wall_per_cpu"] > WAITED_FROM] if len(frame) else frame
+    if rows.empty:
+        return []
+    arms = [
+        f"{arm} on {_places(list(of_arm['dataset']))} (up to {of_arm['wall_per_cpu'].max():.2f} times)"
+        for arm, of_arm in rows.groupby("solver", sort=False)
+    ]
+    return [
+        f"Trainings of {_first_few(arms, '; ')} took longer than {WAITED_FROM:g} times the processor's "
+        "time, as they do beside another job: compare seconds of the processor, not of the clock."
+    ]
+
+
+def _places(names: list[str]) -> str:
+    return fmt.listed(names) if len(names) <= _MOST_NAMED else fmt.plural(len(names), "dataset")
+
+
 def _not_optimal(findings: Findings) -> list[str]:
     """Name the arms whose refits are not known to be near the optimum of their problem."""
     if findings.marked.empty:
         return []
     arms = []
     for arm, rows in findings.marked.groupby("solver", sort=False):
-        names = list(rows["dataset"])
-        where = fmt.listed(names) if len(names) <= _MOST_NAMED else fmt.plural(len(names), "dataset")
+        where = _places(list(rows["dataset"]))
         gap = rows["gap_max"].max()
         details = [f"largest claimed gap {fmt.gap(gap)}"] if gap > GAP_LEVEL else []
         if rows["not_converged"].any():

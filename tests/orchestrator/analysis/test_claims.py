@@ -96,6 +96,16 @@ def test_equivalence_is_two_one_sided_signed_rank_tests(seed):
     assert row["n"] == 11
 
 
+def test_datasets_outside_a_region_that_holds_the_typical_value_are_named():
+    of = of_means("s", m=[0.90, 0.90, 0.90, 0.90, 0.90, 0.90, 0.99], r=[0.9] * 7)
+    found = decided({**DIFFERENCE, "within": 0.05}, s=of)
+    assert found.verdict == REPRODUCED
+    assert found.outcomes[0].figure.note == "typically; 1 of 7 datasets outside: g"
+    of = seconds(dict.fromkeys("abcdef", [1]) | {"g": [3]}, dict.fromkeys("abcdefg", [2]))
+    found = decided({**RATIO, "at_most": 1}, s=of)
+    assert found.outcomes[0].figure.note == "typically; 1 of 7 datasets outside: g"
+
+
 def test_four_datasets_decide_nothing_and_five_do():
     better = [0.91, 0.92, 0.93, 0.94, 0.95]
     four = of_means("s", m=better[:4], r=[0.9] * 4)

@@ -527,6 +527,17 @@ def test_arms_that_are_not_near_their_optimum_are_marked_where_they_are_compared
         assert "mnsvm on wine (largest claimed gap 0.98)" in text.replace("\\", "")
 
 
+def test_arms_whose_trainings_waited_for_a_core_are_named(quickstart, tmp_path):
+    mask = lambda f: (f.dataset == "wine") & (f.solver == "mnsvm")  # noqa: E731
+    cpu = edit(quickstart, lambda f: f.solver != "", fit_cpu_seconds=0.01)
+    idle = edit(cpu, lambda f: f.solver != "", fit_seconds=0.01)
+    _, twin = report(idle, tmp_path / "a")
+    assert "processor" not in twin["answer"]
+    _, twin = report(edit(idle, mask, fit_seconds=0.013), tmp_path / "b")
+    assert "Trainings of mnsvm on wine (up to 1.30 times) took longer than 1.1 times" in twin["answer"]
+    assert "libsvm_l1 on" not in twin["answer"].partition("Trainings of")[2]
+
+
 def test_refits_that_did_not_converge_are_marked_without_a_gap(quickstart, tmp_path):
     mask = lambda f: (f.dataset == "iris") & (f.solver == "libsvm_l1") & (f.inner == -1)  # noqa: E731
     page, twin = report(edit(quickstart, mask, converged=False, gap=np.nan), tmp_path / "report")
