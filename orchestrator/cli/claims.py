@@ -20,7 +20,7 @@ from orchestrator.analysis.claims import (
     decide,
     read_claims,
 )
-from orchestrator.analysis.design import Design
+from orchestrator.analysis.design import Design, read_design
 from orchestrator.analysis.findings import Findings, analyse
 from orchestrator.cli.main import Request
 from orchestrator.cli.terminal import flush, say
@@ -169,16 +169,19 @@ def other_terms(findings: Findings, results: Path, config_dir: Path | None) -> l
 
     Where it takes its candidates from another study, that one's terms are its own, too.
     """
-    terms = _declared_otherwise(findings, config_dir)
-    source = str(findings.design.search.options.get("study", ""))
-    selecting, _ = _finished([source], results)
-    if any(_declared_otherwise(study, config_dir) for study in selecting.values()):
-        terms.append(f"candidates selected by study {source}, which was on other terms, too")
+    terms = _declared_otherwise(findings.results.name, findings.design, config_dir)
+    source = findings.design.search.options.get("study")
+    if source in {path.name for path in study_folders(results)}:
+        try:
+            selecting = read_design(load_study(source, results))
+        except StoreError:  # what cannot be read says nothing of its terms
+            return terms
+        if _declared_otherwise(source, selecting, config_dir):
+            terms.append(f"candidates selected by study {source}, which was on other terms, too")
     return terms
 
 
-def _declared_otherwise(findings: Findings, config_dir: Path | None) -> list[str]:
-    name, design = findings.results.name, findings.design
+def _declared_otherwise(name: str, design: Design, config_dir: Path | None) -> list[str]:
     if name not in known_names("experiment", (), config_dir):
         return []
     config = compose_settings([f"experiment={name}"], config_dir)
