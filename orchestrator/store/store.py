@@ -58,6 +58,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SMALL_PART_BYTES = 16 << 20
+
+_SUMMARISED_FROM_BYTES = 1 << 18
+"""A smaller part alone is not written again for its summary: its rows are read in hundredths of a second."""
 _MOST_ATTEMPTS = 1000
 
 
@@ -252,8 +255,10 @@ class Store:
         summarise : callable, optional
             Returns what to keep of the rows in the file of the part. Without it nothing is kept.
         """
-        parts = [part for part in self._parts() if everything or part.stat().st_size < _SMALL_PART_BYTES]
-        if not parts or (len(parts) == 1 and not (everything and summarise)):
+        sizes = {part: part.lstat().st_size for part in self._parts()}
+        parts = [part for part, size in sizes.items() if everything or size < _SMALL_PART_BYTES]
+        is_worth_it = everything and summarise and sum(sizes.values()) >= _SUMMARISED_FROM_BYTES
+        if not parts or (len(parts) == 1 and not is_worth_it):
             return
         summary = None
         if summarise is not None:

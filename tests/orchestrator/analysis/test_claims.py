@@ -101,7 +101,7 @@ def test_datasets_outside_a_region_that_holds_the_typical_value_are_named():
     found = decided({**DIFFERENCE, "within": 0.05}, s=of)
     assert found.verdict == REPRODUCED
     assert found.outcomes[0].figure.note == "typically; 1 of 7 datasets outside: g"
-    of = seconds(dict.fromkeys("abcdef", [1]) | {"g": [3]}, dict.fromkeys("abcdefg", [2]))
+    of = seconds({name: [3 if name == "g" else 1] for name in "abcdefg"}, {name: [2] for name in "abcdefg"})
     found = decided({**RATIO, "at_most": 1}, s=of)
     assert found.outcomes[0].figure.note == "typically; 1 of 7 datasets outside: g"
 

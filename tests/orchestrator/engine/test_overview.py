@@ -14,6 +14,7 @@ from rich.console import Console
 
 from orchestrator.cli.status import status
 from orchestrator.engine import overview
+from orchestrator.store import store as store_module
 from orchestrator.store.files import checksum
 from orchestrator.store.part_summaries import SUMMARY_KEY
 from orchestrator.study.declaration import current_declaration
@@ -23,7 +24,9 @@ from tests.orchestrator.studies import StudyRun
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     run = StudyRun(tmp_path_factory.mktemp("study"), "solvers=[libsvm_l1]")
-    run.go()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_module, "_SUMMARISED_FROM_BYTES", 0)
+        run.go()
     return run.store, current_declaration(run.store.provenance())
 
 
