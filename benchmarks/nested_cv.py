@@ -231,7 +231,7 @@ def apart(function: Callable[..., Measured], *arguments) -> Measured:
     return measured
 
 
-def _ours(*arguments) -> Measured:
+def measure_in_fork(*arguments) -> Measured:
     return measure_ours(*arguments)[0]
 
 
@@ -283,7 +283,7 @@ def run_dataset(dataset: str, options: argparse.Namespace, l1_peers: dict[str, C
         others["SVC L2 precomputed"] = partial(measure_precomputed, l1=False)
     for _ in range(options.repeats):
         for solver in solvers:
-            runs.setdefault(solver, []).append(apart(_ours, dataset, solver, overrides, n_outer))
+            runs.setdefault(solver, []).append(apart(measure_in_fork, dataset, solver, overrides, n_outer))
         for name, measure in others.items():
             runs.setdefault(name, []).append(apart(measure, source, dataset, n_outer))
     medians = {name: median(some) for name, some in runs.items()}

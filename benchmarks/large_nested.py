@@ -1,0 +1,84 @@
+"""Nested searches on large sets, a declared part of each, beside scikit-learn in one run.
+
+    python -m benchmarks.large_nested --data DIR [--solvers smo_l1,newton] [SET…]
+
+A part is the first of five outer folds with two inner ones and eight C at one γ: sixteen trainings on two
+fifths of the rows, a refit on four fifths. A whole search of 5 × 5 folds over 8 × 8 points has 1,605. Ours
+go through the whole program, profile `throughput`; scikit-learn's are `SVC` in GridSearchCV on the same
+folds. CPU seconds of one thread, compilation apart; each runs in a process of its own, forked, whose peak
+memory is told. The first rows of NAME.libsvm.xz in DIR are taken, as many as `SETS` says.
+"""
+
+import argparse
+import itertools
+import lzma
+import tempfile
+from pathlib import Path
+
+from benchmarks import nested_cv  # which leaves numpy one thread, so it is first
+from orchestrator.config.compose import check_settings, compose_settings
+from orchestrator.engine.prepare import prepare_study
+
+SETS = {
+    "usps": (9298, 1 / 64),
+    "letter": (20_000, 4),
+    "shuttle": (43_500, 4),
+    "ijcnn1": (49_990, 4),
+    "w3a": (49_749, 1 / 4),
+    "a9a": (32_561, 1 / 64),
+    "mnist": (20_000, 1 / 64),
+}
+"""How many rows are taken, and γ; of mnist fewer than its 60,000, for SVC takes minutes a training there."""
+
+
+def write_rows(source: Path, to: Path, n_rows: int) -> None:
+    """Write the first lines of a compressed file."""
+    with lzma.open(source, "rt") as lines, to.open("w") as file:
+        file.writelines(itertools.islice(lines, n_rows))
+
+
+def run_set(name: str, data: Path, solvers: list[str]) -> None:
+    """Measure a set, and print a line for SVC and for each solver."""
+    n_rows, gamma = SETS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        write_rows(data / f"{name}.libsvm.xz", Path(folder) / f"{name}.libsvm", n_rows)
+        overrides = [f"paths.data={folder}", "protocol.profile=throughput", "protocol.inner=2"]
+        overrides += [f"datasets=[{name}]", f"search.space.gamma=[{gamma}]"]
+        for solver in solvers:  # compiled before: which ways machines take, these rows tell
+            nested_cv.apart(nested_cv.measure_in_fork, name, solver, overrides, 1)
+            nested_cv.measure_ours(name, solver, [*overrides, "search.space.C=[1]"], 1)
+        said = [*overrides, "study=peers", "solvers=[libsvm_l1]"]
+        prepared = prepare_study(check_settings(compose_settings(said)))
+        peer = nested_cv.apart(nested_cv.measure_sklearn, prepared, name, 1)
+        print_line(name, n_rows, gamma, "SVC", peer, peer)
+        for solver in solvers:
+            found = nested_cv.apart(nested_cv.measure_in_fork, name, solver, overrides, 1)
+            print_line(name, n_rows, gamma, solver, found, peer)
+
+
+def print_line(
+    name: str, n_rows: int, gamma: float, who: str, found: nested_cv.Measured, peer: nested_cv.Measured
+) -> None:
+    """Print what was measured."""
+    (score,), ((C, _),) = found.scores, found.chosen
+    print(
+        f"{name:8} {n_rows:6,} rows, γ = {gamma:<8g} {who:10} {found.seconds:8.2f} CPU s, "
+        f"1/{peer.seconds / found.seconds:<6.1f} {found.peak_gib:5.2f} GiB  C = {C:g}, score {score:.4f}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sets", nargs="*", default=list(SETS))
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--solvers", default="smo_l1,newton")
+    options = parser.parse_args()
+    for name in options.sets:
+        run_set(name, options.data, options.solvers.split(","))
+
+
+if __name__ == "__main__":
+    main()
