@@ -1,18 +1,22 @@
 """Nested searches on large sets, a declared part of each, beside scikit-learn in one run.
 
-    python -m benchmarks.large_nested --data DIR [--solvers smo_l1,newton] [SET…]
+    python -m benchmarks.large_nested --data DIR [--solvers smo_l1,newton] [--alone] [--memory 2] [SET…]
 
 A part is the first of five outer folds with two inner ones and eight C at one γ: sixteen trainings on two
 fifths of the rows, a refit on four fifths. A whole search of 5 × 5 folds over 8 × 8 points has 1,605. Ours
 go through the whole program, profile `throughput`; scikit-learn's are `SVC` in GridSearchCV on the same
 folds. CPU seconds of one thread, compilation apart; each runs in a process of its own, forked, whose peak
-memory is told. The first rows of NAME.libsvm.xz in DIR are taken, as many as `SETS` says.
+memory is told. The first rows of NAME.libsvm.xz in DIR are taken, as many as `SETS` says, or the set's own
+name: `ijcnn1-16000 ijcnn1-26000` are sizes before and after n = 20,000, where trainings cease to share their
+Gram matrices (`orchestrator.training.gram.MOST_ROWS`). `--alone` leaves SVC out, and `--memory` is that of a
+worker in gigabytes, which decides how matrices are kept.
 """
 
 import argparse
 import itertools
 import lzma
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from benchmarks import nested_cv  # which leaves numpy one thread, so it is first
@@ -37,35 +41,36 @@ def write_rows(source: Path, to: Path, n_rows: int) -> None:
         file.writelines(itertools.islice(lines, n_rows))
 
 
-def run_set(name: str, data: Path, solvers: list[str]) -> None:
+def run_set(text: str, options: argparse.Namespace) -> None:
     """Measure a set, and print a line for SVC and for each solver."""
+    name, _, rows = text.partition("-")
     n_rows, gamma = SETS[name]
+    n_rows, solvers = int(rows or n_rows), options.solvers.split(",")
     with tempfile.TemporaryDirectory() as folder:
-        write_rows(data / f"{name}.libsvm.xz", Path(folder) / f"{name}.libsvm", n_rows)
+        write_rows(options.data / f"{name}.libsvm.xz", Path(folder) / f"{name}.libsvm", n_rows)
         overrides = [f"paths.data={folder}", "protocol.profile=throughput", "protocol.inner=2"]
         overrides += [f"datasets=[{name}]", f"search.space.gamma=[{gamma}]"]
+        overrides += [f"cluster.memory={options.memory}"] if options.memory else []
         for solver in solvers:  # compiled before: which ways machines take, these rows tell
             nested_cv.apart(nested_cv.measure_in_fork, name, solver, overrides, 1)
             nested_cv.measure_ours(name, solver, [*overrides, "search.space.C=[1]"], 1)
-        said = [*overrides, "study=peers", "solvers=[libsvm_l1]"]
-        prepared = prepare_study(check_settings(compose_settings(said)))
-        peer = nested_cv.apart(nested_cv.measure_sklearn, prepared, name, 1)
-        print_line(name, n_rows, gamma, "SVC", peer, peer)
-        for solver in solvers:
-            found = nested_cv.apart(nested_cv.measure_in_fork, name, solver, overrides, 1)
-            print_line(name, n_rows, gamma, solver, found, peer)
-
-
-def print_line(
-    name: str, n_rows: int, gamma: float, who: str, found: nested_cv.Measured, peer: nested_cv.Measured
-) -> None:
-    """Print what was measured."""
-    (score,), ((C, _),) = found.scores, found.chosen
-    print(
-        f"{name:8} {n_rows:6,} rows, γ = {gamma:<8g} {who:10} {found.seconds:8.2f} CPU s, "
-        f"1/{peer.seconds / found.seconds:<6.1f} {found.peak_gib:5.2f} GiB  C = {C:g}, score {score:.4f}",
-        flush=True,
-    )
+        runs = {solver: partial(nested_cv.measure_in_fork, name, solver, overrides, 1) for solver in solvers}
+        if not options.alone:
+            said = [*overrides, "study=peers", "solvers=[libsvm_l1]"]
+            prepared = prepare_study(check_settings(compose_settings(said)))
+            runs = {"SVC": partial(nested_cv.measure_sklearn, prepared, name, 1), **runs}
+        peer = None
+        for who, run in runs.items():
+            found = nested_cv.apart(run)
+            peer = peer or (found.seconds if who == "SVC" else None)
+            ratio = f"1/{peer / found.seconds:<6.1f}" if peer else ""
+            (score,), ((C, _),) = found.scores, found.chosen
+            print(
+                f"{name:8} {n_rows:6,} rows, γ = {gamma:<8g} {who:10} {found.seconds:8.2f} CPU s, {ratio}"
+                f"{1e9 * found.seconds / n_rows**2:6.1f} ns a pair of rows, {found.peak_gib:5.2f} GiB,"
+                f" C = {C:g}, score {score:.4f}",
+                flush=True,
+            )
 
 
 def main() -> None:
@@ -75,9 +80,11 @@ def main() -> None:
     parser.add_argument("sets", nargs="*", default=list(SETS))
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--solvers", default="smo_l1,newton")
+    parser.add_argument("--alone", action="store_true", help="do not measure SVC")
+    parser.add_argument("--memory", type=float, help="gigabytes of a worker")
     options = parser.parse_args()
-    for name in options.sets:
-        run_set(name, options.data, options.solvers.split(","))
+    for text in options.sets:
+        run_set(text, options)
 
 
 if __name__ == "__main__":

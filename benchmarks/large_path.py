@@ -1,12 +1,14 @@
 """What large machines cost beside LIBSVM: paths of C, cold fits and predictions, side by side.
 
-    python benchmarks/large_path.py --data DIR [path] [fit] [--sets shuttle-10000-4 …] [--alone] [--solvers …]
+    python benchmarks/large_path.py --data DIR [path] [path_l2] [fit] [--sets shuttle-10000-4 …] [--alone]
+                                    [--solvers …]
 
 `DIR` holds NAME.libsvm.xz files; what is not there is left out, and said so. Features are scaled to [0, 1],
 the samples are drawn once with a fixed seed. Times are CPU seconds of one thread, compilation apart. The
 largest violation of each path is computed afresh by plain NumPy in float64, of every pair and every C, and
-the peak of memory is that of a process of its own. Paths are those of the L1 loss; sets of 50,000 samples,
-such as ijcnn1-50000-4, are measured by ``path --alone``, a9a-48842-1/64 with ``--cache-size 600``.
+the peak of memory is that of a process of its own. `path` is that of the L1 loss, `path_l2` those of the other
+solvers; sets of 50,000 samples, such as ijcnn1-50000-4, are measured by ``path --alone``, a9a-48842-1/64 with
+``--cache-size 400``.
 """
 
 import os
@@ -120,6 +122,21 @@ def path(name, folder, with_peer=True, cache_size=200):
     print(f"{name:20} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f} {violation:10.1e} {peak:8.2f}", flush=True)
 
 
+def path_l2(name, folder, solvers, with_peer=True):
+    """Print a line for each solver but that of the L1 loss."""
+    X, y, gamma = load(name, folder)
+    solvers = [solver for solver in solvers if solver != "smo_l1"]
+    compile_all(solvers)
+    peer = np.nan
+    if with_peer:
+        peer, _ = seconds_of(lambda: [SVC(C=C, gamma=gamma).fit(X, y) for C in CS])
+    for solver in solvers:
+        SOLVERS[solver](gamma=gamma).fit_path(X[:4000], y[:4000], CS)  # compiles what these samples take
+        ours, fitted = seconds_of(lambda solver=solver: SOLVERS[solver](gamma=gamma).fit_path(X, y, CS))
+        line = f"{name:20} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f}   {solver}"
+        print(line if fitted.converged_.all() else f"{line}, not all certified", flush=True)
+
+
 def keep_solutions():
     """Return a list that receives the weights of all samples of each path that is trained from now on."""
     from solvers.path.result import PathSolution
@@ -160,23 +177,27 @@ def fit_and_predict(name, folder, solvers, with_peer=True):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("parts", nargs="*", default=["path", "fit"], metavar="path|fit")
+    parser.add_argument("parts", nargs="*", default=["path", "fit"], metavar="path|path_l2|fit")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--sets", nargs="*", help="such as covtype-6000-1/4")
     parser.add_argument("--alone", action="store_true", help="do not measure SVC")
-    parser.add_argument("--solvers", nargs="*", choices=SOLVERS, default=list(SOLVERS), help="of the fits")
+    parser.add_argument(
+        "--solvers", nargs="*", choices=SOLVERS, default=list(SOLVERS), help="of fits and path_l2"
+    )
     parser.add_argument("--cache-size", type=float, default=200, help="megabytes, of paths")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         if arguments.parts == ["path"]:
             path(arguments.one, arguments.data, not arguments.alone, arguments.cache_size)
+        elif arguments.parts == ["path_l2"]:
+            path_l2(arguments.one, arguments.data, arguments.solvers, not arguments.alone)
         else:
             fit_and_predict(arguments.one, arguments.data, arguments.solvers, not arguments.alone)
         return
     for part in arguments.parts:
         print(f"{HEADER} {'violation':>10} {'peak, GB':>8}" if part == "path" else HEADER, flush=True)
-        for name in arguments.sets or (PATHS if part == "path" else FITS):
+        for name in arguments.sets or (FITS if part == "fit" else PATHS):
             if not (arguments.data / f"{name.partition('-')[0]}.libsvm.xz").exists():
                 print(f"({name}: not in {arguments.data}, left out)")
                 continue
