@@ -6,9 +6,9 @@
 `DIR` holds NAME.libsvm.xz files; what is not there is left out, and said so. Features are scaled to [0, 1],
 the samples are drawn once with a fixed seed. Times are CPU seconds of one thread, compilation apart. The
 largest violation of each path is computed afresh by plain NumPy in float64, of every pair and every C, and
-the peak of memory is that of a process of its own. `path` is that of the L1 loss, `path_l2` those of the other
-solvers; sets of 50,000 samples, such as ijcnn1-50000-4, are measured by ``path --alone``, a9a-48842-1/64 with
-``--cache-size 400``.
+the peak of memory is that of a process of its own. `path` is that of the L1 loss, `path_l2` those of other
+solvers; sets of 50,000 samples, such as ijcnn1-50000-4, are measured by ``path --alone``, a9a-48842-1/64
+with ``--cache-size 400``.
 """
 
 import os
