@@ -1,14 +1,15 @@
 """What large machines cost beside LIBSVM: paths of C, cold fits and predictions, side by side.
 
-    python benchmarks/large_path.py --data DIR [path] [path_l2] [fit] [--sets shuttle-10000-4 …] [--alone]
-                                    [--solvers …]
+    python benchmarks/large_path.py --data DIR [path] [path_l2] [fit] [objective] [--sets shuttle-10000-4 …]
+                                    [--alone] [--solvers …]
 
 `DIR` holds NAME.libsvm.xz files; what is not there is left out, and said so. Features are scaled to [0, 1],
 the samples are drawn once with a fixed seed. Times are CPU seconds of one thread, compilation apart. The
 largest violation of each path is computed afresh by plain NumPy in float64, of every pair and every C, and
 the peak of memory is that of a process of its own. `path` is that of the L1 loss, `path_l2` those of other
 solvers; sets of 50,000 samples, such as ijcnn1-50000-4, are measured by ``path --alone``, a9a-48842-1/64
-with ``--cache-size 400``.
+with ``--cache-size 400``. `objective` compares the dual objectives of a path with those of SVC at
+tol = 10⁻⁵, for few C.
 """
 
 import os
@@ -27,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_svmlight_file
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import minmax_scale
 from sklearn.svm import SVC
 
@@ -85,16 +87,24 @@ def compile_all(solvers=()):
             SOLVERS[solver](gamma=4.0, C=C).fit(wide, y[1200:]).predict(wide[:100])
 
 
-def largest_violation(solution, X, y, gamma):
+def signed_weights(problem, weights):
+    """Yield for each pair of classes the rows, their signs and their signed weights for every C."""
+    start = problem.class_start
+    for i, j in combinations(range(problem.classes.size), 2):
+        places = np.r_[start[i] : start[i + 1], start[j] : start[j + 1]]
+        sign = np.repeat([1.0, -1.0], np.diff(start)[[i, j]])
+        yield (
+            problem.rows[places],
+            sign,
+            np.where(sign > 0, weights[:, j - 1, places], -weights[:, i, places]),
+        )
+
+
+def largest_violation(solution, X, gamma):
     """Of all pairs and C, in float64 and without any code of the solver."""
     problem, largest = solution.problem, 0.0
-    for i, j in combinations(range(problem.classes.size), 2):
-        start = problem.class_start
-        places = np.r_[start[i] : start[i + 1], start[j] : start[j + 1]]
-        rows, sign = problem.rows[places], np.repeat([1.0, -1.0], np.diff(start)[[i, j]])
-        first = sign > 0
-        weights = np.where(first, solution.weights[:, j - 1, places], -solution.weights[:, i, places])
-        F = np.empty_like(weights)
+    for rows, sign, weights in signed_weights(problem, solution.weights):
+        first, F = sign > 0, np.empty_like(weights)
         support = np.flatnonzero(weights.any(axis=0))
         squares = (X[rows] ** 2).sum(axis=1)
         for part in np.array_split(np.arange(rows.size), 1 + rows.size * support.size // 4_000_000):
@@ -118,7 +128,7 @@ def path(name, folder, with_peer=True, cache_size=200):
     peer = np.nan
     if with_peer:
         peer, _ = seconds_of(lambda: [SVC(C=C, gamma=gamma).fit(X, y) for C in CS])
-    violation = largest_violation(solutions[-1], X, y, gamma)
+    violation = largest_violation(solutions[-1], X, gamma)
     print(f"{name:20} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f} {violation:10.1e} {peak:8.2f}", flush=True)
 
 
@@ -151,6 +161,34 @@ def keep_solutions():
     return solutions
 
 
+def objective(name, folder, cache_size=200):
+    """Print for each of `FIT_CS` the dual objective of all pairs of SVC and of a path, in float64."""
+    X, y, gamma = load(name, folder)
+    solutions = keep_solutions()
+    SMOSVC(gamma=gamma, cache_size=cache_size).fit_path(X, y, CS)
+    problem, of_path = solutions[-1].problem, solutions[-1].weights
+    place = np.empty(y.size, np.int64)
+    place[problem.rows] = np.arange(y.size)
+    for C in FIT_CS:
+        svc = SVC(C=C, gamma=gamma, tol=1e-5).fit(X, y)
+        of_svc = np.zeros((1, *of_path.shape[1:]))
+        of_svc[0][:, place[svc.support_]] = np.abs(svc.dual_coef_)
+        k = np.flatnonzero(CS == C)
+        ours, theirs = (dual_objective(problem, weights, X, gamma) for weights in (of_path[k], of_svc))
+        print(f"{name + f' C={C:g}':26} {theirs:.8g} {ours:.8g} {ours / theirs - 1:+.1e}", flush=True)
+
+
+def dual_objective(problem, weights, X, gamma):
+    """Return Σα − ½ αᵀQα of all pairs of classes for one C."""
+    total = 0.0
+    for rows, _, (beta,) in signed_weights(problem, weights):
+        rows, beta = rows[beta != 0.0], beta[beta != 0.0]
+        total += np.abs(beta).sum()
+        for part in np.array_split(np.arange(rows.size), 1 + rows.size**2 // 4_000_000):
+            total -= 0.5 * beta[part] @ rbf_kernel(X[rows[part]], X[rows], gamma=gamma) @ beta
+    return total
+
+
 def fit_and_predict(name, folder, solvers, with_peer=True):
     """Print a line for each C and solver, and one of predictions."""
     X, y, gamma = load(name, folder)
@@ -177,7 +215,7 @@ def fit_and_predict(name, folder, solvers, with_peer=True):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("parts", nargs="*", default=["path", "fit"], metavar="path|path_l2|fit")
+    parser.add_argument("parts", nargs="*", default=["path", "fit"], metavar="path|path_l2|fit|objective")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--sets", nargs="*", help="such as covtype-6000-1/4")
     parser.add_argument("--alone", action="store_true", help="do not measure SVC")
@@ -190,6 +228,8 @@ def main():
     if arguments.one:
         if arguments.parts == ["path"]:
             path(arguments.one, arguments.data, not arguments.alone, arguments.cache_size)
+        elif arguments.parts == ["objective"]:
+            objective(arguments.one, arguments.data, arguments.cache_size)
         elif arguments.parts == ["path_l2"]:
             path_l2(arguments.one, arguments.data, arguments.solvers, not arguments.alone)
         else:
@@ -197,7 +237,7 @@ def main():
         return
     for part in arguments.parts:
         print(f"{HEADER} {'violation':>10} {'peak, GB':>8}" if part == "path" else HEADER, flush=True)
-        for name in arguments.sets or (FITS if part == "fit" else PATHS):
+        for name in arguments.sets or (PATHS if part.startswith("path") else FITS):
             if not (arguments.data / f"{name.partition('-')[0]}.libsvm.xz").exists():
                 print(f"({name}: not in {arguments.data}, left out)")
                 continue
