@@ -231,9 +231,13 @@ def compared(
     used = both.index.get_level_values("dataset")
     both = both[used.isin(named) & ~used.isin(other)]
     missing = [name for name in named if name not in set(both.index.get_level_values("dataset"))]
-    note = f"without {', '.join(missing)}" if missing else ""
+    split, lacking = ([name for name in missing if (name in other) is is_split] for is_split in (True, False))
+    notes = {"other splits of": split, "without": lacking}
+    note = "; ".join(f"{what} {', '.join(names)}" for what, names in notes.items() if names)
     if both.empty:
-        of = f"{over} of {arm.arm}" if over else f"of {reference.arm}"
+        if named and other.issuperset(named):
+            raise Unanswered(f"{arm.arm} and {_name(reference, arm)} have other splits on every dataset")
+        of = f"{over} of {arm.arm}" if over else f"of {_name(reference, arm)}"
         raise Unanswered(f"no dataset has {quantity} of {arm.arm} and {of}")
     if not apart:
         return [_over(what, both, arm, ratio, note, looks)]

@@ -186,12 +186,17 @@ def _declared_otherwise(name: str, design: Design, config_dir: Path | None) -> l
         return []
     config = compose_settings([f"experiment={name}"], config_dir)
     found = [*_other_datasets(design, config["datasets"]), *_other_settings(design, config)]
+    found += dict.fromkeys(_other_makings(design, config["dataset"]))
     found += dict.fromkeys(_other_params(design, config["solver"]))
     for key in ("outer", "inner", "seed", "scaling", "metric", "profile", "max_seconds"):
         if design.protocol.get(key) != config["protocol"][key]:
             found.append(f"protocol.{key}={design.protocol.get(key)} in place of {config['protocol'][key]}")
     if design.search.target != config["search"].get("kind"):
         found.append(f"search={design.search.target} in place of {config['search'].get('kind')}")
+    for key in ("study", "arm"):  # of selected candidates
+        given, declared = design.search.options.get(key), config["search"].get(key)
+        if given != declared:
+            found.append(f"search.{key}={given} in place of {declared}")
     return found
 
 
@@ -201,6 +206,16 @@ def _other_datasets(design: Design, declared: Sequence[str]) -> Iterator[str]:
         yield f"without {', '.join(lacking)}"
     if more := sorted(there.difference(declared)):
         yield f"with {', '.join(more)}"
+
+
+def _other_makings(design: Design, declared: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Find datasets that were made by other numbers, such as a seed, apart from those of sweeps."""
+    for name, facts in design.datasets.items():
+        base, swept = name.partition("[")[0], {text.partition("=")[0] for text in _settings(name)}
+        given, numbers = facts.get("params") or {}, declared.get(base, {})
+        for key in sorted(given.keys() & numbers.keys() - swept):
+            if given[key] != numbers[key]:
+                yield f"dataset.{base}.{key}={cell(given[key])} in place of {cell(numbers[key])}"
 
 
 def _other_settings(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
@@ -288,7 +303,7 @@ def _headline(decision: Decision) -> str:
         if outcome.figure
     ]
     if len(figures) > _SHOWN:
-        return _counted(outcome.verdict for _, outcome in figures)
+        return _counted(outcome.verdict for outcome in decision.outcomes)
     if figures:
         return "; ".join(
             f"{what}: {estimate}{f' ({interval})' if interval else ''}, n = {n}"
@@ -341,9 +356,7 @@ def _interval(low: str, high: str) -> str:
 
 def _number(value: float | None, is_score: bool) -> str:
     """Return a number with three digits; differences of scores in points."""
-    if value is None:
-        return ""
-    if isnan(value):
+    if value is None or isnan(value):
         return "–"
     if isinf(value):
         return "∞" if value > 0 else "−∞"

@@ -35,12 +35,12 @@ def plan(request: Request, console: Console) -> None:
     if splitters := described(asdict(settings.study.protocol), n_inner):
         say(console, splitters)
     number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
-    most = "" if settings.study.search.target == "grid" else " at most"
+    most = "," if settings.study.search.target == "grid" else " at most, which take"
     left = {line.solver for line in lines if line.left}
     arms = [arm for arm in settings.study.arms if arm.name in left]
     compiling = sum(compile_seconds(arms, settings.cluster, seconds_it_took(trials)).values())
     first = f", plus up to {format_seconds(compiling)} of compilation at first" if compiling else ""
-    say(console, f"{number:,} trainings to run{most}, about {format_seconds(seconds)} of one core{first}")
+    say(console, f"{number:,} trainings to run{most} about {format_seconds(seconds)} of one core{first}")
     for warning in prepared.data_warnings:
         say(console, warning)
     if power := _power(settings, prepared.datasets):

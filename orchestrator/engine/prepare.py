@@ -26,6 +26,7 @@ from orchestrator.study.families import Family, families
 from orchestrator.study.settings import MOST_TRAININGS, Settings
 from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
 from orchestrator.study.trials import Identity, Pair
+from orchestrator.study.values import is_number
 from orchestrator.training.class_checks import ask_classes
 from orchestrator.training.estimators import takes_shared_gram
 from orchestrator.training.gram import MOST_ROWS, memory_for_gram
@@ -280,4 +281,5 @@ def _facts(source: DataSource, dataset: Dataset, splits: Splits) -> dict[str, An
         "split_hash": source.split_hash,
         "n_inner": list(splits.n_inner),
         "target": source.spec.target,
+        "params": {name: value for name, value in source.spec.params.items() if is_number(value)},
     }

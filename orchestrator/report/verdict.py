@@ -363,8 +363,9 @@ def _waited(findings: Findings) -> list[str]:
         for arm, of_arm in rows.groupby("solver", sort=False)
     ]
     return [
-        f"Trainings of {_first_few(arms, '; ')} took longer than {WAITED_FROM:g} times the processor's "
-        "time, as they do beside another job: compare seconds of the processor, not of the clock."
+        f"Trainings of {_first_few(arms, '; ')} took longer than {WAITED_FROM:g} times their own process had "
+        "the processor: another job had it, or they waited for a disk or for processes of their own, whose "
+        "time is not counted. Seconds of the clock are no measure of such trainings where it was another job."
     ]
 
 

@@ -6,7 +6,15 @@ from sklearn.utils.validation import check_array
 
 from solvers.gram.cut import class_sizes, groups_of
 from solvers.gram.outcomes import method_names
-from solvers.kernels.functions import GRAM, as_array, is_table, kernel_block, normalise_rows, values_of
+from solvers.kernels.functions import (
+    GRAM,
+    as_array,
+    is_table,
+    kernel_block,
+    normalise_rows,
+    require_finite,
+    values_of,
+)
 
 BLOCK_VALUES = 1 << 22  # of a block of predictions, at most (32 MB)
 
@@ -124,7 +132,10 @@ class FittedPath(FittedTrainings):
         if self._callable is not None and not is_table(X):
             return as_array(X)
         if self._vectors is None:
-            X = np.asarray(X)
+            X = np.asarray(X.toarray() if sparse.issparse(X) else X)
+            if X.dtype.kind not in "iufb":
+                raise ValueError(f"kernel values must be real numbers; got {X.dtype}")
+            require_finite(X)
         else:
             X = check_array(X, accept_sparse="csr", dtype=np.float64, order="C")
         if X.ndim != 2 or X.shape[1] != self._width:

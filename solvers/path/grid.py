@@ -29,6 +29,9 @@ class PathGrid:
 
     def __init__(self, estimators, y, Cs):
         self._models = [detached(estimator) for estimator in estimators]
+        if len({type(model) for model in self._models}) != 1:
+            names = sorted({type(model).__name__ for model in self._models})
+            raise ValueError(f"path_grid needs estimators of one class; got {', '.join(names) or 'none'}")
         for model in self._models:
             model._check_parameters()
             if model.kernel != "precomputed":
@@ -61,6 +64,8 @@ class PathGrid:
             Read until the call returns.
         """
         started, k, problem = time.perf_counter(), len(self._solutions), self._problem
+        if k == len(self._models):
+            raise ValueError(f"there is one matrix for each estimator; all {k} have been trained on")
         model = self._models[k]
         K, _ = check_path_input(model, K, self._y)
         kernel, K = model._resolve_kernel(K)
@@ -90,6 +95,11 @@ class PathGrid:
         -------
         labels : ndarray of shape (n_C, n_test)
         """
+        K, n = np.asarray(K), self._problem.rows.size
+        if not self._solutions:
+            raise ValueError("predict needs machines; call fit before")
+        if K.ndim != 2 or not len(K) or K.shape[1] != n:
+            raise ValueError(f"predict needs kernel values of shape (n_test, {n}); got {K.shape}")
         solution, n_classes = self._solutions[-1], self._problem.classes.size
         room = room_for_predictions(self._models[0])
         blocks = [K[rows] for rows in blocks_of(len(K), solution.weights, n_classes, room)]
@@ -97,6 +107,9 @@ class PathGrid:
 
     def fitted(self):
         """Return what is known of all trainings, once there has been one `fit` for each estimator."""
+        if len(self._solutions) < len(self._models):
+            done, all_ = len(self._solutions), len(self._models)
+            raise ValueError(f"fitted needs a fit for each estimator; {done} of {all_} were done")
         return FittedGrid(self._models[0], self._problem, self._joined_outcomes(), self._solutions)
 
     def _joined_outcomes(self):

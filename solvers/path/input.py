@@ -34,7 +34,9 @@ def check_path_input(estimator, X, y):
     if estimator.kernel != "precomputed" or sparse.issparse(X):
         return estimator._check_training_samples(X, y)
     X, y = np.asarray(X), np.asarray(y)
-    if X.dtype not in (np.float64, np.float32) or X.shape != (y.size, y.size) or y.ndim != 1:
+    if y.ndim != 1 or not y.size:
+        raise ValueError(f"fit_path needs labels of shape (n_samples,), at least one; got {y.shape}")
+    if X.dtype not in (np.float64, np.float32) or X.shape != (y.size, y.size):
         raise ValueError(
             f"fit_path with kernel='precomputed' needs a float Gram matrix of shape {(y.size, y.size)}, "
             f"samples × samples; got shape {X.shape}, {X.dtype}"
@@ -45,8 +47,11 @@ def check_path_input(estimator, X, y):
 
 def check_ascending(Cs):
     """Return Cs as an array; refuse what is not an ascending path."""
-    Cs = np.ascontiguousarray(Cs, dtype=np.float64)
-    values = Cs.tolist() if Cs.ndim == 1 else []
+    given = np.asarray(Cs)
+    if given.ndim != 1 or given.dtype.kind not in "iuf":
+        raise ValueError(f"Cs must be a list of ascending finite numbers > 0; got {Cs!r}")
+    Cs = np.ascontiguousarray(given, dtype=np.float64)
+    values = Cs.tolist()
     if not (values and values[0] > 0 and all(map(lt, values, values[1:])) and values[-1] < np.inf):
         raise ValueError(f"Cs must be ascending finite numbers > 0; got {Cs.tolist()}")
     return Cs

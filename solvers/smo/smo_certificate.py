@@ -9,6 +9,9 @@ from solvers.common.certificate import FEW_ROUNDINGS, UNIT_ROUNDOFF
 from solvers.common.compile import njit
 from solvers.common.status import NOT_POSITIVE, STOPPING_TEXTS
 
+# Of the width between its bounds: a weight so near to one of them is at it.
+AT_BOUND = 1e-11
+
 SMO_STOPPING_TEXTS = {**STOPPING_TEXTS, NOT_POSITIVE: "the kernel is not positive definite"}
 
 
@@ -31,15 +34,26 @@ def extremes(F, beta, low, high):
 
 @njit(allocates=False)
 def bias_of(F, beta, low, high):
-    """Return the mean of −F over the free weights or, without any, the middle of where LIBSVM has it."""
+    """Return the mean of −F over the free weights or, without any, the middle of where LIBSVM has it.
+
+    A weight within roundings of a bound is at it: where the penalties of two classes add up to the same, all
+    weights may be, and which of them rounding has left free is no matter of the samples.
+    """
     total, n_free = 0.0, 0
+    lowest, highest = np.inf, -np.inf
     for t in range(F.size):
-        if low[t] < beta[t] < high[t]:
+        width = high[t] - low[t]
+        rounding = AT_BOUND * width if width < np.inf else 0.0
+        can_grow, can_shrink = beta[t] < high[t] - rounding, beta[t] > low[t] + rounding
+        if can_grow and can_shrink:
             total += F[t]
             n_free += 1
+        elif can_grow:
+            lowest = min(lowest, F[t])
+        elif can_shrink:
+            highest = max(highest, F[t])
     if n_free:
         return -total / n_free
-    lowest, highest = extremes(F, beta, low, high)
     if lowest < np.inf and highest > -np.inf:
         return -0.5 * (lowest + highest)
     if lowest < np.inf:

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_iris
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from solvers import MNSVC, SMOSVC, NewtonSVC, SphereSVC
@@ -55,6 +57,21 @@ def test_a_path_has_the_machines_of_its_fits(iris, model, multiclass, cache_size
             cold = fitted(model, WEIGHTS, C=C).fit(X, y)
             assert path.objective_[j] == pytest.approx(cold.objective_, rel=1e-4)
             assert np.mean(labels[j] == cold.predict(X)) > 0.98
+
+
+@pytest.mark.parametrize("C", [2.0**-10, 2.0**-5, 1.0])
+def test_rounding_decides_no_bias_where_all_weights_are_at_bounds(C):
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = SMOSVC(C=C, gamma=0.5, class_weight="balanced", tol=1e-6)
+    cold = model.fit(X, y)
+    order = np.random.default_rng(0).permutation(len(y))
+    shuffled = clone(model).fit(X[order], y[order])
+    assert_allclose(shuffled.intercept_, cold.intercept_, atol=1e-5)
+    for Cs in ([C], [C / 8, C]):
+        path = model.fit_path(X, y, Cs)
+        assert_array_equal(path.predict_path(X)[-1], cold.predict(X))
+    assert cold.score(X, y) > 0.99
 
 
 def test_a_warm_start_goes_on_where_weights_change(iris):

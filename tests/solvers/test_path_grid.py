@@ -100,3 +100,43 @@ def test_a_matrix_that_is_not_finite_is_refused():
     K[0, 1] = np.nan
     with pytest.raises(ValueError, match="finite"):
         SMOSVC.path_grid([SMOSVC(kernel="precomputed")], y, CS).fit(K)
+
+
+def test_what_is_out_of_turn_is_refused_in_a_sentence():
+    X, y, _ = samples("iris")
+    K = rbf_kernel(X)
+    grid = SMOSVC.path_grid([SMOSVC(kernel="precomputed")] * 2, y, CS)
+    with pytest.raises(ValueError, match="predict needs machines; call fit before"):
+        grid.predict(K)
+    grid.fit(K)
+    with pytest.raises(ValueError, match="fitted needs a fit for each estimator; 1 of 2 were done"):
+        grid.fitted()
+    for wrong in (np.hstack([K, K]), K[:, :5], K[:0]):
+        with pytest.raises(ValueError, match=rf"kernel values of shape \(n_test, {len(y)}\); got"):
+            grid.predict(wrong)
+    grid.fit(K)
+    with pytest.raises(ValueError, match="one matrix for each estimator; all 2 have been trained on"):
+        grid.fit(K)
+    with pytest.raises(ValueError, match="estimators of one class; got NewtonSVC, SMOSVC"):
+        SMOSVC.path_grid([SMOSVC(kernel="precomputed"), NewtonSVC(kernel="precomputed")], y, CS)
+    with pytest.raises(ValueError, match="estimators of one class; got none"):
+        SMOSVC.path_grid([], y, CS)
+
+
+@pytest.mark.parametrize("Cs", [3.0, ["1", "2"], [True, True], [1j, 2j], [1.0, 1.0], []], ids=str)
+def test_what_is_no_path_of_C_is_refused_in_a_sentence(Cs):
+    X, y, _ = samples("iris")
+    with pytest.raises(ValueError, match=r"Cs must be .*ascending finite numbers > 0; got"):
+        SMOSVC().fit_path(X, y, Cs)
+
+
+def test_kernel_values_to_predict_are_checked():
+    X, y, _ = samples("iris")
+    K = rbf_kernel(X)
+    path = SMOSVC(kernel="precomputed").fit_path(K, y, CS)
+    with pytest.raises(ValueError, match="finite"):
+        path.predict_path(K * np.nan)
+    with pytest.raises(ValueError, match="kernel values must be real numbers; got complex128"):
+        path.predict_path(K * 1j)
+    with pytest.raises(ValueError, match="needs labels of shape"):
+        SMOSVC(kernel="precomputed").fit_path(K, None, CS)
