@@ -246,8 +246,8 @@ class Store:
     ) -> None:
         """Merge the parts into one without repeated keys, holding a few parts in memory at a time.
 
-        A small part alone stays as it is. Killed half-way, it leaves rows twice but loses none, which the next
-        reading or compaction mends.
+        A small part alone stays as it is. Killed half-way, it leaves rows twice but loses none; the next
+        reading or compaction mends that.
 
         Parameters
         ----------
