@@ -47,14 +47,11 @@ def check_path_input(estimator, X, y):
 
 def check_ascending(Cs):
     """Return Cs as an array; refuse what is not an ascending path."""
-    given = np.asarray(Cs)
-    if given.ndim != 1 or given.dtype.kind not in "iuf":
-        raise ValueError(f"Cs must be a list of ascending finite numbers > 0; got {Cs!r}")
-    Cs = np.ascontiguousarray(given, dtype=np.float64)
-    values = Cs.tolist()
+    Cs = np.asarray(Cs)
+    values = Cs.tolist() if Cs.ndim == 1 and Cs.dtype.kind in "iuf" else []
     if not (values and values[0] > 0 and all(map(lt, values, values[1:])) and values[-1] < np.inf):
         raise ValueError(f"Cs must be ascending finite numbers > 0; got {Cs.tolist()}")
-    return Cs
+    return np.ascontiguousarray(Cs, dtype=np.float64)
 
 
 def path_problem(model, y, Cs):
