@@ -1,6 +1,7 @@
 """The command line: arguments, exit codes, and which module has the verb."""
 
 import argparse
+import atexit
 import gc
 import importlib
 import logging
@@ -154,16 +155,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def console_main() -> NoReturn:
     """Run the command line as a process, which ends in time whatever trainings have left in it.
 
-    The interpreter waits for their threads, and calls what they have registered with `atexit`.
+    The interpreter waits for their threads, and calls what they have registered with `atexit`; a timer bounds
+    that. Objects are not torn down after it: no timer in Python runs then, and the destructor of a Dask client
+    whose scheduler has died was seen to wait 20 s for a thread that had ended.
     """
-    code = main()
+    codes: list[int] = []
 
-    def end() -> None:
+    def end_process() -> None:
+        if codes:
+            drop_output()
+            os._exit(codes[0])
+
+    atexit.register(end_process)  # as the first, so it is called as the last
+    codes.append(main())
+
+    def end_in_time() -> None:
         time.sleep(_END_SECONDS)
-        os._exit(code)
+        os._exit(codes[0])
 
-    threading.Thread(target=end, daemon=True).start()
-    sys.exit(code)
+    threading.Thread(target=end_in_time, daemon=True).start()
+    sys.exit(codes[0])
 
 
 def _main(arguments: list[str]) -> int:

@@ -309,8 +309,36 @@ main.console_main()
 """
 
 
+DESTROYED_SLOWLY = """
+import atexit, time
+from orchestrator.cli import main
+
+class InCycle:
+    def __init__(self):
+        self.me = self
+    def __del__(self):
+        time.sleep(600)
+
+main._END_SECONDS = 0.2
+
+def work():
+    atexit.register(print, "what was registered")
+    print("what was printed", end="; ")
+    InCycle()
+    return 4
+
+main.main = work
+main.console_main()
+"""
+
+
 def test_a_command_ends_whatever_trainings_have_left_in_its_process():
     assert subprocess.run([sys.executable, "-c", LINGERING], timeout=60).returncode == 3
+
+
+def test_a_command_does_not_wait_for_destructors_but_does_all_that_is_registered():
+    done = subprocess.run([sys.executable, "-c", DESTROYED_SLOWLY], timeout=60, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (4, "what was printed; what was registered\n", "")
 
 
 # -- what a command imports ----------------------------------------------------------------------
