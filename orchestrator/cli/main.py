@@ -156,8 +156,8 @@ def console_main() -> NoReturn:
     """Run the command line as a process, which ends in time whatever trainings have left in it.
 
     The interpreter waits for their threads, and calls what they have registered with `atexit`; a timer bounds
-    that. Objects are not torn down after it: no timer in Python runs then, and the destructor of a Dask client
-    whose scheduler has died was seen to wait 20 s for a thread that had ended.
+    that. Objects are not torn down after it: no timer in Python runs then, and a process whose scheduler had
+    died was seen to sleep for 20 s, as long as the destructor of a Dask client waits for its thread.
     """
     codes: list[int] = []
 

@@ -164,6 +164,7 @@ class LargeMachine:
         self._block = MarginBlock(samples, n_features, rows, shift, SHARE_OF_BLOCK * memory)
         self._value_error = error_of_values(samples)
         self._evaluations, self.newtons = 0, 0
+        self._generator = np.random.default_rng(0)  # of the samples of a block
         self._drift = 0.0
         self.beta, self.F, self.C = np.zeros(m), -y, np.zeros(m)
         self._low, self._high, self._ridge = np.zeros(m), np.zeros(m), np.zeros(m)
@@ -337,7 +338,7 @@ class LargeMachine:
         -------
         status, iterations : int
         """
-        iterations, before, last = 0, np.inf, None
+        iterations, before = 0, np.inf
         for n_rounds in count():
             lowest, highest = extremes(self.F, self.beta, self._low, self._high)
             violation = highest - lowest
@@ -354,47 +355,7 @@ class LargeMachine:
                 before = objective
             self._block.hold(self._near_margin())
             inner_tol = max(SHARE_INSIDE * tol, SHARE_OF_VIOLATION * violation)
-            start = self.beta.copy(), self.F.copy()
             iterations += self._minimise_on_block(inner_tol, max_iter - iterations)
-            is_split = not self._hinge and self.n_free() > SHARE_OF_FREE * self._block.capacity
-            last = self._accelerate(*start, last) if is_split else None
-
-    def _accelerate(self, beta, F, last):
-        """Go on where the objective is least on the plane of this round's change and that of the one before.
-
-        Rounds on blocks that do not hold all free weights converge as slowly as descent in turns does; of a
-        quadratic function, two directions make conjugate gradients of it.
-
-        Parameters
-        ----------
-        beta, F : ndarrays of shape (m,)
-            The point before the round.
-        last : pair of ndarrays of shape (m,) or None
-            Change of the weights and of the gradient in the round before.
-
-        Returns
-        -------
-        change : pair of ndarrays of shape (m,)
-            The same for this one.
-        """
-        if last is not None:
-            moves = np.array([self.beta - beta, last[0]])
-            products = np.array([self.F - F, last[1]])
-            shares = np.linalg.lstsq(moves @ products.T, -(moves @ self.F), rcond=1e-12)[0]
-            before = self.objective, self.beta, self.F, self._drift
-            wanted, self.F = self.beta + shares @ moves, self.F + shares @ products
-            self.beta = np.clip(wanted, self._low, self._high)
-            # What is cut off at the bounds goes to the largest weight that may take it.
-            excess = self.beta.sum() - before[1].sum()
-            takes = self.y * excess <= 0.0
-            self._drift += 2.0 * np.abs(shares).sum() * self._drift
-            self._drift += FEW_ROUNDINGS * UNIT_ROUNDOFF * np.abs(self.F).max()
-            self.beta[np.flatnonzero(takes)[np.abs(self.beta[takes]).argmax()]] -= excess
-            moved = np.flatnonzero(self.beta != wanted)
-            self._add(moved, (self.beta - wanted)[moved])
-            if not self.objective < before[0]:
-                _, self.beta, self.F, self._drift = before
-        return self.beta - beta, self.F - F
 
     def _near_margin(self):
         """Say which samples are near the margin, on the wrong side of it, or free."""
@@ -409,7 +370,10 @@ class LargeMachine:
         limit = min(self._block.capacity, 2 * n_free + others)
         if np.count_nonzero(near) <= limit:
             return near
-        near = free if n_free <= SHARE_OF_FREE * limit else np.zeros(m, dtype=bool)
+        near = free.copy()
+        if n_free > (n_most := int(SHARE_OF_FREE * limit)):
+            # Any of them: those that are farthest from the margin are alike, and move each other only.
+            near[self._generator.permutation(np.flatnonzero(free))[n_most:]] = False
         half = (limit - np.count_nonzero(near)) // 2
         for value, is_open in ((level, grow & ~near), (-level, shrink & ~near)):
             lowest = np.flatnonzero(is_open)

@@ -54,17 +54,14 @@ class MarginBlock:
         wanted : bool ndarray of shape (m,)
         """
         if not self._values.size:
-            stride = -(-self.capacity // LANES) * LANES
-            # Rows a multiple of 4096 bytes apart would share the same lines of the cache.
-            stride += LANES if stride % 1024 == 0 else 0
-            self._values = np.empty((self.capacity, stride), np.float32)
+            self._values = new_block(self.capacity)
         is_new = wanted.copy()
         is_new[self.members] = False
         new = np.flatnonzero(is_new)
         n_wanted, n_both = np.count_nonzero(wanted), self.members.size + new.size
         if n_wanted < KEPT_SHARE * n_both or n_both > self.capacity:
             kept = np.flatnonzero(wanted[self.members])
-            _keep(self._values, kept)
+            keep(self._values, kept)
             self.members = self.members[kept]
         if new.size:
             self._append(new)
@@ -81,8 +78,16 @@ class MarginBlock:
         self.evaluations += new.size * (2 * w + new.size)
 
 
+def new_block(capacity):
+    """Allocate room for a block of so many samples, in rows of more."""
+    stride = -(-capacity // LANES) * LANES
+    # Rows a multiple of 4096 bytes apart would share the same lines of the cache.
+    stride += LANES if stride % 1024 == 0 else 0
+    return np.empty((capacity, stride), np.float32)
+
+
 @njit(allocates=False)
-def _keep(values, kept):
+def keep(values, kept):
     """Move rows and columns to the front, in ascending order: none is overwritten before it is read."""
     for a in range(kept.size):
         source, target = values[kept[a]], values[a]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvers.gram.large_descent import large_descent, takes_large_descent
 from solvers.gram.minimal_norm import MinimalNormRules
 from solvers.hull.descent import Rules
 from solvers.hull.stopping import default_tolerance
@@ -32,6 +33,17 @@ class MinimalNormSolver(BlockSolver):
             square_radius = K[first, first].astype(np.float64)[:, None] + problem.bias + 1.0 / C
             epsilons[:] = default_tolerance(self.parameters.stopping, square_radius, C)
         return self.kind(self.parameters, epsilons, seeds, value_error)
+
+    def train(self, problem, path, limits, seed, outcome):
+        """Train a machine; without a Gram matrix where that would be too large."""
+        fits = 8.0 * problem.rows.size**2 <= self.memory
+        if fits or not takes_large_descent(problem, self.parameters, self.memory):
+            return super().train(problem, path, limits, seed, outcome)
+        tol = default_tolerance(self.parameters.stopping, 1.0, 1.0) if self.tol == "auto" else self.tol
+        rules = MinimalNormRules(self.parameters, np.full((1, path.Cs.size), tol), seed, 0.0)
+        alone = outcome.of_machine(0)
+        weights = large_descent(problem, rules, path.Cs, limits, self.memory, seed[0], alone)
+        return weights, weights
 
     def intercepts(self, weights, outcomes, problem):
         """Return those that were found with the weights."""

@@ -63,7 +63,7 @@ class PathMixin:
         scale = model._normalisation(source, kernel)
         solver = model._path_solver()
         fits = 8.0 * rows.size**2 <= 1e6 * model.cache_size
-        if kernel.kind == GRAM or (fits and model.prefers_gram(*X.shape)):
+        if kernel.kind == GRAM or (fits and model._takes_one_gram(*X.shape)):
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
             K, error = normalised(K, kernel.error, scale)
             solution = path_from_gram(K, error, problem, solver)
@@ -104,6 +104,10 @@ class PathMixin:
     def prefers_gram(self, n_samples, n_features):
         """Whether `fit_path` gains from a Gram matrix that the caller shares between calls."""
         return True
+
+    def _takes_one_gram(self, n_samples, n_features):
+        """Whether `fit_path` computes one Gram matrix of all samples where that fits."""
+        return self.prefers_gram(n_samples, n_features)
 
     def _stops_by_draws(self, n_samples):
         """Whether a search may end without a look at every sample."""

@@ -1,6 +1,8 @@
 import pytest
 from sklearn.datasets import load_iris, make_classification
 
+from solvers.path.result import PathSolution
+
 
 @pytest.fixture(scope="session")
 def two_classes():
@@ -15,3 +17,16 @@ def two_classes():
 def iris():
     X, y = load_iris(return_X_y=True)
     return X / X.max(axis=0), y
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """Paths as they are trained, with the weights of all samples."""
+    paths, of_used_rows = [], PathSolution.on_used_rows
+
+    def keep(self):
+        paths.append(self)
+        return of_used_rows(self)
+
+    monkeypatch.setattr(PathSolution, "on_used_rows", keep)
+    return paths

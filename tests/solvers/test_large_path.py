@@ -18,7 +18,6 @@ from solvers.gram.newton_face import newton_on_face
 from solvers.gram.newton_machine import _is_large
 from solvers.kernels.functions import RBF, Kernel
 from solvers.kernels.tiles import add_products, error_of_values, fill_block, scaled_samples, tiles_of
-from solvers.path.result import PathSolution
 from solvers.problem import Problem
 
 CS = 4.0 ** np.arange(-2, 6)
@@ -43,19 +42,6 @@ def overlapping(n=600, d=12, n_classes=2, seed=0):
     score = X[:, 0] + X[:, 1] - X[:, 2] + 0.25 * rng.standard_normal(n)
     y = np.searchsorted(np.quantile(score, np.linspace(0, 1, n_classes + 1)[1:-1]), score)
     return X, y
-
-
-@pytest.fixture
-def trained(monkeypatch):
-    """Paths as they are trained, with the weights of all samples."""
-    paths, of_used_rows = [], PathSolution.on_used_rows
-
-    def keep(self):
-        paths.append(self)
-        return of_used_rows(self)
-
-    monkeypatch.setattr(PathSolution, "on_used_rows", keep)
-    return paths
 
 
 def violation_and_objective(solution, X, y, gamma, k, weight=None, loss="l1"):
@@ -244,7 +230,7 @@ def test_a_block_of_few_samples_is_enough(rows_of_block, monkeypatch, trained):
         assert violation_and_objective(trained[-1], X, y, 4.0, k)[0] <= 1e-3
 
 
-def test_rounds_on_small_blocks_make_conjugate_gradients(monkeypatch, trained):
+def test_rounds_on_small_blocks_of_any_free_samples_are_few(monkeypatch, trained):
     X, y = overlapping(n=400)
     monkeypatch.setattr(rules.MarginBlock, "__init__", limited(rules.MarginBlock.__init__, 100))
     rounds, minimise_on_block = [], rules.LargeMachine._minimise_on_block
@@ -257,7 +243,7 @@ def test_rounds_on_small_blocks_make_conjugate_gradients(monkeypatch, trained):
     assert path.n_support_.min() > 150
     assert path.converged_.all()
     assert violation_and_objective(trained[-1], X, y, 0.5, 1, loss="l2")[0] <= 1e-3
-    assert len(rounds) <= 70  # 91 without
+    assert len(rounds) <= 60  # 91 where those farthest from the margin are taken
 
 
 def limited(construct, rows):

@@ -337,7 +337,8 @@ def test_a_command_ends_whatever_trainings_have_left_in_its_process():
 
 
 def test_a_command_does_not_wait_for_destructors_but_does_all_that_is_registered():
-    done = subprocess.run([sys.executable, "-c", DESTROYED_SLOWLY], timeout=60, capture_output=True, text=True)
+    command = [sys.executable, "-c", DESTROYED_SLOWLY]
+    done = subprocess.run(command, timeout=60, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (4, "what was printed; what was registered\n", "")
 
 

@@ -1,0 +1,179 @@
+"""Paths of the minimal norm on many samples end where the rule says, for the kernel itself."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from solvers import MNSVC, NewtonSVC
+from solvers.gram import large_descent as rules
+from solvers.gram import large_path
+from solvers.gram.large_descent import give_labels, spread, takes_large_descent
+from tests.solvers.test_large_path import CACHE, CS, SLACK, overlapping, problem_of
+
+GAP = 1 - (1 - 1e-3) ** 4
+
+
+@pytest.fixture(autouse=True)
+def small_machines_are_large(monkeypatch):
+    """Lower the sizes from which on samples are chosen."""
+    monkeypatch.setattr(large_path, "LARGEST_DENSE", 100)
+    monkeypatch.setattr(rules, "FEW_NEAR", 40)
+    monkeypatch.setattr(rules, "LEAST_FIRST", 60)
+
+
+@pytest.fixture
+def machines(monkeypatch):
+    """Count the machines that are trained without a Gram matrix."""
+    made, construct = [], rules.LargeHull.__init__
+    monkeypatch.setattr(
+        rules.LargeHull, "__init__", lambda self, *args: made.append(self) or construct(self, *args)
+    )
+    return made
+
+
+def norm_and_gap(solution, X, y, gamma, k, penalties, bias=1.0):
+    """‖c‖² and the gap of the hull point of a path of two classes, by plain float64."""
+    alpha = np.zeros(y.size)
+    alpha[solution.problem.rows] = solution.weights[k].sum(axis=0)
+    assert alpha.min() >= 0.0
+    alpha, sign = alpha / alpha.sum(), np.where(y == 0, 1.0, -1.0)
+    H = np.outer(sign, sign) * (np.exp(-gamma * cdist(X, X, "sqeuclidean")) + bias)
+    g = (H + np.diag(1.0 / np.broadcast_to(penalties, y.size))) @ alpha
+    return alpha @ g, 1.0 - (max(g.min(), 0.0) / (alpha @ g)) ** 2
+
+
+SOLVERS = [
+    MNSVC(),
+    MNSVC(stopping="violation"),
+    MNSVC(pair="mdm", eta=1.5),
+    MNSVC(pair="gmdm", sampling="simple", subset=59),
+    MNSVC(bias="none"),
+    MNSVC(bias="average", tol=1e-5),
+]
+
+
+@pytest.mark.parametrize("gamma", [0.01, 4.0])
+@pytest.mark.parametrize("solver", SOLVERS, ids=str)
+def test_a_path_ends_by_its_rule_for_the_kernel_in_float64(solver, gamma, trained, machines):
+    X, y = overlapping()
+    model = solver.__class__(**solver.get_params()).set_params(gamma=gamma, cache_size=CACHE, random_state=0)
+    path = model.fit_path(X, y, CS)
+    assert machines
+    assert path.converged_.all()
+    bias, epsilon = 0.0 if model.bias == "none" else 1.0, 1e-3 if model.tol == "auto" else model.tol
+    promised = 1 - (1 - epsilon) ** (2 if model.stopping == "violation" else 4)
+    for k in range(CS.size):
+        square_norm, gap = norm_and_gap(trained[-1], X, y, gamma, k, CS[k], bias)
+        assert gap <= path.duality_gap_[k] <= promised
+        assert path.objective_[k] == pytest.approx(square_norm, rel=1e-9)
+
+
+@pytest.mark.parametrize("bias", ["theoretic", "average", "none"])
+def test_it_is_the_solution_of_the_dense_path(bias, machines):
+    X, y = overlapping(n_classes=3)
+    model = MNSVC(gamma=0.5, tol=1e-6, bias=bias, random_state=0)
+    dense = model.fit_path(X, y, CS)
+    assert not machines
+    large = model.set_params(cache_size=1.2).fit_path(X, y, CS)
+    assert len(machines) == 3
+    np.testing.assert_allclose(large.objective_, dense.objective_, rtol=1e-5)
+    np.testing.assert_allclose(large._solution.intercepts, dense._solution.intercepts, atol=1e-4)
+    assert (large.predict_path(X) == dense.predict_path(X)).mean() > 0.999
+
+
+def test_it_is_the_machine_of_newton():
+    X, y = overlapping()
+    path = MNSVC(gamma=0.5, tol=1e-6, cache_size=CACHE, random_state=0).fit_path(X, y, CS)
+    exact = NewtonSVC(gamma=0.5, tol=1e-6).fit_path(X, y, CS)
+    np.testing.assert_allclose(path.objective_, exact.objective_, rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows_of_block", [40, 150])
+def test_a_block_of_few_samples_is_enough(rows_of_block, monkeypatch, trained, machines):
+    """More samples have weight than the block holds."""
+    X, y = overlapping(n=400)
+    monkeypatch.setattr(rules, "LEAST_ROWS", rows_of_block)
+    monkeypatch.setattr(rules, "SHARE_OF_BLOCK", 0.0)
+    path = MNSVC(gamma=4.0, cache_size=1.2, random_state=0).fit_path(X, y, CS[:5])
+    assert path.n_support_.min() > rows_of_block == machines[-1]._capacity
+    assert path.converged_.all()
+    for k in range(5):
+        assert norm_and_gap(trained[-1], X, y, 4.0, k, CS[k])[1] <= GAP
+
+
+def test_penalties_of_classes_are_the_ridge(trained, machines):
+    X, y = overlapping()
+    weighted = MNSVC(gamma=0.5, class_weight={0: 4.0, 1: 0.5}, cache_size=CACHE, random_state=0)
+    path = weighted.fit_path(X, y, CS)
+    assert machines
+    assert path.converged_.all()
+    for k in range(CS.size):
+        penalties = CS[k] * np.where(y == 0, 4.0, 0.5)
+        assert norm_and_gap(trained[-1], X, y, 0.5, k, penalties)[1] <= GAP
+
+
+def test_numbers_depend_on_nothing_but_the_data_and_the_seed():
+    X, y = overlapping()
+    model = MNSVC(gamma=0.5, cache_size=CACHE, random_state=3)
+    first, again = model.fit_path(X, y, CS), model.fit_path(sparse.csr_matrix(X), y, CS)
+    np.testing.assert_array_equal(first._solution.weights, again._solution.weights)
+    np.testing.assert_array_equal(first.n_iter_, again.n_iter_)
+    other = model.set_params(random_state=4).fit_path(X, y, CS)
+    assert (other.n_iter_ != first.n_iter_).any()
+
+
+def test_steps_are_limited_and_counted(machines):
+    X, y = overlapping()
+    path = MNSVC(gamma=0.5, cache_size=CACHE, max_iter=7, eta=1.9, random_state=0).fit_path(X, y, CS)
+    assert machines
+    assert path.n_iter_.tolist() == [7] * CS.size
+    assert not path.converged_.any()
+    whole = MNSVC(gamma=0.5, cache_size=CACHE, eta=1.9, random_state=0).fit_path(X, y, CS)
+    assert (whole.n_clipped_ > 0).all()
+    assert (whole.n_clipped_ < whole.n_iter_).all()
+
+
+def test_training_stays_within_its_cache():
+    X, y = overlapping(n=1500)
+    model = MNSVC(gamma=4.0, cache_size=3, random_state=0)
+    model.fit_path(X[:700], y[:700], CS)  # compiled
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        path = model.fit_path(X, y, CS)
+        peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert path.converged_.all()
+    assert peak <= 3e6 + SLACK + 2 * 8 * X.size
+
+
+def test_which_machines_are_trained_so():
+    X, _ = overlapping()
+    problem, usual = problem_of(X), MNSVC()._rules()
+    assert takes_large_descent(problem, usual, 1e8)
+    for name, value in (("exhaustive", False), ("track_margins", False), ("stopping", "meb")):
+        assert not takes_large_descent(problem, MNSVC(**{name: value})._rules(), 1e8), name
+    assert not takes_large_descent(problem_of(X[:100]), usual, 1e8), "a block of all is cheaper"
+    assert not takes_large_descent(problem_of(X, kind=0), usual, 1e8), "linear"
+    problem.class_start = np.array([0, 200, 400, 600])
+    assert not takes_large_descent(problem, usual, 1e8), "all classes at once"
+
+
+def test_rows_are_spread_and_given_labels():
+    rng = np.random.default_rng(0)
+    full = rng.random((9, 9)).astype(np.float32)
+    full += full.T
+    sign = np.where(np.arange(9) < 4, 1.0, -1.0)
+    signed = (np.outer(sign, sign) * full).astype(np.float32)
+    places = np.array([0, 3, 5, 8])
+    new = np.setdiff1d(np.arange(9), places)
+    block = np.full((9, 12), np.nan, np.float32)
+    block[:4, :4] = signed[np.ix_(places, places)]
+    spread(block, places)
+    block[new, :9] = full[new]
+    give_labels(block, new, 4, 9)
+    np.testing.assert_array_equal(block[:, :9], signed)
