@@ -40,10 +40,11 @@ sys.path[0] = str(Path(__file__).parent.parent)  # or benchmarks/solvers.py woul
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MinMaxScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 from sklearn.svm import SVC
 
 from orchestrator.analysis.summaries import corrected_standard_error, standard_error
@@ -135,7 +136,7 @@ def folds_of(prepared: PreparedStudy, dataset: str, n_outer: int):
     """Yield training rows, test rows and the inner splits of the training rows, by outer fold."""
     source = prepared.sources[dataset]
     data, folds = open_prepared(source.folder), Splits.load(Path(source.folder), source.split_hash)
-    X, y = np.asarray(data.X), data.y
+    X, y = data.X if sparse.issparse(data.X) else np.asarray(data.X), data.y
     for outer in range(n_outer):
         train, test = folds.train_test(outer)
         place = np.full(len(y), -1)
@@ -154,7 +155,8 @@ def measure_sklearn(prepared: PreparedStudy, dataset: str, n_outer: int, kind: C
     scores, chosen = [], []
     cpu = time.process_time()
     for X, y, X_test, y_test, inner in folds_of(prepared, dataset, n_outer):
-        steps = [("scale", MinMaxScaler()), ("svc", kind())]
+        scaler = MaxAbsScaler() if sparse.issparse(X) else MinMaxScaler()
+        steps = [("scale", scaler), ("svc", kind())]
         search = GridSearchCV(Pipeline(steps), grid, cv=inner)
         search.fit(X, y)
         scores.append(search.score(X_test, y_test))

@@ -2,8 +2,8 @@
 
 What g_i = x̃_i·c needs of the kernel is kept of all samples in float64, from kernel values that are made and
 used at once (`solvers.kernels.tiles`). The iteration runs on a float32 block of the samples near the margin,
-with the draws, steps and counters that it has on all of them (`solvers.gram.minimal_norm.descend_block`). Then
-g of all is brought up to date, and the samples are chosen anew, until none of all violates the
+with the draws, steps and counters that it has on all of them (`solvers.gram.minimal_norm.descend_block`).
+Then g of all is brought up to date, and the samples are chosen anew, until none of all violates the
 ε-approximation: what the block rounds is put right by the next round.
 """
 
