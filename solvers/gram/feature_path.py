@@ -98,10 +98,11 @@ def feature_path(training, max_rank):
         Weights for the others to start from.
     """
     machine, inverse_weight, Cs, tol = training.machine, training.inverse_weight, training.Cs, training.tol
-    deadline, max_iter, value_error = training.problem.deadline, training.limits.min(), machine.kernel.error
+    deadline, max_iter = training.problem.deadline, training.limits.min()
+    column, value_error = machine.columns()
     diagonal = machine.diagonal()
     m, largest = diagonal.size, diagonal.max()
-    factor = PivotedFactor(machine.column, diagonal, max_rank, deadline)
+    factor = PivotedFactor(column, diagonal, max_rank, deadline)
     f, alpha, g = np.zeros(m), np.zeros(m), np.empty(m)
     w, scatter, counted = np.zeros(0), np.zeros((0, 0)), np.zeros(m, dtype=bool)
     solved, models, total_rounds, start = 0, [], 0, None

@@ -9,6 +9,7 @@ import numpy as np
 from solvers.gram.cut import cut_block, require_block_memory
 from solvers.gram.outcomes import Outcomes
 from solvers.kernels.machine_kernel import MachineKernel
+from solvers.kernels.tiles import error_of_values, fill_block, is_tiled, scaled_samples, tiles_of
 from solvers.problem import Problem
 
 # Share of the time that is left which the next portion of work may take by its cost in nanoseconds: a core
@@ -16,6 +17,7 @@ from solvers.problem import Problem
 SHARE_OF_TIME = 0.25
 LEAST_TIME = 1e-3
 BLOCK_VALUES = 1 << 22
+FEW_FEATURES = 64  # of which tiles of all samples take little memory
 
 
 class Machine(MachineKernel):
@@ -67,9 +69,23 @@ class Machine(MachineKernel):
         values *= np.where(self.label[some][:, None] == self.label[others], 1.0, self.opposite)
         return values
 
-    def column(self, p):
-        """``H[:, p]``."""
-        return self.part(np.arange(p, p + 1), np.arange(self.size))[0]
+    def columns(self):
+        """Return what evaluates ``H[:, p]`` for a sample p, and a bound on the error of its values."""
+        every, X, kernel = np.arange(self.size), self._X, self.kernel
+        if self.is_gram or kernel.by_differences or X.shape[1] > FEW_FEATURES or not is_tiled(kernel, X):
+            return lambda p: self.part(every[p : p + 1], every)[0], kernel.error
+        samples = scaled_samples(self.points(every), kernel.gamma)
+        tiles, place = tiles_of(samples, every, X.shape[1]), np.zeros(1, np.int64)
+        signs = np.where(self.label == np.arange(self.n_classes)[:, None], 1.0, self.opposite)
+
+        def column(p):
+            values = np.empty((1, every.size))
+            fill_block(samples, every[p : p + 1], place, tiles, 0, -self.bias, values)
+            values[0] *= signs[self.label[p]]
+            self.evaluations += every.size
+            return values[0]
+
+        return column, max(kernel.error, error_of_values(samples))
 
 
 @dataclass
