@@ -258,14 +258,20 @@ def is_indefinite(H, inverse_C, alpha, value_error):
 
 
 @inlined
-def status_of(H, inverse_C, alpha, value_error, gap, tol, is_out_of_iterations, is_out_of_work):
-    """Say why a training ended: one of the statuses of `solvers.common.status`."""
+def status_of(H, inverse_C, alpha, value_error, gap, exact, tol, is_out_of_iterations, is_out_of_work):
+    """Say why a training ended: one of the statuses of `solvers.common.status`.
+
+    `exact` is the gap if the entries of H had no error. Where that is small, it is only their error that
+    leaves the gap uncertified, and negative curvature, which is expensive to look for, explains nothing.
+    """
     if gap <= tol:
         return CONVERGED
     if is_out_of_iterations:
         return LIMIT
     if is_out_of_work:
         return TIMEOUT
+    if exact <= tol:
+        return STALLED
     return NOT_POSITIVE if is_indefinite(H, inverse_C, alpha, value_error) else STALLED
 
 
@@ -341,7 +347,8 @@ def block_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits,
             methods[k] += (PAIR_STEPS if steps else 0) + (SUPPORT_NEWTON if rounds else 0)
         is_out = iterations[k] >= limits[k]
         is_costly = costs[k] >= 0.9 * max_cost
-        status = status_of(H, inverse_C, alpha, value_error, gaps[k], tol, is_out, is_costly)
+        exact = gap_of(alpha, g, square_norm, largest_diagonal(H, inverse_C), 0.0, stale)
+        status = status_of(H, inverse_C, alpha, value_error, gaps[k], exact, tol, is_out, is_costly)
         outcomes.statuses[machine, k] = status
         outcomes.converged[machine, k] = gaps[k] <= tol
         outcomes.square_norms[machine, k] = square_norm
