@@ -159,22 +159,23 @@ def console_main() -> NoReturn:
     that. Objects are not torn down after it: no timer in Python runs then, and a process whose scheduler had
     died was seen to sleep for 20 s, as long as the destructor of a Dask client waits for its thread.
     """
-    codes: list[int] = []
-
-    def end_process() -> None:
-        if codes:
-            drop_output()
-            os._exit(codes[0])
-
-    atexit.register(end_process)  # as the first, so it is called as the last
-    codes.append(main())
+    code = main()
 
     def end_in_time() -> None:
         time.sleep(_END_SECONDS)
-        os._exit(codes[0])
+        os._exit(code)
+
+    def end_process() -> None:
+        atexit.unregister(end_process)
+        try:
+            atexit._run_exitfuncs()  # all others, each once
+        finally:
+            drop_output()
+            os._exit(code)
 
     threading.Thread(target=end_in_time, daemon=True).start()
-    sys.exit(codes[0])
+    atexit.register(end_process)  # as the last, so it is called first
+    sys.exit(code)
 
 
 def _main(arguments: list[str]) -> int:

@@ -21,8 +21,19 @@ from solvers.common.certificate import (
 )
 from solvers.common.compile import njit
 from solvers.common.status import CONVERGED, LIMIT, STALLED
-from solvers.gram.large_path import COST_OF_STEP, bytes_of_tiles, takes_large_path
-from solvers.gram.margin_block import KEPT_SHARE, PIECE, keep, new_block
+from solvers.gram.large_path import (
+    COST_OF_STEP,
+    FEW_NEAR,
+    NEAR,
+    ROUNDS_IN_VAIN,
+    SHARE_INSIDE,
+    SHARE_NEAR,
+    SHARE_OF_BLOCK,
+    SHARE_OF_FREE,
+    bytes_of_tiles,
+    takes_large_path,
+)
+from solvers.gram.margin_block import KEPT_SHARE, LEAST_ROWS, PIECE, keep, new_block
 from solvers.gram.minimal_norm import ALLOWED_DRIFT, REFRESHES, descend_block
 from solvers.hull.bias import class_biases
 from solvers.hull.draws import draw_first
@@ -36,21 +47,11 @@ from solvers.kernels.tiles import (
     tiles_of,
 )
 
-# A sample is near the margin if its g is at most ‖c‖² and this share of it.
-NEAR = 0.03
-# Where more than twice the support vectors and these are near, the farthest of them are left out.
-FEW_NEAR, SHARE_NEAR = 600, 1.0 / 13.0
-SHARE_OF_SUPPORT = 0.75  # of what the block holds, at most: others have to come in
 # Of the samples, those of the first block: evenly from all.
 FIRST_SHARE, LEAST_FIRST = 0.1, 1000
-# A round solves to this share of the violation it starts from: the next one would spoil what is better.
-SHARE_OF_VIOLATION = 0.03
-SHARE_INSIDE = 0.9  # of the violation aimed at
-SHARE_OF_BLOCK = 0.75  # of the memory
-LEAST_ROWS = 100
+SHARE_OF_VIOLATION = 0.03  # a round solves to this share of the violation it starts from
 ROWS_TO_COLUMNS = 16  # at a time
-# So many rounds that take a smaller share off ‖c‖² have met rounding.
-ROUNDS_IN_VAIN, NO_PROGRESS = 20, 1e-12
+NO_PROGRESS = 1e-12  # so many rounds in vain that take a smaller share off ‖c‖² have met rounding
 
 
 @njit(allocates=False)
@@ -95,6 +96,12 @@ def give_labels(values, new, n_first, n):
         for j in range(n):
             for row in some:
                 values[j, row] = values[row, j]
+
+
+def epsilon_reached(stopping, square_norm, lowest):
+    """Return the ε, at most 1, at which a point of this lowest g would be at its end."""
+    share = max(lowest, 0.0) / square_norm
+    return 1.0 - np.sqrt(share) if stopping == MN else 1.0 - share
 
 
 def takes_large_descent(problem, rules, memory):
@@ -180,18 +187,17 @@ class LargeHull:
             square_norm, g = self.point()
             if g.min() >= violation_threshold(stopping, epsilon, square_norm, 0.0):
                 return CONVERGED, steps, clipped
-            if steps >= max_iter:
-                return LIMIT, steps, clipped
             if not 0.0 < square_norm < np.inf:
                 return STALLED, steps, clipped
+            if steps >= max_iter:
+                return LIMIT, steps, clipped
             if n_rounds % ROUNDS_IN_VAIN == 0:
                 if before - square_norm <= NO_PROGRESS * square_norm:
                     return STALLED, steps, clipped
                 before = square_norm
             n_rounds += 1
-            violation = 1.0 - max(g.min(), 0.0) / square_norm
-            violation = 1.0 - np.sqrt(1.0 - violation) if stopping == MN else violation
-            epsilon_inside = max(SHARE_INSIDE * epsilon, SHARE_OF_VIOLATION * violation)
+            reached = epsilon_reached(stopping, square_norm, g.min())
+            epsilon_inside = max(SHARE_INSIDE * epsilon, SHARE_OF_VIOLATION * reached)
             self._hold(self._near_margin(square_norm, g))
             taken, cut = self._descend(square_norm, g, epsilon_inside, max_iter - steps)
             steps, clipped = steps + taken, clipped + cut
@@ -208,7 +214,7 @@ class LargeHull:
         if self._capacity >= m:
             return np.arange(m)
         n_support = int(np.count_nonzero(has_weight))
-        if n_support <= self._path_rules.rules.first_samples:  # nothing is known yet
+        if n_support <= self._path_rules.rules.first_samples:  # the start: no optimum has one support vector
             n_first = min(self._capacity, max(LEAST_FIRST, int(FIRST_SHARE * m))) - n_support
             return np.union1d(np.flatnonzero(has_weight), np.linspace(0, m - 1, n_first).astype(np.int64))
         near = has_weight | (g < (1.0 + NEAR) * square_norm)
@@ -216,7 +222,7 @@ class LargeHull:
         if np.count_nonzero(near) <= limit:
             return np.flatnonzero(near)
         near = has_weight.copy()
-        if n_support > (n_most := int(SHARE_OF_SUPPORT * limit)):
+        if n_support > (n_most := int(SHARE_OF_FREE * limit)):
             # Any of them: those that are farthest from their margin are alike, and move each other only.
             near[self._generator.permutation(np.flatnonzero(has_weight))[n_most:]] = False
         others, n_left = np.flatnonzero(~near), limit - int(np.count_nonzero(near))
@@ -318,8 +324,11 @@ def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
             outcome.supports[k] = support.size
             chosen = (label[support], hull.alpha[support], g[support])
             biases = class_biases(of_bias if problem.bias else "none", *chosen, square_norm, 2)
-            outcome.biases[k] = biases / square_norm
-            weights[k] = hull.alpha / square_norm
+            margin = (
+                square_norm if square_norm > 0.0 else 1.0
+            )  # no margin: the weights stay those of the hull
+            with np.errstate(over="ignore"):
+                outcome.biases[k], weights[k] = biases / margin, hull.alpha / margin
     return weights
 
 

@@ -28,7 +28,8 @@ class PathMixin:
 
         The same algorithm as `fit` with ``warm_start=True`` and one C after the other, which ends by the same
         rule, in a fraction of the time: kernel values are read from one Gram matrix, or one of
-        each machine, wherever that fits into `cache_size`. The estimator itself is left as it is. `max_iter`
+        each machine, where that fits into `cache_size` and is not slower than to choose samples; a table in
+        the manual says which machines are trained how. The estimator itself is left as it is. `max_iter`
         bounds the training for each C; `max_seconds` must be None; `probability` has no effect.
 
         Parameters

@@ -177,3 +177,15 @@ def test_rows_are_spread_and_given_labels():
     block[new, :9] = full[new]
     give_labels(block, new, 4, 9)
     np.testing.assert_array_equal(block[:, :9], signed)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("Cs", [[1.0, 1e17, 1e20, 1e100], [1e200, 1e300, 1.7e308]])
+def test_weights_without_a_margin_are_those_of_the_hull(Cs, trained, machines):
+    """Equal samples with both labels: ‖c‖² ends below its rounding."""
+    X, y = np.ones((600, 3)), np.arange(600) % 2
+    path = MNSVC(gamma=1.0, cache_size=CACHE, random_state=0, max_iter=20_000).fit_path(X, y, Cs)
+    assert machines
+    assert not path.converged_[-1]
+    assert np.isfinite(trained[-1].weights).all()
+    assert trained[-1].weights.min() >= 0.0

@@ -311,6 +311,7 @@ main.console_main()
 
 DESTROYED_SLOWLY = """
 import atexit, time
+atexit.register(print, "what was registered before")
 from orchestrator.cli import main
 
 class InCycle:
@@ -339,7 +340,8 @@ def test_a_command_ends_whatever_trainings_have_left_in_its_process():
 def test_a_command_does_not_wait_for_destructors_but_does_all_that_is_registered():
     command = [sys.executable, "-c", DESTROYED_SLOWLY]
     done = subprocess.run(command, timeout=60, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (4, "what was printed; what was registered\n", "")
+    said = "what was printed; what was registered\nwhat was registered before\n"
+    assert (done.returncode, done.stdout, done.stderr) == (4, said, "")
 
 
 # -- what a command imports ----------------------------------------------------------------------
