@@ -50,8 +50,8 @@ from solvers.kernels.tiles import (
 # Of the samples, those of the first block: evenly from all.
 FIRST_SHARE, LEAST_FIRST = 0.1, 1000
 SHARE_OF_VIOLATION = 0.03  # a round solves to this share of the violation it starts from
-ROWS_TO_COLUMNS = 16  # at a time
-NO_PROGRESS = 1e-12  # so many rounds in vain that take a smaller share off ‖c‖² have met rounding
+ROWS_TO_COLUMNS = 16  # rows that are copied to columns at a time
+NO_PROGRESS = 1e-12  # `ROUNDS_IN_VAIN` that take a smaller share off ‖c‖² have met rounding
 
 
 @njit(allocates=False)
@@ -223,7 +223,7 @@ class LargeHull:
             return np.flatnonzero(near)
         near = has_weight.copy()
         if n_support > (n_most := int(SHARE_OF_FREE * limit)):
-            # Any of them: those that are farthest from their margin are alike, and move each other only.
+            # Random ones: in blocks of those with the largest violations, rounds converge slowly.
             near[self._generator.permutation(np.flatnonzero(has_weight))[n_most:]] = False
         others, n_left = np.flatnonzero(~near), limit - int(np.count_nonzero(near))
         near[others[np.argpartition(g[others], n_left)[:n_left]]] = True
@@ -324,9 +324,8 @@ def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
             outcome.supports[k] = support.size
             chosen = (label[support], hull.alpha[support], g[support])
             biases = class_biases(of_bias if problem.bias else "none", *chosen, square_norm, 2)
-            margin = (
-                square_norm if square_norm > 0.0 else 1.0
-            )  # no margin: the weights stay those of the hull
+            # Without a margin the weights stay those of the hull.
+            margin = square_norm if square_norm > 0.0 else 1.0
             with np.errstate(over="ignore"):
                 outcome.biases[k], weights[k] = biases / margin, hull.alpha / margin
     return weights

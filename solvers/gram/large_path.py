@@ -372,7 +372,7 @@ class LargeMachine:
             return near
         near = free.copy()
         if n_free > (n_most := int(SHARE_OF_FREE * limit)):
-            # Any of them: those that are farthest from the margin are alike, and move each other only.
+            # Random ones: in blocks of those with the largest violations, rounds converge slowly.
             near[self._generator.permutation(np.flatnonzero(free))[n_most:]] = False
         half = (limit - np.count_nonzero(near)) // 2
         for value, is_open in ((level, grow & ~near), (-level, shrink & ~near)):
