@@ -55,7 +55,7 @@ NEAR = 0.03
 FEW_NEAR, SHARE_NEAR = 600, 1.0 / 13.0
 SHARE_OF_FREE = 0.75  # of what the block holds: others have to come in
 # A machine of so few samples is solved on the block of all.
-SMALL = 1600
+SMALL = 600
 # A round solves to this share of the violation it starts from: the next one would spoil what is better.
 SHARE_OF_VIOLATION = 0.1
 SHARE_INSIDE = 0.9  # of the violation aimed at
@@ -217,7 +217,7 @@ class LargeMachine:
         """Begin with a machine of some of the samples.
 
         Where most of its weights are at their bounds, those of all samples with the smallest margins are put
-        there: it is solved for a C so much larger as it has fewer samples.
+        there, up to the sum of its weights: it is solved for a C so much larger as it has fewer samples.
 
         Returns
         -------
@@ -248,7 +248,8 @@ class LargeMachine:
         self.beta[some] = part.beta
         self._add(some[support], part.beta[support])
         if is_bounded:
-            self.put(self._at_bounds(self.y * (self.F + part.bias), classes))
+            total = part.beta.clip(min=0.0).sum()
+            self.put(self._at_bounds(self.y * (self.F + part.bias), classes, total))
         elif not self._hinge:
             self._move_towards(self._from_slacks(self.F + part.bias))
         return iterations
@@ -283,13 +284,15 @@ class LargeMachine:
         self.beta = old + share * change
         self.F = before + share * (self.F - before)
 
-    def _at_bounds(self, margins, classes):
+    def _at_bounds(self, margins, classes, largest):
         """Return weights that are C where the margins are smallest, and 0 elsewhere.
 
-        Their sum is that of the samples of negative margin in the class where it is larger.
+        Their sum in each class is that of the samples of negative margin in the class where it is larger,
+        and at most `largest`: just inside the margin may be many samples that a solution to a low tolerance
+        puts there.
         """
         inside = max(self.C[members][margins[members] < 0.0].sum() for members in classes)
-        total = min(inside, *(self.C[members].sum() for members in classes))
+        total = min(inside, largest, *(self.C[members].sum() for members in classes))
         beta = np.zeros(self.y.size)
         for members in classes:
             order = members[np.argsort(margins[members], kind="stable")]

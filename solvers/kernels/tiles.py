@@ -14,6 +14,7 @@ from sklearn.utils.extmath import row_norms
 from solvers.common.certificate import UNIT_ROUNDOFF
 from solvers.common.compile import inlined, njit
 from solvers.common.fused import multiply_add
+from solvers.common.vectors import use_widest_vectors
 from solvers.common.pair_selection import float_bits, float_of_bits
 from solvers.kernels.functions import LARGEST_EXPONENT, RBF
 
@@ -161,6 +162,7 @@ def add_products(samples, chosen, weights, tiles, out):
     tiles : Tiles
     out : array (tiles.n,)
     """
+    use_widest_vectors()
     row, total = np.empty(WIDTH), np.empty(WIDTH)
     for start in range(0, chosen.size, ROWS_AT_A_TIME):
         end = min(start + ROWS_AT_A_TIME, chosen.size)
@@ -191,6 +193,7 @@ def fill_block(samples, chosen, places, tiles, start, shift, block):
     shift : float
     block : float32 or float64 array, C-contiguous
     """
+    use_widest_vectors()
     row = np.empty(WIDTH)
     for first_row in range(0, chosen.size, ROWS_AT_A_TIME):
         last_row = min(first_row + ROWS_AT_A_TIME, chosen.size)
