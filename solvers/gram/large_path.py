@@ -21,7 +21,7 @@ from solvers.common.certificate import AFFORDABLE_SHARE, AIMED_SHARE, FEW_ROUNDI
 from solvers.common.compile import njit
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, TIMEOUT, uncertified_text
 from solvers.gram.margin_block import MarginBlock
-from solvers.gram.newton_face import face_cost, newton_on_face
+from solvers.gram.newton_face import FIRST_PROXIMITY, face_cost, newton_on_face
 from solvers.gram.outcomes import new_outcomes
 from solvers.gram.smo_path import (
     ALLOWED_DRIFT,
@@ -163,7 +163,7 @@ class LargeMachine:
         shift = 1.0 if square_distance < SMALL_DISTANCE else 0.0
         self._block = MarginBlock(samples, n_features, rows, shift, SHARE_OF_BLOCK * memory)
         self._value_error = error_of_values(samples)
-        self._evaluations, self.newtons = 0, 0
+        self._evaluations, self.newtons, self._proximity = 0, 0, FIRST_PROXIMITY
         self._generator = np.random.default_rng(0)  # of the samples of a block
         self._drift = 0.0
         self.beta, self.F, self.C = np.zeros(m), -y, np.zeros(m)
@@ -407,7 +407,7 @@ class LargeMachine:
             if status == PAUSED:
                 n_free = np.count_nonzero((low < beta) & (beta < high))
                 fits = BYTES_OF_NEWTON * n_free**2 <= left
-                moved = fits and newton_on_face(block.values, block.shift, ridge, F, beta, low, high)
+                moved = fits and self._newton(ridge, F, beta, low, high, tol)
                 self.newtons += moved
                 spent = 0.0 if moved else -np.inf
                 iterations += 1
@@ -418,6 +418,11 @@ class LargeMachine:
         self.beta[members] = beta
         self._add(members[moved], change[moved])
         return iterations
+
+    def _newton(self, *point):
+        block = self._block
+        moved, self._proximity = newton_on_face(block.values, block.shift, *point, self._proximity)
+        return moved
 
     def _add(self, chosen, weights):
         """Bring the gradient up to date with a change of some weights."""

@@ -1,8 +1,12 @@
 """Newton's method on thousands of free weights, many of which end at their bounds in one step.
 
-The minimum over the free weights is looked for with all that leave the box held at the bounds that they
-cross, until none does; an exact line search leads there from the old point, so that the objective cannot
-grow. `solvers.gram.smo_newton` meets one bound at a time, which is cheaper where a step meets few.
+What is minimised is the objective plus ½ ρ ‖β − β₀‖², β₀ being the point at the start (R. T. Rockafellar, 1976,
+Monotone operators and the proximal point algorithm): on kernels that are nearly singular the minimum without
+it lies so far outside the box that most weights would be sent to wrong bounds. Its minimum in the box is found
+by active sets (M. Hintermüller, K. Ito and K. Kunisch, 2003, The primal-dual active set strategy as a semismooth
+Newton method): those that leave the box are held at the bounds that they cross, and those at bounds whose gradient
+says so are let go, all at once, until there are none. `solvers.gram.smo_newton` meets one bound at a time,
+which is cheaper where a step meets few.
 """
 
 import numpy as np
@@ -10,10 +14,14 @@ from scipy.linalg import lapack
 
 from solvers.common.compile import njit
 from solvers.gram.block import block_product, gather
-from solvers.gram.smo_newton import free_weights, longest_step
+from solvers.gram.smo_newton import free_weights
 
 # Added to the diagonal; the larger ones where rounded values are not positive definite with the smaller.
-RIDGES = (1e-9, 1e-7, 1e-5)
+RIDGES = (0.0, 1e-5, 1e-3)
+# ρ at first, and its bounds. Active sets settle in few rounds where it is large, and a step then leads less far.
+FIRST_PROXIMITY, LEAST_PROXIMITY, LARGEST_PROXIMITY = 1e-4, 1e-7, 1e-2
+FEW_ROUNDS, MANY_ROUNDS = 3, 8  # of active sets, after which ρ is made smaller, or larger, tenfold
+MOST_ROUNDS = 10  # in which weights are let go; after them they are only held
 
 
 @njit
@@ -22,8 +30,8 @@ def face_cost(n, m):
     return 2e5 + n * (100.0 + 0.15 * m + n * (5.0 + 0.015 * n))
 
 
-def newton_on_face(K, shift, ridge, F, beta, low, high):
-    """Take one step; the weights that are not free stay.
+def newton_on_face(K, shift, ridge, F, beta, low, high, tol, proximity):
+    """Take one step, which cannot raise the objective.
 
     Parameters
     ----------
@@ -34,65 +42,99 @@ def newton_on_face(K, shift, ridge, F, beta, low, high):
         Added to the diagonal.
     F, beta : arrays (w,), changed in place
     low, high : arrays (w,)
+    tol : float
+        Largest violation that is let be.
+    proximity : float
+        ρ.
 
     Returns
     -------
     moved : bool
-        False where rounding leaves no descent: steps have to go on.
+        False where rounding leaves no descent: other steps have to go on.
+    proximity : float
+        ρ of the next step.
     """
-    free = free_weights(beta, low, high)
-    start, gradient = beta[free], F[free]
-    first = _minimum_on_plane(K, shift, ridge, free, -gradient, 0.0)
-    if first is None:
-        return False
-    target = _minimum_in_box(K, shift, ridge, F, beta, low, high, free, start + first)
-    if target is None or not gradient @ (target - start) < 0.0:
-        longest, blocker = longest_step(beta, low, high, free, free.size, first)
-        target = start + longest * first
-        if blocker >= 0:
-            target[blocker] = (high if first[blocker] > 0.0 else low)[free[blocker]]
-    direction = target - start
-    slope = gradient @ direction
+    face = _Face(K, shift, ridge, F, beta, low, high)
+    rounds = face.minimise(0.5 * tol, proximity)
+    if rounds >= MANY_ROUNDS:
+        proximity = min(10.0 * proximity, LARGEST_PROXIMITY)
+    elif rounds <= FEW_ROUNDS:
+        proximity = max(0.1 * proximity, LEAST_PROXIMITY)
+    direction = face.point - beta
+    slope = F @ direction
     if not slope < 0.0:
-        return False
-    product = np.empty(F.size)
-    block_product(K, free, direction, product)
-    product[free] += ridge[free] * direction
-    curvature = product[free] @ direction
-    if curvature <= -slope:
-        beta[free] = target
-    else:
-        share = -slope / curvature
-        beta[free] = start + share * direction
-        product *= share
-    F += product
-    return True
+        return False, proximity
+    product = face.product(direction) + ridge * direction
+    curvature = product @ direction
+    share = min(1.0, -slope / curvature) if curvature > 0.0 else 1.0
+    beta[:] = np.clip(beta + share * direction, low, high)  # rounding may lead beyond
+    F += share * product
+    return True, proximity
 
 
-def _minimum_in_box(K, shift, ridge, F, beta, low, high, free, point):
-    """Return about the minimum over the free weights in the box, or None.
+class _Face:
+    """The weights that are between their bounds, and where a step leads.
 
-    Parameters are those of `newton_on_face`, but for the free weights, and for the minimum without the box,
-    which is changed in place.
+    Parameters are those of `newton_on_face`.
     """
-    low, high, start = low[free], high[free], beta[free]
-    inside, product = np.ones(free.size, dtype=bool), np.empty(F.size)
-    while True:
-        below, above = point < low, point > high
-        if not (below | above).any():
-            return point
-        point[below], point[above] = low[below], high[above]
-        inside &= ~(below | above)
-        if inside.sum() < 2:
-            return None
-        rows, held = free[inside], free[~inside]
-        move = (point - start)[~inside]
-        block_product(K, held, move, product)
-        pull = -F[rows] - product[rows] - shift * move.sum()
-        step = _minimum_on_plane(K, shift, ridge, rows, pull, -move.sum())
+
+    def __init__(self, K, shift, ridge, F, beta, low, high):
+        self._K, self._shift, self._ridge, self._F = K, shift, ridge, F
+        self._start, self._low, self._high = beta, low, high
+        self._is_free = np.zeros(beta.size, dtype=bool)
+        self._is_free[free_weights(beta, low, high)] = True
+        self.point = beta.copy()
+
+    def minimise(self, tol, proximity):
+        """Look for the minimum in the box of the objective plus ½ ρ times the square of the step.
+
+        Returns
+        -------
+        rounds : int
+            Of active sets; `MOST_ROUNDS` if they did not settle.
+        """
+        rounds = 0
+        while True:
+            rows = np.flatnonzero(self._is_free)
+            if rows.size < 2 or not self._to_plane(rows, proximity):
+                self.point = self._start.copy()
+                return MOST_ROUNDS
+            below, above = self.point < self._low, self.point > self._high
+            rounds += 1
+            let_go = self._violators(rows, tol, proximity) if rounds < MOST_ROUNDS else np.zeros_like(below)
+            if not (below | above | let_go).any():
+                return rounds
+            self.point[below], self.point[above] = self._low[below], self._high[above]
+            self._is_free = (self._is_free & ~(below | above)) | let_go
+
+    def product(self, direction):
+        """Multiply by the kernel."""
+        rows, product = np.flatnonzero(direction), np.zeros(direction.size)
+        if rows.size:
+            block_product(self._K, rows, direction[rows], product)
+            product += self._shift * direction.sum()
+        return product
+
+    def _to_plane(self, rows, proximity):
+        """Move the free weights to their minimum without bounds; return whether there is one."""
+        moved = self.point - self._start
+        moved[rows] = 0.0
+        pull = -(self._F + self.product(moved))[rows]
+        step = _minimum_on_plane(
+            self._K, self._shift, self._ridge + proximity, rows, pull, -moved.sum()
+        )
         if step is None:
-            return None
-        point[inside] = start[inside] + step
+            return False
+        self.point[rows] = self._start[rows] + step
+        return True
+
+    def _violators(self, rows, tol, proximity):
+        """Say which weights at bounds have to be let go."""
+        direction = self.point - self._start
+        level = self._F + self.product(direction) + (self._ridge + proximity) * direction
+        level -= level[rows].mean()
+        can_grow, can_shrink = self.point <= self._low, self.point >= self._high
+        return ~self._is_free & ((can_grow & (level < -tol)) | (can_shrink & (level > tol)))
 
 
 def _minimum_on_plane(K, shift, ridge, rows, pull, total):
