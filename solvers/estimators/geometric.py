@@ -11,12 +11,13 @@ from solvers.common.pair_selection import PAIRS, TINY
 from solvers.common.seeds import random_seed
 from solvers.estimators.base import KernelSVC
 from solvers.estimators.parameters import Count, Multiclass, Switch
+from solvers.gram.large_descent import solve_large_descent, takes_large_descent
 from solvers.gram.minimal_norm import MinimalNormRules
 from solvers.hull.descent import Rules, descend
 from solvers.hull.hull_machine import HullSolver
 from solvers.hull.hull_steps import TO_ORIGIN
 from solvers.hull.state import TRACK_ALL
-from solvers.hull.stopping import RULES, rule_text
+from solvers.hull.stopping import RULES, default_tolerance, rule_text
 from solvers.kernels.functions import NOT_FINITE
 from solvers.path.minimal_norm_solver import MinimalNormSolver
 from solvers.path.mixin import PathMixin
@@ -108,7 +109,11 @@ class GeometricSVC(PathMixin, KernelSVC):
         )
 
     def _solve(self, problem):
-        return HullSolver(self._rules(), self.tol, 1e6 * self.cache_size, self.bias, self.loop).solve(problem)
+        rules, memory = self._rules(), 1e6 * self.cache_size
+        if problem.deadline == np.inf and takes_large_descent(problem, rules, memory):
+            tol = default_tolerance(rules.stopping, 1.0, 1.0) if self.tol == "auto" else float(self.tol)
+            return solve_large_descent(problem, rules, tol, memory)
+        return HullSolver(rules, self.tol, memory, self.bias, self.loop).solve(problem)
 
     def _path_solver(self):
         rules, memory = self._rules(), 1e6 * self.cache_size

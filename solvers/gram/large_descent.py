@@ -34,10 +34,11 @@ from solvers.gram.large_path import (
     takes_large_path,
 )
 from solvers.gram.margin_block import KEPT_SHARE, LEAST_ROWS, PIECE, keep, new_block
-from solvers.gram.minimal_norm import ALLOWED_DRIFT, REFRESHES, descend_block
+from solvers.gram.minimal_norm import ALLOWED_DRIFT, REFRESHES, MinimalNormRules, descend_block
+from solvers.gram.outcomes import new_outcomes
 from solvers.hull.bias import class_biases
 from solvers.hull.draws import draw_first
-from solvers.hull.stopping import MN, VIOLATION, rule_holds, violation_threshold
+from solvers.hull.stopping import MN, VIOLATION, rule_holds, rule_text, violation_threshold
 from solvers.kernels.tiles import (
     ROWS_AT_A_TIME,
     add_products,
@@ -46,6 +47,7 @@ from solvers.kernels.tiles import (
     scaled_samples,
     tiles_of,
 )
+from solvers.problem import Solution
 
 # Of the samples, those of the first block: evenly from all.
 FIRST_SHARE, LEAST_FIRST = 0.1, 1000
@@ -114,6 +116,8 @@ def takes_large_descent(problem, rules, memory):
     memory : float
         Bytes for all that training takes.
     """
+    if 8.0 * problem.rows.size**2 <= memory:
+        return False
     looks_at_all = rules.exhaustive and problem.rows.size <= rules.most_tracked
     is_of_minimal_norm = rules.stopping in (MN, VIOLATION) and problem.scale.size == 0
     has_two_classes = problem.class_start.size == 3
@@ -159,8 +163,12 @@ class LargeHull:
         self._generator = np.random.default_rng(int(seed))  # of the samples of a block
         self._value_error = error_of_values(self._samples)
         self.alpha, self.inverse_C = np.zeros(m), np.zeros(m)
-        first = draw_first(self._state, self._class_start, path_rules.rules.first_samples)
-        self.alpha[first] = 1.0 / first.size
+        if problem.start is None:
+            first = draw_first(self._state, self._class_start, path_rules.rules.first_samples)
+            self.alpha[first] = 1.0 / first.size
+        else:
+            first = problem.start.support
+            self.alpha[first] = problem.start.alpha / problem.start.alpha.sum()
         self._add(first, self.alpha[first])
 
     def point(self):
@@ -278,7 +286,9 @@ class LargeHull:
 
 
 def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
-    """Train a machine of two classes for every C, the first from random samples, each other from the last.
+    """Train a machine of two classes for every C, each from the last.
+
+    The first starts from the weights of the last fit, if they are given, else from random samples.
 
     Parameters
     ----------
@@ -329,6 +339,43 @@ def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
             with np.errstate(over="ignore"):
                 outcome.biases[k], weights[k] = biases / margin, hull.alpha / margin
     return weights
+
+
+def solve_large_descent(problem, rules, tol, memory):
+    """Train a machine for its own C.
+
+    Parameters
+    ----------
+    problem : solvers.problem.Problem
+    rules : solvers.hull.descent.Rules
+    tol : float
+        ε of the stopping rule.
+    memory : float
+        Bytes for all that training takes.
+
+    Returns
+    -------
+    solvers.problem.Solution
+    """
+    outcome, seeds = new_outcomes(1, 1, 2).of_machine(0), np.full(1, problem.seed, np.uint64)
+    path_rules = MinimalNormRules(rules, np.full((1, 1), tol), seeds, 0.0)
+    limits = np.array([problem.max_iter])
+    weights = large_descent(problem, path_rules, np.ones(1), limits, memory, seeds[0], outcome)[0]
+    support, status, gap = np.flatnonzero(weights), int(outcome.statuses[0]), float(outcome.gaps[0])
+    converged = bool(outcome.converged[0])
+    return Solution(
+        support=support,
+        alpha=weights[support],
+        bias=outcome.biases[0, :1],
+        objective=float(outcome.square_norms[0]),
+        gap=gap,
+        n_iter=int(outcome.iterations[0]),
+        n_kernel_evals=int(outcome.evaluations[0]),
+        n_clipped=int(outcome.clipped[0]),
+        status=status,
+        converged=converged,
+        stopping=rule_text(rules.stopping, converged, gap, status, 0),
+    )
 
 
 def _reach(hull, epsilon, max_iter, stopping):

@@ -1,12 +1,12 @@
 """Newton's method on thousands of free weights, many of which end at their bounds in one step.
 
-What is minimised is the objective plus ½ ρ ‖β − β₀‖², β₀ being the point at the start (R. T. Rockafellar, 1976,
-Monotone operators and the proximal point algorithm): on kernels that are nearly singular the minimum without
-it lies so far outside the box that most weights would be sent to wrong bounds. Its minimum in the box is found
-by active sets (M. Hintermüller, K. Ito and K. Kunisch, 2003, The primal-dual active set strategy as a semismooth
-Newton method): those that leave the box are held at the bounds that they cross, and those at bounds whose gradient
-says so are let go, all at once, until there are none. `solvers.gram.smo_newton` meets one bound at a time,
-which is cheaper where a step meets few.
+What is minimised is the objective plus ½ ρ ‖β − β₀‖², β₀ being the point at the start (R. T. Rockafellar,
+1976, Monotone operators and the proximal point algorithm): on kernels that are nearly singular the minimum
+without it lies so far outside the box that most weights would be sent to wrong bounds. Its minimum in the box
+is found by active sets (M. Hintermüller, K. Ito and K. Kunisch, 2003, The primal-dual active set strategy as a
+semismooth Newton method): those that leave the box are held at the bounds that they cross, and those at bounds
+whose gradient says so are let go, all at once, until there are none. An exact line search leads there.
+`solvers.gram.smo_newton` meets one bound at a time, which is cheaper where a step meets few.
 """
 
 import numpy as np
@@ -14,11 +14,11 @@ from scipy.linalg import lapack
 
 from solvers.common.compile import njit
 from solvers.gram.block import block_product, gather
-from solvers.gram.smo_newton import free_weights
+from solvers.gram.smo_newton import free_weights, longest_step
 
 # Added to the diagonal; the larger ones where rounded values are not positive definite with the smaller.
 RIDGES = (0.0, 1e-5, 1e-3)
-# ρ at first, and its bounds. Active sets settle in few rounds where it is large, and a step then leads less far.
+# ρ at first, and its bounds. Active sets settle in few rounds where it is large, but a step leads less far.
 FIRST_PROXIMITY, LEAST_PROXIMITY, LARGEST_PROXIMITY = 1e-4, 1e-7, 1e-2
 FEW_ROUNDS, MANY_ROUNDS = 3, 8  # of active sets, after which ρ is made smaller, or larger, tenfold
 MOST_ROUNDS = 10  # in which weights are let go; after them they are only held
@@ -63,7 +63,10 @@ def newton_on_face(K, shift, ridge, F, beta, low, high, tol, proximity):
     direction = face.point - beta
     slope = F @ direction
     if not slope < 0.0:
-        return False, proximity
+        direction = face.to_first_bound()
+        slope = F @ direction
+        if not slope < 0.0:
+            return False, proximity
     product = face.product(direction) + ridge * direction
     curvature = product @ direction
     share = min(1.0, -slope / curvature) if curvature > 0.0 else 1.0
@@ -84,6 +87,7 @@ class _Face:
         self._is_free = np.zeros(beta.size, dtype=bool)
         self._is_free[free_weights(beta, low, high)] = True
         self.point = beta.copy()
+        self._first = np.zeros(beta.size)  # the step without bounds
 
     def minimise(self, tol, proximity):
         """Look for the minimum in the box of the objective plus ½ ρ times the square of the step.
@@ -99,6 +103,8 @@ class _Face:
             if rows.size < 2 or not self._to_plane(rows, proximity):
                 self.point = self._start.copy()
                 return MOST_ROUNDS
+            if rounds == 0:
+                self._first = self.point - self._start
             below, above = self.point < self._low, self.point > self._high
             rounds += 1
             let_go = self._violators(rows, tol, proximity) if rounds < MOST_ROUNDS else np.zeros_like(below)
@@ -106,6 +112,18 @@ class _Face:
                 return rounds
             self.point[below], self.point[above] = self._low[below], self._high[above]
             self._is_free = (self._is_free & ~(below | above)) | let_go
+
+    def to_first_bound(self):
+        """Return the step without bounds as far as it meets none."""
+        rows = np.flatnonzero(self._first)
+        longest, blocker = longest_step(
+            self._start, self._low, self._high, rows, rows.size, self._first[rows]
+        )
+        direction = longest * self._first
+        if blocker >= 0:
+            t = rows[blocker]
+            direction[t] = (self._high if self._first[t] > 0.0 else self._low)[t] - self._start[t]
+        return direction
 
     def product(self, direction):
         """Multiply by the kernel."""
@@ -120,9 +138,7 @@ class _Face:
         moved = self.point - self._start
         moved[rows] = 0.0
         pull = -(self._F + self.product(moved))[rows]
-        step = _minimum_on_plane(
-            self._K, self._shift, self._ridge + proximity, rows, pull, -moved.sum()
-        )
+        step = _minimum_on_plane(self._K, self._shift, self._ridge + proximity, rows, pull, -moved.sum())
         if step is None:
             return False
         self.point[rows] = self._start[rows] + step

@@ -14,6 +14,7 @@ from solvers.hull.descent import Rules, descend
 from solvers.hull.draws import draw_first, inner_product
 from solvers.hull.state import (
     CLIPPED,
+    EPSILON,
     EVALUATIONS,
     ITERATIONS,
     SQUARE_NORM,
@@ -33,6 +34,8 @@ WORK_PER_SECOND = 1_500_000_000
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
 STEPS_WITHOUT_DRIFT = 1000  # rounding moves g by 10⁻¹⁶ a step
 ALLOWED_DRIFT = 0.001  # of g that is let pass, as a share of ε ‖c‖²
+ROWS_OF_STEP = 2.0  # of the kernel that a step takes where g is kept of every sample, about
+SHARE_OF_TIME = 0.25  # of what is left that it may take to begin with that
 SURE_CERTIFICATE = 50_000_000  # kernel evaluations that a certificate may always cost
 
 
@@ -60,9 +63,9 @@ class HullSolver:
 
     def solve(self, problem):
         """Train a machine; return its `Solution`."""
-        cache_bytes, rules = self.cache_bytes, self.rules
+        rules = self.rules
         n_first = rules.first_samples if problem.start is None else problem.start.support.size
-        hull = new_hull(problem, cache_bytes, rules.first_epsilon, n_first, rules.most_tracked)
+        hull = new_hull(problem, self.cache_bytes, rules.first_epsilon, n_first, rules.most_tracked)
         if problem.start is None:
             start_at_random(hull, n_first)
         else:
@@ -74,7 +77,7 @@ class HullSolver:
             epsilon = self.tol
         max_iter = problem.max_iter
         for _ in range(REFRESHES):
-            status, hull = self._descend(hull, AIMED_SHARE * epsilon, max_iter, cache_bytes, problem.deadline)
+            status, hull = self._descend(hull, AIMED_SHARE * epsilon, max_iter, problem)
             stale = int(hull.counts[ITERATIONS])
             if stale < STEPS_WITHOUT_DRIFT:
                 break
@@ -103,22 +106,37 @@ class HullSolver:
             error = 3.0 * error * problem.scale.max() ** 2
         return error, largest
 
-    def _descend(self, hull, epsilon, max_iter, cache_bytes, deadline):
+    def _descend(self, hull, epsilon, max_iter, problem):
         """Iterate to the end, with a look at room, clock and progress on the way; return status and state."""
         steps, last = hull.counts[ITERATIONS], np.inf
         while True:
-            status = self.loop(hull, epsilon, self.rules, max_iter, work_before_pause(deadline))
+            status = self.loop(hull, epsilon, self.rules, max_iter, work_before_pause(problem.deadline))
             if status == FULL:
-                hull = make_room(hull, cache_bytes)
+                hull = make_room(hull, self.cache_bytes)
             elif status != PAUSED:
                 return status, hull
-            if time.monotonic() > deadline:
+            if time.monotonic() > problem.deadline:
                 return TIMEOUT, hull
+            if self._gains_from_all(hull, problem.deadline):
+                hull = track_all(hull, problem, self.cache_bytes)
             if hull.counts[ITERATIONS] - steps > STEPS_WITHOUT_DRIFT:
                 square_norm = hull.real[SQUARE_NORM]
                 if abs(square_norm - last) < 1e-15 * last:
                     return STALLED, hull
                 steps, last = hull.counts[ITERATIONS], square_norm
+
+    def _gains_from_all(self, hull, deadline):
+        """Whether draws have cost more so far than it would have to keep g of every sample."""
+        if hull.tracked_all or not self.rules.most_tracked:
+            return False
+        n, counts = hull.n_samples, hull.counts
+        values = float(n) * counts[SUPPORT]  # of the kernel, which it takes to begin
+        seconds = values * (2 + hull.point.size // 8) / WORK_PER_SECOND
+        return (
+            counts[EVALUATIONS] > max(values, ROWS_OF_STEP * n * counts[ITERATIONS])
+            and 8.0 * n * hull.features.shape[0] <= self.cache_bytes
+            and seconds <= SHARE_OF_TIME * (deadline - time.monotonic())
+        )
 
     def _solution(self, hull, status, epsilon, error, deadline):
         """Describe the point of the hull as a machine with margin 1; its g are off by at most `error`."""
@@ -188,6 +206,18 @@ def start_from(hull, samples, weights):
     add_rows(hull, 0, n)
     hull.g[:m] = hull.scratch[:m]
     hull.real[SQUARE_NORM] = np.cumsum(hull.alpha[p] * hull.g[p])[-1]
+
+
+def track_all(hull, problem, cache_bytes):
+    """Return the state of the same point with g of every sample."""
+    chosen = hull.support[: hull.counts[SUPPORT]].astype(np.intp)
+    samples = hull.sample[chosen].astype(np.int64)
+    whole = new_hull(problem, cache_bytes, hull.real[EPSILON], samples.size, hull.n_samples)
+    whole.state[:] = hull.state
+    start_from(whole, samples, hull.alpha[chosen])
+    whole.counts[[ITERATIONS, CLIPPED]] = hull.counts[[ITERATIONS, CLIPPED]]
+    whole.counts[EVALUATIONS] += hull.counts[EVALUATIONS]
+    return whole
 
 
 @njit(allocates=False)

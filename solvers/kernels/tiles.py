@@ -14,8 +14,8 @@ from sklearn.utils.extmath import row_norms
 from solvers.common.certificate import UNIT_ROUNDOFF
 from solvers.common.compile import inlined, njit
 from solvers.common.fused import multiply_add
-from solvers.common.vectors import use_widest_vectors
 from solvers.common.pair_selection import float_bits, float_of_bits
+from solvers.common.vectors import use_widest_vectors
 from solvers.kernels.functions import LARGEST_EXPONENT, RBF
 
 WIDTH = 128

@@ -36,8 +36,7 @@ class MinimalNormSolver(BlockSolver):
 
     def train(self, problem, path, limits, seed, outcome):
         """Train a machine; without a Gram matrix where that would be too large."""
-        fits = 8.0 * problem.rows.size**2 <= self.memory
-        if fits or not takes_large_descent(problem, self.parameters, self.memory):
+        if not takes_large_descent(problem, self.parameters, self.memory):
             return super().train(problem, path, limits, seed, outcome)
         tol = default_tolerance(self.parameters.stopping, 1.0, 1.0) if self.tol == "auto" else self.tol
         rules = MinimalNormRules(self.parameters, np.full((1, path.Cs.size), tol), seed, 0.0)

@@ -154,13 +154,39 @@ def test_training_stays_within_its_cache():
 def test_which_machines_are_trained_so():
     X, _ = overlapping()
     problem, usual = problem_of(X), MNSVC()._rules()
-    assert takes_large_descent(problem, usual, 1e8)
+    assert takes_large_descent(problem, usual, 2e6)
+    assert not takes_large_descent(problem, usual, 1e8), "all kernel values fit"
     for name, value in (("exhaustive", False), ("track_margins", False), ("stopping", "meb")):
-        assert not takes_large_descent(problem, MNSVC(**{name: value})._rules(), 1e8), name
-    assert not takes_large_descent(problem_of(X[:100]), usual, 1e8), "a block of all is cheaper"
-    assert not takes_large_descent(problem_of(X, kind=0), usual, 1e8), "linear"
+        assert not takes_large_descent(problem, MNSVC(**{name: value})._rules(), 2e6), name
+    assert not takes_large_descent(problem_of(X[:100]), usual, 7e4), "a block of all is cheaper"
+    assert not takes_large_descent(problem_of(X, kind=0), usual, 2e6), "linear"
     problem.class_start = np.array([0, 200, 400, 600])
-    assert not takes_large_descent(problem, usual, 1e8), "all classes at once"
+    assert not takes_large_descent(problem, usual, 2e6), "all classes at once"
+
+
+@pytest.mark.parametrize("bias", ["theoretic", "average", "none"])
+def test_a_fit_is_a_path_of_one_C(bias, machines):
+    X, y = overlapping(n=700)
+    solver = MNSVC(C=4.0, gamma=2.0, bias=bias, cache_size=CACHE, random_state=0)
+    path = solver.fit_path(X, y, [4.0])
+    fitted = solver.fit(X, y)
+    assert len(machines) == 2
+    assert fitted.converged_
+    assert fitted.stopping_ == "certified: gap <= 1 - (1 - tol)^4"
+    assert (fitted.objective_, fitted.gap_) == (path.objective_[0], path.duality_gap_[0])
+    assert fitted.n_iter_[0] == path.n_iter_[0]
+    np.testing.assert_array_equal(fitted.decision_function(X) > 0.0, path.predict_path(X)[0] == 1)
+    steps = fitted.n_iter_[0]
+    again = solver.set_params(warm_start=True).fit(X, y).fit(X, y)
+    assert again.n_iter_[0] < 0.1 * steps
+    assert again.converged_
+
+
+def test_a_fit_that_may_run_out_of_time_is_trained_by_rows_of_the_kernel(machines):
+    X, y = overlapping(n=700)
+    for given in ({"max_seconds": 100.0}, {"track_margins": False}, {"exhaustive": False}):
+        MNSVC(gamma=2.0, cache_size=CACHE, random_state=0, **given).fit(X, y)
+    assert not machines
 
 
 def test_rows_are_spread_and_given_labels():

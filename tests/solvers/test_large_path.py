@@ -3,6 +3,7 @@
 import tracemalloc
 from itertools import combinations
 
+import numba
 import numpy as np
 import pytest
 from scipy import sparse
@@ -13,8 +14,13 @@ from sklearn.svm import SVC
 from solvers import SMOSVC, NewtonSVC
 from solvers.gram import large_path as rules
 from solvers.gram.class_blocks import ClassBlocks
-from solvers.gram.large_path import takes_large_path
-from solvers.gram.newton_face import newton_on_face
+from solvers.gram.large_path import LargeMachine, takes_large_path
+from solvers.gram.newton_face import (
+    FIRST_PROXIMITY,
+    LARGEST_PROXIMITY,
+    LEAST_PROXIMITY,
+    newton_on_face,
+)
 from solvers.gram.newton_machine import _is_large
 from solvers.kernels.functions import RBF, Kernel
 from solvers.kernels.tiles import add_products, error_of_values, fill_block, scaled_samples, tiles_of
@@ -351,19 +357,26 @@ def test_blocks_of_classes_are_the_gram_matrix(few_terms, monkeypatch):
             assert error <= 1e-11
 
 
-@pytest.mark.parametrize(("box", "ridge"), [(0.01, 0.0), (0.3, 0.0), (1e6, 0.0), (1e6, 0.5)])
-def test_newton_across_bounds_is_feasible_and_lowers_the_objective(box, ridge):
-    rng = np.random.default_rng(0)
+def face(box, ridge, seed=0):
+    """A point in a box, many of whose weights are free, with values of the kernel less 1."""
+    rng = np.random.default_rng(seed)
     X, y = rng.random((120, 5)), np.arange(120) % 2 * 2.0 - 1.0
     K = rbf_kernel(X, gamma=2.0) + ridge * np.eye(120)
     beta = rng.permutation(np.repeat([-0.5, 0.5], 60)) * box
-    low, high, F = np.full(120, -box), np.full(120, box), K @ beta - y
+    low, high = np.full(120, -box), np.full(120, box)
     beta[:5], low[:5] = high[:5], 0.0
-    F = K @ beta - y
-    total, before = beta.sum(), 0.5 * beta @ (F - y)
     values = np.zeros((120, 128), np.float32)
     values[:, :120] = rbf_kernel(X, gamma=2.0) - 1.0
-    assert newton_on_face(values, 1.0, np.full(120, ridge), F, beta, low, high)
+    return K, values, y, beta, low, high, K @ beta - y
+
+
+@pytest.mark.parametrize("proximity", [1e-9, 1e-4, 1e-2])
+@pytest.mark.parametrize(("box", "ridge"), [(0.01, 0.0), (0.3, 0.0), (1e6, 0.0), (1e6, 0.5)])
+def test_newton_across_bounds_is_feasible_and_lowers_the_objective(box, ridge, proximity):
+    K, values, y, beta, low, high, F = face(box, ridge)
+    total, before = beta.sum(), 0.5 * beta @ (F - y)
+    moved, _ = newton_on_face(values, 1.0, np.full(120, ridge), F, beta, low, high, 1e-3, proximity)
+    assert moved
     assert (low <= beta).all()
     assert (beta <= high).all()
     assert beta.sum() == pytest.approx(total, abs=1e-9 * box)
@@ -371,6 +384,48 @@ def test_newton_across_bounds_is_feasible_and_lowers_the_objective(box, ridge):
         F - F.mean(), (K @ beta - y) - (K @ beta - y).mean(), atol=1e-4 * max(1.0, box)
     )
     assert 0.5 * beta @ (K @ beta - 2 * y) < before
-    if box > 1.0:  # nothing is in the way: the minimum over the free ones
+    if box > 1.0 and proximity < 1e-8:  # nothing is in the way: the minimum over the free ones
         free = (low < beta) & (beta < high)
         assert np.ptp((K @ beta - y)[free]) < 1e-6 * box
+
+
+@pytest.mark.parametrize("box", [0.01, 0.3, 7.0, 1e3])
+def test_newton_across_bounds_ends_at_the_minimum_in_the_box(box):
+    """Steps lead to it alone: weights at bounds are let go where their gradient says so."""
+    K, values, y, beta, low, high, F = face(box, ridge=1e-3, seed=1)
+    proximity = FIRST_PROXIMITY
+    for _ in range(60):
+        moved, proximity = newton_on_face(
+            values, 1.0, np.full(120, 1e-3), F, beta, low, high, 1e-4, proximity
+        )
+        assert LEAST_PROXIMITY <= proximity <= LARGEST_PROXIMITY
+        assert ((low <= beta) & (beta <= high)).all()
+        level = K @ beta - y
+        violation = level[beta > low].max() - level[beta < high].min()
+        if violation < 2e-4 or not moved:
+            break
+    assert violation < 1e-3
+
+
+def test_samples_just_inside_the_margin_get_no_more_weight_than_some_of_them_have():
+    """At a large C most samples may be there by the tolerance of that solution alone."""
+    X, _ = overlapping(n=200)
+    problem, signs = problem_of(X), np.repeat([1.0, -1.0], 100)
+    samples = scaled_samples(problem.X, 1.0)
+    machine = LargeMachine(samples, X.shape[1], problem.rows.astype(np.int64), signs, 1e8)
+    machine.set_C(np.full(200, 64.0))
+    margins = np.where(np.arange(200) % 100 < 50, -1e-3, 1.0) + 1e-6 * np.arange(200)
+    classes = [np.arange(100), np.arange(100, 200)]
+    for largest, n_first in ((64.0 * 7.5, 7.5), (1e6, 50.0)):
+        beta = machine._at_bounds(margins, classes, largest)
+        np.testing.assert_allclose((beta[:100].sum(), beta[100:].sum()), (64 * n_first, -64 * n_first))
+        assert np.count_nonzero(np.abs(beta) == 64.0) == 2 * int(n_first)
+        assert (margins[beta != 0.0] < 0.0).all()
+
+
+def test_tiles_use_the_widest_vectors():
+    for function in (add_products, fill_block):
+        compiled = numba.njit(error_model="numpy")(function.py_func)  # not from the cache
+        compiled.compile(function.signatures[0])
+        (code,) = compiled.inspect_llvm().values()
+        assert '"prefer-vector-width"="512"' in code

@@ -12,6 +12,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
+from solvers.estimators import geometric
+from solvers.hull import hull_machine
+from solvers.hull.state import EVALUATIONS
+from tests.solvers.test_mnsvm_path import checkers
 
 ALL = [MNSVC(), MNSVC(multiclass="all_at_once"), SphereSVC(), BallSVC(), CoreSVC(), SMOSVC(), NewtonSVC()]
 CS = [0.25, 4.0, 64.0]
@@ -245,3 +249,25 @@ def test_beyond_50_000_samples_the_gap_bounds_or_is_unknown():
         g = (signs * model.decision_function(X) + alpha / 64.0) * model.objective_
         true_gap = 1.0 - (max(g.min(), 0.0) / model.objective_) ** 2
         assert np.isnan(model.gap_) or model.gap_ >= true_gap - 1e-9
+
+
+@pytest.mark.parametrize("solver", [BallSVC, SphereSVC])
+def test_margins_of_all_are_kept_once_draws_have_cost_more(solver, monkeypatch):
+    monkeypatch.setattr(geometric, "TRACK_ALL", 300)
+    switched = []
+    track_all = hull_machine.track_all
+    monkeypatch.setattr(
+        hull_machine, "track_all", lambda hull, *given: switched.append(hull) or track_all(hull, *given)
+    )
+    monkeypatch.setattr(hull_machine, "WORK_BEFORE_PAUSE", 100_000)
+    X, y = checkers(n=1500, seed=0)
+    model = solver(C=16.0, gamma=16.0, random_state=0).fit(X, y)
+    assert len(switched) == 1
+    assert model.converged_
+    assert model.stopping_.startswith("certified: every sample")
+    assert model.n_kernel_evals_ > switched[0].counts[EVALUATIONS]
+    again = solver(C=16.0, gamma=16.0, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.dual_coef_, again.dual_coef_)
+    solver(C=16.0, gamma=16.0, random_state=0, track_margins=False).fit(X, y)
+    solver(C=16.0, gamma=16.0, random_state=0, cache_size=0.01).fit(X, y)
+    assert len(switched) == 2, "what is not asked for, or does not fit, is not kept"
