@@ -419,9 +419,11 @@ class LargeMachine:
         self._add(members[moved], change[moved])
         return iterations
 
-    def _newton(self, *point):
-        block = self._block
-        moved, self._proximity = newton_on_face(block.values, block.shift, *point, self._proximity)
+    def _newton(self, ridge, F, beta, low, high, tol):
+        values, shift = self._block.values, self._block.shift
+        moved, self._proximity = newton_on_face(
+            values, shift, ridge, F, beta, low, high, tol, self._proximity
+        )
         return moved
 
     def _add(self, chosen, weights):

@@ -2,10 +2,10 @@
 
 What is minimised is the objective plus ½ ρ ‖β − β₀‖², β₀ being the point at the start (R. T. Rockafellar,
 1976, Monotone operators and the proximal point algorithm): on kernels that are nearly singular the minimum
-without it lies so far outside the box that most weights would be sent to wrong bounds. Its minimum in the box
-is found by active sets (M. Hintermüller, K. Ito and K. Kunisch, 2003, The primal-dual active set strategy as a
-semismooth Newton method): those that leave the box are held at the bounds that they cross, and those at bounds
-whose gradient says so are let go, all at once, until there are none. An exact line search leads there.
+without it lies so far outside the box that most weights would be sent to wrong bounds. Its minimum in the
+box is found by active sets (M. Hintermüller, K. Ito and K. Kunisch, 2003, The primal-dual active set strategy
+as a semismooth Newton method): those that leave the box are held at the bounds that they cross, and those at
+bounds whose gradient says so are let go, all at once, until there are none. An exact line search leads there.
 `solvers.gram.smo_newton` meets one bound at a time, which is cheaper where a step meets few.
 """
 

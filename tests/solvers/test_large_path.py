@@ -424,8 +424,9 @@ def test_samples_just_inside_the_margin_get_no_more_weight_than_some_of_them_hav
 
 
 def test_tiles_use_the_widest_vectors():
-    for function in (add_products, fill_block):
-        compiled = numba.njit(error_model="numpy")(function.py_func)  # not from the cache
-        compiled.compile(function.signatures[0])
-        (code,) = compiled.inspect_llvm().values()
-        assert '"prefer-vector-width"="512"' in code
+    samples, rows = scaled_samples(np.ones((2, 3)), 1.0), np.arange(2)
+    tiles = tiles_of(samples, rows, 3)
+    compiled = numba.njit(error_model="numpy")(add_products.py_func)  # what is cached cannot be looked at
+    compiled(samples, rows, np.ones(2), tiles, np.zeros(2))
+    (code,) = compiled.inspect_llvm().values()
+    assert '"prefer-vector-width"="512"' in code
