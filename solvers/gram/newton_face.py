@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from solvers.common.compile import njit
-from solvers.gram.block import block_product, gather
+from solvers.gram.block import block_product
 from solvers.gram.smo_newton import free_weights, longest_step
 
 # Added to the diagonal; the larger ones where rounded values are not positive definite with the smaller.
@@ -156,15 +156,35 @@ class _Face:
 def _minimum_on_plane(K, shift, ridge, rows, pull, total):
     """Solve ``(K + shift + ridge) x = pull + λ 1``, ``Σ x = total`` on some rows; None: K is not definite."""
     n = rows.size
+    packed = np.empty(n * (n + 1) // 2)
     for least in RIDGES:
-        part = np.empty((n, n))
-        gather(K, rows, part)
-        part += shift
-        part.ravel()[:: n + 1] += np.maximum(ridge[rows], least)
-        factor, failed = lapack.dpotrf(part.T, lower=1, clean=0, overwrite_a=1)  # in place: it is symmetric
+        gather_packed(K, rows, shift, np.maximum(ridge[rows], least), packed)
+        factor, failed = lapack.dpftrf(n, packed, transr="N", uplo="L", overwrite_a=1)
         if not failed:
             sides = np.ones((2, n))
             sides[0] = pull
-            x, ones = lapack.dpotrs(factor, sides.T, lower=1, overwrite_b=1)[0].T
+            x, ones = lapack.dpftrs(n, factor, sides.T, transr="N", uplo="L", overwrite_b=1)[0].T
             return x + (total - x.sum()) / ones.sum() * ones
     return None
+
+
+@njit(allocates=False)
+def gather_packed(K, rows, shift, ridge, packed):
+    """Write ``K[rows, rows] + shift + diag(ridge)`` in LAPACK's rectangular full packed format.
+
+    That of ``transr="N", uplo="L"``: half the memory of a matrix, and as fast. The columns of the lower
+    triangle's first half stand as they are, the rest of it, transposed, above them.
+    """
+    n = rows.size
+    half, offset = (n + 1) // 2, 1 - n % 2
+    stride = n + offset
+    for j in range(half):
+        source, start = K[rows[j]], j * stride + offset
+        for i in range(j, n):
+            packed[start + i] = source[rows[i]] + shift
+        packed[start + j] += ridge[j]
+    for i in range(half, n):
+        source, start = K[rows[i]], (i - half + 1 - offset) * stride - half
+        for j in range(half, i + 1):
+            packed[start + j] = source[rows[j]] + shift
+        packed[start + i] += ridge[i]

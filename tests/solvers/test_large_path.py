@@ -7,6 +7,7 @@ import numba
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.linalg import lapack
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
@@ -19,6 +20,7 @@ from solvers.gram.newton_face import (
     FIRST_PROXIMITY,
     LARGEST_PROXIMITY,
     LEAST_PROXIMITY,
+    gather_packed,
     newton_on_face,
 )
 from solvers.gram.newton_machine import _is_large
@@ -430,3 +432,15 @@ def test_tiles_use_the_widest_vectors():
     compiled(samples, rows, np.ones(2), tiles, np.zeros(2))
     (code,) = compiled.inspect_llvm().values()
     assert '"prefer-vector-width"="512"' in code
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 7, 50])
+def test_packed_matrices_are_those_of_lapack(n):
+    rng = np.random.default_rng(n)
+    K, rows, ridge = rng.random((60, 64)).astype(np.float32), rng.permutation(60)[:n], rng.random(n)
+    K[:, :60] += K[:, :60].T
+    packed = np.full(n * (n + 1) // 2, np.nan)
+    gather_packed(K, rows, 0.5, ridge, packed)
+    whole = K[np.ix_(rows, rows)].astype(float) + 0.5 + np.diag(ridge)
+    expected, _ = lapack.dtrttf(whole, transr="N", uplo="L")
+    np.testing.assert_array_equal(packed, expected)
