@@ -194,23 +194,24 @@ def fit_and_predict(name, folder, solvers, with_peer=True):
     X, y, gamma = load(name, folder)
     compile_all(solvers)
     for solver, C in product(solvers, FIT_CS):  # other methods may solve a part of this very set
-        SOLVERS[solver](C=C, gamma=gamma).fit(X[:2000], y[:2000])
+        SOLVERS[solver](C=C, gamma=gamma).fit(X[:6000], y[:6000])
     for C in FIT_CS:
-        peer, svc = np.nan, None
+        (peer, svc), models = (np.nan, None), []
         if with_peer:
             peer, svc = seconds_of(lambda C=C: SVC(C=C, gamma=gamma).fit(X, y))
         for solver in solvers:
             ours, model = seconds_of(lambda C=C, s=solver: SOLVERS[s](C=C, gamma=gamma).fit(X, y))
             line = f"{name + f' C={C:g}':26} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f}   {solver}"
             print(line if model.converged_ else f"{line}, not certified", flush=True)
+            models.append(model)
         if svc is None:
             continue
         samples, n = X[:PREDICTED], min(PREDICTED, y.size)
-        ours, _ = seconds_of(lambda model=model, samples=samples: model.predict(samples))
+        ours, _ = seconds_of(lambda model=models[0], samples=samples: model.predict(samples))
         peer, _ = seconds_of(lambda svc=svc, samples=samples: svc.predict(samples))
         ours, peer = 1e6 * ours / n, 1e6 * peer / n
         line = f"{name + f' C={C:g}':26} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f}"
-        print(f"{line}   predict by {solver}, µs a sample")
+        print(f"{line}   predict by {solvers[0]}, µs a sample")
 
 
 def main():
