@@ -49,11 +49,43 @@ def scaled_samples(X, gamma):
     X : {ndarray, CSR} of shape (n, n_features), float64
     gamma : float
     """
-    rows = sparse.csr_matrix(X)
-    values = np.sqrt(2.0 * gamma) * rows.data
-    scaled = sparse.csr_matrix((values, rows.indices, rows.indptr), rows.shape)
-    halves = 0.5 * row_norms(scaled, squared=True)
-    return Samples(rows.indptr.astype(np.int64), rows.indices.astype(np.uint32), values, halves)
+    if sparse.issparse(X):
+        starts, features, values = X.indptr.astype(np.int64), X.indices.astype(np.uint32), X.data
+    else:
+        starts, features, values = _nonzeros_of(X)
+    values = np.sqrt(2.0 * gamma) * values
+    return Samples(starts, features, values, _half_squares(starts, values))
+
+
+@njit
+def _nonzeros_of(X):
+    """Return where the non-zeros of each row begin, their columns and their values."""
+    starts = np.zeros(X.shape[0] + 1, np.int64)
+    for i in range(X.shape[0]):
+        n = 0
+        for f in range(X.shape[1]):
+            n += X[i, f] != 0.0
+        starts[i + 1] = starts[i] + n
+    features, values = np.empty(starts[-1], np.uint32), np.empty(starts[-1])
+    for i in range(X.shape[0]):
+        k = starts[i]
+        for f in range(X.shape[1]):
+            if X[i, f] != 0.0:
+                features[k], values[k] = f, X[i, f]
+                k += 1
+    return starts, features, values
+
+
+@njit
+def _half_squares(starts, values):
+    """½‖x‖² of every row."""
+    halves = np.empty(starts.size - 1)
+    for i in range(halves.size):
+        total = 0.0
+        for k in range(starts[i], starts[i + 1]):
+            total += values[k] * values[k]
+        halves[i] = 0.5 * total
+    return halves
 
 
 def error_of_values(samples):

@@ -444,3 +444,14 @@ def test_packed_matrices_are_those_of_lapack(n):
     whole = K[np.ix_(rows, rows)].astype(float) + 0.5 + np.diag(ridge)
     expected, _ = lapack.dtrttf(whole, transr="N", uplo="L")
     np.testing.assert_array_equal(packed, expected)
+
+
+def test_dense_and_sparse_samples_are_the_same():
+    X = np.random.default_rng(0).random((50, 7)) - 0.5
+    X[X < 0.0], X[3], X[:, 5] = 0.0, 0.0, 0.0
+    for dense, of_sparse in zip(
+        scaled_samples(X, 2.0), scaled_samples(sparse.csr_matrix(X), 2.0), strict=True
+    ):
+        np.testing.assert_array_equal(dense, of_sparse)
+        assert dense.dtype == of_sparse.dtype
+    np.testing.assert_allclose(scaled_samples(X, 2.0).halves, 2.0 * (X**2).sum(axis=1))
