@@ -64,7 +64,9 @@ PATIENCE = 0.8
 # So many rounds that take a smaller share of the sum of the weights off the objective have met rounding.
 ROUNDS_IN_VAIN, NO_PROGRESS_OF_ROUNDS = 20, 1e-13
 SHARE_OF_BLOCK = 0.75  # of the memory
-BYTES_OF_NEWTON = 4.0  # times the square of the free weights: half of the kernel between them
+BYTES_OF_NEWTON = (
+    5.0  # times the square of the free weights: half of the kernel between them, and corrections
+)
 STEPS_BEFORE_LOOK = 50_000_000.0  # nanoseconds between two looks at the clock
 # Of the samples, that the first C starts from; how near to its optimum they are brought.
 SUBSAMPLE, LEAST_SUBSAMPLE, LARGEST_SUBSAMPLE, LEAST_OF_CLASS = 0.1, 1000, 4000, 50

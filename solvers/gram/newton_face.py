@@ -5,7 +5,8 @@ What is minimised is the objective plus ½ ρ ‖β − β₀‖², β₀ being 
 without it lies so far outside the box that most weights would be sent to wrong bounds. Its minimum in the
 box is found by active sets (M. Hintermüller, K. Ito and K. Kunisch, 2003, The primal-dual active set strategy
 as a semismooth Newton method): those that leave the box are held at the bounds that they cross, and those at
-bounds whose gradient says so are let go, all at once, until there are none. An exact line search leads there.
+bounds whose gradient says so are let go, all at once, until there are none. Where they go to and fro instead,
+it is looked for anew with a larger ρ. An exact line search leads there.
 `solvers.gram.smo_newton` meets one bound at a time, which is cheaper where a step meets few.
 """
 
@@ -21,7 +22,11 @@ RIDGES = (0.0, 1e-5, 1e-3)
 # ρ at first, and its bounds. Active sets settle in few rounds where it is large, but a step leads less far.
 FIRST_PROXIMITY, LEAST_PROXIMITY, LARGEST_PROXIMITY = 1e-4, 1e-7, 1e-2
 FEW_ROUNDS, MANY_ROUNDS = 3, 8  # of active sets, after which ρ is made smaller, or larger, tenfold
-MOST_ROUNDS = 10  # in which weights are let go; after them they are only held
+# They settle in fewer rounds than this, or not at all, and if a round changes more than these few and this
+# share of what the last but one did; before the first, that was so often the free weights and a few.
+MOST_ROUNDS, FEW_CHANGES, SHARE_OF_CHANGES, CHANGES_BEFORE, FEW_BEFORE = 10, 10, 0.5, 4, 200
+# Where free weights differ by less than this share from those of the last factor, it solves for them as well.
+SHARE_CORRECTED = 1.0 / 24.0
 
 
 @njit
@@ -54,31 +59,38 @@ def newton_on_face(K, shift, ridge, F, beta, low, high, tol, proximity):
     proximity : float
         ρ of the next step.
     """
-    face = _Face(K, shift, ridge, F, beta, low, high)
-    rounds = face.minimise(0.5 * tol, proximity)
-    if rounds >= MANY_ROUNDS:
-        proximity = min(10.0 * proximity, LARGEST_PROXIMITY)
-    elif rounds <= FEW_ROUNDS:
-        proximity = max(0.1 * proximity, LEAST_PROXIMITY)
+    while True:
+        face = _Face(K, shift, ridge + proximity, F, beta, low, high)
+        rounds = face.settle(0.5 * tol)
+        if rounds < MOST_ROUNDS or proximity >= LARGEST_PROXIMITY:
+            break
+        proximity *= 10.0
+    if rounds == MOST_ROUNDS:
+        face.hold()
+    next_proximity = proximity
+    if rounds <= FEW_ROUNDS:
+        next_proximity = max(0.1 * proximity, LEAST_PROXIMITY)
+    elif rounds >= MANY_ROUNDS:
+        next_proximity = min(10.0 * proximity, LARGEST_PROXIMITY)
     direction = face.point - beta
     slope = F @ direction
     if not slope < 0.0:
         direction = face.to_first_bound()
         slope = F @ direction
         if not slope < 0.0:
-            return False, proximity
-    product = face.product(direction) + ridge * direction
+            return False, next_proximity
+    product = face.product(direction) - proximity * direction
     curvature = product @ direction
     share = min(1.0, -slope / curvature) if curvature > 0.0 else 1.0
     beta[:] = np.clip(beta + share * direction, low, high)  # rounding may lead beyond
     F += share * product
-    return True, proximity
+    return True, next_proximity
 
 
 class _Face:
     """The weights that are between their bounds, and where a step leads.
 
-    Parameters are those of `newton_on_face`.
+    Parameters are those of `newton_on_face`, but that the ridge includes ρ.
     """
 
     def __init__(self, K, shift, ridge, F, beta, low, high):
@@ -86,32 +98,38 @@ class _Face:
         self._start, self._low, self._high = beta, low, high
         self._is_free = np.zeros(beta.size, dtype=bool)
         self._is_free[free_weights(beta, low, high)] = True
+        self._planes = _Planes(K, shift, ridge)
         self.point = beta.copy()
         self._first = np.zeros(beta.size)  # the step without bounds
 
-    def minimise(self, tol, proximity):
+    def settle(self, tol):
         """Look for the minimum in the box of the objective plus ½ ρ times the square of the step.
 
         Returns
         -------
         rounds : int
-            Of active sets; `MOST_ROUNDS` if they did not settle.
+            Of active sets; `MOST_ROUNDS` if they do not settle.
         """
-        rounds = 0
-        while True:
-            rows = np.flatnonzero(self._is_free)
-            if rows.size < 2 or not self._to_plane(rows, proximity):
-                self.point = self._start.copy()
-                return MOST_ROUNDS
-            if rounds == 0:
+        before = last = CHANGES_BEFORE * int(np.count_nonzero(self._is_free)) + FEW_BEFORE
+        for rounds in range(1, MOST_ROUNDS):
+            if not self._to_plane():
+                break
+            if rounds == 1:
                 self._first = self.point - self._start
-            below, above = self.point < self._low, self.point > self._high
-            rounds += 1
-            let_go = self._violators(rows, tol, proximity) if rounds < MOST_ROUNDS else np.zeros_like(below)
-            if not (below | above | let_go).any():
+            change = self._outside() | self._violators(tol)
+            n_changes = int(np.count_nonzero(change))
+            if n_changes == 0:
                 return rounds
-            self.point[below], self.point[above] = self._low[below], self._high[above]
-            self._is_free = (self._is_free & ~(below | above)) | let_go
+            if n_changes > FEW_CHANGES + SHARE_OF_CHANGES * before:
+                break
+            before, last = last, n_changes
+            self._exchange(change)
+        return MOST_ROUNDS
+
+    def hold(self):
+        """Go on with those that leave the box held, and none let go."""
+        while self._to_plane() and (outside := self._outside()).any():
+            self._exchange(outside)
 
     def to_first_bound(self):
         """Return the step without bounds as far as it meets none."""
@@ -126,46 +144,119 @@ class _Face:
         return direction
 
     def product(self, direction):
-        """Multiply by the kernel."""
-        rows, product = np.flatnonzero(direction), np.zeros(direction.size)
-        if rows.size:
-            block_product(self._K, rows, direction[rows], product)
-            product += self._shift * direction.sum()
-        return product
+        """Multiply by the kernel and the ridge."""
+        rows, product = np.flatnonzero(direction), np.empty(direction.size)
+        block_product(self._K, rows, direction[rows], product)
+        return product + self._shift * direction.sum() + self._ridge * direction
 
-    def _to_plane(self, rows, proximity):
-        """Move the free weights to their minimum without bounds; return whether there is one."""
-        moved = self.point - self._start
-        moved[rows] = 0.0
-        pull = -(self._F + self.product(moved))[rows]
-        step = _minimum_on_plane(self._K, self._shift, self._ridge + proximity, rows, pull, -moved.sum())
+    def _to_plane(self):
+        """Move the free weights to their minimum without bounds, or all to the start where there is none."""
+        free, moved = self._is_free, self.point - self._start
+        moved[free] = 0.0
+        pull = -(self._F + self.product(moved))[free]
+        step = self._planes.minimum(free, pull, -moved.sum()) if pull.size > 1 else None
         if step is None:
+            self.point = self._start.copy()
             return False
-        self.point[rows] = self._start[rows] + step
+        self.point[free] = self._start[free] + step
         return True
 
-    def _violators(self, rows, tol, proximity):
+    def _outside(self):
+        return (self.point < self._low) | (self.point > self._high)
+
+    def _violators(self, tol):
         """Say which weights at bounds have to be let go."""
-        direction = self.point - self._start
-        level = self._F + self.product(direction) + (self._ridge + proximity) * direction
-        level -= level[rows].mean()
+        level = self._F + self.product(self.point - self._start)
+        level -= level[self._is_free].mean()
         can_grow, can_shrink = self.point <= self._low, self.point >= self._high
         return ~self._is_free & ((can_grow & (level < -tol)) | (can_shrink & (level > tol)))
 
+    def _exchange(self, change):
+        """Hold the weights that have left the box, and let go others."""
+        np.clip(self.point, self._low, self._high, out=self.point)
+        self._is_free ^= change
 
-def _minimum_on_plane(K, shift, ridge, rows, pull, total):
-    """Solve ``(K + shift + ridge) x = pull + λ 1``, ``Σ x = total`` on some rows; None: K is not definite."""
-    n = rows.size
-    packed = np.empty(n * (n + 1) // 2)
-    for least in RIDGES:
-        gather_packed(K, rows, shift, np.maximum(ridge[rows], least), packed)
-        factor, failed = lapack.dpftrf(n, packed, transr="N", uplo="L", overwrite_a=1)
-        if not failed:
-            sides = np.ones((2, n))
-            sides[0] = pull
-            x, ones = lapack.dpftrs(n, factor, sides.T, transr="N", uplo="L", overwrite_b=1)[0].T
-            return x + (total - x.sum()) / ones.sum() * ones
-    return None
+
+class _Planes:
+    """Systems of equations with the kernel plus a ridge between some of the samples, one after the other.
+
+    Those of a set that is nearly the last one are solved by its factor, as part of a larger system: weights
+    that have left the set are held by multipliers, and those that have come are bordered.
+
+    Parameters are those of `_Face`.
+    """
+
+    def __init__(self, K, shift, ridge):
+        self._K, self._shift, self._ridge = K, shift, ridge
+        self._rows, self._factor = np.empty(0, np.int64), np.empty(0)  # what there is a factor of
+        self._has_factor = np.zeros(ridge.size, dtype=bool)
+
+    def minimum(self, free, pull, total):
+        """Solve ``(K + shift + ridge) x = pull + λ 1``, ``Σ x = total`` on some rows.
+
+        Parameters
+        ----------
+        free : bool ndarray of shape (w,)
+            Which rows.
+        pull : ndarray of shape (n,)
+        total : float
+
+        Returns
+        -------
+        x : ndarray of shape (n,), or None
+            None: the matrix is not definite.
+        """
+        sides = np.vstack((pull, np.ones(pull.size)))
+        if np.count_nonzero(free != self._has_factor) <= SHARE_CORRECTED * self._rows.size:
+            solutions = self._by_correction(free, sides)
+        elif self._factor_of(free):
+            solutions = self._solve(sides)
+        else:
+            return None
+        x, ones = solutions
+        return x + (total - x.sum()) / ones.sum() * ones
+
+    def _factor_of(self, free):
+        """Factor the matrix of some rows, with a larger ridge where rounding asks for it."""
+        rows = np.flatnonzero(free)
+        n = rows.size
+        self._rows, self._factor, self._has_factor = rows[:0], np.empty(0), np.zeros_like(free)
+        packed = np.empty(n * (n + 1) // 2)
+        for least in RIDGES:
+            ridge = np.maximum(self._ridge, least)
+            gather_packed(self._K, rows, self._shift, ridge[rows], packed)
+            factor, failed = lapack.dpftrf(n, packed, transr="N", uplo="L", overwrite_a=1)
+            if not failed:
+                self._rows, self._factor, self._ridge = rows, factor, ridge
+                self._has_factor = free.copy()
+                return True
+        return False
+
+    def _solve(self, sides):
+        """Solve for each of the right sides, which are rows and are lost."""
+        n = self._rows.size
+        return lapack.dpftrs(n, self._factor, sides.T, transr="N", uplo="L", overwrite_b=1)[0].T
+
+    def _by_correction(self, free, sides):
+        """Solve for each of the right sides by the factor of a set that differs in few rows."""
+        kept, is_old = free[self._rows], self._has_factor[free]
+        dropped, new = np.flatnonzero(~kept), np.flatnonzero(free & ~self._has_factor)
+        border = np.zeros((new.size + dropped.size, self._rows.size))
+        border[: new.size] = self._K[new[:, None], self._rows]
+        border[: new.size] += self._shift  # in float64
+        border[new.size + np.arange(dropped.size), dropped] = 1.0
+        inside = np.zeros((len(sides), self._rows.size))
+        inside[:, kept] = sides[:, is_old]
+        inside, of_border = self._solve(inside), self._solve(border.copy())
+        complement, outside = -border @ of_border.T, -inside @ border.T
+        complement[: new.size, : new.size] += self._K[new[:, None], new].astype(np.float64) + self._shift
+        complement[np.arange(new.size), np.arange(new.size)] += self._ridge[new]
+        outside[:, : new.size] += sides[:, ~is_old]
+        outside = np.linalg.solve(complement, outside.T).T
+        solutions = np.empty_like(sides)
+        solutions[:, is_old] = (inside - outside @ of_border)[:, kept]
+        solutions[:, ~is_old] = outside[:, : new.size]
+        return solutions
 
 
 @njit(allocates=False)

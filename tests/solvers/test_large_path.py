@@ -20,6 +20,7 @@ from solvers.gram.newton_face import (
     FIRST_PROXIMITY,
     LARGEST_PROXIMITY,
     LEAST_PROXIMITY,
+    _Planes,
     gather_packed,
     newton_on_face,
 )
@@ -389,6 +390,26 @@ def test_newton_across_bounds_is_feasible_and_lowers_the_objective(box, ridge, p
     if box > 1.0 and proximity < 1e-8:  # nothing is in the way: the minimum over the free ones
         free = (low < beta) & (beta < high)
         assert np.ptp((K @ beta - y)[free]) < 1e-6 * box
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+@pytest.mark.parametrize(("n_dropped", "n_new"), [(0, 0), (2, 0), (0, 3), (3, 2)])
+def test_rows_that_are_nearly_those_of_a_factor_are_solved_by_it(shift, n_dropped, n_new):
+    rng = np.random.default_rng(n_dropped)
+    X = rng.random((160, 3))
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=-1)).astype(np.float32)
+    ridge = rng.uniform(1e-4, 1e-3, 160)
+    planes, free = _Planes(K, shift, ridge), np.arange(160) % 4 != 0
+    planes.minimum(free, rng.standard_normal(120), 0.0)
+    free[np.flatnonzero(free)[7 : 7 + n_dropped]] = False
+    free[4 * np.arange(n_new)] = True
+    n = np.count_nonzero(free)
+    pull, factor = rng.standard_normal(n), planes._factor
+    x = planes.minimum(free, pull, 2.5)
+    assert planes._factor is factor
+    assert x.sum() == pytest.approx(2.5, abs=1e-6)
+    left = (K.astype(float)[free][:, free] + shift) @ x + ridge[free] * x - pull
+    assert np.ptp(left) < 1e-9 * np.abs(x).max()
 
 
 @pytest.mark.parametrize("box", [0.01, 0.3, 7.0, 1e3])
