@@ -77,11 +77,11 @@ def seconds_of(call):
 def compile_all(solvers=()):
     """Call whatever is timed once, with large and with small pairs of classes."""
     rng = np.random.default_rng(0)
-    X = rng.random((6000, 3))
-    y = (X[:, 0] + 0.2 * rng.standard_normal(6000) > 0.5).astype(int)
+    X = rng.random((7200, 3))
+    y = (X[:, 0] + 0.2 * rng.standard_normal(7200) > 0.5).astype(int)
     y[:300], y[300:600] = 2, 3
     SMOSVC(gamma=4.0).fit_path(X, y, CS[2:5])
-    wide = np.hstack((X, X))[1200:]
+    wide = np.hstack((X, X))[1200:]  # their kernel is larger than the default cache_size
     for solver in solvers:
         for C in (1.0, 64.0):
             SOLVERS[solver](gamma=4.0, C=C).fit(wide, y[1200:]).predict(wide[:100])
