@@ -30,6 +30,7 @@ from solvers.gram.large_path import (
     SHARE_NEAR,
     SHARE_OF_BLOCK,
     SHARE_OF_FREE,
+    SHARE_OF_VIOLATION,
     bytes_of_tiles,
     takes_large_path,
 )
@@ -51,7 +52,6 @@ from solvers.problem import Solution
 
 # Of the samples, those of the first block: evenly from all.
 FIRST_SHARE, LEAST_FIRST = 0.1, 1000
-SHARE_OF_VIOLATION = 0.03  # a round solves to this share of the violation it starts from
 ROWS_TO_COLUMNS = 16  # rows that are copied to columns at a time
 NO_PROGRESS = 1e-12  # `ROUNDS_IN_VAIN` that take a smaller share off ‖c‖² have met rounding
 

@@ -57,7 +57,7 @@ SHARE_OF_FREE = 0.75  # of what the block holds: others have to come in
 # A machine of so few samples is solved on the block of all.
 SMALL = 600
 # A round solves to this share of the violation it starts from: the next one would spoil what is better.
-SHARE_OF_VIOLATION = 0.1
+SHARE_OF_VIOLATION = 0.03
 SHARE_INSIDE = 0.9  # of the violation aimed at
 # Newton's method is tried when the steps since it was last tried have cost this share of it.
 PATIENCE = 0.8
