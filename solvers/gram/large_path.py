@@ -47,7 +47,14 @@ from solvers.kernels.tiles import (
     tiles_of,
 )
 from solvers.problem import Solution
-from solvers.smo.smo_certificate import SMO_STOPPING_TEXTS, bias_of, certified_text, extremes, gap_of
+from solvers.smo.smo_certificate import (
+    SMO_STOPPING_TEXTS,
+    bias_of,
+    certified_text,
+    extremes,
+    gap_of,
+    put_at_bounds,
+)
 
 # A sample is near the margin if its F + b is not on the side of its bound by more than this.
 NEAR = 0.03
@@ -345,6 +352,8 @@ class LargeMachine:
         """
         iterations, before = 0, np.inf
         for n_rounds in count():
+            # A bias that says which samples are near the margin does not count such weights as free.
+            self._drift += put_at_bounds(self.beta, self._low, self._high)
             lowest, highest = extremes(self.F, self.beta, self._low, self._high)
             violation = highest - lowest
             if violation <= tol:

@@ -33,6 +33,23 @@ def extremes(F, beta, low, high):
 
 
 @njit(allocates=False)
+def put_at_bounds(beta, low, high):
+    """Put weights to the bounds that they are at but for roundings; return the sum of what that changes."""
+    change = 0.0
+    for t in range(beta.size):
+        width = high[t] - low[t]
+        if width < np.inf:
+            rounding = AT_BOUND * width
+            if low[t] < beta[t] <= low[t] + rounding:
+                change += beta[t] - low[t]
+                beta[t] = low[t]
+            elif high[t] > beta[t] >= high[t] - rounding:
+                change += high[t] - beta[t]
+                beta[t] = high[t]
+    return change
+
+
+@njit(allocates=False)
 def bias_of(F, beta, low, high):
     """Return the mean of −F over the free weights or, without any, the middle of where LIBSVM has it.
 

@@ -392,6 +392,20 @@ def test_newton_across_bounds_is_feasible_and_lowers_the_objective(box, ridge, p
         assert np.ptp((K @ beta - y)[free]) < 1e-6 * box
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_all_weights_at_bounds_but_for_roundings_are_a_solution(seed):
+    """With balanced classes all are at C where it is small, if the sums of both round alike."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((int(rng.integers(200, 900)), 8))
+    y = X[:, 0] + 0.3 * rng.standard_normal(len(X)) > rng.uniform(0.2, 0.8)
+    weight = rng.uniform(0.1, 3.0, len(X)) if seed % 2 else None
+    fitted = SMOSVC(gamma=0.01, C=0.2, class_weight="balanced", cache_size=CACHE).fit(
+        X, y, sample_weight=weight
+    )
+    assert fitted.converged_
+    assert np.abs(fitted.dual_coef_.sum()) < 1e-9
+
+
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 @pytest.mark.parametrize(("n_dropped", "n_new"), [(0, 0), (2, 0), (0, 3), (3, 2)])
 def test_rows_that_are_nearly_those_of_a_factor_are_solved_by_it(shift, n_dropped, n_new):
