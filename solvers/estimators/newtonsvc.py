@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from solvers.common.status import CONVERGED, STOPPING_TEXTS, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.parameters import Multiclass, Switch, with_parameters
-from solvers.gram.large_path import LARGEST_DENSE
+from solvers.gram.large_path import LARGEST_DENSE, has_large_machine
 from solvers.gram.newton_machine import FEATURE_ROWS, FEW_FEATURES, SOME_FEATURES, solve_machine
 from solvers.gram.outcomes import method_names, new_outcomes
 from solvers.hull.bias import class_biases
@@ -151,10 +151,12 @@ class NewtonSVC(PathMixin, KernelSVC):
         """
         return n_features > FEW_FEATURES or n_samples < FEATURE_ROWS
 
-    def _takes_one_gram(self, n_samples, n_features):
+    def _takes_one_gram(self, problem, kernel, X):
+        n_samples, n_features = X.shape
         # Machine by machine the rank may be found small before any kernel value is computed.
         may_be_small = n_features <= SOME_FEATURES and n_samples > LARGEST_DENSE
-        return self.prefers_gram(n_samples, n_features) and not may_be_small
+        is_large = problem.bias == 1.0 and has_large_machine(problem, kernel, X)
+        return self.prefers_gram(n_samples, n_features) and not may_be_small and not is_large
 
     def _path_solver(self):
         return NewtonSolver(float(self.tol), 1e6 * self.cache_size)

@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from solvers.common.status import TIMEOUT, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.parameters import Positive, Switch, with_parameters
-from solvers.gram.large_path import solve_large, takes_large_path
+from solvers.gram.large_path import has_large_machine, solve_large, takes_large_path
 from solvers.kernels.machine_kernel import OutOfTime
 from solvers.path.mixin import PathMixin
 from solvers.path.smo_solver import SmoSolver
@@ -106,6 +106,9 @@ class SMOSVC(PathMixin, KernelSVC):
         except OutOfTime:
             status, gap, converged = TIMEOUT, np.nan, False
         return state.solution(status, gap, converged, tol)
+
+    def _takes_one_gram(self, problem, kernel, X):
+        return not has_large_machine(problem, kernel, X)
 
     def _path_solver(self):
         return SmoSolver(self.loss == "l1", float(self.tol), 1e6 * self.cache_size, self._solve)

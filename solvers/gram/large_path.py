@@ -469,6 +469,20 @@ def takes_large_path(problem, memory):
     return bool(np.isfinite(problem.C).all()) and is_tiled(problem.kernel, problem.X)
 
 
+def has_large_machine(problem, kernel, X):
+    """Whether a machine of a path is so large that a Gram matrix of all samples costs more than it saves.
+
+    Parameters
+    ----------
+    problem : solvers.path.result.PathProblem
+    kernel : solvers.kernels.functions.Kernel
+    X : {ndarray, CSR} of shape (n_samples, n_features), float64
+    """
+    sizes = np.sort(np.diff(problem.class_start))
+    is_of_pairs = sizes.size == 2 or not problem.at_once
+    return is_of_pairs and sizes[-2:].sum() > LARGEST_DENSE and is_tiled(kernel, X)
+
+
 def bytes_of_tiles(problem):
     """Return what the samples of a machine take as tiles, beside all as rows."""
     X = problem.X

@@ -64,7 +64,7 @@ class PathMixin:
         scale = model._normalisation(source, kernel)
         solver = model._path_solver()
         fits = 8.0 * rows.size**2 <= 1e6 * model.cache_size
-        if kernel.kind == GRAM or (fits and model._takes_one_gram(*X.shape)):
+        if kernel.kind == GRAM or (fits and model._takes_one_gram(problem, kernel, source)):
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
             K, error = normalised(K, kernel.error, scale)
             solution = path_from_gram(K, error, problem, solver)
@@ -106,9 +106,9 @@ class PathMixin:
         """Whether `fit_path` gains from a Gram matrix that the caller shares between calls."""
         return True
 
-    def _takes_one_gram(self, n_samples, n_features):
+    def _takes_one_gram(self, problem, kernel, X):
         """Whether `fit_path` computes one Gram matrix of all samples where that fits."""
-        return self.prefers_gram(n_samples, n_features)
+        return self.prefers_gram(*X.shape)
 
     def _stops_by_draws(self, n_samples):
         """Whether a search may end without a look at every sample."""

@@ -27,6 +27,7 @@ from solvers.gram.newton_face import (
 from solvers.gram.newton_machine import _is_large
 from solvers.kernels.functions import RBF, Kernel
 from solvers.kernels.tiles import add_products, error_of_values, fill_block, scaled_samples, tiles_of
+from solvers.path import mixin
 from solvers.problem import Problem
 
 CS = 4.0 ** np.arange(-2, 6)
@@ -319,6 +320,23 @@ def problem_of(X, kind=RBF, C=1.0, gamma=1.0):
     n, start = X.shape[0], np.array([0, X.shape[0] // 2, X.shape[0]])
     kernel, rows = Kernel(kind, gamma), np.arange(n, dtype=np.int32)
     return Problem(X, rows, start, np.array([C]), kernel, 0.0, np.empty(0), 0, np.inf)
+
+
+@pytest.mark.parametrize("solver", [SMOSVC, NewtonSVC])
+@pytest.mark.parametrize(
+    ("n_classes", "kernel", "computed"), [(2, "rbf", 0), (2, "linear", 1), (8, "rbf", 1)]
+)
+def test_paths_with_a_large_machine_compute_no_gram_matrix_of_all(
+    solver, n_classes, kernel, computed, monkeypatch
+):
+    """It would fit, but samples near the margin cost less; machines of 75 samples share one."""
+    sizes = []
+    original = mixin.kernel_block
+    monkeypatch.setattr(mixin, "kernel_block", lambda *args: sizes.append(len(args[0])) or original(*args))
+    X, _ = overlapping(n=300, d=20)
+    fitted = solver(gamma=1.0, kernel=kernel).fit_path(X, np.arange(300) % n_classes, CS[2:4])
+    assert sizes == [300] * computed
+    assert fitted.converged_.all()
 
 
 def test_which_machines_are_large():
