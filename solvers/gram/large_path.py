@@ -353,7 +353,7 @@ class LargeMachine:
         iterations, before = 0, np.inf
         for n_rounds in count():
             # A bias that says which samples are near the margin does not count such weights as free.
-            self._drift += put_at_bounds(self.beta, self._low, self._high)
+            self._drift += put_at_bounds(self.beta, self._low, self._high, ALLOWED_DRIFT * tol)
             lowest, highest = extremes(self.F, self.beta, self._low, self._high)
             violation = highest - lowest
             if violation <= tol:

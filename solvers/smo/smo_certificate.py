@@ -6,10 +6,11 @@ Signed weights ``β_i = y_i α_i``, bounds and the gradient ``F`` are those of `
 import numpy as np
 
 from solvers.common.certificate import FEW_ROUNDINGS, UNIT_ROUNDOFF
-from solvers.common.compile import njit
+from solvers.common.compile import inlined, njit
 from solvers.common.status import NOT_POSITIVE, STOPPING_TEXTS
 
-# Of the width between its bounds: a weight so near to one of them is at it.
+# Of the width between its bounds, or of the largest weight if that is less: a weight so near to one of them
+# is at it. What rounding leaves of a weight grows with the weights, not with bounds that none of them reaches.
 AT_BOUND = 1e-11
 
 SMO_STOPPING_TEXTS = {**STOPPING_TEXTS, NOT_POSITIVE: "the kernel is not positive definite"}
@@ -32,20 +33,43 @@ def extremes(F, beta, low, high):
     return lowest, highest
 
 
-@njit(allocates=False)
-def put_at_bounds(beta, low, high):
-    """Put weights to the bounds that they are at but for roundings; return the sum of what that changes."""
-    change = 0.0
+@inlined
+def largest_size(beta):
+    """Return the largest of the weights without their signs."""
+    largest = 0.0
     for t in range(beta.size):
-        width = high[t] - low[t]
-        if width < np.inf:
-            rounding = AT_BOUND * width
-            if low[t] < beta[t] <= low[t] + rounding:
-                change += beta[t] - low[t]
-                beta[t] = low[t]
-            elif high[t] > beta[t] >= high[t] - rounding:
-                change += high[t] - beta[t]
-                beta[t] = high[t]
+        largest = max(largest, abs(beta[t]))
+    return largest
+
+
+@inlined
+def rounding_at_bound(low, high, largest):
+    """Return how near to a finite bound a weight is at it."""
+    return AT_BOUND * min(high - low, largest) if high - low < np.inf else 0.0
+
+
+@njit(allocates=False)
+def put_at_bounds(beta, low, high, most):
+    """Put weights to the bounds that they are at but for roundings.
+
+    Returns
+    -------
+    change : float
+        The sum of what that changes; 0 where it would be more than `most`, and nothing is changed.
+    """
+    largest, change = largest_size(beta), 0.0
+    for t in range(beta.size):
+        rounding = rounding_at_bound(low[t], high[t], largest)
+        nearest = min(beta[t] - low[t], high[t] - beta[t])
+        change += nearest if nearest <= rounding else 0.0
+    if change == 0.0 or not change <= most:
+        return 0.0
+    for t in range(beta.size):
+        rounding = rounding_at_bound(low[t], high[t], largest)
+        if beta[t] - low[t] <= rounding:
+            beta[t] = low[t]
+        elif high[t] - beta[t] <= rounding:
+            beta[t] = high[t]
     return change
 
 
@@ -56,11 +80,10 @@ def bias_of(F, beta, low, high):
     A weight within roundings of a bound is at it: where the penalties of two classes add up to the same, all
     weights may be, and which of them rounding has left free is no matter of the samples.
     """
-    total, n_free = 0.0, 0
+    total, n_free, largest = 0.0, 0, largest_size(beta)
     lowest, highest = np.inf, -np.inf
     for t in range(F.size):
-        width = high[t] - low[t]
-        rounding = AT_BOUND * width if width < np.inf else 0.0
+        rounding = rounding_at_bound(low[t], high[t], largest)
         can_grow, can_shrink = beta[t] < high[t] - rounding, beta[t] > low[t] + rounding
         if can_grow and can_shrink:
             total += F[t]

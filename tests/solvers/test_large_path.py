@@ -424,6 +424,29 @@ def test_all_weights_at_bounds_but_for_roundings_are_a_solution(seed):
     assert np.abs(fitted.dual_coef_.sum()) < 1e-9
 
 
+@pytest.mark.parametrize("C", [1e8, 1e10, 1e12, 1e15])
+def test_bounds_that_no_weight_reaches_are_as_none(C):
+    """What counts as rounding does not grow with them."""
+    X, y = overlapping(seed=3)
+    X = X + 0.1 * np.random.default_rng(0).random(X.shape)  # or samples would be there with both labels
+    free, bounded = (SMOSVC(C=c, gamma=8.0, cache_size=CACHE).fit(X, y) for c in (1e6, C))
+    assert np.abs(free.dual_coef_).max() < 1e4
+    np.testing.assert_allclose(bounded.objective_, free.objective_, rtol=1e-6)
+    np.testing.assert_allclose(bounded.intercept_, free.intercept_, atol=1e-3)
+    assert abs(bounded.dual_coef_.sum()) < 1e-12 * np.abs(bounded.dual_coef_).sum()
+
+
+def test_unequal_penalties_leave_the_weights_of_the_lighter_class():
+    """A box as wide as that of the heavier class would hold all of them within its rounding."""
+    X, y = overlapping(seed=4)
+    weight = {0: 1e-6, 1: 1e6}
+    model = SMOSVC(C=4.0, gamma=0.5, class_weight=weight, cache_size=CACHE).fit(X, y)
+    peer = SVC(C=4.0, gamma=0.5, class_weight=weight).fit(X, y)
+    assert model.converged_
+    np.testing.assert_allclose(model.dual_coef_.sum(), 0.0, atol=1e-15)
+    np.testing.assert_allclose(model.intercept_, peer.intercept_, atol=1e-3)
+
+
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 @pytest.mark.parametrize(("n_dropped", "n_new"), [(0, 0), (2, 0), (0, 3), (3, 2)])
 def test_rows_that_are_nearly_those_of_a_factor_are_solved_by_it(shift, n_dropped, n_new):
