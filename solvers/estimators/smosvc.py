@@ -56,7 +56,8 @@ class SMOSVC(PathMixin, KernelSVC):
     gap_, duality_gap_ : float
         Primal minus dual objective as a share of the primal one, with all roundings allowed for; the largest
         of the machines, above 1 where the dual objective may be negative. NaN if `max_seconds` ended a
-        machine whose kernel matrix was not at hand: there was none yet, or it does not fit into `cache_size`.
+        machine whose kernel matrix was not at hand: there was none yet, or it does not fit into `cache_size`;
+        or a large machine before the margins of all samples were known.
 
     Raises
     ------

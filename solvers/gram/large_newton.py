@@ -22,15 +22,21 @@ class PenalisedBiasMachine(LargeMachine):
     """The L2 machine of which the last sample has no label and stands for the bias."""
 
     _aimed_share = 0.5 * AIMED_SHARE  # a gap is about twice the violation
+    _unknown_gap = 1.0
 
     def __init__(self, samples, *others):
         super().__init__(samples, *others)
         self._value_error = error_of_values(samples._replace(halves=samples.halves[:-1]))  # of all but FAR
 
     def hull_point(self):
-        """Return ``‖c‖²``, the lowest g, and the weights of margin 1 of the point of the hull."""
+        """Return ``‖c‖²``, the lowest g, and the weights of margin 1 of the point of the hull.
+
+        Weights that are all zero, for which time was over before the first step, are no point: NaN.
+        """
         y, beta = self.y[:-1], self.beta[:-1]
         total, b = np.abs(beta).sum(), beta.sum()
+        if total == 0.0:
+            return np.nan, np.nan, np.zeros(beta.size)
         product = self.F[:-1] + b + y
         square = beta @ product
         return square / total**2, (y * product).min() / total, np.abs(beta) * (total / square)
@@ -38,6 +44,8 @@ class PenalisedBiasMachine(LargeMachine):
     def _gap(self, b, error):
         square_norm, lowest, _ = self.hull_point()
         total = np.abs(self.beta[:-1]).sum()
+        if total == 0.0:
+            return self._unknown_gap
         error += (FEW_ROUNDINGS + self.y.size) * UNIT_ROUNDOFF * (total + 1.0) if error > 0.0 else 0.0
         return float(certified_gap(square_norm, lowest, error / total))
 

@@ -11,6 +11,7 @@ inside the margin; from C to the next the rules are those of `solvers.gram.smo_p
 """
 
 import time
+from contextlib import contextmanager, suppress
 from itertools import count
 
 import numpy as np
@@ -37,6 +38,7 @@ from solvers.gram.smo_path import (
     state_of,
 )
 from solvers.gram.smo_steps import smo_block_steps
+from solvers.kernels.machine_kernel import OutOfTime
 from solvers.kernels.tiles import (
     ROWS_AT_A_TIME,
     Samples,
@@ -74,7 +76,8 @@ SHARE_OF_BLOCK = 0.75  # of the memory
 BYTES_OF_NEWTON = (
     5.0  # times the square of the free weights: half of the kernel between them, and corrections
 )
-STEPS_BEFORE_LOOK = 50_000_000.0  # nanoseconds between two looks at the clock
+# What is done between two looks at the clock: nanoseconds of steps, kernel values.
+STEPS_BEFORE_LOOK, VALUES_BEFORE_LOOK = 50_000_000.0, 1 << 24
 # Of the samples, that the first C starts from; how near to its optimum they are brought.
 SUBSAMPLE, LEAST_SUBSAMPLE, LARGEST_SUBSAMPLE, LEAST_OF_CLASS = 0.1, 1000, 4000, 50
 TOL_OF_SUBSAMPLE = 0.05
@@ -160,6 +163,7 @@ class LargeMachine:
     """
 
     _aimed_share = AIMED_SHARE  # of the tolerance, as a violation
+    _unknown_gap = np.nan
 
     def __init__(self, samples: Samples, n_features, rows, y, memory, deadline=np.inf, hinge=True):
         self._hinge = hinge
@@ -174,7 +178,7 @@ class LargeMachine:
         self._value_error = error_of_values(samples)
         self._evaluations, self.newtons, self._proximity = 0, 0, FIRST_PROXIMITY
         self._generator = np.random.default_rng(0)  # of the samples of a block
-        self._drift = 0.0
+        self._drift, self._bias_of_some = 0.0, None  # the bias, while F is known of some samples alone
         self.beta, self.F, self.C = np.zeros(m), -y, np.zeros(m)
         self._low, self._high, self._ridge = np.zeros(m), np.zeros(m), np.zeros(m)
 
@@ -186,6 +190,8 @@ class LargeMachine:
     @property
     def bias(self):
         """The bias of the point."""
+        if self._bias_of_some is not None:
+            return self._bias_of_some
         return bias_of(self.F, self.beta, self._low, self._high)
 
     @property
@@ -208,9 +214,9 @@ class LargeMachine:
         self._high[self.y == 0.0] = np.inf
 
     def put(self, beta):
-        """Take other weights."""
+        """Take other weights, whatever time that takes: without a gradient they are of little use."""
         self.beta = beta
-        self._recompute()
+        self._recompute(np.inf)
 
     def raise_C(self, C):
         """Go to a larger C."""
@@ -227,6 +233,7 @@ class LargeMachine:
 
         Where most of its weights are at their bounds, those of all samples with the smallest margins are put
         there, up to the sum of its weights: it is solved for a C so much larger as it has fewer samples.
+        Where time is over before F of all samples is known, the weights are those of some, for the C of all.
 
         Returns
         -------
@@ -249,18 +256,26 @@ class LargeMachine:
         part.set_C(self.C[some] if self._hinge else C[some])
         _, iterations = part.minimise(TOL_OF_SUBSAMPLE, max_iter)
         is_bounded = self._hinge and part.n_bounded() >= BOUNDED_PER_FREE * part.n_free()
+        of_some = part.beta.copy(), part.F + (self._ridge[some] - part._ridge) * part.beta, part.bias
         if is_bounded:
             part.raise_C(C[some])
             iterations += part.minimise(TOL_OF_SUBSAMPLE, max_iter - iterations)[1]
         self._evaluations += part.evaluations
         support = np.flatnonzero(part.beta)
         self.beta[some] = part.beta
-        self._add(some[support], part.beta[support])
-        if is_bounded:
-            total = part.beta.clip(min=0.0).sum()
-            self.put(self._at_bounds(self.y * (self.F + part.bias), classes, total))
-        elif not self._hinge:
-            self._move_towards(self._from_slacks(self.F + part.bias))
+        try:
+            self._add(some[support], part.beta[support], self._deadline)
+            if is_bounded:
+                total = part.beta.clip(min=0.0).sum()
+                self.beta = self._at_bounds(self.y * (self.F + part.bias), classes, total)
+                self._recompute(self._deadline)
+        except OutOfTime:
+            self.beta, self.F = np.zeros(m), -self.y
+            self.beta[some], self.F[some], self._bias_of_some = of_some
+            return iterations
+        if not self._hinge:
+            with suppress(OutOfTime):
+                self._move_towards(self._from_slacks(self.F + part.bias))
         return iterations
 
     def _part(self, some):
@@ -286,8 +301,9 @@ class LargeMachine:
         """Go as far towards other weights as the objective falls."""
         change, before, old = beta - self.beta, self.F.copy(), self.beta
         moved = np.flatnonzero(change)
-        self.beta = beta
-        self._add(moved, change[moved])
+        with self._taken_back_without_time():
+            self.beta = beta
+            self._add(moved, change[moved], self._deadline)
         curvature = change @ (self.F - before)
         share = np.clip(-(before @ change) / curvature, 0.0, 1.0) if curvature > 0.0 else 0.0
         self.beta = old + share * change
@@ -319,12 +335,18 @@ class LargeMachine:
         converged : bool
         iterations : int
         """
+        if self._bias_of_some is not None:
+            return TIMEOUT, self._unknown_gap, False, 0
         aim, iterations = self._aimed_share * tol, 0
         for _ in range(REFINEMENTS):
             status, taken = self.minimise(aim, max_iter - iterations)
             iterations += taken
             if self._drift > ALLOWED_DRIFT * aim:
-                self._recompute()
+                try:
+                    with self._taken_back_without_time():
+                        self._recompute(self._deadline)
+                except OutOfTime:
+                    status = TIMEOUT  # what has drifted is part of the error
             b, violation, _, error = state_of(
                 self.F, self.beta, self._low, self._high, self._value_error, self._drift
             )
@@ -369,7 +391,10 @@ class LargeMachine:
                 before = objective
             self._block.hold(self._near_margin())
             inner_tol = max(SHARE_INSIDE * tol, SHARE_OF_VIOLATION * violation)
-            iterations += self._minimise_on_block(inner_tol, max_iter - iterations)
+            try:
+                iterations += self._minimise_on_block(inner_tol, max_iter - iterations)
+            except OutOfTime:
+                return TIMEOUT, iterations
 
     def _near_margin(self):
         """Say which samples are near the margin, on the wrong side of it, or free."""
@@ -397,7 +422,13 @@ class LargeMachine:
         return near
 
     def _minimise_on_block(self, tol, max_iter):
-        """Minimise over the members of the block; bring the gradient of all samples up to date."""
+        """Minimise over the members of the block; bring the gradient of all samples up to date.
+
+        Raises
+        ------
+        OutOfTime
+            Nothing is changed.
+        """
         block, members = self._block, self._block.members
         w, left = members.size, self._memory - block.values.nbytes
         F, beta = self.F[members], self.beta[members]
@@ -426,8 +457,9 @@ class LargeMachine:
                 break
         change = beta - self.beta[members]
         moved = np.flatnonzero(change)
-        self.beta[members] = beta
-        self._add(members[moved], change[moved])
+        with self._taken_back_without_time():
+            self.beta[members] = beta
+            self._add(members[moved], change[moved], self._deadline)
         return iterations
 
     def _newton(self, ridge, F, beta, low, high, tol):
@@ -437,11 +469,25 @@ class LargeMachine:
         )
         return moved
 
-    def _add(self, chosen, weights):
-        """Bring the gradient up to date with a change of some weights."""
-        add_products(self._samples, self._rows[chosen], weights, self._tiles, self.F)
+    def _add(self, chosen, weights, deadline):
+        """Bring the gradient up to date with a change of some weights.
+
+        Raises
+        ------
+        OutOfTime
+            The gradient is as it was.
+        """
+        F, step = self.F, max(1, chosen.size)
+        if deadline < np.inf:
+            F, step = F.copy(), ROWS_AT_A_TIME * (1 + VALUES_BEFORE_LOOK // (ROWS_AT_A_TIME * F.size))
+        for first in range(0, chosen.size, step):
+            if time.monotonic() > deadline:
+                raise OutOfTime
+            some = slice(first, first + step)
+            add_products(self._samples, self._rows[chosen[some]], weights[some], self._tiles, F)
         of_ridge = self._ridge[chosen] * weights
-        self.F[chosen] += of_ridge
+        F[chosen] += of_ridge
+        self.F = F
         self._evaluations += chosen.size * self.y.size
         terms = min(chosen.size, ROWS_AT_A_TIME) + FEW_ROUNDINGS
         portions = chosen.size / ROWS_AT_A_TIME + 1.0
@@ -449,10 +495,20 @@ class LargeMachine:
         rounding += FEW_ROUNDINGS * np.abs(of_ridge).max(initial=0.0)
         self._drift += UNIT_ROUNDOFF * rounding
 
-    def _recompute(self):
+    def _recompute(self, deadline):
         self.F, self._drift = -self.y, 0.0
         support = np.flatnonzero(self.beta)
-        self._add(support, self.beta[support])
+        self._add(support, self.beta[support], deadline)
+
+    @contextmanager
+    def _taken_back_without_time(self):
+        """Restore the weights and the gradient where there is no time for the gradient of new weights."""
+        before = self.beta.copy(), self.F, self._drift
+        try:
+            yield
+        except OutOfTime:
+            self.beta, self.F, self._drift = before
+            raise
 
 
 def takes_large_path(problem, memory):

@@ -21,7 +21,7 @@ from solvers.gram.large_path import takes_large_path
 from solvers.gram.outcomes import PAIR_STEPS, new_outcomes
 from solvers.gram.training import BLOCK_VALUES, LEAST_TIME, Machine, Training
 from solvers.hull.descent import Rules
-from solvers.hull.hull_machine import HullSolver
+from solvers.hull.hull_machine import HullSolver, seconds_to_start
 from solvers.problem import Solution
 
 # Below this many rows a Gram block costs less than asking for kernel columns one by one.
@@ -148,8 +148,12 @@ def _on_working_set(training, alpha, first):
         alpha[training.machine.class_start[:-1]] = 1.0 / training.machine.n_classes
     for k in range(first, training.Cs.size):
         largest = int(np.sqrt(training.memory / 8.0))
-        if not _grow_working_set(training, k, alpha, largest):
+        if _grow_working_set(training, k, alpha, largest):
+            continue
+        if seconds_to_start(training.problem.X, training.machine.size, alpha) <= training.seconds_left():
             _on_kernel_rows(training, k, alpha)
+        else:
+            training.record(k, alpha, np.nan, 1.0, 0, 0, TIMEOUT)
 
 
 def _grow_working_set(training, k, alpha, largest):

@@ -131,7 +131,7 @@ class HullSolver:
             return False
         n, counts = hull.n_samples, hull.counts
         values = float(n) * counts[SUPPORT]  # of the kernel, which it takes to begin
-        seconds = values * (2 + hull.point.size // 8) / WORK_PER_SECOND
+        seconds = _seconds(values, hull.point.size)
         return (
             counts[EVALUATIONS] > max(values, ROWS_OF_STEP * n * counts[ITERATIONS])
             and 8.0 * n * hull.features.shape[0] <= self.cache_bytes
@@ -184,6 +184,16 @@ def is_negative(hull):
     rounding = np.finfo(hull.X.dtype if hull.kind == GRAM else np.float64).eps
     largest = np.abs(hull.diagonal[: hull.counts[TRACKED]]).max()
     return hull.real[SQUARE_NORM] < -NOISE_ROUNDINGS * rounding * largest
+
+
+def _seconds(values, n_features):
+    """Return about how long so many kernel values take."""
+    return values * (2 + n_features // 8) / WORK_PER_SECOND
+
+
+def seconds_to_start(X, n, weights):
+    """Return about how long `start_from` takes with n samples, of X, whose weights are not 0."""
+    return _seconds(float(n) * np.count_nonzero(weights), X.shape[1])
 
 
 def start_at_random(hull, count):

@@ -10,7 +10,7 @@ from solvers.common.compile import inlined, njit
 from solvers.common.status import NOT_POSITIVE, STOPPING_TEXTS
 
 # Of the width between its bounds, or of the largest weight if that is less: a weight so near to one of them
-# is at it. What rounding leaves of a weight grows with the weights, not with bounds that none of them reaches.
+# is at it. Roundings grow with the weights, not with bounds that none of them reaches.
 AT_BOUND = 1e-11
 
 SMO_STOPPING_TEXTS = {**STOPPING_TEXTS, NOT_POSITIVE: "the kernel is not positive definite"}

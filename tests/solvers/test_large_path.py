@@ -2,6 +2,7 @@
 
 import tracemalloc
 from itertools import combinations
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -445,6 +446,43 @@ def test_unequal_penalties_leave_the_weights_of_the_lighter_class():
     assert model.converged_
     np.testing.assert_allclose(model.dual_coef_.sum(), 0.0, atol=1e-15)
     np.testing.assert_allclose(model.intercept_, peer.intercept_, atol=1e-3)
+
+
+@pytest.mark.parametrize(("loss", "C"), [("l1", 4.0), ("l1", 0.05), ("l2", 4.0), ("newton", 4.0)])
+def test_whenever_time_is_over_what_is_said_of_the_model_holds(loss, C, monkeypatch):
+    """Also while the gradient of all samples is being computed: time is over at one look after the other."""
+    X, y = overlapping(seed=5)
+    K, sign = rbf_kernel(X, gamma=0.5), np.where(y == 1, 1.0, -1.0)
+    ridge = 0.0 if loss == "l1" else 1.0 / C
+    monkeypatch.setattr(rules, "ROWS_AT_A_TIME", 32)
+    monkeypatch.setattr(rules, "VALUES_BEFORE_LOOK", 1)
+    make = NewtonSVC if loss == "newton" else lambda **given: SMOSVC(loss=loss, **given)
+    weights, is_done = [], False
+    while not is_done:
+        looks = iter([0.0] * len(weights))
+        clock = SimpleNamespace(monotonic=lambda looks=looks: next(looks, np.inf))
+        monkeypatch.setattr(rules, "time", clock)
+        model = make(C=C, gamma=0.5, cache_size=CACHE, max_seconds=1e6).fit(X, y)
+        is_done = model.fit_status_ == 0
+        beta = np.zeros(y.size)
+        beta[model.support_] = model.dual_coef_[0]
+        weights.append(np.abs(beta).sum())
+        assert (sign * beta >= 0.0).all()
+        assert (np.abs(beta) <= (C if loss == "l1" else np.inf)).all()
+        assert is_done or model.fit_status_ == 2
+        level = K @ beta
+        np.testing.assert_allclose(model.decision_function(X), level + model.intercept_, atol=1e-9)
+        if loss == "newton":
+            assert model.intercept_ == pytest.approx(beta.sum())
+            continue
+        assert abs(beta.sum()) <= 1e-9 * weights[-1]
+        dual = weights[-1] - 0.5 * beta @ (level + ridge * beta)
+        assert model.objective_ == pytest.approx(-dual)
+        slack = np.maximum(0.0, 1.0 - sign * (level + model.intercept_))
+        loss_of_slack = C * slack.sum() if loss == "l1" else 0.5 * C * (slack**2).sum()
+        primal = 0.5 * beta @ level + loss_of_slack
+        assert not model.gap_ < (primal - dual) / primal - 1e-12  # it may be unknown
+    assert len(set(weights)) > 3
 
 
 @pytest.mark.parametrize("shift", [0.0, 1.0])

@@ -9,6 +9,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from solvers import NewtonSVC
+from solvers.gram import newton_machine
 
 BUNDLED = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
 GRID_C = 4.0 ** np.arange(-2, 6)
@@ -233,6 +234,18 @@ def test_max_seconds_ends_a_fit_with_its_best_model():
         model.fit(K, y)
     assert model.fit_status_ == 2
     assert model.score(K, y) > 0.9
+
+
+def test_kernel_rows_are_not_begun_with_where_time_is_too_short_for_their_start(monkeypatch):
+    """What the weights so far give is not known of all samples then, and said to be unknown."""
+    monkeypatch.setattr(newton_machine, "seconds_to_start", lambda *_: np.inf)
+    X, y = make_classification(400, random_state=0)
+    model = NewtonSVC(kernel="poly", cache_size=0.1, max_seconds=1e3)
+    with pytest.warns(ConvergenceWarning, match="max_seconds were over"):
+        model.fit(X, y)
+    assert model.fit_status_ == 2
+    assert model.duality_gap_ == 1.0
+    assert set(model.predict(X)) <= {0, 1}
 
 
 @pytest.mark.parametrize("C", [1e-6, 1e8])
