@@ -62,8 +62,9 @@ CoreSVC                 every sample within (1 + ε) times the radius of    ≈ 
 ======================= ================================================== ======================
 
 Here τ̃ = k̃(x, x), and ε = "auto" is that of the papers: 10⁻³ for the rules of the minimal norm, (7.3) for the
-balls. The probabilistic stop of the papers (no violator among the draws: ``exhaustive=False``, or more than
-50,000 samples, or ``track_margins=False``) promises none of this by itself: the certificate decides.
+balls. The probabilistic stop of the papers (no violator among the draws:
+``exhaustive=False``, ``track_margins=False``, or more than 50,000 samples that are not trained by those near
+the margin) promises none of this by itself: the certificate decides.
 """
 
 from solvers.estimators.ballsvc import BallSVC

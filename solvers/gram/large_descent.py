@@ -118,7 +118,7 @@ def takes_large_descent(problem, rules, memory):
     """
     if 8.0 * problem.rows.size**2 <= memory:
         return False
-    looks_at_all = rules.exhaustive and problem.rows.size <= rules.most_tracked
+    looks_at_all = rules.exhaustive and rules.most_tracked > 0  # which costs little here for any size
     is_of_minimal_norm = rules.stopping in (MN, VIOLATION) and problem.scale.size == 0
     has_two_classes = problem.class_start.size == 3
     return looks_at_all and is_of_minimal_norm and has_two_classes and takes_large_path(problem, memory)
