@@ -46,8 +46,8 @@ class GeometricSVC(PathMixin, KernelSVC):
         Whether x̃_i·c of every sample is kept up to date, so that to look at a sample costs nothing. False: of
         the support vectors, as in the author's tool, and of what has lately been one; to draw another sample
         costs a kernel value for each of them (5.1.2), and no search looks at all samples. "auto": True for
-        machines of up to 50,000 samples, and of more that are trained by the samples near the margin. `fit_path`
-        reads kernel values from a matrix where it has one.
+        machines of up to 50,000 samples, and of more that are trained by the samples near the margin.
+        `fit_path` reads kernel values from a matrix where it has one.
     bias : {"theoretic", "average", "none"}
         Bias Σ α_i y_i (2.98), the mean of the optimality conditions (5.24), or a machine without one (chapter
         6).
