@@ -49,7 +49,7 @@ SOLVERS = {
     "cvm": lambda **given: CoreSVC(random_state=0, **given),
 }
 SMALLEST, LARGEST, TESTED = 1000, 1_000_000, 2000
-COMPILING = 300, 4000, 6000
+COMPILING = 300, 4000, 12_000
 """Samples of fits that compile what machines call whose kernel fits into the cache, and larger ones."""
 
 
