@@ -29,7 +29,7 @@ FEATURE_ROWS = 500
 # With at most this many features the kernel's rank is small enough to do without a Gram matrix.
 FEW_FEATURES = 4
 # Up to this many it may be, so that large machines of up to so many rows are tried in feature space first.
-SOME_FEATURES, SOME_ROWS = 16, 50_000
+SOME_FEATURES, SOME_ROWS = 16, 150_000
 # At a larger C so few samples have weight that the large path is faster.
 SOME_C = 16.0
 # Up to this many rows a kernel block is not worth waking threads for.
