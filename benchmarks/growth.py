@@ -9,8 +9,9 @@ one thread, compilation apart, the least of three where a fit is short. Each fit
 whose peak memory is told beside that of the process before.
 
 The exponent is the slope of the logarithms with Student's 95 % interval, as in a report
-(`orchestrator.analysis.scaling`), beside that of the last two sizes alone. Solvers that draw their candidates
-end by other rules than SVC, so accuracies on 2,000 further samples are told.
+(`orchestrator.analysis.scaling`), beside that of the last two sizes alone. Solvers are those of conf/solver;
+the ones of the thesis draw their candidates and end by other rules than SVC, so accuracies on 2,000 further
+samples are told.
 """
 
 import os
@@ -29,6 +30,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import yaml
+from hydra.utils import instantiate
 from numba.core import event
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
@@ -36,20 +39,13 @@ from sklearn.svm import SVC
 from benchmarks.large_path import FEATURES, load, seconds_of
 from orchestrator.analysis.scaling import scaling
 from orchestrator.datasets.synthetic import checkers
-from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 
 C = 16.0
 SETS = {"ijcnn1": "4", "covtype": "1/4", "shuttle": "4", "a9a": "1/64", "checkers": "16"}
-SOLVERS = {
-    "SVC": SVC,
-    "smo_l1": SMOSVC,
-    "smo_l2": lambda **given: SMOSVC(loss="l2", **given),
-    "newton": NewtonSVC,
-    "mnsvm": lambda **given: MNSVC(random_state=0, **given),
-    "spheresvm": lambda **given: SphereSVC(random_state=0, **given),
-    "bvm": lambda **given: BallSVC(random_state=0, **given),
-    "cvm": lambda **given: CoreSVC(random_state=0, **given),
-}
+CONFIGS = Path(__file__).parent.parent / "conf" / "solver"
+SAMPLING = ("mnsvm_paper", "spheresvm", "spheresvm_590", "spheresvm_100", "bvm", "cvm")
+"""Of the thesis, by draws alone; the others certify their machines, which takes a look at every sample."""
+SOLVERS = ("SVC", "smo_l1", "smo_l2", "newton", "mnsvm", *SAMPLING)
 SMALLEST, LARGEST, TESTED = 1000, 1_000_000, 2000
 COMPILING = 300, 4000
 """Samples of fits that compile most of what is called, so that each process has it."""
@@ -72,6 +68,15 @@ class Fit(NamedTuple):
     peak: float
     n_support: int
     accuracy: float
+
+
+def classifier(solver: str, gamma: float):
+    """Return an unfitted classifier: LIBSVM's, or that of a configuration of ours."""
+    if solver == "SVC":
+        return SVC(C=C, gamma=gamma)
+    config = yaml.safe_load((CONFIGS / f"{solver}.yaml").read_text())
+    model = instantiate(config, C=C, gamma=gamma)
+    return model.set_params(random_state=0) if "random_state" in model.get_params() else model
 
 
 def samples(name: str, folder: Path | None) -> Samples:
@@ -102,7 +107,7 @@ def in_a_process(function: Callable[[], Fit]) -> Fit | None:
 def fit(solver: str, data: Samples, n: int) -> Fit:
     """Train on the first n samples; once more where that compiled something."""
     X, y, compiling = np.ascontiguousarray(data.X[:n]), data.y[:n], event.TimingListener()
-    train = partial(seconds_of, lambda: SOLVERS[solver](C=C, gamma=data.gamma).fit(X, y))
+    train = partial(seconds_of, lambda: classifier(solver, data.gamma).fit(X, y))
     with event.install_listener("numba:compile", compiling):
         seconds, model = train()
     if compiling.done:
