@@ -40,7 +40,7 @@ MEMORY_SHARE = 0.5
 PRECOMPUTED = "precomputed"
 """What scikit-learn's estimators call a kernel whose values are given in place of features."""
 
-_BLOCK_ROWS = 256  # of a block that stays in the cache
+_BLOCK_VALUES = 1 << 17  # of a block that stays in the cache
 _ROUNDING = 2.0**-53
 # NumPy's float32 exp is off by up to 2.52 units in the last place, which are 2⁻²⁴ below 1. Its argument −x is
 # off by three roundings, of ‖x − x'‖², γ and their product: by 3 x 2⁻²⁴, and e⁻ˣ x ≤ 0.37.
@@ -140,27 +140,36 @@ def forget_gram() -> None:
 def squared_distances(A: Any, B: Any) -> Blocks:
     """Yield blocks of ‖A_i − B_j‖² = ‖A_i‖² − 2 A_i·B_j + ‖B_j‖² (a, b), summed in float64; 0 where B is A.
 
-    Two more columns, (‖A_i‖², 1) and (1, ‖B_j‖²), make the whole sum one matrix product.
+    Two more columns, (‖A_i‖², 1) and (1, ‖B_j‖²), make the whole sum one matrix product. A block is
+    overwritten by the next: touching fresh memory costs more than filling it.
     """
     left = _with_columns(A, -2.0, _square_lengths(A), np.ones(A.shape[0]))
     right = _with_columns(B, 1.0, np.ones(B.shape[0]), _square_lengths(B)).T
-    for rows in _blocks_of(A.shape[0]):
-        product = left[rows] @ right
-        if scipy.sparse.issparse(product):
-            product = product.toarray()
-        block = np.maximum(product, 0.0).astype(np.float32)  # rounding may leave less than nothing
+    blocks = list(_blocks_of(A.shape[0], B.shape[0]))
+    shape = blocks[0].stop, B.shape[0]
+    product, distances = np.empty(shape), np.empty(shape, dtype=np.float32)
+    for rows in blocks:
+        n = rows.stop - rows.start
+        sums, block = product[:n], distances[:n]
+        if scipy.sparse.issparse(left):
+            (left[rows] @ right).toarray(out=sums)
+        else:
+            np.dot(left[rows], right, out=sums)
+        np.maximum(sums, 0.0, out=sums)  # rounding may leave less than nothing
+        block[:] = sums
         if B is A:
             np.fill_diagonal(block[:, rows], 0.0)
         yield rows, block
 
 
 def _row_blocks(matrix: NDArray[np.float32]) -> Blocks:
-    return ((rows, matrix[rows]) for rows in _blocks_of(len(matrix)))
+    return ((rows, matrix[rows]) for rows in _blocks_of(*matrix.shape))
 
 
-def _blocks_of(n: int) -> Iterator[slice]:
+def _blocks_of(n: int, width: int) -> Iterator[slice]:
     """Yield slices of n rows; scikit-learn's `gen_batches` takes longer than a small split's matrices."""
-    return (slice(start, min(start + _BLOCK_ROWS, n)) for start in range(0, n, _BLOCK_ROWS))
+    step = max(1, _BLOCK_VALUES // width)
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 def memory_for_gram(memory_gb: float | None) -> float:

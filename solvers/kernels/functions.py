@@ -125,10 +125,11 @@ def values_of(function, A, B):
 
 def require_finite(values):
     """Refuse kernel values with a NaN or an infinity among them; one pass where there is none."""
+    flat = values.ravel(order="K")
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):
+        if np.isfinite(np.dot(flat, flat)):  # half the time of the sum
             return
-    if not all(np.all(np.isfinite(row)) for row in values):  # a sum of finite values can overflow
+    if not all(np.all(np.isfinite(row)) for row in values):  # a sum of finite squares can overflow
         raise ValueError(NOT_FINITE)
 
 
