@@ -17,9 +17,9 @@ SECONDS_PER_FUNCTION = 1.0
 """What numba takes for a function that a class may call: for ours 0.05 to 1.2 s each on a core of 2.5 GHz."""
 
 _COMPILED = re.compile(r"^\s*@(?:\w+\.)*(?:n?jit|vectorize|guvectorize|cfunc)\b", re.MULTILINE)
-_WARM = 0.4
-"""Share of the modules with compiled functions of which numba's cache has to hold something; no parameters
-need all of them."""
+_WARM = 0.07
+"""Share of the modules with compiled functions of which numba's cache has to hold something: no parameters
+need all of them, and what compiled functions call is kept within them."""
 
 
 def compile_seconds(

@@ -13,9 +13,13 @@ from pathlib import Path
 from threading import Lock
 
 import numba
-from numba.core import event
+from numba.core import event, types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.extending import overload, register_jitable
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
+from numba.core.typing.templates import infer_global
+from numba.extending import overload
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -96,6 +100,62 @@ event.register("numba:compile", _paused_collector)
 os.register_at_fork(after_in_child=_paused_collector.in_child)
 
 
+class _PartLibrary(JITCodeLibrary):
+    """Code of a function for those that call it, which are optimised and made machine code of with it.
+
+    Numba would do both for every function that is called, though nothing runs it but as part of its callers:
+    a third of the time of compiling.
+    """
+
+    def _optimize_final_module(self):
+        pass
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        """Return 0, by which numba knows that there is no machine code."""
+        return 0
+
+    @property
+    def codegen(self):
+        """What numba sets the environment of machine code by."""
+        return self
+
+    def set_env(self, name, environment):
+        """Set nothing: there is no machine code."""
+
+
+class _PartCompiler(Compiler):
+    """Compiles functions to a `_PartLibrary`."""
+
+    def __init__(self, typing_context, target_context, library, *others):
+        library = _PartLibrary(target_context.codegen(), "part")
+        super().__init__(typing_context, target_context, library, *others)
+
+
+def _options(allocates):
+    return {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": allocates}
+
+
+def _part_options(allocates):
+    return _options(allocates) | {"no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
+
+
+class _Function(CPUDispatcher):
+    """A function that is compiled for calls from Python; compiled code that calls it contains its `part`."""
+
+    def __init__(self, function, allocates):
+        super().__init__(function, targetoptions={"nopython": True, **_options(allocates)})
+        self._cache = StampedCache(function)
+        self.part = numba.njit(**_part_options(allocates))(function)
+
+    @property
+    def _numba_type_(self):
+        return types.Dispatcher(self.part)
+
+
 def njit(function=None, *, allocates=True):
     """Compile a function when it is first called; without the GIL, and with NumPy's rules of division.
 
@@ -108,17 +168,11 @@ def njit(function=None, *, allocates=True):
     """
     if function is None:
         return partial(njit, allocates=allocates)
-    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": allocates}
-    compiled = numba.njit(**options)(function)
-    compiled._cache = StampedCache(function)
-    return compiled
+    return _Function(function, allocates)
 
 
 def inner(function=None, *, allocates=False):
-    """Compile a function with those that call it, by their options; in Python it stays what it is.
-
-    It has no wrapper for calls from Python, whose compilation takes as long as that of a short function. For
-    functions with one caller: one that functions call that are compiled otherwise is compiled once for each.
+    """Compile a function as part of those that call it; in Python it stays what it is.
 
     Parameters
     ----------
@@ -128,7 +182,9 @@ def inner(function=None, *, allocates=False):
     """
     if function is None:
         return partial(inner, allocates=allocates)
-    return register_jitable(_nrt=allocates)(function)
+    function.part = numba.njit(**_part_options(allocates))(function)
+    infer_global(function, types.Dispatcher(function.part))  # which does not keep it alive
+    return function
 
 
 def inlined(function):
@@ -152,7 +208,7 @@ def implement(operation, kind, *, allocates=True):
     """
 
     def register(function):
-        @overload(operation, strict=False, jit_options={"_nrt": allocates})
+        @overload(operation, strict=False, jit_options=_part_options(allocates))
         def of_kind(first, *others):
             return function if getattr(first, "instance_class", None) is kind else None
 

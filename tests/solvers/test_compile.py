@@ -91,6 +91,21 @@ def test_an_inner_function_is_compiled_with_its_caller_and_runs_in_python_as_it_
     assert not hasattr(half, "py_func")
 
 
+def test_what_compiled_code_calls_has_no_machine_code_of_its_own():
+    @njit(allocates=False)
+    def half(x):
+        return x / 2.0
+
+    @njit(allocates=False)
+    def quarter(x):
+        return half(half(x))
+
+    assert quarter(3.0) == 0.75
+    assert not half.signatures
+    assert half(3.0) == 1.5
+    assert len(half.signatures) == 1
+
+
 def test_an_inner_function_that_makes_an_array_has_to_say_so():
     def total_of_ones(n):
         return np.ones(n).sum()
