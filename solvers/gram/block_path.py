@@ -71,7 +71,7 @@ def newton_cost(s, m):
     return 3e3 + s * (60.0 + 0.045 * m + s * (1.1 + s / 150.0))
 
 
-@inlined
+@inner(allocates=True)
 def support_newton(H, inverse_C, alpha, g, square_norm, epsilon, max_rounds):
     """Newton rounds from a hull point, replaced if they find a better one.
 
@@ -187,7 +187,7 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
     return square_norm, stale, gap, steps, rounds, cost
 
 
-@inlined
+@inner(allocates=True)
 def solve_shrunk(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, max_iter, max_cost):
     """`solve_block`, first on the rows with weight or next to the margin if they are few, then on all."""
     m = g.size
@@ -257,7 +257,7 @@ def is_indefinite(H, inverse_C, alpha, value_error):
     return False
 
 
-@inlined
+@inner(allocates=True)
 def status_of(H, inverse_C, alpha, value_error, gap, exact, tol, is_out_of_iterations, is_out_of_work):
     """Say why a training ended: one of the statuses of `solvers.common.status`.
 
@@ -293,8 +293,8 @@ class NewtonRules(NamedTuple):
     start: np.ndarray  # (m,) weights to start from, which will hold the last solution; (0,): all zero
 
 
-@njit
-def block_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
+@implement(solve_path, NewtonRules)
+def newton_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
     """Solve one block for every C, each from the solution before it.
 
     Where all weights are zero at the start, low-rank Newton may find them. Parameters are those of
@@ -357,4 +357,7 @@ def block_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits,
             weights[k, i] = scale * alpha[i]
 
 
-implement(solve_path, NewtonRules)(block_path.py_func)
+@njit
+def block_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
+    """Call `newton_path` from Python."""
+    solve_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvers.common.compile import inlined, inner, njit
+from solvers.common.compile import inner, njit
 from solvers.gram.block import largest_value
 from solvers.gram.cholesky import extend_from_block
 from solvers.gram.newton_lowrank import FeatureSpace, newton_rounds_lowrank
@@ -42,7 +42,7 @@ def promising(half_left, left, target):
     return left * (left / half_left) ** 4 <= target
 
 
-@inlined
+@inner(allocates=True)
 def lowrank_space(H, m):
     """Space of rank 0 for the first m rows of a block."""
     r_max = RANK_LIMIT * np.int64(np.sqrt(m))
@@ -63,7 +63,7 @@ def lowrank_space(H, m):
     )
 
 
-@inlined
+@inner(allocates=True)
 def grow(space, H, target):
     """Append pivots: about √m, and more only if they promise to bring the residual down to ``target``."""
     Z, pivots, residual, left = space.Z, space.pivots, space.residual, space.left
@@ -82,7 +82,7 @@ def grow(space, H, target):
     return rank - before
 
 
-@inlined
+@inner(allocates=True)
 def lowrank_point(space, H, inverse_weight, C, least_square_norm, tol, max_rounds, max_cost, alpha, g):
     """Fill ``alpha`` and its low-rank ``g`` with the solution in the space, grown for this C.
 

@@ -8,7 +8,7 @@ With ``β = α / ||c||²`` the problem is ``min ½ βᵀHβ + ½ Σ max(0, 1 - f
 
 import numpy as np
 
-from solvers.common.compile import inlined, inner, njit
+from solvers.common.compile import inner, njit
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE
 from solvers.gram.block import block_product, copy_values, gather, lowest_value, put_values, rows_with_weight
 
@@ -88,7 +88,7 @@ def line_search(f, f_new, inverse_C, start, mixed, end):
     return t
 
 
-@inlined
+@inner(allocates=True)
 def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
     """Newton rounds from ``β`` until ``β >= 0`` and every other row has ``f >= 1 - epsilon``.
 
