@@ -3,8 +3,9 @@
 One matrix product gives all squared distances of a split, one exponential for each γ its Gram matrix.
 Solvers take it by scikit-learn's own convention, `kernel="precomputed"`. Values are float32, which is fast
 and takes half the memory; solvers that have a parameter `gram_error` get a bound on their error, so that what
-they certify holds for the kernel of the features. All others get the same values as float64, of which those
-of scikit-learn would otherwise make a copy in every fit. Refits do not share: they get the features.
+they certify holds for the kernel of the features, and those that have `gram_shift` get k − 1 where values of
+k would be near 1. All others get the same values as float64, of which those of scikit-learn would otherwise
+make a copy in every fit. Refits do not share: they get the features.
 """
 
 import math
@@ -40,11 +41,18 @@ MEMORY_SHARE = 0.5
 PRECOMPUTED = "precomputed"
 """What scikit-learn's estimators call a kernel whose values are given in place of features."""
 
+_SMALL_DISTANCE = 0.7
+"""Where γ times the mean squared distance is less, k − 1 is stored for solvers that take it: of values near 1
+float32 loses what tells them apart."""
+
 _BLOCK_VALUES = 1 << 17  # of a block that stays in the cache
 _ROUNDING = 2.0**-53
 # NumPy's float32 exp is off by up to 2.52 units in the last place, which are 2⁻²⁴ below 1. Its argument −x is
 # off by three roundings, of ‖x − x'‖², γ and their product: by 3 x 2⁻²⁴, and e⁻ˣ x ≤ 0.37.
 _FLOAT32_ERROR = (2.52 + 1.11) * 2.0**-24
+# NumPy's float32 expm1 is off by at most 3.41 · 2⁻²⁴ of its value: measured for arguments −2⁻⁴⁰ … −2⁷.
+_SHIFTED_ERROR = 3.5 * 2.0**-24
+_ARGUMENT_ERROR = 3.0 * 2.0**-24
 
 
 Blocks = Iterator[tuple[slice, NDArray[np.float32]]]
@@ -66,12 +74,24 @@ class SplitGram:
         values are the same, bit for bit.
     dtype : float32 or float64
         Of the Gram matrices, whose values are those of float32 in either.
+    may_shift : bool
+        Whether 1 may be subtracted from all values, which `shift` tells; of float32 matrices only.
     """
 
-    def __init__(self, split: Split, memory: float = math.inf, dtype: DTypeLike = np.float32):
+    def __init__(
+        self,
+        split: Split,
+        memory: float = math.inf,
+        dtype: DTypeLike = np.float32,
+        may_shift: bool = False,
+    ):
         order = np.argsort(split.y_train, kind="stable")
         self._X_train, self._X_test = _centered(split.X_train[order], split.X_test)
         self._distance_error = _distance_error(self._X_train)
+        self._may_shift = may_shift
+        square_lengths = _square_lengths(self._X_train)
+        self._mean_distance = 2.0 * float(square_lengths.mean())  # if the mean of the rows is 0; else at most
+        self._largest_distance = 4.0 * float(square_lengths.max())
         n, m = self._X_train.shape[0], self._X_test.shape[0]
         shapes, size = [(n, n), (m, n)], n * (n + m)
         taken = np.dtype(dtype).itemsize * size
@@ -92,27 +112,36 @@ class SplitGram:
         return self._split.y_train
 
     def split(self, gamma: float) -> Split:
-        """Return the split with exp(−γ‖x − x'‖²) in place of features.
+        """Return the split with exp(−γ‖x − x'‖²) − shift(γ) in place of features.
 
         `X_train` (n_train, n_train) and `X_test` (n_test, n_train) are overwritten by the next call:
         touching fresh memory costs more than filling it. The split is read-only.
         """
         distances = [_row_blocks(kept) for kept in self._kept] or self._computed()
+        function = np.expm1 if self.shift(gamma) else np.exp
         for blocks, out in zip(distances, (self._train, self._test), strict=True):
             for rows, block in blocks:
                 if out.dtype == np.float32:
-                    np.exp(np.multiply(block, np.float32(-gamma), out=out[rows]), out=out[rows])
+                    function(np.multiply(block, np.float32(-gamma), out=out[rows]), out=out[rows])
                 else:
-                    out[rows] = np.exp(block * np.float32(-gamma))
+                    out[rows] = function(block * np.float32(-gamma))
         return self._split
 
     def _computed(self) -> list[Blocks]:
         """Compute the distances of training and of test rows to the training rows."""
         return [squared_distances(rows, self._X_train) for rows in (self._X_train, self._X_test)]
 
+    def shift(self, gamma: float) -> float:
+        """Return what `split(gamma)` subtracts from the kernel: 0 or 1."""
+        return float(self._may_shift and gamma * self._mean_distance < _SMALL_DISTANCE)
+
     def error(self, gamma: float) -> float:
-        """Return a bound on how far a value of `split(gamma).X_train` is from exp(−γ‖x − x'‖²)."""
-        return _FLOAT32_ERROR + gamma * self._distance_error
+        """Return a bound on how far a value of `split(gamma).X_train` is from exp(−γ‖x − x'‖²) − shift(γ)."""
+        rounding = _FLOAT32_ERROR
+        if self.shift(gamma):
+            largest = gamma * self._largest_distance
+            rounding = _SHIFTED_ERROR * -math.expm1(-largest) + _ARGUMENT_ERROR * min(largest, 0.37)
+        return rounding + gamma * self._distance_error
 
 
 def open_gram(
@@ -122,12 +151,13 @@ def open_gram(
     inner: int,
     memory: float = math.inf,
     dtype: DTypeLike = np.float32,
+    may_shift: bool = False,
 ) -> SplitGram:
     """Return the distances of a split, kept by this thread until it asks for another split's."""
-    wanted = (source, protocol, outer, inner, memory, dtype)
+    wanted = (source, protocol, outer, inner, memory, dtype, may_shift)
     held, gram = getattr(_local, "gram", (None, None))
     if gram is None or held != wanted:
-        gram = SplitGram(open_split(source, protocol, outer, inner), memory, dtype)
+        gram = SplitGram(open_split(source, protocol, outer, inner), memory, dtype, may_shift)
         _local.gram = (wanted, gram)
     return gram
 

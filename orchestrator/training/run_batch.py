@@ -222,22 +222,22 @@ def _open_gram(order: WorkOrder, path: Path) -> tuple[Split, dict[str, Any]]:
 
 
 def _opened_gram(order: WorkOrder, path: Path) -> SplitGram:
-    dtype = _gram_type(order.arm)
-    return open_gram(order.source, order.protocol, path.outer, path.inner, order.gram_memory, dtype)
+    arm, place = order.arm, (order.source, order.protocol, path.outer, path.inner)
+    return open_gram(*place, order.gram_memory, _gram_type(arm), _takes(arm, "gram_shift"))
 
 
 def _gram_type(arm: Arm) -> type[np.floating[Any]]:
-    return np.float32 if _allows_for_rounding(arm) else np.float64
+    return np.float32 if _takes(arm, "gram_error") else np.float64
 
 
-def _allows_for_rounding(arm: Arm) -> bool:
-    return "gram_error" in estimator_class(arm.target)[1]
+def _takes(arm: Arm, param: str) -> bool:
+    return param in estimator_class(arm.target)[1]
 
 
 def _parameters_for(gram: SplitGram, gamma: float, arm: Arm) -> dict[str, Any]:
     """Return the parameters that say that there are kernel values in place of features."""
-    allowance = {"gram_error": gram.error(gamma)} if _allows_for_rounding(arm) else {}
-    return {"kernel": PRECOMPUTED} | allowance
+    known = {"gram_error": gram.error, "gram_shift": gram.shift}
+    return {"kernel": PRECOMPUTED} | {name: of(gamma) for name, of in known.items() if _takes(arm, name)}
 
 
 def lost_records(order: WorkOrder, message: str) -> Records:
@@ -320,7 +320,7 @@ def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
         few = Split(X_train, split.y_train[rows], X_test, split.y_test[:2]).read_only()
         if not shared:
             return few, {}
-        gram = SplitGram(few, dtype=_gram_type(arm))
+        gram = SplitGram(few, dtype=_gram_type(arm), may_shift=_takes(arm, "gram_shift"))
         return gram.split(1.0), _parameters_for(gram, 1.0, arm)
 
     with warnings.catch_warnings(action="ignore"):  # so few rows are an unusual dataset

@@ -1,5 +1,6 @@
 """SMO for the L1 and the L2 support vector machine with a bias constraint: LIBSVM's problems."""
 
+from dataclasses import replace
 from numbers import Real
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from solvers.common.status import TIMEOUT, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.parameters import Positive, Switch, with_parameters
 from solvers.gram.large_path import has_large_machine, solve_large, takes_large_path
+from solvers.kernels.functions import GRAM
 from solvers.kernels.machine_kernel import OutOfTime
 from solvers.path.mixin import PathMixin
 from solvers.path.smo_solver import SmoSolver
@@ -48,6 +50,10 @@ class SMOSVC(PathMixin, KernelSVC):
         Megabytes for kernel rows or blocks and for copies of the samples.
     warm_start : bool
         Start a `fit` on the same samples and labels from the weights of the last one.
+    gram_shift : float
+        What has been subtracted from all values of a precomputed kernel, those of predictions too. The free
+        bias takes it up, so that it changes no decision; but where all values are near 1, those of k − 1 keep
+        in float32 what those of k lose.
 
     Attributes
     ----------
@@ -92,9 +98,13 @@ class SMOSVC(PathMixin, KernelSVC):
     class_weight: ClassWeight = None
     C: Annotated[float, Interval(Real, 0, None, closed="right")] = 1.0
 
+    gram_shift: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
+
     bias = "none"  # that would be added to the kernel: here it is free
 
     def _solve(self, problem):
+        if problem.kernel.kind == GRAM and self.gram_shift:
+            problem = replace(problem, X=problem.X + problem.X.dtype.type(self.gram_shift))
         if takes_large_path(problem, 1e6 * self.cache_size):
             return solve_large(problem, float(self.tol), 1e6 * self.cache_size, self.loss == "l1")
         state = SmoState(problem, self.loss)
@@ -112,7 +122,8 @@ class SMOSVC(PathMixin, KernelSVC):
         return not has_large_machine(problem, kernel, X)
 
     def _path_solver(self):
-        return SmoSolver(self.loss == "l1", float(self.tol), 1e6 * self.cache_size, self._solve)
+        shift = float(self.gram_shift) if self.kernel == "precomputed" else 0.0
+        return SmoSolver(self.loss == "l1", float(self.tol), 1e6 * self.cache_size, self._solve, shift)
 
     def _machine_text(self, status, converged, gap, by_draws):
         return certified_text(self.tol) if converged else uncertified_text(SMO_STOPPING_TEXTS[status], gap)

@@ -139,12 +139,14 @@ def longest_step(weights, low, high, members, n, direction):
 
 
 @inner(allocates=True)
-def newton_on_free(K, inverse_C, F, beta, low, high, max_rounds, vectors, indices):
+def newton_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, vectors, indices):
     """Minimise over the free weights; all others stay, but that free ones may end at their bounds.
 
     Parameters
     ----------
     K : array (m, m), float32 or float64, C-contiguous
+    shift : float
+        What was subtracted from the kernel, and has to be added before a factor is computed.
     inverse_C : array (m,)
     F, beta : arrays (m,), changed in place
     low, high : arrays (m,)
@@ -162,18 +164,18 @@ def newton_on_free(K, inverse_C, F, beta, low, high, max_rounds, vectors, indice
     n = find_free(beta, low, high, indices[0])
     factor = np.empty((n, n))
     return minimise_on_free(
-        K, inverse_C, F, beta, low, high, max_rounds, indices[0][:n], factor, vectors, indices[1]
+        K, shift, inverse_C, F, beta, low, high, max_rounds, indices[0][:n], factor, vectors, indices[1]
     )
 
 
 @inner
-def minimise_on_free(K, inverse_C, F, beta, low, high, max_rounds, free, A, vectors, members):
+def minimise_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, free, A, vectors, members):
     """`newton_on_free` with the free weights at hand, and memory for their matrix."""
     before, local, ones, direction = vectors[0], vectors[1], vectors[2], vectors[3]
     for a in range(free.size):
         source, target, ridge = K[free[a]], A[a], inverse_C[free[a]]
         for b in range(a, free.size):
-            target[b] = source[free[b]]
+            target[b] = source[free[b]] + shift
         target[a] += ridge
     n = factorise(A, max(LEAST_PIVOT, NOISE_ROUNDINGS * np.finfo(K.dtype).eps), ones, members)
     for k in range(n):

@@ -209,7 +209,7 @@ def change_C(old, new, y, hinge, low, high, inverse_C, beta, F):
 
 @inlined
 def minimise(
-    K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_iter, short_vectors, vectors, indices
+    K, shift, diagonal, inverse_C, F, beta, low, high, tol, spent, max_iter, short_vectors, vectors, indices
 ):
     """Minimise until no violation by the gradient at hand is above ``tol``.
 
@@ -242,7 +242,7 @@ def minimise(
         price = newton_cost(n_free, m)
         if n_free > 1 and spent > price:
             left = max_iter - iterations
-            iterations += newton_on_free(K, inverse_C, F, beta, low, high, left, vectors, indices)
+            iterations += newton_on_free(K, shift, inverse_C, F, beta, low, high, left, vectors, indices)
             roundings += 2.0 * (n_free / TERMS_IN_BLOCK + FEW_ROUNDINGS)  # no weight moves by more than 2 C
             cost += price
             spent = 0.0
@@ -285,6 +285,7 @@ class SmoRules(NamedTuple):
     hinge: bool  # the loss is C ξ; if not, ½ C ξ²
     tol: float  # largest violation, and largest gap
     value_error: float  # bound on the error of an entry of a block
+    shift: float  # what was subtracted from the kernel
     vectors: np.ndarray  # (N_VECTORS · m,)
     short_vectors: np.ndarray  # (N_SHORT_VECTORS · m,) float32
     indices: np.ndarray  # (N_INDICES · m,) int64
@@ -296,7 +297,7 @@ def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, w
 
     Parameters are those of `solvers.gram.machines.solve_path`, but that the block has no labels.
     """
-    hinge, tol, m, n_first = rules.hinge, rules.tol, K.shape[0], class_start[1]
+    hinge, tol, shift, m, n_first = rules.hinge, rules.tol, rules.shift, K.shape[0], class_start[1]
     vectors = rules.vectors[: N_VECTORS * m].reshape((N_VECTORS, m))
     short_vectors = rules.short_vectors[: N_SHORT_VECTORS * m].reshape((N_SHORT_VECTORS, m))
     indices = rules.indices[: N_INDICES * m].reshape((N_INDICES, m))
@@ -321,7 +322,7 @@ def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, w
         largest = 0.0
         for t in range(m):
             diagonal[t] = K[t, t] + inverse_C[t]
-            largest = max(largest, abs(diagonal[t]))
+            largest = max(largest, abs(diagonal[t] + shift))
         # No value of the gradient is larger than this while all weights are within a box.
         rounding = UNIT_ROUNDOFF * (largest * (total if hinge else UNBOUNDED) + 1.0)
         drift = drift * growth + lost * rounding
@@ -331,6 +332,7 @@ def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, w
                 left = limits[k] - iterations
                 status, taken, lost, price, spent = minimise(
                     K,
+                    shift,
                     diagonal,
                     inverse_C,
                     F,

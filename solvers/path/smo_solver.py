@@ -24,6 +24,7 @@ class SmoSolver(BlockSolver):
     tol: float
     memory: float  # bytes for the kernel values of a machine
     solve: Callable  # trains a larger `Problem` for one C
+    shift: float = 0.0  # what was subtracted from the kernel values of a Gram matrix
     seed: int = 0
     has_labels = False  # weights have them
     _blocks: ClassBlocks | None = field(default=None, init=False)
@@ -33,7 +34,7 @@ class SmoSolver(BlockSolver):
         m = int(class_sizes(problem.class_start)[groups].sum(axis=1).max())
         vectors, short_vectors = np.empty(N_VECTORS * m), np.empty(N_SHORT_VECTORS * m, np.float32)
         indices = np.empty(N_INDICES * m, np.int64)
-        return SmoRules(self.hinge, self.tol, value_error, vectors, short_vectors, indices)
+        return SmoRules(self.hinge, self.tol, value_error, self.shift, vectors, short_vectors, indices)
 
     def train(self, problem, path, limits, seed, outcome):
         """Train a large machine without a Gram matrix."""

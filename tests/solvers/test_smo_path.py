@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
-from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.preprocessing import minmax_scale
 from sklearn.svm import SVC
 
@@ -251,6 +251,33 @@ def test_what_is_certified_of_a_rounded_matrix_holds_for_the_kernel():
             if path.converged_[k]:
                 low, high = np.minimum(0.0, sign * CS[k]), np.maximum(0.0, sign * CS[k])
                 assert F[beta > low].max() - F[beta < high].min() <= 1e-3
+
+
+@pytest.mark.parametrize("loss", ["l1", "l2"])
+def test_a_constant_that_is_subtracted_from_the_kernel_changes_no_machine(loss):
+    X, y = scaled("wine")
+    K = rbf_kernel(X, gamma=0.25)
+    known = {"loss": loss, "kernel": "precomputed", "tol": 1e-8}
+    plain, shifted = SMOSVC(**known), SMOSVC(gram_shift=1.0, **known)
+    whole, less = plain.fit_path(K, y, CS), shifted.fit_path(K - 1.0, y, CS)
+    assert less.converged_.all()
+    np.testing.assert_allclose(less.objective_, whole.objective_, rtol=1e-7)
+    np.testing.assert_array_equal(less.predict_path(K - 1.0), whole.predict_path(K))
+    one, other = plain.fit(K, y), shifted.fit(K - 1.0, y)
+    np.testing.assert_allclose(other.decision_function(K - 1.0), one.decision_function(K), atol=1e-5)
+
+
+def test_values_of_k_minus_1_certify_in_float32_what_values_of_k_do_not():
+    X, y = scaled("breast_cancer")
+    C, gamma, unit = [1024.0], 4.0**-5, 2.0**-24
+    exact = rbf_kernel(X, gamma=gamma)
+    whole = SMOSVC(kernel="precomputed", gram_error=unit).fit_path(exact.astype(np.float32), y, C)
+    less = np.expm1(-gamma * euclidean_distances(X, squared=True)).astype(np.float32)
+    error = unit * np.abs(less).max()
+    path = SMOSVC(kernel="precomputed", gram_shift=1.0, gram_error=error).fit_path(less, y, C)
+    assert path.converged_.all()
+    assert not whole.converged_.any()
+    check_machines(path, exact, y)
 
 
 @pytest.mark.parametrize("as_sparse", [False, True], ids=["dense", "csr"])

@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from orchestrator.engine import prepare as preparation
 from orchestrator.store.columns import RUN_COLUMNS
-from orchestrator.training.gram import SplitGram
+from orchestrator.training.gram import _SHIFTED_ERROR, SplitGram
 from orchestrator.training.split_data import Split
 from solvers import MNSVC, NewtonSVC
 from tests.orchestrator.studies import run_study
@@ -50,6 +50,34 @@ def test_the_error_told_is_not_exceeded_far_from_the_origin(split, gamma, offset
     for found, A in ((shared.X_train, rows), (shared.X_test, X_test)):
         exact = np.exp(-gamma * cdist(A, rows, "sqeuclidean"))
         assert np.abs(found - exact).max() <= gram.error(gamma) < 1e-6
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
+def test_k_minus_1_is_given_where_k_would_be_near_1_and_only_to_solvers_that_take_it(split, form):
+    gram = SplitGram(
+        Split(form(split.X_train), split.y_train, form(split.X_test), split.y_test), may_shift=True
+    )
+    rows = split.X_train[np.argsort(split.y_train, kind="stable")]
+    assert [gram.shift(gamma) for gamma in (4.0**-5, 4.0**-3, 4.0)] == [1.0, 1.0, 0.0]
+    assert SplitGram(split).shift(4.0**-5) == 0.0
+    for gamma in (4.0**-5, 4.0**-3, 4.0):
+        shared, shift = gram.split(gamma), gram.shift(gamma)
+        for found, A in ((shared.X_train, rows), (shared.X_test, split.X_test)):
+            product = -gamma * cdist(A, rows, "sqeuclidean")
+            exact = np.expm1(product) if shift else np.exp(product)
+            assert np.abs(found - exact).max() <= gram.error(gamma)
+    assert gram.error(4.0**-5) < 0.1 * SplitGram(split).error(4.0**-5)
+
+
+def test_relative_error_of_k_minus_1(full_size):
+    """For every float32 from −2⁷ to −2⁻⁴⁰; some of each power of 2."""
+    step = 1 if full_size else 4099
+    for exponent in range(-40, 7):
+        for first in range(0, 1 << 23, 1 << 20):
+            mantissa = np.arange(first, first + (1 << 20), step, dtype=np.uint32)
+            x = (mantissa | np.uint32((exponent + 127) << 23) | np.uint32(1 << 31)).view(np.float32)
+            exact = np.expm1(x.astype(np.float64))
+            assert np.abs(np.expm1(x) / exact - 1.0).max() <= _SHIFTED_ERROR
 
 
 def test_what_shared_trainings_claim_holds_for_the_kernel_of_the_features(full_size):
@@ -133,7 +161,7 @@ import sys
 import numpy as np
 from sklearn.svm import SVC
 
-from orchestrator.training.gram import SplitGram
+from orchestrator.training.gram import _SHIFTED_ERROR, SplitGram
 from orchestrator.training.split_data import Split
 
 random = np.random.default_rng(0)
