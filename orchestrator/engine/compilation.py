@@ -28,7 +28,8 @@ def compile_seconds(
     """Return at most how many seconds numba will compile for each class of the arms, by dotted path.
 
     Only classes that have to be compiled are in it: those of which numba's cache on this host holds little.
-    What the workers of a cluster elsewhere hold is not known.
+    One that shares its modules with a class that was compiled looks compiled too. What the workers of a
+    cluster elsewhere hold is not known.
 
     Parameters
     ----------

@@ -176,7 +176,7 @@ def squared_distances(A: Any, B: Any) -> Blocks:
     left = _with_columns(A, -2.0, _square_lengths(A), np.ones(A.shape[0]))
     right = _with_columns(B, 1.0, np.ones(B.shape[0]), _square_lengths(B)).T
     blocks = list(_blocks_of(A.shape[0], B.shape[0]))
-    shape = blocks[0].stop, B.shape[0]
+    shape = blocks[0].stop if blocks else 0, B.shape[0]
     product, distances = np.empty(shape), np.empty(shape, dtype=np.float32)
     for rows in blocks:
         n = rows.stop - rows.start
@@ -198,7 +198,7 @@ def _row_blocks(matrix: NDArray[np.float32]) -> Blocks:
 
 def _blocks_of(n: int, width: int) -> Iterator[slice]:
     """Yield slices of n rows; scikit-learn's `gen_batches` takes longer than a small split's matrices."""
-    step = max(1, _BLOCK_VALUES // width)
+    step = max(1, _BLOCK_VALUES // max(1, width))
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 

@@ -7,6 +7,7 @@ files hold a hash of all sources of the package: an edit of any of them compiles
 
 import gc
 import os
+import sys
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -151,6 +152,12 @@ class _Function(CPUDispatcher):
         self._cache = StampedCache(function)
         self.part = numba.njit(**_part_options(allocates))(function)
 
+    def __reduce__(self):
+        """Be pickled by name, or else by what it is made of; numba would make another kind of it."""
+        if getattr(sys.modules.get(self.__module__), self.__qualname__, None) is self:
+            return self.__qualname__
+        return _Function, (self.py_func, self.targetoptions["_nrt"])
+
     @property
     def _numba_type_(self):
         return types.Dispatcher(self.part)
@@ -158,6 +165,9 @@ class _Function(CPUDispatcher):
 
 def njit(function=None, *, allocates=True):
     """Compile a function when it is first called; without the GIL, and with NumPy's rules of division.
+
+    Compiled code that calls it contains it, and cannot give it what numba keeps beside machine code: there it
+    may neither call itself, nor print, nor raise an exception with values that it has computed.
 
     Parameters
     ----------
@@ -173,6 +183,8 @@ def njit(function=None, *, allocates=True):
 
 def inner(function=None, *, allocates=False):
     """Compile a function as part of those that call it; in Python it stays what it is.
+
+    It may do what a function may that others call; see `njit`.
 
     Parameters
     ----------

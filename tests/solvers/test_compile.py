@@ -2,18 +2,23 @@
 
 import gc
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pytest
 from numba.core import event
 from numba.core.errors import TypingError
 
 import solvers
+from solvers.common.certificate import certified_gap
 from solvers.common.compile import inner, njit
+from solvers.gram.block import gap_of
+from solvers.gram.cut import is_sorted
 
 CALL = """
 import numpy as np
@@ -104,6 +109,16 @@ def test_what_compiled_code_calls_has_no_machine_code_of_its_own():
     assert not half.signatures
     assert half(3.0) == 1.5
     assert len(half.signatures) == 1
+
+
+def test_a_compiled_function_is_pickled_by_its_name():
+    for dumps in (pickle.dumps, cloudpickle.dumps):
+        assert pickle.loads(dumps(gap_of)) is gap_of
+        again = pickle.loads(cloudpickle.dumps(lambda x: is_sorted(x)))
+        assert again(np.arange(3, dtype=np.int32))
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer)(0.5, 0.4, 0.0))"
+    known = {"input": pickle.dumps(certified_gap), "capture_output": True, "check": True}
+    assert float(subprocess.run([sys.executable, "-c", code], **known).stdout) == certified_gap(0.5, 0.4, 0.0)
 
 
 def test_an_inner_function_that_makes_an_array_has_to_say_so():
