@@ -43,7 +43,7 @@ PRECOMPUTED = "precomputed"
 
 _SMALL_DISTANCE = 0.7
 """Where γ times the mean squared distance is less, k − 1 is stored for solvers that take it: of values near 1
-float32 loses what tells them apart."""
+float32 loses what tells them apart. Elsewhere values of k − 1 would be near −1, and lose it in turn."""
 
 _BLOCK_VALUES = 1 << 17  # of a block that stays in the cache
 _ROUNDING = 2.0**-53
@@ -53,6 +53,7 @@ _FLOAT32_ERROR = (2.52 + 1.11) * 2.0**-24
 # NumPy's float32 expm1 is off by at most 3.41 · 2⁻²⁴ of its value: measured for arguments −2⁻⁴⁰ … −2⁷.
 _SHIFTED_ERROR = 3.5 * 2.0**-24
 _ARGUMENT_ERROR = 3.0 * 2.0**-24
+_LEAST_FLOAT32 = 2.0**-149  # what a distance or a value may be off by where it is close to 0
 
 
 Blocks = Iterator[tuple[slice, NDArray[np.float32]]]
@@ -75,7 +76,7 @@ class SplitGram:
     dtype : float32 or float64
         Of the Gram matrices, whose values are those of float32 in either.
     may_shift : bool
-        Whether 1 may be subtracted from all values, which `shift` tells; of float32 matrices only.
+        Whether 1 may be subtracted from all values, which `shift` tells.
     """
 
     def __init__(
@@ -90,7 +91,8 @@ class SplitGram:
         self._distance_error = _distance_error(self._X_train)
         self._may_shift = may_shift
         square_lengths = _square_lengths(self._X_train)
-        self._mean_distance = 2.0 * float(square_lengths.mean())  # if the mean of the rows is 0; else at most
+        # An upper bound; it is the mean where that of the rows is 0. Sparse rows are not centred.
+        self._mean_distance = 2.0 * float(square_lengths.mean())
         self._largest_distance = 4.0 * float(square_lengths.max())
         n, m = self._X_train.shape[0], self._X_test.shape[0]
         shapes, size = [(n, n), (m, n)], n * (n + m)
@@ -141,6 +143,7 @@ class SplitGram:
         if self.shift(gamma):
             largest = gamma * self._largest_distance
             rounding = _SHIFTED_ERROR * -math.expm1(-largest) + _ARGUMENT_ERROR * min(largest, 0.37)
+            rounding += (gamma + 1.0) * _LEAST_FLOAT32
         return rounding + gamma * self._distance_error
 
 

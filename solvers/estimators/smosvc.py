@@ -1,17 +1,17 @@
 """SMO for the L1 and the L2 support vector machine with a bias constraint: LIBSVM's problems."""
 
-from dataclasses import replace
 from numbers import Real
 from typing import Annotated
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from solvers.common.certificate import UNIT_ROUNDOFF
+from solvers.common.memory import require_memory
 from solvers.common.status import TIMEOUT, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.parameters import Positive, Switch, with_parameters
 from solvers.gram.large_path import has_large_machine, solve_large, takes_large_path
-from solvers.kernels.functions import GRAM
 from solvers.kernels.machine_kernel import OutOfTime
 from solvers.path.mixin import PathMixin
 from solvers.path.smo_solver import SmoSolver
@@ -102,9 +102,19 @@ class SMOSVC(PathMixin, KernelSVC):
 
     bias = "none"  # that would be added to the kernel: here it is free
 
+    def _shift(self):
+        return float(self.gram_shift) if self.kernel == "precomputed" else 0.0
+
+    def _train(self, samples, starts, seeds, budget):
+        if self._shift():
+            require_memory(8.0 * samples.X.size, "the kernel matrix with gram_shift", "set gram_shift=0")
+            K = samples.X.astype(np.float64)  # in float32 the sum would lose what the difference has kept
+            K += self._shift()
+            error = samples.kernel.error + UNIT_ROUNDOFF * np.abs(K).max()
+            samples = samples._replace(X=K, kernel=samples.kernel._replace(error=error))
+        return super()._train(samples, starts, seeds, budget)
+
     def _solve(self, problem):
-        if problem.kernel.kind == GRAM and self.gram_shift:
-            problem = replace(problem, X=problem.X + problem.X.dtype.type(self.gram_shift))
         if takes_large_path(problem, 1e6 * self.cache_size):
             return solve_large(problem, float(self.tol), 1e6 * self.cache_size, self.loss == "l1")
         state = SmoState(problem, self.loss)
@@ -122,8 +132,9 @@ class SMOSVC(PathMixin, KernelSVC):
         return not has_large_machine(problem, kernel, X)
 
     def _path_solver(self):
-        shift = float(self.gram_shift) if self.kernel == "precomputed" else 0.0
-        return SmoSolver(self.loss == "l1", float(self.tol), 1e6 * self.cache_size, self._solve, shift)
+        return SmoSolver(
+            self.loss == "l1", float(self.tol), 1e6 * self.cache_size, self._solve, self._shift()
+        )
 
     def _machine_text(self, status, converged, gap, by_draws):
         return certified_text(self.tol) if converged else uncertified_text(SMO_STOPPING_TEXTS[status], gap)

@@ -322,7 +322,7 @@ def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, w
         largest = 0.0
         for t in range(m):
             diagonal[t] = K[t, t] + inverse_C[t]
-            largest = max(largest, abs(diagonal[t] + shift))
+            largest = max(largest, abs(diagonal[t] + shift) + shift)  # also of |k - shift|
         # No value of the gradient is larger than this while all weights are within a box.
         rounding = UNIT_ROUNDOFF * (largest * (total if hinge else UNBOUNDED) + 1.0)
         drift = drift * growth + lost * rounding

@@ -90,8 +90,8 @@ class PathMixin:
         Parameters
         ----------
         estimators : sequence of KernelSVC
-            One for each matrix, of one class, with kernel="precomputed". All but `random_state`, `gram_error`
-            and `gamma`, which has no effect, is read of the first.
+            One for each matrix, of one class, with kernel="precomputed". All but `random_state`,
+            `gram_error`, `gram_shift` and `gamma`, which has no effect, is read of the first.
         y : array-like of shape (n_samples,)
         Cs : array-like of shape (n_C,)
             Ascending, at least two.

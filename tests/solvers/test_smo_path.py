@@ -280,6 +280,41 @@ def test_values_of_k_minus_1_certify_in_float32_what_values_of_k_do_not():
     check_machines(path, exact, y)
 
 
+@pytest.mark.parametrize("loss", ["l1", "l2"])
+def test_fits_by_values_of_k_minus_1_are_certified_for_the_kernel(loss):
+    """They are added up in float64: in float32 they would lose what the error at hand does not allow for."""
+    X, y = scaled("breast_cancer")
+    distances, certified = euclidean_distances(X, squared=True), 0
+    for gamma in (4.0**-10, 4.0**-6, 4.0**-2):
+        exact, less = np.exp(-gamma * distances), np.expm1(-gamma * distances).astype(np.float32)
+        known = {"gram_error": 2.0**-24 * np.abs(less).max(), "gram_shift": 1.0, "loss": loss}
+        for C in (64.0, 4096.0):
+            model = SMOSVC(C=C, kernel="precomputed", max_iter=20_000, **known).fit(less, y)
+            if not model.converged_:
+                continue
+            certified += 1
+            beta = np.zeros(y.size)
+            beta[model.support_] = model.dual_coef_[0]
+            sign, high = np.where(y == model.classes_[1], 1.0, -1.0), C if loss == "l1" else np.inf
+            F = exact @ beta - sign + (beta / C if loss == "l2" else 0.0)
+            grows, shrinks = beta < np.where(sign > 0, high, 0.0), beta > np.where(sign > 0, 0.0, -high)
+            assert F[shrinks].max() - F[grows].min() <= model.tol
+    assert certified > 2
+
+
+def test_a_shift_larger_than_the_kernel_leaves_no_false_certificate():
+    X, y = scaled("breast_cancer")
+    K = rbf_kernel(X, gamma=0.5)
+    for shift in (1e8, 1e10):
+        path = SMOSVC(kernel="precomputed", gram_shift=shift).fit_path(K - shift, y, [10.0, 1000.0])
+        for machine in machines_of(path, y):
+            F = ((K - shift) + shift) @ machine.beta - machine.sign
+            low, high = np.minimum(0.0, machine.sign), np.maximum(0.0, machine.sign)
+            C = path.Cs_[machine.k]
+            violation = F[machine.beta > C * low].max() - F[machine.beta < C * high].min()
+            assert not path.converged_[machine.k] or violation <= 1e-3
+
+
 @pytest.mark.parametrize("as_sparse", [False, True], ids=["dense", "csr"])
 @pytest.mark.parametrize("rows_that_fit", [140, 60], ids=["a_block_each", "no_block"])
 def test_without_room_for_a_gram_matrix(rows_that_fit, as_sparse):
