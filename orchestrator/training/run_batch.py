@@ -27,7 +27,7 @@ from orchestrator.training.metrics import metric_objects
 from orchestrator.training.process_state import ProcessState, kept_process_state
 from orchestrator.training.source_hash import depends_on
 from orchestrator.training.split_data import Split, open_data, open_split
-from orchestrator.training.train import Monitor, PathTask, overtime_message, train_path
+from orchestrator.training.train import Monitor, PathTask, overtime_message, takes_whole_path, train_path
 from orchestrator.training.train_grid import GridTask, grids, train_grid
 
 
@@ -223,7 +223,9 @@ def _open_gram(order: WorkOrder, path: Path) -> tuple[Split, dict[str, Any]]:
 
 def _opened_gram(order: WorkOrder, path: Path) -> SplitGram:
     arm, place = order.arm, (order.source, order.protocol, path.outer, path.inner)
-    return open_gram(*place, order.gram_memory, _gram_type(arm), _takes(arm, "gram_shift"))
+    # A fit of its own would add what was subtracted, to a copy of the matrix.
+    may_shift = _takes(arm, "gram_shift") and takes_whole_path(arm, order.protocol, path.candidates[0])
+    return open_gram(*place, order.gram_memory, _gram_type(arm), may_shift)
 
 
 def _gram_type(arm: Arm) -> type[np.floating[Any]]:

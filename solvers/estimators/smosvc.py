@@ -107,7 +107,8 @@ class SMOSVC(PathMixin, KernelSVC):
 
     def _train(self, samples, starts, seeds, budget):
         if self._shift():
-            require_memory(8.0 * samples.X.size, "the kernel matrix with gram_shift", "set gram_shift=0")
+            what, remedy = "a copy of the kernel matrix, for gram_shift,", "subtract nothing from the kernel"
+            require_memory(8.0 * samples.X.size, what, remedy)
             K = samples.X.astype(np.float64)  # in float32 the sum would lose what the difference has kept
             K += self._shift()
             error = samples.kernel.error + UNIT_ROUNDOFF * np.abs(K).max()
