@@ -88,9 +88,9 @@ class SplitGram:
     ):
         order = np.argsort(split.y_train, kind="stable")
         self._X_train, self._X_test = _centered(split.X_train[order], split.X_test)
-        self._distance_error = _distance_error(self._X_train)
-        self._may_shift = may_shift
         square_lengths = _square_lengths(self._X_train)
+        self._distance_error = _distance_error(self._X_train, square_lengths)
+        self._may_shift = may_shift
         # An upper bound; it is the mean where that of the rows is 0. Sparse rows are not centred.
         self._mean_distance = 2.0 * float(square_lengths.mean())
         self._largest_distance = 4.0 * float(square_lengths.max())
@@ -218,10 +218,10 @@ def _centered(X_train: Any, X_test: Any) -> tuple[Any, Any]:
     return X_train - center, X_test - center
 
 
-def _distance_error(X: Any) -> float:
+def _distance_error(X: Any, square_lengths: NDArray[np.float64]) -> float:
     """Bound the rounding of squared distances between rows in float64."""
     terms = int(np.diff(X.indptr).max()) if scipy.sparse.issparse(X) else X.shape[1]
-    return float(4 * (terms + 6) * _ROUNDING * _square_lengths(X).max())
+    return float(4 * (terms + 6) * _ROUNDING * square_lengths.max())
 
 
 def _square_lengths(X: Any) -> NDArray[np.float64]:
