@@ -312,12 +312,14 @@ class Store:
                 return read()
         raise StoreError(f"cannot read {self.trials_folder}: its files come and go; try again later")
 
-    def _trials(self, columns: list[str] | None = None, only: pc.Expression | None = None) -> pa.Table:
-        """Return one row a key of all trials, or of those that meet a condition."""
+    def _trials(
+        self, columns: list[str] | None = None, only: Callable[[pa.Table], pa.ChunkedArray] | None = None
+    ) -> pa.Table:
+        """Return one row a key of all trials, or of those for which a function of a table says true."""
 
         def read() -> list[pa.Table]:
             parts = (self._read_part(part, columns) for part in self._parts())
-            return [*parts] if only is None else [part.filter(only) for part in parts]
+            return [*parts] if only is None else [part.filter(only(part)) for part in parts]
 
         empty = TRIAL_SCHEMA.empty_table()
         table = arrow_tables.unify(
@@ -344,7 +346,7 @@ class Store:
         with self._opened(path) as reader:
             names = [path[0] for path in reader.column_paths]
             read = None if columns is None else [names.index(name) for name in columns if name in names]
-            table = arrow_tables.as_trials(reader.read_all(column_indices=read))
+            table = arrow_tables.as_trials(reader.read_all(column_indices=read, use_threads=False))
             if missing := [name for name in NEEDED if name not in names]:
                 raise ValueError(f"it has no column {missing[0]}")
             filled = ["key", "status"] if has_checksum(path) else NEEDED
@@ -360,6 +362,9 @@ class Store:
     @contextmanager
     def _opened(self, path: Path) -> Iterator[pq.ParquetReader]:
         """Open a Parquet file of the study; `ParquetFile`, which does so too, takes twice as long.
+
+        It is read without threads: one of Arrow's may still hold Python's bytes when all has been read, and
+        aborts the process if it lets go of them while the interpreter ends.
 
         Raises
         ------
@@ -413,18 +418,18 @@ class Store:
 
     def refits(self) -> dict[str, dict[str, Any]]:
         """Map the key of every stored refit to its row, without predictions."""
-        table = arrow_tables.without_predictions(self._trials(only=pc.field("inner") == REFIT))
+        table = arrow_tables.without_predictions(self._trials(only=_is_refit))
         return {row["key"]: row for row in table.to_pylist()}
 
     def predictions(self) -> pa.Table:
         """Return key and predictions of every refit that has a score; nulls where none were stored."""
         columns = [*KEY_COLUMNS, "inner", "score", *PREDICTION_TYPES]
-        return self._trials(columns, (pc.field("inner") == REFIT) & pc.field("score").is_valid())
+        return self._trials(columns, lambda part: pc.and_(_is_refit(part), pc.is_valid(part["score"])))
 
     def refits_without_predictions(self) -> set[str]:
         """Return the keys of the refits that have a score and no predictions."""
         table = self.predictions()
-        return set(table.filter(pc.field("predicted_class").is_null())["key"].to_pylist())
+        return set(table.filter(pc.is_null(table["predicted_class"]))["key"].to_pylist())
 
     def outer_rows(self) -> list[dict[str, Any]]:
         """Return the rows of `outer.parquet`, if there is one."""
@@ -456,9 +461,13 @@ class Store:
     def _derived(self, name: str, empty: pa.Schema) -> pa.Table:
         try:
             with self._opened(self.folder / name) as reader:
-                return arrow_tables.as_trials(reader.read_all())
+                return arrow_tables.as_trials(reader.read_all(use_threads=False))
         except FileNotFoundError:
             return pa.Table.from_batches([], empty)  # `empty_table` imports pandas
+
+
+def _is_refit(part: pa.Table) -> pa.ChunkedArray:
+    return pc.equal(part["inner"], REFIT)
 
 
 def _holder(path: Path) -> str:

@@ -133,20 +133,16 @@ from orchestrator.store.store import Store
 os.setgid(65534)
 os.setuid(65534)
 resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
-try:
-    Store(Path(sys.argv[1])).trials()
-except Exception as error:
-    print(type(error).__name__, error)
+store = Store(Path(sys.argv[1]))
+print(*sorted(store.stored()), len(store.refits()), store.predictions().num_rows)
 """
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as another user")
-def test_a_process_that_can_start_no_thread_calls_nothing_damaged(store):
+def test_a_process_that_can_start_no_thread_reads_what_is_stored(store):
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         shutil.copytree(store.folder, Path(folder) / "s")
         command = [sys.executable, "-c", WITHOUT_THREADS, f"{folder}/s"]
         found = subprocess.run(command, capture_output=True, text=True)
-        assert re.match("StoreError cannot read .*part.*: .*Failed to launch worker thread", found.stdout), (
-            found
-        )
+        assert (found.stdout.split(), found.stderr) == ([*sorted(store.stored()), "0", "0"], "")

@@ -79,6 +79,25 @@ def test_what_is_appended_is_read_back(store):
     assert pd.isna(store.trials().iloc[1]["n_sv"])
 
 
+READING = """
+import os, sys
+from pathlib import Path
+import pyarrow.parquet
+from orchestrator.store.store import Store
+store = Store(Path(sys.argv[1]))
+before = os.listdir("/proc/self/task")
+read = [store.stored(), store.refits(), store.run_ids(), store.predictions()]
+print(len(read[0]), len(set(os.listdir("/proc/self/task")) - set(before)))
+"""
+
+
+def test_what_is_read_leaves_no_thread_that_may_hold_bytes_of_python_when_the_interpreter_ends(store):
+    """A thread of Arrow that lets go of them then aborts the process, as it did one command in seven."""
+    store.append([records(trial("a"), trial("b", inner=1))])
+    done = subprocess.run([sys.executable, "-c", READING, store.folder], capture_output=True, text=True)
+    assert (done.stdout.split(), done.stderr) == (["2", "0"], "")
+
+
 def test_every_column_of_the_schema_is_there_from_the_first_row(store):
     store.append([records(trial("a", param_gamma=1.0, param_C=1.0, score_f1=0.1))])
     names = list(store.trials())
