@@ -28,11 +28,11 @@ from solvers.gram.smo_path import (
     ALLOWED_DRIFT,
     BOUNDED_PER_FREE,
     LEAST_SHARE,
+    LEAST_STEPS,
     NO_PROGRESS,
     REFINEMENTS,
     ROUNDINGS_PER_SCALING,
     STEPS_IN_VAIN,
-    STEPS_PER_CHUNK,
     change_C,
     set_bounds,
     state_of,
@@ -122,9 +122,11 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, spent, 
         n = 0
         for t in range(w):
             n += low[t] < beta[t] < high[t]
-        if n > 1 and spent + taken * step_cost(w) > PATIENCE * face_cost(n, w):
+        left = PATIENCE * face_cost(n, w) - (spent + taken * step_cost(w))
+        if n > 1 and left < 0.0:
             return PAUSED, taken
-        allowed = min(STEPS_PER_CHUNK, max_steps - taken)
+        due = np.int64(min(left / step_cost(w), max_steps)) + 1
+        allowed = min(max(LEAST_STEPS, due), max_steps - taken)
         status, steps, gain = smo_block_steps(
             K, diagonal, inverse_C, F, beta, low, high, tol, allowed, scratch
         )

@@ -65,18 +65,25 @@ def factorise(A, least, smallest, kept):
         smallest[k] = least * A[k, k]
     rank = np.int64(0)  # not a constant: numba would compile what it is handed to once more
     for k in range(n):
-        pivot = A[k]
-        if not pivot[k] > smallest[k]:
+        row = A[k]
+        whole = rank - rank % 4
+        for a in range(0, whole, 4):
+            u0, u1, u2, u3 = A[kept[a]], A[kept[a + 1]], A[kept[a + 2]], A[kept[a + 3]]
+            f0, f1, f2, f3 = u0[k], u1[k], u2[k], u3[k]
+            for j in range(k, n):
+                row[j] -= f0 * u0[j] + f1 * u1[j] + (f2 * u2[j] + f3 * u3[j])
+        for a in range(whole, rank):
+            u0 = A[kept[a]]
+            f0 = u0[k]
+            for j in range(k, n):
+                row[j] -= f0 * u0[j]
+        if not row[k] > smallest[k]:
             continue
         kept[rank] = k
         rank += 1
-        scale = 1.0 / np.sqrt(pivot[k])
+        scale = 1.0 / np.sqrt(row[k])
         for j in range(k, n):
-            pivot[j] *= scale
-        for i in range(k + 1, n):
-            row, factor = A[i], pivot[i]
-            for j in range(i, n):
-                row[j] -= factor * pivot[j]
+            row[j] *= scale
     if rank < n:
         for a in range(rank):
             for b in range(a, rank):
@@ -95,20 +102,34 @@ def solve_transposed(U, n, b):
             b[j] -= x * row[j]
 
 
-@inlined
+@inner
 def solve_upper(U, n, b):
-    """Overwrite ``b`` by ``U⁻¹ b`` for the first n rows of U."""
+    """Overwrite ``b`` by ``U⁻¹ b`` for the first n rows of U.
+
+    Eight sums at a time: one alone would wait for each of its additions.
+    """
     for k in range(n - 1, -1, -1):
         row = U[k]
-        total = 0.0
-        for j in range(k + 1, n):
+        s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        whole = n - (n - k - 1) % 8
+        for j in range(k + 1, whole, 8):
+            s0 += row[j] * b[j]
+            s1 += row[j + 1] * b[j + 1]
+            s2 += row[j + 2] * b[j + 2]
+            s3 += row[j + 3] * b[j + 3]
+            s4 += row[j + 4] * b[j + 4]
+            s5 += row[j + 5] * b[j + 5]
+            s6 += row[j + 6] * b[j + 6]
+            s7 += row[j + 7] * b[j + 7]
+        total = ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7))
+        for j in range(whole, n):
             total += row[j] * b[j]
         b[k] = (b[k] - total) / row[k]
 
 
-@inlined
-def leave_out(U, n, p):
-    """Change a factor of n rows into that of all rows but the p-th."""
+@inner
+def leave_out(U, n, p, a, b):
+    """Change a factor of n rows into that of all rows but the p-th, and two vectors ``U⁻ᵀ x`` with it."""
     for k in range(n):
         row = U[k]
         for j in range(max(k, p + 1), n):
@@ -116,13 +137,14 @@ def leave_out(U, n, p):
     for k in range(p, n - 1):
         upper, lower = U[k], U[k + 1]
         # The k-th column has two entries left: below the diagonal stands what was the next row's diagonal.
-        a, b = upper[k], lower[k]
-        length = np.hypot(a, b)
-        cosine, sine = a / length, b / length
+        length = np.sqrt(upper[k] * upper[k] + lower[k] * lower[k])
+        cosine, sine = upper[k] / length, lower[k] / length
         for j in range(k, n - 1):
             x, y = upper[j], lower[j]
             upper[j] = cosine * x + sine * y
             lower[j] = cosine * y - sine * x
+        a[k], a[k + 1] = cosine * a[k] + sine * a[k + 1], cosine * a[k + 1] - sine * a[k]
+        b[k], b[k + 1] = cosine * b[k] + sine * b[k + 1], cosine * b[k + 1] - sine * b[k]
 
 
 @njit(allocates=False)
@@ -171,7 +193,7 @@ def newton_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, vectors,
 @inner
 def minimise_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, free, A, vectors, members):
     """`newton_on_free` with the free weights at hand, and memory for their matrix."""
-    before, local, ones, direction = vectors[0], vectors[1], vectors[2], vectors[3]
+    before, ones, slope, direction = vectors[0], vectors[1], vectors[2], vectors[3]
     for a in range(free.size):
         source, target, ridge = K[free[a]], A[a], inverse_C[free[a]]
         for b in range(a, free.size):
@@ -180,19 +202,16 @@ def minimise_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, free, 
     n = factorise(A, max(LEAST_PIVOT, NOISE_ROUNDINGS * np.finfo(K.dtype).eps), ones, members)
     for k in range(n):
         members[k] = free[members[k]]
+        ones[k], slope[k] = 1.0, -F[members[k]]
     choose(beta, free, before)
-    choose(F, members[:n], local)
+    solve_transposed(A, n, ones)
+    solve_transposed(A, n, slope)
     rounds = 0
     while n > 1 and rounds < max_rounds:
         rounds += 1
+        level = np.dot(ones[:n], slope[:n]) / np.dot(ones[:n], ones[:n])
         for k in range(n):
-            ones[k] = 1.0
-            direction[k] = -local[k]
-        solve_transposed(A, n, ones)
-        solve_transposed(A, n, direction)
-        level = np.dot(ones[:n], direction[:n]) / np.dot(ones[:n], ones[:n])
-        for k in range(n):
-            direction[k] -= level * ones[k]
+            direction[k] = slope[k] - level * ones[k]
         solve_upper(A, n, direction)
         total = 0.0
         for k in range(n):
@@ -203,15 +222,15 @@ def minimise_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, free, 
         for k in range(n):
             t = members[k]
             beta[t] = min(max(beta[t] + step * direction[k], low[t]), high[t])  # rounding may lead beyond
-            local[k] -= step * (level + local[k])
+            slope[k] -= step * (slope[k] - level * ones[k])  # F moves by -step (F + level)
         if blocker < 0:
             break
         t = members[blocker]
         beta[t] = high[t] if direction[blocker] > 0.0 else low[t]
-        leave_out(A, n, blocker)
+        leave_out(A, n, blocker, ones, slope)
         n -= 1
         for k in range(blocker, n):
-            members[k], local[k] = members[k + 1], local[k + 1]
+            members[k] = members[k + 1]
     change, product = before, vectors[4]
     for k in range(free.size):
         change[k] = beta[free[k]] - before[k]

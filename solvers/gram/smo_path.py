@@ -27,7 +27,7 @@ from solvers.gram.smo_newton import newton_cost, newton_on_free
 from solvers.gram.smo_steps import smo_block_steps
 from solvers.smo.smo_certificate import bias_of, extremes, gap_of
 
-STEPS_PER_CHUNK = 24
+LEAST_STEPS = 64  # before the free weights are counted again
 # How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.
 REFINEMENTS = 30
 # A point is scaled with C if it has as many weights at their bounds as this times its free ones.
@@ -235,7 +235,6 @@ def minimise(
     iterations, roundings, cost = 0, 0.0, 0.0
     in_vain, gains = 0, 0.0
     while iterations < max_iter:
-        allowed = min(STEPS_PER_CHUNK, max_iter - iterations)
         n_free = np.int64(0)
         for t in range(m):
             n_free += low[t] < beta[t] < high[t]
@@ -247,6 +246,8 @@ def minimise(
             cost += price
             spent = 0.0
             continue
+        due = np.int64((price - spent) / step_cost(m)) + 1  # when their number stays
+        allowed = min(max(LEAST_STEPS, due), max_iter - iterations)
         status, steps, gain = smo_block_steps(
             K, diagonal, inverse_C, F, beta, low, high, tol, allowed, short_vectors
         )
