@@ -227,3 +227,16 @@ def implement(operation, kind, *, allocates=True):
         return function
 
     return register
+
+
+def implement_by_types(operation):
+    """Register a function that chooses by the types of the arguments what an operation does.
+
+    Nothing of it may make arrays.
+
+    Parameters
+    ----------
+    operation : function
+        Its body is never run.
+    """
+    return overload(operation, strict=False, jit_options=_part_options(False))

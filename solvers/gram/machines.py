@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvers.common.compile import njit
+from solvers.common.compile import implement_by_types, njit
 from solvers.common.limits import share_of
 from solvers.gram.cut import cut_block, is_sorted, require_block_memory, store_block
 
@@ -62,6 +62,39 @@ def new_room(class_start, groups, n_C, dtype):
     )
 
 
+def cut_and_solve(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits, weights, outcomes):
+    """Cut the block of a machine into ``H`` and solve it; numba picks how by the types of the matrices.
+
+    Where all of ``K`` is the block, it is not copied.
+
+    Parameters
+    ----------
+    cut : tuple
+        What `solvers.gram.cut.cut_block` takes between the two matrices.
+    rules, machine, starts, inverse_weight, Cs, limits, weights, outcomes
+        As of `solve_path`.
+    """
+    raise NotImplementedError
+
+
+@implement_by_types(cut_and_solve)
+def _of_types(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits, weights, outcomes):
+    def always_cut(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits, weights, outcomes):
+        rows, in_order, class_start, group, opposite, bias = cut
+        cut_block(K, rows, in_order, class_start, group, opposite, bias, H)
+        solve_path(rules, machine, H, starts, inverse_weight, bias, Cs, limits, weights, outcomes)
+
+    def cut_if_larger(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits, weights, outcomes):
+        rows, in_order, class_start, group, opposite, bias = cut
+        if H.size == K.size and in_order and opposite == 1.0 and bias == 0.0:
+            solve_path(rules, machine, K, starts, inverse_weight, bias, Cs, limits, weights, outcomes)
+        else:
+            cut_block(K, rows, in_order, class_start, group, opposite, bias, H)
+            solve_path(rules, machine, H, starts, inverse_weight, bias, Cs, limits, weights, outcomes)
+
+    return cut_if_larger if K.dtype == H.dtype else always_cut
+
+
 @njit(allocates=False)
 def solve_machines(
     rules, K, rows, class_start, inverse_weights, groups, opposite, bias, Cs, left, room, weights, outcomes
@@ -102,10 +135,10 @@ def solve_machines(
         starts[group.size] = m
         H = room.block[: m * m].reshape((m, m))
         solution = room.solution[: n_C * m].reshape((n_C, m))
-        cut_block(K, rows, in_order, class_start, group, opposite, bias, H)
         for j in range(n_C):
             limits[j] = share_of(left[j], n_machines - k)
-        solve_path(rules, k, H, starts, room.inverse_weight[:m], bias, Cs, limits, solution, outcomes)
+        cut, inverse_weight = (rows, in_order, class_start, group, opposite, bias), room.inverse_weight[:m]
+        cut_and_solve(rules, k, K, cut, H, starts, inverse_weight, Cs, limits, solution, outcomes)
         store_block(solution, class_start, group, weights)
         for j in range(n_C):
             left[j] -= min(left[j], outcomes.iterations[k, j])
