@@ -20,13 +20,15 @@ _FLAGS = ("nnan", "nsz")
 def _reduction(name):
     @intrinsic
     def reduce(typing_context, x, y):
+        result = types.float32 if x == y == types.float32 else types.float64
+
         def codegen(context, builder, signature, args):
-            kind = ir.FloatType()
+            kind = args[0].type
             function_type = ir.FunctionType(kind, [kind, kind])
             function = builder.module.declare_intrinsic(f"llvm.{name}", [kind], function_type)
             return builder.call(function, args, fastmath=_FLAGS)
 
-        return types.float32(types.float32, types.float32), codegen
+        return result(result, result), codegen
 
     return reduce
 

@@ -56,6 +56,7 @@ from solvers.smo.smo_certificate import (
     extremes,
     gap_of,
     put_at_bounds,
+    total_size,
 )
 
 # A sample is near the margin if its F + b is not on the side of its bound by more than this.
@@ -136,10 +137,7 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, spent, 
         in_vain += steps
         gains += gain
         if in_vain >= STEPS_IN_VAIN:
-            weight = 0.0
-            for t in range(w):
-                weight += abs(beta[t])
-            if not gains > NO_PROGRESS * weight:
+            if not gains > NO_PROGRESS * total_size(beta):
                 return STALLED, taken
             in_vain, gains = 0, 0.0
     return LIMIT, taken

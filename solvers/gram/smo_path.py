@@ -25,7 +25,7 @@ from solvers.gram.block import choose, find_rows_with_weight, sum_of_rows
 from solvers.gram.machines import solve_path
 from solvers.gram.smo_newton import newton_cost, newton_on_free
 from solvers.gram.smo_steps import smo_block_steps
-from solvers.smo.smo_certificate import bias_of, extremes, gap_of
+from solvers.smo.smo_certificate import bias_of, extremes, gap_of, total_size
 
 LEAST_STEPS = 64  # before the free weights are counted again
 # How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.
@@ -184,19 +184,20 @@ def change_C(old, new, y, hinge, low, high, inverse_C, beta, F):
     stays_optimal : bool
         Whether the new point is optimal if the old one was: no weight is at an upper bound.
     """
-    m = beta.size
-    n_bounded, n_free, kernel_part, ridge, weight = 0, 0, 0.0, 0.0, 0.0
-    for t in range(m):
-        n_bounded += abs(beta[t]) >= old[t]
-        n_free += 0.0 < abs(beta[t]) < old[t]
-        kernel_part += beta[t] * (F[t] + y[t] - inverse_C[t] * beta[t])
-        ridge += beta[t] * beta[t] / new[t]
-        weight += abs(beta[t])
-    scale, curvature = 1.0, kernel_part + ridge
-    if not hinge and curvature > 0.0:
-        scale = weight / curvature  # where the objective is least on the ray
-    if hinge and n_bounded > 0 and n_bounded >= BOUNDED_PER_FREE * n_free:
-        scale = new[0] / old[0]
+    m, scale = beta.size, 1.0
+    n_bounded, n_free, kernel_part, ridge = 0, 0, 0.0, 0.0
+    if hinge:
+        for t in range(m):
+            n_bounded += abs(beta[t]) >= old[t]
+            n_free += (abs(beta[t]) > 0.0) & (abs(beta[t]) < old[t])
+        if n_bounded > 0 and n_bounded >= BOUNDED_PER_FREE * n_free:
+            scale = new[0] / old[0]
+    else:
+        for t in range(m):
+            kernel_part += beta[t] * (F[t] + y[t] - inverse_C[t] * beta[t])
+            ridge += beta[t] * beta[t] / new[t]
+        if kernel_part + ridge > 0.0:
+            scale = total_size(beta) / (kernel_part + ridge)  # where the objective is least on the ray
     for t in range(m):
         is_bounded = hinge and abs(beta[t]) >= old[t]
         F[t] = scale * (F[t] + y[t] - inverse_C[t] * beta[t]) - y[t]
@@ -260,10 +261,7 @@ def minimise(
         in_vain += steps
         gains += gain
         if in_vain >= STEPS_IN_VAIN:
-            weight = 0.0
-            for t in range(m):
-                weight += abs(beta[t])
-            if not gains > NO_PROGRESS * weight:
+            if not gains > NO_PROGRESS * total_size(beta):
                 return STALLED, iterations, roundings, cost, spent
             in_vain, gains = 0, 0.0
     return LIMIT, iterations, roundings, cost, spent
@@ -272,9 +270,7 @@ def minimise(
 @njit(allocates=False)
 def state_of(F, beta, low, high, value_error, drift):
     """Return the bias of a point, its violation, the sum of its weights, and the error of its gradient."""
-    weight = 0.0
-    for t in range(beta.size):
-        weight += abs(beta[t])
+    weight = total_size(beta)
     lowest, highest = extremes(F, beta, low, high)
     b = bias_of(F, beta, low, high)
     return b, max(0.0, highest - lowest), weight, weight * value_error + drift

@@ -13,6 +13,7 @@ from solvers.common.compile import inner
 from solvers.common.float32_keys import bits_for, index_of, key_of, larger_of, smaller_of
 from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE
 from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED
+from solvers.smo.smo_certificate import extremes
 
 NEVER = np.float32(1e30)  # added to the value of a weight that cannot move
 NONE = np.float32(1e29)  # a larger one is that of such a weight
@@ -25,14 +26,13 @@ LARGEST_GRADIENT = 1e100
 @inner
 def worst_pair(F, beta, low, high):
     """Find the sample of the smallest F that can grow and that of the largest F that can shrink; −1: none."""
-    i, j = -1, -1
-    lowest, highest = np.inf, -np.inf
-    for t in range(F.size):
-        if beta[t] < high[t] and F[t] < lowest:
-            i, lowest = t, F[t]
-        if beta[t] > low[t] and F[t] > highest:
-            j, highest = t, F[t]
-    return i, j
+    lowest, highest = extremes(F, beta, low, high)
+    m, i, j = F.size, 0, 0
+    while i < m and not (F[i] == lowest and beta[i] < high[i]):
+        i += 1
+    while j < m and not (F[j] == highest and beta[j] > low[j]):
+        j += 1
+    return i if i < m else -1, j if j < m else -1
 
 
 @inner
