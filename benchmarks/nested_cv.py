@@ -29,7 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -79,6 +79,8 @@ class Measured:
     scores: list[float]
     chosen: list[tuple[float, float]]
     peak_gib: float = 0.0
+    best: list[set[tuple[float, float]]] = field(default_factory=list)
+    """By outer fold, the candidates whose mean inner score is the best but for its rounding."""
 
     @property
     def accuracy(self) -> str:
@@ -152,7 +154,7 @@ def measure_sklearn(prepared: PreparedStudy, dataset: str, n_outer: int, kind: C
     """Run scikit-learn's nested loop over the very same folds."""
     space = next(iter(prepared.identities.values())).arm.space
     grid = {f"svc__{name}": list(values) for name, values in space.items()}
-    scores, chosen = [], []
+    scores, chosen, best = [], [], []
     cpu = time.process_time()
     for X, y, X_test, y_test, inner in folds_of(prepared, dataset, n_outer):
         scaler = MaxAbsScaler() if sparse.issparse(X) else MinMaxScaler()
@@ -160,8 +162,15 @@ def measure_sklearn(prepared: PreparedStudy, dataset: str, n_outer: int, kind: C
         search = GridSearchCV(Pipeline(steps), grid, cv=inner)
         search.fit(X, y)
         scores.append(search.score(X_test, y_test))
-        chosen.append((search.best_params_["svc__C"], search.best_params_["svc__gamma"]))
-    return Measured(time.process_time() - cpu, scores, chosen)
+        chosen.append(_pair(search.best_params_))
+        means = search.cv_results_["mean_test_score"]
+        tied = np.flatnonzero(means > means.max() - 1e-9)
+        best.append({_pair(search.cv_results_["params"][k]) for k in tied})
+    return Measured(time.process_time() - cpu, scores, chosen, best=best)
+
+
+def _pair(params: dict[str, float]) -> tuple[float, float]:
+    return params["svc__C"], params["svc__gamma"]
 
 
 def measure_precomputed(prepared: PreparedStudy, dataset: str, n_outer: int, l1: bool) -> Measured:
@@ -245,13 +254,14 @@ def median(runs: list[Measured]) -> Measured:
 
 def differences(ours: Measured, peer: Measured) -> list[str]:
     """Describe the outer folds on which another candidate was chosen, or the score is another."""
-    return [
-        f"  outer fold {k}: chose {mine} for {theirs}, score {score:.4f} for {other:.4f}"
-        for k, (mine, theirs, score, other) in enumerate(
-            zip(ours.chosen, peer.chosen, ours.scores, peer.scores, strict=True)
-        )
-        if mine != theirs or score != other
-    ]
+    found = []
+    for k, (mine, theirs) in enumerate(zip(ours.chosen, peer.chosen, strict=True)):
+        score, other = ours.scores[k], peer.scores[k]
+        if mine != theirs or score != other:
+            tied = ", tied in its inner scores" if mine != theirs and mine in peer.best[k] else ""
+            told = f"chose {mine} for {theirs}{tied}, score {score:.4f} for {other:.4f}"
+            found.append(f"  outer fold {k}: {told}")
+    return found
 
 
 def objectives(prepared: PreparedStudy, dataset: str) -> list[str]:

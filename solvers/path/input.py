@@ -70,5 +70,6 @@ def path_problem(model, y, Cs):
         at_once=model.multiclass == "all_at_once" and classes.size > 2,
         bias=0.0 if model.bias == "none" else 1.0,
         max_iter=NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
+        breaks_ties=bool(model.break_ties),  # "auto" does
     )
     return problem, weights

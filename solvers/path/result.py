@@ -29,6 +29,7 @@ class PathProblem(NamedTuple):
     at_once: bool  # one machine for all classes, with labels on a simplex, instead of one for every pair
     bias: float  # added to the kernel: 1, or 0
     max_iter: int = NO_LIMIT  # of all machines together, for each C
+    breaks_ties: bool = True  # of votes, by the summed evidence; if not, the first class wins
 
 
 @dataclass
@@ -86,8 +87,11 @@ class PathSolution:
             for t, (a, b) in enumerate(pairwise(class_start)):
                 np.dot(values[:, a:b], coefficients[t].T, out=stacked[t, block])
         stacked = stacked.reshape(len(coefficients), K.shape[0], n_C, depth)
-        elect = elect_all_at_once if self.problem.at_once else elect_pairwise
-        return self.problem.classes[elect(stacked, self.intercepts)]
+        if self.problem.at_once:
+            winners = elect_all_at_once(stacked, self.intercepts)
+        else:
+            winners = elect_pairwise(stacked, self.intercepts, self.problem.breaks_ties)
+        return self.problem.classes[winners]
 
     def on_used_rows(self):
         """Leave out the rows that no machine uses; return the rest, and its row numbers."""
@@ -100,7 +104,7 @@ class PathSolution:
 
 
 @njit
-def elect_pairwise(parts, intercepts):
+def elect_pairwise(parts, intercepts, breaks_ties):
     """Elect the class with most votes of the pair machines, as `solvers.multiclass.votes` counts them.
 
     Parameters
@@ -108,6 +112,8 @@ def elect_pairwise(parts, intercepts):
     parts : float64 array (n_classes, n_test, n_C, n_classes - 1)
         What the training samples of each class contribute to each machine.
     intercepts : array (n_C, n_pairs)
+    breaks_ties : bool
+        Whether the summed evidence decides between classes with as many votes; if not, the first wins.
 
     Returns
     -------
@@ -131,7 +137,9 @@ def elect_pairwise(parts, intercepts):
                     evidence[j] -= d
             best, best_score = 0, -1.0
             for t in range(n_classes):
-                score = votes[t] + evidence[t] / (3.0 * (abs(evidence[t]) + 1.0))
+                score = votes[t]
+                if breaks_ties:
+                    score += evidence[t] / (3.0 * (abs(evidence[t]) + 1.0))
                 if score > best_score:
                     best, best_score = t, score
             winners[k, x] = best

@@ -3,7 +3,7 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import (
     load_digits,
@@ -115,6 +115,19 @@ def ties(svc):
     models = [svc(kernel="linear", C=1, break_ties=b).fit(X, y) for b in (False, True)]
     pairs = svc(kernel="linear", C=1, decision_function_shape="ovo").fit(X, y).decision_function(X_test)
     return [model.predict(X_test) for model in models], pairs
+
+
+def test_paths_of_C_elect_as_their_estimator_does():
+    X, y = make_blobs(200, centers=12, cluster_std=3.0, random_state=0)
+    X_test = np.random.RandomState(0).uniform(-12, 12, (2000, 2))
+    found = {}
+    for break_ties in ("auto", True, False):
+        model = SMOSVC(C=1.0, gamma=0.1, break_ties=break_ties)
+        found[break_ties] = model.fit_path(X, y, [1.0]).predict_path(X_test)[0]
+        assert_array_equal(found[break_ties], model.fit(X, y).predict(X_test))
+    assert_array_equal(found["auto"], found[True])
+    assert (found[False] != found[True]).any()
+    assert_array_equal(found[False], SVC(C=1.0, gamma=0.1).fit(X, y).predict(X_test))
 
 
 def recognise_digits(svc):
