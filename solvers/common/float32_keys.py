@@ -2,8 +2,8 @@
 
 `solvers.common.pair_selection` does this with integers of 64 bits, eight in a register of AVX-512. Here
 the index takes the lowest bits of a float32's mantissa, and keys are compared as floats: sixteen in a
-register. LLVM vectorises such a reduction only where it is told that no value is NaN and that the sign of
-zero does not matter. The choice is approximate: 13 bits of index leave a relative resolution of 2^-10.
+register (`solvers.common.reductions`). The choice is approximate: 13 bits of index leave a relative
+resolution of 2^-10.
 """
 
 import numpy as np
@@ -14,26 +14,6 @@ from numba.extending import intrinsic
 from solvers.common.compile import inlined
 
 LEAST_INDEX_BITS = np.int64((1 << 13) - 1)
-_FLAGS = ("nnan", "nsz")
-
-
-def _reduction(name):
-    @intrinsic
-    def reduce(typing_context, x, y):
-        result = types.float32 if x == y == types.float32 else types.float64
-
-        def codegen(context, builder, signature, args):
-            kind = args[0].type
-            function_type = ir.FunctionType(kind, [kind, kind])
-            function = builder.module.declare_intrinsic(f"llvm.{name}", [kind], function_type)
-            return builder.call(function, args, fastmath=_FLAGS)
-
-        return result(result, result), codegen
-
-    return reduce
-
-
-smaller_of, larger_of = _reduction("minnum"), _reduction("maxnum")
 
 
 @intrinsic

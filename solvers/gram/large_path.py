@@ -29,6 +29,7 @@ from solvers.gram.smo_path import (
     BOUNDED_PER_FREE,
     LEAST_SHARE,
     LEAST_STEPS,
+    MOST_STEPS,
     NO_PROGRESS,
     REFINEMENTS,
     ROUNDINGS_PER_SCALING,
@@ -99,7 +100,7 @@ def step_cost(w):
 
 @njit(allocates=False)
 def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_steps, scratch):
-    """Take steps until they cost more than Newton's method.
+    """Take steps until they cost more than `PATIENCE` times Newton's method.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, spent, 
         left = PATIENCE * face_cost(n, w) - (spent + taken * step_cost(w))
         if n > 1 and left < 0.0:
             return PAUSED, taken
-        due = np.int64(min(left / step_cost(w), max_steps)) + 1
+        due = np.int64(min(left / step_cost(w), MOST_STEPS))
         allowed = min(max(LEAST_STEPS, due), max_steps - taken)
         status, steps, gain = smo_block_steps(
             K, diagonal, inverse_C, F, beta, low, high, tol, allowed, scratch

@@ -23,7 +23,8 @@ def solve_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits,
         Of the solver.
     machine : int
     H : array (m, m), float32 or float64, C-contiguous
-        ``(y_i·y_j)(k(x_i, x_j) + bias)``; without ``y_i·y_j`` for solvers whose weights have labels.
+        ``(y_i·y_j)(k(x_i, x_j) + bias)``; without ``y_i·y_j`` for solvers whose weights have labels. It
+        may be the caller's own matrix, and is only read.
     class_start : int64 array (classes of the machine + 1,)
     inverse_weight : array (m,)
         1/C of a sample is this over C.
@@ -69,10 +70,14 @@ def cut_and_solve(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits,
 
     Parameters
     ----------
-    cut : tuple
-        What `solvers.gram.cut.cut_block` takes between the two matrices.
-    rules, machine, starts, inverse_weight, Cs, limits, weights, outcomes
+    rules, machine, inverse_weight, Cs, limits, weights, outcomes
         As of `solve_path`.
+    K, H : arrays
+        As of `solvers.gram.cut.cut_block`.
+    cut : tuple
+        What that takes between the two.
+    starts : int64 array (classes of the machine + 1,)
+        Where in ``H`` the samples of each class start.
     """
     raise NotImplementedError
 

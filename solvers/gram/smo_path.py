@@ -27,7 +27,7 @@ from solvers.gram.smo_newton import newton_cost, newton_on_free
 from solvers.gram.smo_steps import smo_block_steps
 from solvers.smo.smo_certificate import bias_of, extremes, gap_of, total_size
 
-LEAST_STEPS = 64  # before the free weights are counted again
+LEAST_STEPS, MOST_STEPS = 64, 256  # before the free weights are counted again
 # How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.
 REFINEMENTS = 30
 # A point is scaled with C if it has as many weights at their bounds as this times its free ones.
@@ -113,8 +113,8 @@ def put_weights(margins, n_full, full, total, beta, scratch):
             if n_at_border >= 0:
                 beta[t] = full
             elif n_at_border == -1:
-                rest = total - n_full * full
-                beta[t] = rest if rest * full > 0.0 else 0.0
+                share = (total - n_full * full) / full
+                beta[t] = min(max(share, 0.0), 1.0) * full
 
 
 @inlined
@@ -133,10 +133,12 @@ def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
     sum_of_rows(K, rows[n_first:], chosen, of_second, partial)
     room_first, room_second = n_first * C[0], n_second * C[m - 1]
     if not hinge:
-        mean = (room_first - room_second) / (room_first + room_second)
+        both = room_first + room_second
+        of_each_first, of_each_second = 2.0 * room_second / both * C[0], -2.0 * room_first / both * C[m - 1]
+        mean = (room_first - room_second) / both
         for t in range(m):
-            beta[t] = C[t] * (y[t] - mean)
-            F[t] = C[0] * (1.0 - mean) * of_first[t] - C[m - 1] * (1.0 + mean) * of_second[t] - mean
+            beta[t] = of_each_first if y[t] > 0.0 else of_each_second
+            F[t] = of_each_first * of_first[t] + of_each_second * of_second[t] - mean
         return
     is_first = room_first <= room_second  # that is the smaller
     sign = 1.0 if is_first else -1.0
@@ -247,8 +249,8 @@ def minimise(
             cost += price
             spent = 0.0
             continue
-        due = np.int64((price - spent) / step_cost(m)) + 1  # when their number stays
-        allowed = min(max(LEAST_STEPS, due), max_iter - iterations)
+        due = np.int64((price - spent) / step_cost(m)) + 1  # until Newton's method, if as many stay free
+        allowed = min(max(LEAST_STEPS, due), MOST_STEPS, max_iter - iterations)
         status, steps, gain = smo_block_steps(
             K, diagonal, inverse_C, F, beta, low, high, tol, allowed, short_vectors
         )

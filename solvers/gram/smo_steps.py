@@ -10,8 +10,9 @@ stopping rule use the exact values.
 import numpy as np
 
 from solvers.common.compile import inner
-from solvers.common.float32_keys import bits_for, index_of, key_of, larger_of, smaller_of
+from solvers.common.float32_keys import bits_for, index_of, key_of
 from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE
+from solvers.common.reductions import larger_of, smaller_of
 from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED
 from solvers.smo.smo_certificate import extremes
 
@@ -141,9 +142,11 @@ def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, 
         square_distance = max(diagonal[i] + diagonal[j] - 2.0 * K_i[j], SMALLEST_SQUARE_DISTANCE)
         room_i, room_j = high[i] - beta[i], beta[j] - low[j]
         delta = min(ahead / square_distance, room_i, room_j)
-        gain += delta * (ahead - 0.5 * delta * square_distance)
-        beta[i] = high[i] if delta == room_i else beta[i] + delta
-        beta[j] = low[j] if delta == room_j else beta[j] - delta
+        before_i, before_j = beta[i], beta[j]
+        beta[i] = high[i] if delta == room_i else before_i + delta
+        beta[j] = low[j] if delta == room_j else before_j - delta
+        if beta[i] != before_i and beta[j] != before_j:  # else rounding has swallowed the step
+            gain += delta * (ahead - 0.5 * delta * square_distance)
         fixed[i], blocked[i] = np.float32(0.0), NEVER if beta[i] >= high[i] else np.float32(0.0)
         fixed[j], blocked[j] = NEVER if beta[j] <= low[j] else np.float32(0.0), np.float32(0.0)
         F[i] += delta * inverse_C[i]

@@ -7,14 +7,15 @@ import numpy as np
 
 from solvers.common.certificate import FEW_ROUNDINGS, UNIT_ROUNDOFF
 from solvers.common.compile import inlined, inner, njit
-from solvers.common.float32_keys import larger_of, smaller_of
+from solvers.common.reductions import larger_of, smaller_of
 from solvers.common.status import NOT_POSITIVE, STOPPING_TEXTS
 
 # Of the width between its bounds, or of the largest weight if that is less: a weight so near to one of them
 # is at it. Roundings grow with the weights, not with bounds that none of them reaches.
 AT_BOUND = 1e-11
-# Added to the F of a weight that cannot move: a choice between two values LLVM does not vectorise.
-NEVER, NONE = 1e300, 1e299
+# Added to the F of a weight that cannot grow, and taken from that of one that cannot shrink. An extreme that$
+# no F can be says that there is no other.
+OUT_OF_REACH, LARGEST_F = 1e300, 1e299
 
 SMO_STOPPING_TEXTS = {**STOPPING_TEXTS, NOT_POSITIVE: "the kernel is not positive definite"}
 
@@ -27,11 +28,11 @@ def certified_text(tol):
 @njit(allocates=False)
 def extremes(F, beta, low, high):
     """Return the least F of the weights that can grow and the largest of those that can shrink."""
-    lowest, highest = NEVER, -NEVER
+    lowest, highest = OUT_OF_REACH, -OUT_OF_REACH
     for t in range(F.size):
-        lowest = smaller_of(lowest, F[t] + NEVER * (beta[t] >= high[t]))
-        highest = larger_of(highest, F[t] - NEVER * (beta[t] <= low[t]))
-    return lowest if lowest < NONE else np.inf, highest if highest > -NONE else -np.inf
+        lowest = smaller_of(lowest, F[t] + OUT_OF_REACH * (beta[t] >= high[t]))
+        highest = larger_of(highest, F[t] - OUT_OF_REACH * (beta[t] <= low[t]))
+    return lowest if lowest < LARGEST_F else np.inf, highest if highest > -LARGEST_F else -np.inf
 
 
 @inlined
@@ -95,6 +96,13 @@ def put_at_bounds(beta, low, high, most):
     return change
 
 
+@inlined
+def moves_of(weight, low, high, largest):
+    """Tell whether a weight can grow and whether it can shrink by more than roundings."""
+    rounding = rounding_at_bound(low, high, largest)
+    return weight < high - rounding, weight > low + rounding
+
+
 @njit(allocates=False)
 def bias_of(F, beta, low, high):
     """Return the mean of −F over the free weights or, without any, the middle of where LIBSVM has it.
@@ -102,26 +110,23 @@ def bias_of(F, beta, low, high):
     A weight within roundings of a bound is at it: where the penalties of two classes add up to the same, all
     weights may be, and which of them rounding has left free is no matter of the samples.
     """
-    n_free, largest = 0, largest_size(beta)
-    lowest, highest = NEVER, -NEVER
+    n_free, total, largest = 0, 0.0, largest_size(beta)
+    lowest, highest = OUT_OF_REACH, -OUT_OF_REACH
     for t in range(F.size):
-        value, rounding = F[t], rounding_at_bound(low[t], high[t], largest)
-        can_grow, can_shrink = beta[t] < high[t] - rounding, beta[t] > low[t] + rounding
+        can_grow, can_shrink = moves_of(beta[t], low[t], high[t], largest)
         n_free += can_grow & can_shrink
-        lowest = smaller_of(lowest, value + NEVER * (can_grow <= can_shrink))
-        highest = larger_of(highest, value - NEVER * (can_shrink <= can_grow))
+        lowest = smaller_of(lowest, F[t] + OUT_OF_REACH * (can_shrink | (not can_grow)))
+        highest = larger_of(highest, F[t] - OUT_OF_REACH * (can_grow | (not can_shrink)))
     if n_free:
-        total = 0.0
         for t in range(F.size):
-            rounding = rounding_at_bound(low[t], high[t], largest)
-            is_free = (beta[t] < high[t] - rounding) & (beta[t] > low[t] + rounding)
-            total += F[t] if is_free else 0.0
+            can_grow, can_shrink = moves_of(beta[t], low[t], high[t], largest)
+            total += F[t] if can_grow & can_shrink else 0.0
         return -total / n_free
-    if lowest < NONE and highest > -NONE:
+    if lowest < LARGEST_F and highest > -LARGEST_F:
         return -0.5 * (lowest + highest)
-    if lowest < NONE:
+    if lowest < LARGEST_F:
         return -lowest
-    return -highest if highest > -NONE else 0.0
+    return -highest if highest > -LARGEST_F else 0.0
 
 
 @njit(allocates=False)

@@ -345,6 +345,35 @@ def test_the_limit_of_the_iterations_holds_for_each_C(max_iter):
         assert abs(beta.sum()) <= 1e-9 * np.abs(beta).sum()
 
 
+def test_penalties_that_differ_by_22_orders_leave_both_classes_the_same_sum_of_weights():
+    """A start whose sums differ is repaired by no step; steps went on for ever."""
+    X, y = np.arange(4.0)[:, None], np.array([0, 0, 1, 1])
+    model = SMOSVC(kernel="rbf", gamma=1.0, loss="l2", class_weight={0: 1e11, 1: 0.7e-11}, max_iter=1000)
+    path = model.fit_path(X, y, [1.0, 10.0])
+    assert path.converged_.all()
+    for machine in machines_of(path, y):
+        total = np.abs(machine.beta).sum()
+        assert total > 0.0
+        assert abs(machine.beta.sum()) <= 1e-15 * total
+
+
+def test_no_weight_is_above_its_bound_by_a_rounding():
+    y = np.repeat([0, 1], [25, 28])
+    for C in np.random.default_rng(0).uniform(0.1, 1.0, 50):
+        path = SMOSVC(kernel="precomputed").fit_path(np.ones((53, 53)), y, [C])
+        assert path._solution.weights.max() <= C
+
+
+def test_free_weights_are_counted_often_enough_where_all_are_free_at_the_start():
+    """Else Newton's method, whose cost is that of its free weights, comes late: there were 15,787 steps."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 10))
+    y = np.sign(X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=300))
+    path = SMOSVC(kernel="precomputed", loss="l2").fit_path((100.0 * X @ X.T + 1.0) ** 3, y, CS)
+    assert path.converged_.all()
+    assert path.n_iter_.sum() < 12_000
+
+
 def test_an_indefinite_kernel_ends_in_order():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(40, 40))
