@@ -91,11 +91,12 @@ def _of_types(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits, wei
 
     def cut_if_larger(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits, weights, outcomes):
         rows, in_order, class_start, group, opposite, bias = cut
+        block = H
         if H.size == K.size and in_order and opposite == 1.0 and bias == 0.0:
-            solve_path(rules, machine, K, starts, inverse_weight, bias, Cs, limits, weights, outcomes)
+            block = K
         else:
             cut_block(K, rows, in_order, class_start, group, opposite, bias, H)
-            solve_path(rules, machine, H, starts, inverse_weight, bias, Cs, limits, weights, outcomes)
+        solve_path(rules, machine, block, starts, inverse_weight, bias, Cs, limits, weights, outcomes)
 
     return cut_if_larger if K.dtype == H.dtype else always_cut
 
