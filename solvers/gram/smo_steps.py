@@ -145,7 +145,7 @@ def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, 
         before_i, before_j = beta[i], beta[j]
         beta[i] = high[i] if delta == room_i else before_i + delta
         beta[j] = low[j] if delta == room_j else before_j - delta
-        if beta[i] != before_i and beta[j] != before_j:  # else rounding has swallowed the step
+        if beta[i] != before_i and beta[j] != before_j:  # else the step is lost to rounding
             gain += delta * (ahead - 0.5 * delta * square_distance)
         fixed[i], blocked[i] = np.float32(0.0), NEVER if beta[i] >= high[i] else np.float32(0.0)
         fixed[j], blocked[j] = NEVER if beta[j] <= low[j] else np.float32(0.0), np.float32(0.0)
