@@ -13,8 +13,8 @@ from solvers.common.status import NOT_POSITIVE, STOPPING_TEXTS
 # Of the width between its bounds, or of the largest weight if that is less: a weight so near to one of them
 # is at it. Roundings grow with the weights, not with bounds that none of them reaches.
 AT_BOUND = 1e-11
-# Added to the F of a weight that cannot grow, and taken from that of one that cannot shrink. An extreme that$
-# no F can be says that there is no other.
+# Added to the F of a weight that cannot grow, and taken from that of one that cannot shrink. Where an extreme
+# is beyond the other, which no F is, there is no weight that can.
 OUT_OF_REACH, LARGEST_F = 1e300, 1e299
 
 SMO_STOPPING_TEXTS = {**STOPPING_TEXTS, NOT_POSITIVE: "the kernel is not positive definite"}
@@ -27,7 +27,7 @@ def certified_text(tol):
 
 @njit(allocates=False)
 def extremes(F, beta, low, high):
-    """Return the least F of the weights that can grow and the largest of those that can shrink."""
+    """Return the least finite F of the weights that can grow, and the largest of those that can shrink."""
     lowest, highest = OUT_OF_REACH, -OUT_OF_REACH
     for t in range(F.size):
         lowest = smaller_of(lowest, F[t] + OUT_OF_REACH * (beta[t] >= high[t]))
