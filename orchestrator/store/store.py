@@ -387,7 +387,7 @@ class Store:
             except Exception as error:  # whatever pyarrow raises for bytes without a checksum
                 reason = " ".join(str(error).split())[:200]
                 if isinstance(error, MemoryError) or type(error) is pa.lib.ArrowException:
-                    # Of this process: no memory or thread is left; bytes are invalid or not implemented.
+                    # Of this process: no memory is left, or the like; bytes are invalid or not implemented.
                     raise StoreError(f"cannot read {path}: {reason}") from None
                 raise DamageError(self.folder, path, reason) from None
 

@@ -1,13 +1,16 @@
-"""The smaller and the larger of two values, in loops that LLVM vectorises.
+"""Minima and sums over arrays, in loops that LLVM vectorises.
 
 It does so with a minimum over many floats only where it is told that none is NaN and that the sign of zero
 does not matter. Values that do not count are better moved out of the way by adding a large one than by a
-choice between two values, which is not vectorised.
+choice between two values, which is not vectorised. Sums are made of eight partial ones: one alone would wait
+for each of its additions.
 """
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+
+from solvers.common.compile import inner
 
 _FLAGS = ("nnan", "nsz")
 
@@ -30,3 +33,42 @@ def _reduction(name):
 
 
 smaller_of, larger_of = _reduction("minnum"), _reduction("maxnum")
+
+
+@inner
+def dot(a, b):
+    """a·b by eight partial sums, which keeps the vector units busy and the order of summation fixed."""
+    n = a.size
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    for i in range(0, n - 7, 8):
+        s0 += a[i] * b[i]
+        s1 += a[i + 1] * b[i + 1]
+        s2 += a[i + 2] * b[i + 2]
+        s3 += a[i + 3] * b[i + 3]
+        s4 += a[i + 4] * b[i + 4]
+        s5 += a[i + 5] * b[i + 5]
+        s6 += a[i + 6] * b[i + 6]
+        s7 += a[i + 7] * b[i + 7]
+    for i in range(n - n % 8, n):
+        s0 += a[i] * b[i]
+    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+
+
+@inner
+def total_size(values):
+    """Return the sum of the values without their signs."""
+    s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    whole = values.size - values.size % 8
+    for t in range(0, whole, 8):
+        s0 += abs(values[t])
+        s1 += abs(values[t + 1])
+        s2 += abs(values[t + 2])
+        s3 += abs(values[t + 3])
+        s4 += abs(values[t + 4])
+        s5 += abs(values[t + 5])
+        s6 += abs(values[t + 6])
+        s7 += abs(values[t + 7])
+    total = ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7))
+    for t in range(whole, values.size):
+        total += abs(values[t])
+    return total

@@ -20,6 +20,7 @@ from scipy import sparse
 from solvers.common.blas import one_blas_thread
 from solvers.common.certificate import AFFORDABLE_SHARE, AIMED_SHARE, FEW_ROUNDINGS, UNIT_ROUNDOFF
 from solvers.common.compile import njit
+from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, TIMEOUT, uncertified_text
 from solvers.gram.margin_block import MarginBlock
 from solvers.gram.newton_face import FIRST_PROXIMITY, face_cost, newton_on_face
@@ -57,7 +58,6 @@ from solvers.smo.smo_certificate import (
     extremes,
     gap_of,
     put_at_bounds,
-    total_size,
 )
 
 # A sample is near the margin if its F + b is not on the side of its bound by more than this.

@@ -8,6 +8,7 @@ rotations, and the rest goes on: feasible and monotone.
 import numpy as np
 
 from solvers.common.compile import inlined, inner, njit
+from solvers.common.reductions import dot
 from solvers.gram.block import choose, sum_of_rows
 
 # A pivot below this share of its diagonal entry says that a sample depends on those before it: it stays.
@@ -104,27 +105,10 @@ def solve_transposed(U, n, b):
 
 @inner
 def solve_upper(U, n, b):
-    """Overwrite ``b`` by ``U⁻¹ b`` for the first n rows of U.
-
-    Eight sums at a time: one alone would wait for each of its additions.
-    """
+    """Overwrite ``b`` by ``U⁻¹ b`` for the first n rows of U."""
     for k in range(n - 1, -1, -1):
         row = U[k]
-        s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        whole = n - (n - k - 1) % 8
-        for j in range(k + 1, whole, 8):
-            s0 += row[j] * b[j]
-            s1 += row[j + 1] * b[j + 1]
-            s2 += row[j + 2] * b[j + 2]
-            s3 += row[j + 3] * b[j + 3]
-            s4 += row[j + 4] * b[j + 4]
-            s5 += row[j + 5] * b[j + 5]
-            s6 += row[j + 6] * b[j + 6]
-            s7 += row[j + 7] * b[j + 7]
-        total = ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7))
-        for j in range(whole, n):
-            total += row[j] * b[j]
-        b[k] = (b[k] - total) / row[k]
+        b[k] = (b[k] - dot(row[k + 1 : n], b[k + 1 : n])) / row[k]
 
 
 @inner

@@ -20,12 +20,13 @@ from solvers.common.certificate import (
     UNIT_ROUNDOFF,
 )
 from solvers.common.compile import implement, inlined, inner, njit
+from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED
 from solvers.gram.block import choose, find_rows_with_weight, sum_of_rows
 from solvers.gram.machines import solve_path
 from solvers.gram.smo_newton import newton_cost, newton_on_free
 from solvers.gram.smo_steps import smo_block_steps
-from solvers.smo.smo_certificate import bias_of, extremes, gap_of, total_size
+from solvers.smo.smo_certificate import bias_of, extremes, gap_of
 
 LEAST_STEPS, MOST_STEPS = 64, 256  # before the free weights are counted again
 # How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.
@@ -186,15 +187,16 @@ def change_C(old, new, y, hinge, low, high, inverse_C, beta, F):
     stays_optimal : bool
         Whether the new point is optimal if the old one was: no weight is at an upper bound.
     """
-    m, scale = beta.size, 1.0
-    n_bounded, n_free, kernel_part, ridge = 0, 0, 0.0, 0.0
+    m, scale, n_bounded = beta.size, 1.0, 0
     if hinge:
+        n_free = 0
         for t in range(m):
             n_bounded += abs(beta[t]) >= old[t]
             n_free += (abs(beta[t]) > 0.0) & (abs(beta[t]) < old[t])
         if n_bounded > 0 and n_bounded >= BOUNDED_PER_FREE * n_free:
             scale = new[0] / old[0]
     else:
+        kernel_part, ridge = 0.0, 0.0
         for t in range(m):
             kernel_part += beta[t] * (F[t] + y[t] - inverse_C[t] * beta[t])
             ridge += beta[t] * beta[t] / new[t]

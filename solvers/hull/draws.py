@@ -4,6 +4,7 @@ import numpy as np
 
 from solvers.common.compile import implement, inlined, inner, njit
 from solvers.common.pair_selection import ordered_bits
+from solvers.common.reductions import dot
 from solvers.hull.state import TRACKED, Hull, WholeHull
 from solvers.hull.tracked_rows import fill_row, track
 
@@ -195,22 +196,3 @@ def inner_product(hull, i):
     m = hull.counts[TRACKED]
     fill_row(hull, np.int64(i), np.int64(0), m, hull.scratch)
     return dot(hull.alpha[:m], hull.scratch[:m])
-
-
-@inner
-def dot(a, b):
-    """a·b by eight partial sums, which keeps the vector units busy and the order of summation fixed."""
-    n = a.size
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-    for i in range(0, n - 7, 8):
-        s0 += a[i] * b[i]
-        s1 += a[i + 1] * b[i + 1]
-        s2 += a[i + 2] * b[i + 2]
-        s3 += a[i + 3] * b[i + 3]
-        s4 += a[i + 4] * b[i + 4]
-        s5 += a[i + 5] * b[i + 5]
-        s6 += a[i + 6] * b[i + 6]
-        s7 += a[i + 7] * b[i + 7]
-    for i in range(n - n % 8, n):
-        s0 += a[i] * b[i]
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))

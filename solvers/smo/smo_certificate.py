@@ -6,7 +6,7 @@ Signed weights ``β_i = y_i α_i``, bounds and the gradient ``F`` are those of `
 import numpy as np
 
 from solvers.common.certificate import FEW_ROUNDINGS, UNIT_ROUNDOFF
-from solvers.common.compile import inlined, inner, njit
+from solvers.common.compile import inlined, njit
 from solvers.common.reductions import larger_of, smaller_of
 from solvers.common.status import NOT_POSITIVE, STOPPING_TEXTS
 
@@ -42,26 +42,6 @@ def largest_size(beta):
     for t in range(beta.size):
         largest = larger_of(largest, abs(beta[t]))
     return largest
-
-
-@inner
-def total_size(beta):
-    """Return the sum of the weights without their signs: eight sums, as one would wait for each addition."""
-    s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    whole = beta.size - beta.size % 8
-    for t in range(0, whole, 8):
-        s0 += abs(beta[t])
-        s1 += abs(beta[t + 1])
-        s2 += abs(beta[t + 2])
-        s3 += abs(beta[t + 3])
-        s4 += abs(beta[t + 4])
-        s5 += abs(beta[t + 5])
-        s6 += abs(beta[t + 6])
-        s7 += abs(beta[t + 7])
-    total = ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7))
-    for t in range(whole, beta.size):
-        total += abs(beta[t])
-    return total
 
 
 @inlined
