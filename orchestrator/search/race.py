@@ -16,8 +16,11 @@ from orchestrator.study.study import Candidate
 TIE = 2.0 * 10.0**-SCORE_DECIMALS
 """Means that differ by less may count as equal."""
 
-LEADERS = 0.05
-"""Of the candidates, those that may lead and are trained on all splits before others go on."""
+LEADERS = 0.15
+"""Of the candidates, those that may lead and go on before the others; one at least.
+
+With fewer a race trains a little less, and takes more rounds, each of which waits for its last training.
+"""
 
 _BOUNDED_BY_ONE = (
     "accuracy", "average_precision", "balanced_accuracy", "d2_brier_score", "d2_log_loss_score", "f1",
@@ -36,8 +39,9 @@ class Race(Rounds):
     """Propose candidates and inner splits in rounds, until the winner of the grid is certain.
 
     The candidate in the middle of the grid goes first, on all splits. All others follow on the split that it
-    found hardest. From then on those that may be the best are trained on all splits, and when none is left,
-    each of the others on the split on which it is expected to do worst, if it can still win.
+    found hardest. From then on those that may be the best are trained on one split after the other, and when
+    none is left, each of the others on one more, if it can still win; always on the split on which the
+    candidate is expected to do worst, so that it leaves soon.
 
     Parameters
     ----------
@@ -91,10 +95,8 @@ class Race(Rounds):
             if able[indices].any()
         }
         leaders = sorted((unit for unit in levels if levels[unit] >= best), key=lambda unit: -levels[unit])
-        if leaders:
-            some = leaders[: max(1, int(LEADERS * len(self._units)))]
-            return [(unit, split) for unit in some for split in self._open_splits(unit)]
-        return [(unit, min(self._open_splits(unit), key=lambda split: ease[split])) for unit in levels]
+        some = leaders[: max(1, int(LEADERS * len(self._units)))] or list(levels)
+        return [(unit, min(self._open_splits(unit), key=lambda split: ease[split])) for unit in some]
 
     def _ease(self, complete: np.ndarray) -> np.ndarray:
         """Return by how much the scores on each split exceed the means of the candidates known on all."""
