@@ -19,6 +19,7 @@ unless --outer-folds says otherwise.
 """
 
 import argparse
+import gc
 import importlib.util
 import math
 import multiprocessing
@@ -287,6 +288,8 @@ def run_dataset(dataset: str, options: argparse.Namespace, l1_peers: dict[str, C
     small = [*overrides, "search.space.C=[1,4]", "search.space.gamma=[1]"]
     for solver in solvers:  # trained once before, on two points of one fold, everything is compiled
         measure_ours(dataset, solver, small, 1)
+    gc.collect()
+    gc.freeze()  # or forks would look for garbage among all that compilation has left, once each
     said = [*overrides, "study=peers", "solvers=[libsvm_l1]", f"datasets=[{dataset}]"]
     source = prepare_study(check_settings(compose_settings(said)))
     runs: dict[str, list[Measured]] = {}

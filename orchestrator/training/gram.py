@@ -45,6 +45,10 @@ _SMALL_DISTANCE = 0.7
 """Where γ times the mean squared distance is less, k − 1 is stored for solvers that take it: of values near 1
 float32 loses what tells them apart. Elsewhere values of k − 1 would be near −1, and lose it in turn."""
 
+_LEAST_EXPONENT = np.float32(-80.0)
+"""Values of k below its exponential, 2e-35, become this one: numbers that are subnormal in float32 take some
+processors a hundred times as long, here and in every solver."""
+
 _BLOCK_VALUES = 1 << 17  # of a block that stays in the cache
 _ROUNDING = 2.0**-53
 # NumPy's float32 exp is off by up to 2.52 units in the last place, which are 2⁻²⁴ below 1. Its argument −x is
@@ -94,6 +98,9 @@ class SplitGram:
         # An upper bound; it is the mean where that of the rows is 0. Sparse rows are not centred.
         self._mean_distance = 2.0 * float(square_lengths.mean())
         self._largest_distance = 4.0 * float(square_lengths.max())
+        self._farthest = max(
+            self._largest_distance, 4.0 * float(_square_lengths(self._X_test).max(initial=0.0))
+        )
         n, m = self._X_train.shape[0], self._X_test.shape[0]
         shapes, size = [(n, n), (m, n)], n * (n + m)
         taken = np.dtype(dtype).itemsize * size
@@ -121,12 +128,17 @@ class SplitGram:
         """
         distances = [_row_blocks(kept) for kept in self._kept] or self._computed()
         function = np.expm1 if self.shift(gamma) else np.exp
-        for blocks, out in zip(distances, (self._train, self._test), strict=True):
+        may_underflow = function is np.exp and not -gamma * self._farthest >= _LEAST_EXPONENT
+        for blocks, matrix in zip(distances, (self._train, self._test), strict=True):
             for rows, block in blocks:
-                if out.dtype == np.float32:
-                    function(np.multiply(block, np.float32(-gamma), out=out[rows]), out=out[rows])
-                else:
-                    out[rows] = function(block * np.float32(-gamma))
+                out = matrix[rows]
+                values = out if out.dtype == np.float32 else np.empty(out.shape, np.float32)
+                np.multiply(block, np.float32(-gamma), out=values)
+                if may_underflow:
+                    np.maximum(values, _LEAST_EXPONENT, out=values)
+                function(values, out=values)
+                if values is not out:
+                    out[:] = values
         return self._split
 
     def _computed(self) -> list[Blocks]:

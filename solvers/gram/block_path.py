@@ -40,7 +40,7 @@ from solvers.gram.lowrank_space import lowrank_point, lowrank_space
 from solvers.gram.machines import solve_path
 from solvers.gram.newton_support import newton_rounds
 from solvers.gram.outcomes import LOW_RANK, PAIR_STEPS, SUPPORT_NEWTON
-from solvers.gram.pair_steps import pair_steps
+from solvers.gram.pair_steps import N_SHORT_VECTORS, pair_steps
 from solvers.hull.stopping import NOISE_ROUNDINGS
 
 STEPS_PER_CHUNK = 64
@@ -140,6 +140,7 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
         Of the work done, see `step_cost`.
     """
     m = g.size
+    short_vectors = np.empty((N_SHORT_VECTORS, m), np.float32)
     diagonal = diagonal_of(H, inverse_C)
     largest = max(0.0, largest_value(diagonal))
     error = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, np.int64(0))
@@ -151,7 +152,7 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
         epsilon = violation_aimed_at(tol, error, square_norm)
         allowed = min(STEPS_PER_CHUNK, max_iter - steps - rounds)
         square_norm, taken, at_rest = pair_steps(
-            H, diagonal, inverse_C, alpha, g, square_norm, epsilon, allowed
+            H, diagonal, inverse_C, alpha, g, square_norm, epsilon, allowed, short_vectors
         )
         steps += taken
         stale += taken
