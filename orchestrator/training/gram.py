@@ -49,6 +49,7 @@ _LEAST_EXPONENT = np.float32(-80.0)
 """Values of k below its exponential, 2e-35, become this one: numbers that are subnormal in float32 take some
 processors a hundred times as long, here and in every solver."""
 
+_AT_ONCE = 1 << 22  # bytes of Gram matrices that are made together: small ones cost more in Python
 _BLOCK_VALUES = 1 << 17  # of a block that stays in the cache
 _ROUNDING = 2.0**-53
 # NumPy's float32 exp is off by up to 2.52 units in the last place, which are 2⁻²⁴ below 1. Its argument −x is
@@ -81,6 +82,11 @@ class SplitGram:
         Of the Gram matrices, whose values are those of float32 in either.
     may_shift : bool
         Whether 1 may be subtracted from all values, which `shift` tells.
+
+    Attributes
+    ----------
+    at_once : int
+        Number of γ that `splits` takes at most.
     """
 
     def __init__(
@@ -104,15 +110,19 @@ class SplitGram:
         n, m = self._X_train.shape[0], self._X_test.shape[0]
         shapes, size = [(n, n), (m, n)], n * (n + m)
         taken = np.dtype(dtype).itemsize * size
+        self.at_once = max(1, int(min(memory, _AT_ONCE)) // max(1, taken))
         kept = [] if taken + 4 * size > memory else shapes
         self._train, self._test, *self._kept = _matrices(
-            [*((shape, dtype) for shape in shapes), *((shape, np.float32) for shape in kept)],
+            [
+                *(((self.at_once, *shape), dtype) for shape in shapes),
+                *((shape, np.float32) for shape in kept),
+            ],
             in_file=taken > memory,
         )
         for distances, blocks in zip(self._kept, self._computed(), strict=False):
             for rows, block in blocks:
                 distances[rows] = block
-        arrays = (self._train, split.y_train[order], self._test, split.y_test)
+        arrays = (self._train[0], split.y_train[order], self._test[0], split.y_test)
         self._split = Split(*map(read_only_view, arrays))
 
     @property
@@ -126,20 +136,38 @@ class SplitGram:
         `X_train` (n_train, n_train) and `X_test` (n_test, n_train) are overwritten by the next call:
         touching fresh memory costs more than filling it. The split is read-only.
         """
+        self._fill([gamma])
+        return self._split
+
+    def splits(self, gammas: Sequence[float]) -> Split:
+        """Return one split for several γ, as many as `at_once` at most: see `split`.
+
+        `X_train` is (n_gammas, n_train, n_train), and `X_test` (n_gammas, n_test, n_train).
+        """
+        self._fill(gammas)
+        train, test = (read_only_view(stack[: len(gammas)]) for stack in (self._train, self._test))
+        return Split(train, self._split.y_train, test, self._split.y_test)
+
+    def _fill(self, gammas: Sequence[float]) -> None:
+        factors = -np.array(gammas, dtype=np.float32)[:, None, None]
         distances = [_row_blocks(kept) for kept in self._kept] or self._computed()
-        function = np.expm1 if self.shift(gamma) else np.exp
-        may_underflow = function is np.exp and not -gamma * self._farthest >= _LEAST_EXPONENT
-        for blocks, matrix in zip(distances, (self._train, self._test), strict=True):
+        for blocks, stack in zip(distances, (self._train, self._test), strict=True):
             for rows, block in blocks:
-                out = matrix[rows]
+                out = stack[: len(gammas), rows]
                 values = out if out.dtype == np.float32 else np.empty(out.shape, np.float32)
-                np.multiply(block, np.float32(-gamma), out=values)
-                if may_underflow:
-                    np.maximum(values, _LEAST_EXPONENT, out=values)
-                function(values, out=values)
+                np.multiply(block, factors, out=values)
+                for gamma, exponents in zip(gammas, values, strict=True):
+                    self._exponentiate(exponents, gamma)
                 if values is not out:
                     out[:] = values
-        return self._split
+
+    def _exponentiate(self, exponents: NDArray[np.float32], gamma: float) -> None:
+        if self.shift(gamma):
+            np.expm1(exponents, out=exponents)
+            return
+        if not gamma * self._farthest <= -_LEAST_EXPONENT:
+            np.maximum(exponents, _LEAST_EXPONENT, out=exponents)
+        np.exp(exponents, out=exponents)
 
     def _computed(self) -> list[Blocks]:
         """Compute the distances of training and of test rows to the training rows."""
@@ -186,13 +214,12 @@ def squared_distances(A: Any, B: Any) -> Blocks:
     """Yield blocks of ‖A_i − B_j‖² = ‖A_i‖² − 2 A_i·B_j + ‖B_j‖² (a, b), summed in float64; 0 where B is A.
 
     Two more columns, (‖A_i‖², 1) and (1, ‖B_j‖²), make the whole sum one matrix product. A block is
-    overwritten by the next: touching fresh memory costs more than filling it.
+    overwritten by the next of this thread: touching fresh memory costs more than filling it.
     """
     left = _with_columns(A, -2.0, _square_lengths(A), np.ones(A.shape[0]))
     right = _with_columns(B, 1.0, np.ones(B.shape[0]), _square_lengths(B)).T
     blocks = list(_blocks_of(A.shape[0], B.shape[0]))
-    shape = blocks[0].stop if blocks else 0, B.shape[0]
-    product, distances = np.empty(shape), np.empty(shape, dtype=np.float32)
+    product, distances = _room_for_blocks((blocks[0].stop if blocks else 0, B.shape[0]))
     for rows in blocks:
         n = rows.stop - rows.start
         sums, block = product[:n], distances[:n]
@@ -200,11 +227,21 @@ def squared_distances(A: Any, B: Any) -> Blocks:
             (left[rows] @ right).toarray(out=sums)
         else:
             np.dot(left[rows], right, out=sums)
-        np.maximum(sums, 0.0, out=sums)  # rounding may leave less than nothing
         block[:] = sums
+        np.maximum(block, 0.0, out=block)  # rounding may leave less than nothing
         if B is A:
             np.fill_diagonal(block[:, rows], 0.0)
         yield rows, block
+
+
+def _room_for_blocks(shape: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+    """Return this thread's two arrays of a shape, of any values."""
+    size = math.prod(shape)
+    room = getattr(_local, "room", None)
+    if room is None or room[0].size < size:
+        room = _local.room = np.empty(size), np.empty(size, dtype=np.float32)
+    product, distances = room
+    return product[:size].reshape(shape), distances[:size].reshape(shape)
 
 
 def _row_blocks(matrix: NDArray[np.float32]) -> Blocks:

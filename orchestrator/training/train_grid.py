@@ -129,12 +129,13 @@ def _fit_and_predict(task: GridTask) -> Columns:
     labels, timer = [], Timer()
     grid = kind.path_grid(estimators, task.gram.y_train, Cs)
     spent.update(timer.columns("fit"))
-    for path in task.paths:
-        split = task.gram.split(gamma_of(task.arm, path.candidates[0]))
+    gammas = [gamma_of(task.arm, path.candidates[0]) for path in task.paths]
+    for start in range(0, len(gammas), task.gram.at_once):
+        split = task.gram.splits(gammas[start : start + task.gram.at_once])
         spent.update(timer.columns("gram"))
         grid.fit(fresh_view(split.X_train))
         spent.update(timer.columns("fit"))
-        labels.append(grid.predict(fresh_view(split.X_test)))
+        labels.extend(grid.predict(fresh_view(split.X_test)))
         spent.update(timer.columns("predict"))
     fitted = grid.fitted()
     spent.update(timer.columns("fit"))

@@ -289,9 +289,13 @@ class NewtonRules(NamedTuple):
     """What a block is solved by."""
 
     tol: float
-    value_error: float  # bound on the error of an entry of the block
+    value_errors: np.ndarray  # (n_machines,): bounds on the errors of the entries of their blocks
     max_cost: float  # of the work for each C, about; see `step_cost`
     start: np.ndarray  # (m,) weights to start from, which will hold the last solution; (0,): all zero
+
+    def by_machine(self):
+        """Return the names of what each machine has of its own."""
+        return ("value_errors",)
 
 
 @implement(solve_path, NewtonRules)
@@ -301,7 +305,7 @@ def newton_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits
     Where all weights are zero at the start, low-rank Newton may find them. Parameters are those of
     `solvers.gram.machines.solve_path`; `class_start` and `bias` are not read.
     """
-    tol, value_error, max_cost = rules.tol, rules.value_error, rules.max_cost
+    tol, value_error, max_cost = rules.tol, rules.value_errors[machine], rules.max_cost
     alpha = rules.start if rules.start.size > 0 else np.zeros(H.shape[0])
     m = alpha.size
     g = np.empty(m)

@@ -358,7 +358,7 @@ def solve_large_descent(problem, rules, tol, memory):
     solvers.problem.Solution
     """
     outcome, seeds = new_outcomes(1, 1, 2).of_machine(0), np.full(1, problem.seed, np.uint64)
-    path_rules = MinimalNormRules(rules, np.full((1, 1), tol), seeds, 0.0)
+    path_rules = MinimalNormRules(rules, np.full((1, 1), tol), seeds, np.zeros(1))
     limits = np.array([problem.max_iter])
     weights = large_descent(problem, path_rules, np.ones(1), limits, memory, seeds[0], outcome)[0]
     support, status, gap = np.flatnonzero(weights), int(outcome.statuses[0]), float(outcome.gaps[0])

@@ -1,4 +1,4 @@
-"""All machines of a path from one Gram matrix, whatever solves their blocks.
+"""All machines of a path from one Gram matrix or several, whatever solves their blocks.
 
 This is what a model selection spends its time on, so it is one numba call: every machine's block is cut out
 of the Gram matrix once and solved for every C, each from the solution before it.
@@ -22,6 +22,7 @@ def solve_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits,
     rules : NamedTuple
         Of the solver.
     machine : int
+        Its number among those of all Gram matrices.
     H : array (m, m), float32 or float64, C-contiguous
         ``(y_i·y_j)(k(x_i, x_j) + bias)``; without ``y_i·y_j`` for solvers whose weights have labels. It
         may be the caller's own matrix, and is only read.
@@ -38,6 +39,16 @@ def solve_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits,
         Row `machine` receives all else, but for supports and evaluations.
     """
     raise NotImplementedError
+
+
+def joined_rules(rules):
+    """Return the rules of one solver on several Gram matrices, from those on each."""
+    first = rules[0]
+    if len(rules) == 1:
+        return first
+    return first._replace(
+        **{name: np.concatenate([getattr(each, name) for each in rules]) for name in first.by_machine()}
+    )
 
 
 class Room(NamedTuple):
@@ -103,17 +114,17 @@ def _of_types(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits, wei
 
 @njit(allocates=False)
 def solve_machines(
-    rules, K, rows, class_start, inverse_weights, groups, opposite, bias, Cs, left, room, weights, outcomes
+    rules, Ks, rows, class_start, inverse_weights, groups, opposite, bias, Cs, left, room, weights, outcomes
 ):
-    """Solve every machine for every C.
+    """Solve every machine of every Gram matrix for every C.
 
     Parameters
     ----------
     rules : NamedTuple
         Of the solver.
-    K : array (n, n), float32 or float64, C-contiguous
+    Ks : array (n_matrices, n, n), float32 or float64, C-contiguous
     rows : int32 array (n,)
-        Rows of ``K`` sorted by class.
+        Rows of a matrix sorted by class.
     class_start : int64 array (n_classes + 1,)
     inverse_weights : array (n_classes,)
         1/C of the samples of a class is this over C.
@@ -121,18 +132,19 @@ def solve_machines(
     opposite, bias : float
         y_i·y_j of different classes, or 1; what is added to the kernel.
     Cs : array (n_C,)
-    left : int64 array (n_C,)
+    left : int64 array (n_matrices, n_C)
         Iterations that the machines may take together for each C: each an equal share of what is left.
     room : Room
-    weights : array (n_C, n_classes - 1 or 1, n)
+    weights : array (n_matrices, n_C, n_classes - 1 or 1, n)
         Receives the weights of margin 1, in the layout of `PathSolution.weights`.
     outcomes : solvers.gram.outcomes.Outcomes
-        Receives all else.
+        Of the machines of all matrices; receives all else.
     """
     n_C, n_machines, in_order = Cs.size, groups.shape[0], is_sorted(rows)
     starts, limits = room.starts, room.limits
-    for k in range(n_machines):
-        group, m = groups[k], np.int64(0)
+    for machine in range(Ks.shape[0] * n_machines):
+        matrix, k = machine // n_machines, machine % n_machines
+        K, group, m = Ks[matrix], groups[k], np.int64(0)
         for t in range(group.size):
             starts[t] = m
             for _ in range(class_start[group[t]], class_start[group[t] + 1]):
@@ -142,14 +154,14 @@ def solve_machines(
         H = room.block[: m * m].reshape((m, m))
         solution = room.solution[: n_C * m].reshape((n_C, m))
         for j in range(n_C):
-            limits[j] = share_of(left[j], n_machines - k)
+            limits[j] = share_of(left[matrix, j], n_machines - k)
         cut, inverse_weight = (rows, in_order, class_start, group, opposite, bias), room.inverse_weight[:m]
-        cut_and_solve(rules, k, K, cut, H, starts, inverse_weight, Cs, limits, solution, outcomes)
-        store_block(solution, class_start, group, weights)
+        cut_and_solve(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits, solution, outcomes)
+        store_block(solution, class_start, group, weights[matrix])
         for j in range(n_C):
-            left[j] -= min(left[j], outcomes.iterations[k, j])
-            outcomes.evaluations[k, j] = m * m
+            left[matrix, j] -= min(left[matrix, j], outcomes.iterations[machine, j])
+            outcomes.evaluations[machine, j] = m * m
             n_support = 0
             for i in range(m):
                 n_support += solution[j, i] > 0.0
-            outcomes.supports[k, j] = n_support
+            outcomes.supports[machine, j] = n_support

@@ -152,7 +152,11 @@ class MinimalNormRules(NamedTuple):
     rules: Rules
     epsilons: np.ndarray  # (n_machines, n_C)
     seeds: np.ndarray  # (n_machines,) uint64
-    value_error: float  # bound on the error of an entry of a block
+    value_errors: np.ndarray  # (n_machines,): bounds on the errors of the entries of their blocks
+
+    def by_machine(self):
+        """Return the names of what each machine has of its own."""
+        return ("epsilons", "seeds", "value_errors")
 
 
 def descend(path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state):
@@ -267,7 +271,7 @@ def minimal_norm_path(
 
     Parameters are those of `solvers.gram.machines.solve_path`.
     """
-    rules, value_error = path_rules.rules, path_rules.value_error
+    rules, value_error = path_rules.rules, path_rules.value_errors[machine]
     epsilons, state = path_rules.epsilons[machine], np.empty(1, np.uint64)
     state[0] = path_rules.seeds[machine]
     steps, statuses = outcomes.iterations[machine], outcomes.statuses[machine]

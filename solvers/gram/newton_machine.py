@@ -120,7 +120,7 @@ def _solve_on(H, training, k, tol, alpha, rows=slice(None)):
         Arrays of shape (n_C,).
     """
     Cs, limits, cost = training.Cs[k], training.iterations_left()[k], training.affordable()
-    rules = NewtonRules(tol, training.machine.kernel.error, cost, alpha)
+    rules = NewtonRules(tol, np.full(1, training.machine.kernel.error), cost, alpha)
     inverse_weight, class_start = training.inverse_weight[rows], training.problem.class_start
     weights = np.empty((Cs.size, alpha.size))
     outcomes = new_outcomes(1, Cs.size, 0)

@@ -285,11 +285,15 @@ class SmoRules(NamedTuple):
 
     hinge: bool  # the loss is C ξ; if not, ½ C ξ²
     tol: float  # largest violation, and largest gap
-    value_error: float  # bound on the error of an entry of a block
-    shift: float  # what was subtracted from the kernel
+    value_errors: np.ndarray  # (n_machines,): bounds on the errors of the entries of their blocks
+    shifts: np.ndarray  # (n_machines,): what was subtracted from the kernel
     vectors: np.ndarray  # (N_VECTORS · m,)
     short_vectors: np.ndarray  # (N_SHORT_VECTORS · m,) float32
     indices: np.ndarray  # (N_INDICES · m,) int64
+
+    def by_machine(self):
+        """Return the names of what each machine has of its own."""
+        return ("value_errors", "shifts")
 
 
 @implement(solve_path, SmoRules, allocates=False)
@@ -298,7 +302,7 @@ def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, w
 
     Parameters are those of `solvers.gram.machines.solve_path`, but that the block has no labels.
     """
-    hinge, tol, shift, m, n_first = rules.hinge, rules.tol, rules.shift, K.shape[0], class_start[1]
+    hinge, tol, shift, m, n_first = rules.hinge, rules.tol, rules.shifts[machine], K.shape[0], class_start[1]
     vectors = rules.vectors[: N_VECTORS * m].reshape((N_VECTORS, m))
     short_vectors = rules.short_vectors[: N_SHORT_VECTORS * m].reshape((N_SHORT_VECTORS, m))
     indices = rules.indices[: N_INDICES * m].reshape((N_INDICES, m))
@@ -355,7 +359,7 @@ def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, w
             while True:
                 if is_stale:
                     drift = refresh(K, inverse_C, y, beta, F, largest, others, indices)
-                b, violation, weight, error = state_of(F, beta, low, high, rules.value_error, drift)
+                b, violation, weight, error = state_of(F, beta, low, high, rules.value_errors[machine], drift)
                 gap = gap_of(F, beta, y, C, inverse_C, hinge, b, error)
                 converged = gap <= tol and violation + 2.0 * error <= tol
                 if converged or is_stale or drift <= ALLOWED_DRIFT * error:

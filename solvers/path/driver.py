@@ -16,7 +16,7 @@ from solvers.common.certificate import block_dtype, error_in_block
 from solvers.common.limits import share_of
 from solvers.common.seeds import machine_seeds
 from solvers.gram.cut import groups_of, store_block
-from solvers.gram.machines import new_room, solve_machines
+from solvers.gram.machines import joined_rules, new_room, solve_machines
 from solvers.gram.outcomes import Outcomes, new_outcomes
 from solvers.hull.state import writeable
 from solvers.kernels.functions import kernel_block
@@ -105,9 +105,9 @@ def path_from_gram(K, kernel_error, problem, solver):
     """
     started = time.perf_counter()
     groups, weights, outcomes, left = _allocate(problem)
-    seeds = machine_seeds(solver.seed, len(groups))
-    solve_gram(K, kernel_error, problem, groups, left, seeds, solver, weights, outcomes)
-    return solution_of(problem, weights, rows_used(weights), outcomes, solver, started)
+    solve_grams(K[None], [kernel_error], problem, groups, left[None], [solver], weights[None], outcomes)
+    seconds = shares_of(time.perf_counter() - started, outcomes.costs)
+    return solution_of(problem, weights, rows_used(weights), outcomes, solver, seconds)
 
 
 def normalised(K, kernel_error, scale):
@@ -168,34 +168,54 @@ def path_by_machines(X, kernel, scale, problem, solver):
         left -= np.minimum(left, outcomes.iterations[k])
         used[:, samples] |= solution != 0.0
         store_block(model, class_start, group, weights)
-    return solution_of(problem, weights, used, outcomes, solver, started)
+    seconds = shares_of(time.perf_counter() - started, outcomes.costs)
+    return solution_of(problem, weights, used, outcomes, solver, seconds)
 
 
-def solve_gram(K, kernel_error, problem, groups, left, seeds, solver, weights, outcomes, room=None):
+def solve_grams(Ks, kernel_errors, problem, groups, left, solvers, weights, outcomes, room=None, seeds=None):
     """Call `solve_machines`; `left`, `weights` and `outcomes` are changed in place.
 
-    Returned is the room for machines, which the next call on the same problem may be given if `block_dtype`
-    is the same.
+    Parameters
+    ----------
+    Ks : ndarray of shape (n_matrices, n, n), float32 or float64
+    kernel_errors : sequence of float
+        For each matrix; all with the same `block_dtype`.
+    problem : PathProblem
+    groups : int64 ndarray of shape (n_machines, classes of a machine)
+    left, weights, outcomes
+        As of `solve_machines`.
+    solvers : sequence of BlockSolver
+        One for each matrix, all of one kind.
+    room : solvers.gram.machines.Room, optional
+        That an earlier call on the same problem has returned, with the same `block_dtype`.
+    seeds : uint64 ndarray of shape (n_machines,), optional
+        Of the only matrix; else they follow from those of the solvers.
+
+    Returns
+    -------
+    Room
     """
-    Cs, rows, class_start, bias = problem.Cs, problem.rows, problem.class_start, problem.bias
-    opposite = -1.0 / (groups.shape[1] - 1) if solver.has_labels else 1.0
-    dtype = block_dtype(K, kernel_error)
+    class_start, bias, n_machines = problem.class_start, problem.bias, len(groups)
+    opposite = -1.0 / (groups.shape[1] - 1) if solvers[0].has_labels else 1.0
+    dtype = block_dtype(Ks, kernel_errors[0])
     if room is None:
-        room = new_room(class_start, groups, Cs.size, dtype)
-    value_error = error_in_block(K, kernel_error, opposite, bias, dtype)
-    rules = solver.rules(K, problem, groups, seeds, value_error)
-    K = writeable(np.ascontiguousarray(K))
-    with solver.threads():
+        room = new_room(class_start, groups, problem.Cs.size, dtype)
+    rules = []
+    for K, kernel_error, solver in zip(Ks, kernel_errors, solvers, strict=True):
+        value_error = error_in_block(K, kernel_error, opposite, bias, dtype)
+        own_seeds = machine_seeds(solver.seed, n_machines) if seeds is None else seeds
+        rules.append(solver.rules(K, problem, groups, own_seeds, value_error))
+    with solvers[0].threads():
         solve_machines(
-            rules,
-            K,
-            rows,
+            joined_rules(rules),
+            writeable(np.ascontiguousarray(Ks)),
+            problem.rows,
             class_start,
             problem.inverse_weights,
             groups,
             opposite,
             bias,
-            Cs,
+            problem.Cs,
             left,
             room,
             weights,
@@ -216,7 +236,7 @@ def solve_own_gram(solver, problem, path, limits, seed, outcome):
         class_start=problem.class_start,
         inverse_weights=1.0 / problem.C[problem.class_start[:-1]],
     )
-    solve_gram(K, error, alone, groups, limits, seed, solver, weights, outcome)
+    solve_grams(K[None], [error], alone, groups, limits[None], [solver], weights[None], outcome, seeds=seed)
     return weights[:, 0]
 
 
@@ -244,9 +264,24 @@ def _allocate(problem, order="C"):
     return groups, weights, outcomes, np.full(n_C, problem.max_iter)
 
 
-def solution_of(problem, weights, used, outcomes, solver, started):
-    """Return the solution that arrays hold, of a path whose training started at a `time.perf_counter`."""
-    work = 1.0 + outcomes.costs.sum(axis=0)  # a start that is optimal already costs nothing
+def shares_of(seconds, costs):
+    """Share out seconds among trainings by their counted work.
+
+    Parameters
+    ----------
+    seconds : float
+    costs : ndarray of shape (..., n_machines, n_C)
+
+    Returns
+    -------
+    ndarray of shape (..., n_C)
+    """
+    work = 1.0 + costs.sum(axis=-2)  # a start that is optimal already costs nothing
+    return seconds * work / work.sum()
+
+
+def solution_of(problem, weights, used, outcomes, solver, seconds):
+    """Return the solution that arrays hold; `outcomes` as the block solvers fill them."""
     return PathSolution(
         problem=problem,
         weights=weights,
@@ -255,5 +290,5 @@ def solution_of(problem, weights, used, outcomes, solver, started):
         has_methods=solver.has_methods,
         has_clipped=solver.has_clipped,
         used=used,
-        seconds=(time.perf_counter() - started) * work / work.sum(),
+        seconds=seconds,
     )

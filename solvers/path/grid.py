@@ -1,25 +1,26 @@
 """The paths of one training set on several Gram matrices, such as those of several γ.
 
 Each is trained as by `fit_path`; samples are sorted, parameters checked, arrays allocated and results summed
-up once for all.
+up once for all, and small matrices are trained on many at a time.
 """
 
 import time
+from itertools import groupby
 
 import numpy as np
 
 from solvers.common.certificate import block_dtype
-from solvers.common.seeds import machine_seeds
 from solvers.gram.cut import groups_of
 from solvers.gram.outcomes import Outcomes, new_outcomes
-from solvers.path.driver import solution_of, solve_gram
+from solvers.kernels.functions import require_finite
+from solvers.path.driver import shares_of, solution_of, solve_grams
 from solvers.path.fitted import FittedTrainings, blocks_of, room_for_predictions
-from solvers.path.input import check_ascending, check_path_input, detached, path_problem
+from solvers.path.input import check_ascending, check_labels, detached, path_problem, require_no_time_limit
 from solvers.path.totals import rows_used, totals_of
 
 
 class PathGrid:
-    """Train on one Gram matrix after the other by `fit`, and predict after each by `predict`.
+    """Train on some Gram matrices after the other by `fit`, and predict after each by `predict`.
 
     Parameters
     ----------
@@ -34,76 +35,109 @@ class PathGrid:
             raise ValueError(f"path_grid needs estimators of one class; got {', '.join(names) or 'none'}")
         for model in self._models:
             model._check_parameters()
+            require_no_time_limit(model)
             if model.kernel != "precomputed":
                 raise ValueError(f"path_grid needs kernel='precomputed'; got {model.kernel!r}")
         Cs = check_ascending(Cs)
         if Cs.size < 2:
             raise ValueError(f"path_grid needs at least two C; got {Cs.tolist()}")
-        self._y = np.asarray(y)
-        self._problem, self._class_weights = path_problem(self._models[0], self._y, Cs)
+        self._problem, self._class_weights = path_problem(self._models[0], check_labels(y), Cs)
         self._allocate(len(self._models))
-        self._solutions = []
+        self._solutions, self._n_newest = [], 0
 
     def _allocate(self, n_matrices):
         problem = self._problem
-        n_C, n_classes = problem.Cs.size, problem.classes.size
+        n_C, n_classes, n = problem.Cs.size, problem.classes.size, problem.rows.size
         self._groups = groups_of(n_classes, problem.at_once)
         shape = len(self._groups), n_C, self._groups.shape[1]
-        self._weights = np.zeros(
-            (n_matrices, n_C, 1 if problem.at_once else n_classes - 1, problem.rows.size)
-        )
+        self._weights = np.zeros((n_matrices, n_C, 1 if problem.at_once else n_classes - 1, n))
         self._outcomes = new_outcomes(*shape, n_matrices=n_matrices)
         self._room, self._type_in_room = None, None
 
-    def fit(self, K):
-        """Train for every C on the next matrix.
+    def fit(self, Ks):
+        """Train for every C on the next matrices.
 
         Parameters
         ----------
-        K : ndarray of shape (n_samples, n_samples), float32 or float64
+        Ks : ndarray of shape (n_matrices, n_samples, n_samples), float32 or float64
             Read until the call returns.
         """
-        started, k, problem = time.perf_counter(), len(self._solutions), self._problem
-        if k == len(self._models):
-            raise ValueError(f"there is one matrix for each estimator; all {k} have been trained on")
-        model = self._models[k]
-        K, _ = check_path_input(model, K, self._y)
+        started, first = time.perf_counter(), len(self._solutions)
+        Ks = self._check_matrices(Ks)
+        own = slice(first, first + len(Ks))
+        models = self._models[own]
+        errors = [self._kernel_error(model, K) for model, K in zip(models, Ks, strict=True)]
+        solvers = [model._path_solver() for model in models]
+        for dtype, group in groupby(range(len(Ks)), key=lambda k: block_dtype(Ks, errors[k])):
+            members = list(group)
+            part = slice(members[0], members[-1] + 1)
+            self._solve(Ks[part], errors[part], solvers[part], first + members[0], dtype)
+        n_C, depth, n = self._weights.shape[1:]
+        used = rows_used(self._weights[own].reshape(-1, depth, n)).reshape(-1, n_C, n)
+        seconds = shares_of(time.perf_counter() - started, self._outcomes.costs[own])
+        for k, (model, solver) in enumerate(zip(models, solvers, strict=True)):
+            weights, outcomes = (
+                self._weights[first + k],
+                Outcomes(*(each[first + k] for each in self._outcomes)),
+            )
+            solution = solution_of(self._problem, weights, used[k], outcomes, solver, seconds[k])
+            model._check_path(solution)
+            self._solutions.append(solution)
+        self._n_newest = len(Ks)
+
+    def _check_matrices(self, Ks):
+        Ks, n, n_left = np.asarray(Ks), self._problem.rows.size, len(self._models) - len(self._solutions)
+        if Ks.dtype not in (np.float64, np.float32) or Ks.ndim != 3 or Ks.shape[1:] != (n, n) or not len(Ks):
+            raise ValueError(
+                f"fit needs float Gram matrices, of shape (n_matrices, {n}, {n}); got {Ks.shape}, {Ks.dtype}"
+            )
+        if len(Ks) > n_left:
+            raise ValueError(f"there is one matrix for each estimator; got {len(Ks)} where {n_left} are left")
+        require_finite(Ks)
+        return Ks
+
+    def _kernel_error(self, model, K):
         kernel, K = model._resolve_kernel(K)
-        model._check_diagonal(K, kernel, problem.rows, self._class_weights)
+        model._check_diagonal(K, kernel, self._problem.rows, self._class_weights)
         model._normalisation(K, kernel)  # refuses a matrix that would have to be scaled
-        dtype = block_dtype(K, kernel.error)
+        return kernel.error
+
+    def _solve(self, Ks, errors, solvers, first, dtype):
+        """Train on matrices whose blocks have the same type, of which the first is the grid's `first`."""
+        problem, own = self._problem, slice(first, first + len(Ks))
         if dtype != self._type_in_room:
             self._room, self._type_in_room = None, dtype
-        solver, left = model._path_solver(), np.full(problem.Cs.size, problem.max_iter)
-        seeds = machine_seeds(solver.seed, len(self._groups))
-        weights, outcomes = self._weights[k], Outcomes(*(values[k] for values in self._outcomes))
-        self._room = solve_gram(
-            K, kernel.error, problem, self._groups, left, seeds, solver, weights, outcomes, self._room
+        left = np.full((len(Ks), problem.Cs.size), problem.max_iter)
+        outcomes = Outcomes(*(values[own].reshape(-1, *values.shape[2:]) for values in self._outcomes))
+        self._room = solve_grams(
+            Ks, errors, problem, self._groups, left, solvers, self._weights[own], outcomes, self._room
         )
-        solution = solution_of(problem, weights, rows_used(weights), outcomes, solver, started)
-        model._check_path(solution)
-        self._solutions.append(solution)
 
-    def predict(self, K):
-        """Predict labels by the machines that were trained last.
+    def predict(self, Ks):
+        """Predict labels by the machines that the last `fit` has trained.
 
         Parameters
         ----------
-        K : ndarray of shape (n_test, n_samples)
+        Ks : ndarray of shape (n_matrices, n_test, n_samples)
 
         Returns
         -------
-        labels : ndarray of shape (n_C, n_test)
+        labels : ndarray of shape (n_matrices, n_C, n_test)
         """
-        K, n = np.asarray(K), self._problem.rows.size
+        Ks, n = np.asarray(Ks), self._problem.rows.size
         if not self._solutions:
             raise ValueError("predict needs machines; call fit before")
-        if K.ndim != 2 or not len(K) or K.shape[1] != n:
-            raise ValueError(f"predict needs kernel values of shape (n_test, {n}); got {K.shape}")
-        solution, n_classes = self._solutions[-1], self._problem.classes.size
+        if Ks.ndim != 3 or len(Ks) != self._n_newest or not Ks.shape[1] or Ks.shape[2] != n:
+            raise ValueError(
+                f"predict needs kernel values of shape ({self._n_newest}, n_test, {n}); got {Ks.shape}"
+            )
+        newest = self._solutions[-self._n_newest :]
+        return np.stack([self._predict(solution, K) for solution, K in zip(newest, Ks, strict=True)])
+
+    def _predict(self, solution, K):
         room = room_for_predictions(self._models[0])
-        blocks = [K[rows] for rows in blocks_of(len(K), solution.weights, n_classes, room)]
-        return np.concatenate([solution.predict_path(block) for block in blocks], axis=1)
+        blocks = blocks_of(len(K), solution.weights, self._problem.classes.size, room)
+        return np.concatenate([solution.predict_path(K[rows]) for rows in blocks], axis=1)
 
     def fitted(self):
         """Return what is known of all trainings, once there has been one `fit` for each estimator."""

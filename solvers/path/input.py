@@ -26,16 +26,10 @@ def detached(estimator):
 
 def check_path_input(estimator, X, y):
     """Validate samples as `fit` does, but a precomputed Gram matrix with little more than one sum."""
-    if estimator.max_seconds is not None:
-        raise ValueError(
-            f"fit_path takes no max_seconds, which is {estimator.max_seconds}: "
-            "set it to None, or use fit for one C after the other"
-        )
+    require_no_time_limit(estimator)
     if estimator.kernel != "precomputed" or sparse.issparse(X):
         return estimator._check_training_samples(X, y)
-    X, y = np.asarray(X), np.asarray(y)
-    if y.ndim != 1 or not y.size:
-        raise ValueError(f"fit_path needs labels of shape (n_samples,), at least one; got {y.shape}")
+    X, y = np.asarray(X), check_labels(y)
     if X.dtype not in (np.float64, np.float32) or X.shape != (y.size, y.size):
         raise ValueError(
             f"fit_path with kernel='precomputed' needs a float Gram matrix of shape {(y.size, y.size)}, "
@@ -43,6 +37,23 @@ def check_path_input(estimator, X, y):
         )
     require_finite(X)
     return X, y
+
+
+def require_no_time_limit(estimator):
+    """Refuse an estimator with a limit that trainings of paths do not keep."""
+    if estimator.max_seconds is not None:
+        raise ValueError(
+            f"fit_path takes no max_seconds, which is {estimator.max_seconds}: "
+            "set it to None, or use fit for one C after the other"
+        )
+
+
+def check_labels(y):
+    """Return labels as an array; refuse what is none of samples."""
+    y = np.asarray(y)
+    if y.ndim != 1 or not y.size:
+        raise ValueError(f"fit_path needs labels of shape (n_samples,), at least one; got {y.shape}")
+    return y
 
 
 def check_ascending(Cs):

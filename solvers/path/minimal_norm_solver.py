@@ -32,14 +32,14 @@ class MinimalNormSolver(BlockSolver):
             C = problem.Cs / problem.inverse_weights[groups[:, 0], None]
             square_radius = K[first, first].astype(np.float64)[:, None] + problem.bias + 1.0 / C
             epsilons[:] = default_tolerance(self.parameters.stopping, square_radius, C)
-        return self.kind(self.parameters, epsilons, seeds, value_error)
+        return self.kind(self.parameters, epsilons, seeds, np.full(len(groups), value_error))
 
     def train(self, problem, path, limits, seed, outcome):
         """Train a machine; without a Gram matrix where that would be too large."""
         if not takes_large_descent(problem, self.parameters, self.memory):
             return super().train(problem, path, limits, seed, outcome)
         tol = default_tolerance(self.parameters.stopping, 1.0, 1.0) if self.tol == "auto" else self.tol
-        rules = MinimalNormRules(self.parameters, np.full((1, path.Cs.size), tol), seed, 0.0)
+        rules = MinimalNormRules(self.parameters, np.full((1, path.Cs.size), tol), seed, np.zeros(1))
         alone = outcome.of_machine(0)
         weights = large_descent(problem, rules, path.Cs, limits, self.memory, seed[0], alone)
         return weights, weights

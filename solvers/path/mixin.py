@@ -82,7 +82,7 @@ class PathMixin:
 
     @staticmethod
     def path_grid(estimators, y, Cs):
-        """Prepare to train for every C on several Gram matrices of the same samples, one after the other.
+        """Prepare to train for every C on several Gram matrices of the same samples.
 
         What `fit_path` does on each, bit for bit, with what it costs in Python paid once: on small sets that
         is most of it.

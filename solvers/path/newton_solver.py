@@ -26,7 +26,7 @@ class NewtonSolver(BlockSolver):
 
     def rules(self, K, problem, groups, seeds, value_error):
         """Return what numba needs."""
-        return NewtonRules(self.tol, value_error, np.inf, np.empty(0))
+        return NewtonRules(self.tol, np.full(len(groups), value_error), np.inf, np.empty(0))
 
     def threads(self):
         """Return the context of one thread for the factorisations of small blocks."""

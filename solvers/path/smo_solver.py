@@ -34,7 +34,8 @@ class SmoSolver(BlockSolver):
         m = int(class_sizes(problem.class_start)[groups].sum(axis=1).max())
         vectors, short_vectors = np.empty(N_VECTORS * m), np.empty(N_SHORT_VECTORS * m, np.float32)
         indices = np.empty(N_INDICES * m, np.int64)
-        return SmoRules(self.hinge, self.tol, value_error, self.shift, vectors, short_vectors, indices)
+        value_errors, shifts = np.full(len(groups), value_error), np.full(len(groups), self.shift)
+        return SmoRules(self.hinge, self.tol, value_errors, shifts, vectors, short_vectors, indices)
 
     def train(self, problem, path, limits, seed, outcome):
         """Train a large machine without a Gram matrix."""

@@ -62,13 +62,16 @@ def test_each_training_is_that_of_fit_path(solver, dataset, dtype):
     kind, parameters = SOLVERS[solver]
     X, y, X_test = samples(dataset)
     models = estimators(kind, parameters, len(GAMMAS))
-    paths, labels, grid = [], [], kind.path_grid(models, y, CS)
+    paths, labels, matrices, grid = [], [], [], kind.path_grid(models, y, CS)
     for model, gamma in zip(models, GAMMAS, strict=True):
         K, K_test = (rbf_kernel(A, X, gamma).astype(dtype) for A in (X, X_test))
         paths.append(path := model.fit_path(K, y, CS))
-        grid.fit(K)
-        labels.append(grid.predict(K_test))
-        np.testing.assert_array_equal(labels[-1], path.predict_path(K_test))
+        matrices.append((K, K_test))
+        labels.append(path.predict_path(K_test))
+    for part in (slice(0, 1), slice(1, None)):
+        Ks, test = map(np.stack, zip(*matrices[part], strict=True))
+        grid.fit(Ks)
+        np.testing.assert_array_equal(grid.predict(test), labels[part])
     fitted = grid.fitted()
     names = [name for name in OF_EACH if hasattr(paths[0], name)]
     assert names == [name for name in OF_EACH if hasattr(fitted, name)]
@@ -91,31 +94,38 @@ def test_each_training_is_that_of_fit_path(solver, dataset, dtype):
 def test_what_is_no_grid_is_refused_in_a_sentence(Cs, parameters, message):
     X, y, _ = samples("iris")
     with pytest.raises(ValueError, match=message):
-        SMOSVC.path_grid([SMOSVC(**{"kernel": "precomputed"} | parameters)], y, Cs).fit(rbf_kernel(X))
+        SMOSVC.path_grid([SMOSVC(**{"kernel": "precomputed"} | parameters)], y, Cs).fit(rbf_kernel(X)[None])
 
 
 def test_a_matrix_that_is_not_finite_is_refused():
     X, y, _ = samples("iris")
-    K = rbf_kernel(X)
-    K[0, 1] = np.nan
+    K = rbf_kernel(X)[None]
+    K[0, 0, 1] = np.nan
     with pytest.raises(ValueError, match="finite"):
         SMOSVC.path_grid([SMOSVC(kernel="precomputed")], y, CS).fit(K)
 
 
 def test_what_is_out_of_turn_is_refused_in_a_sentence():
     X, y, _ = samples("iris")
-    K = rbf_kernel(X)
-    grid = SMOSVC.path_grid([SMOSVC(kernel="precomputed")] * 2, y, CS)
+    K = rbf_kernel(X)[None]
+    grid = SMOSVC.path_grid([SMOSVC(kernel="precomputed")] * 3, y, CS)
     with pytest.raises(ValueError, match="predict needs machines; call fit before"):
         grid.predict(K)
     grid.fit(K)
-    with pytest.raises(ValueError, match="fitted needs a fit for each estimator; 1 of 2 were done"):
+    with pytest.raises(ValueError, match="fitted needs a fit for each estimator; 1 of 3 were done"):
         grid.fitted()
-    for wrong in (np.hstack([K, K]), K[:, :5], K[:0]):
-        with pytest.raises(ValueError, match=rf"kernel values of shape \(n_test, {len(y)}\); got"):
+    for wrong in (K[0], np.dstack([K, K]), K[..., :5], K[:, :0], np.vstack([K, K])):
+        with pytest.raises(ValueError, match=rf"kernel values of shape \(1, n_test, {len(y)}\); got"):
             grid.predict(wrong)
-    grid.fit(K)
-    with pytest.raises(ValueError, match="one matrix for each estimator; all 2 have been trained on"):
+    for wrong in (K[0], K[:, 1:], K[:0], K.astype(int), 1.0):
+        with pytest.raises(
+            ValueError, match=rf"float Gram matrices, of shape \(n_matrices, {len(y)}, {len(y)}\)"
+        ):
+            grid.fit(wrong)
+    with pytest.raises(ValueError, match="one matrix for each estimator; got 3 where 2 are left"):
+        grid.fit(np.vstack([K, K, K]))
+    grid.fit(np.vstack([K, K]))
+    with pytest.raises(ValueError, match="one matrix for each estimator; got 1 where 0 are left"):
         grid.fit(K)
     with pytest.raises(ValueError, match="estimators of one class; got NewtonSVC, SMOSVC"):
         SMOSVC.path_grid([SMOSVC(kernel="precomputed"), NewtonSVC(kernel="precomputed")], y, CS)
