@@ -110,14 +110,12 @@ class SplitGram:
         n, m = self._X_train.shape[0], self._X_test.shape[0]
         shapes, size = [(n, n), (m, n)], n * (n + m)
         taken = np.dtype(dtype).itemsize * size
-        self.at_once = max(1, int(min(memory, _AT_ONCE)) // max(1, taken))
         kept = [] if taken + 4 * size > memory else shapes
+        room = min(_AT_ONCE, memory - (4 * size if kept else 0))
+        self.at_once = max(1, int(room // max(1, taken)))
+        stacks = [((self.at_once, *shape), dtype) for shape in shapes]
         self._train, self._test, *self._kept = _matrices(
-            [
-                *(((self.at_once, *shape), dtype) for shape in shapes),
-                *((shape, np.float32) for shape in kept),
-            ],
-            in_file=taken > memory,
+            [*stacks, *((shape, np.float32) for shape in kept)], in_file=taken > memory
         )
         for distances, blocks in zip(self._kept, self._computed(), strict=False):
             for rows, block in blocks:
@@ -289,7 +287,7 @@ _local = threading.local()
 
 
 def _matrices(
-    kinds: Sequence[tuple[tuple[int, int], DTypeLike]], in_file: bool = False
+    kinds: Sequence[tuple[tuple[int, ...], DTypeLike]], in_file: bool = False
 ) -> list[NDArray[Any]]:
     """Return matrices in this thread's one buffer, which grows if need be; who held it before loses it.
 

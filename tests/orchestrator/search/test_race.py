@@ -105,6 +105,16 @@ def test_a_winner_without_an_error_ends_the_race_early():
     assert sum(map(len, rounds)) == 12 + 2 * (FOLDS - 1)  # the middle one, and the winner, on all splits
 
 
+def test_who_leads_no_more_is_trained_no_further_before_others():
+    matrix = np.full((12, FOLDS), 0.3)
+    middle = make_space(AXES).points().index((2, 1))
+    matrix[middle] = 0.8, 0.9, 0.9, 0.9
+    matrix[0] = 0.85, 0.6, 0.9, 0.9  # best on the hardest split, and out of the race after the next
+    race, rounds = run_race(by_candidate(matrix))
+    assert [len(asked) for asked in rounds] == [FOLDS, 11, 1]
+    assert race.selection.best == make_space(AXES).candidate((2, 1))
+
+
 def test_a_score_that_was_not_asked_for_is_refused():
     race = Race(make_space(AXES), FOLDS, 1.0, False)
     (splits, (candidate,)), *_ = race.ask()

@@ -40,6 +40,28 @@ def test_gram_matrices_are_the_kernel_to_float32(split, gamma, form):
     assert np.all(np.diag(gram.X_train) == 1.0)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
+def test_several_gamma_at_once_give_the_matrices_of_each(split, form, dtype):
+    few = Split(form(split.X_train[:200]), split.y_train[:200], form(split.X_test[:50]), split.y_test[:50])
+    gammas = [4.0**-5, 4.0**-4, 40.0, 4.0**-3]
+    gram = SplitGram(few, dtype=dtype, may_shift=True)
+    assert [gram.shift(gamma) for gamma in gammas] == [1.0, 1.0, 0.0, 1.0]
+    assert gram.at_once >= len(gammas)
+    together = [part.copy() for part in parts(gram.splits(gammas))[::2]]
+    for k, gamma in enumerate(gammas):
+        for found, expected in zip(together, parts(gram.split(gamma))[::2], strict=True):
+            np.testing.assert_array_equal(found[k], expected)
+    assert not gram.splits(gammas).X_train.flags.writeable
+
+
+def test_no_value_is_subnormal_which_is_slow(split):
+    gram = SplitGram(Split(split.X_train, split.y_train, 9.0 * split.X_test, split.y_test))
+    for gamma in (16.0, 50.0, 1e30):
+        for values in parts(gram.split(gamma))[::2]:
+            assert values.min() >= 1e-35
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e5, 1e8])
 @pytest.mark.parametrize("gamma", [4.0**-5, 1.0, 16.0])
 def test_the_error_told_is_not_exceeded_far_from_the_origin(split, gamma, offset):

@@ -10,6 +10,7 @@ from orchestrator.study.study import Candidate, DatasetSpec, Protocol
 from orchestrator.study.trials import REFIT
 from orchestrator.training import run_batch as batches
 from orchestrator.training import train_grid
+from orchestrator.training.gram import forget_gram
 from solvers import SMOSVC
 from solvers.path.grid import PathGrid
 from tests.orchestrator.classifiers import order_for, rows_of
@@ -126,20 +127,29 @@ def test_paths_that_differ_in_more_than_gamma_are_apart(tmp_path):
     assert [len(group) for group in grids] == [1, 1, 1]
 
 
-def test_after_a_failure_each_path_is_on_its_own(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("bytes_at_once", "failing", "n_expected"),
+    [
+        (0, 5, 3 + 2 + 3),  # of the second split, the second of three matrices fails
+        (1 << 22, 2, 1 + 1 + 1),  # all of the second split
+    ],
+)
+def test_after_a_failure_each_path_is_on_its_own(bytes_at_once, failing, n_expected, tmp_path, monkeypatch):
     order = shared("solvers.SMOSVC", tmp_path)
     expected = numbers(one_by_one(order, monkeypatch))
     fit, n_calls = PathGrid.fit, [0]
 
-    def fails_once(self, K):
+    def fails_once(self, Ks):
         n_calls[0] += 1
-        if n_calls[0] == 5:
+        if n_calls[0] == failing:
             raise MemoryError("no room")
-        return fit(self, K)
+        return fit(self, Ks)
 
+    monkeypatch.setattr("orchestrator.training.gram._AT_ONCE", bytes_at_once)
     monkeypatch.setattr(PathGrid, "fit", fails_once)
+    forget_gram()
     assert numbers(rows_of(order)) == expected
-    assert n_calls[0] == 3 + 2 + 3  # of the second split, the second path failed
+    assert n_calls[0] == n_expected
 
 
 def test_a_path_that_fails_is_a_failure_of_its_own_rows(tmp_path, monkeypatch):
@@ -153,7 +163,7 @@ def test_a_path_that_fails_is_a_failure_of_its_own_rows(tmp_path, monkeypatch):
 def test_a_ctrl_c_is_the_users(tmp_path, monkeypatch):
     order = shared("solvers.SMOSVC", tmp_path)
 
-    def interrupted(self, K):
+    def interrupted(self, Ks):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(PathGrid, "fit", interrupted)
