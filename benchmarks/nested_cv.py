@@ -287,9 +287,10 @@ def run_dataset(dataset: str, options: argparse.Namespace, l1_peers: dict[str, C
     overrides = [f"paths.data={options.data}", "protocol.profile=throughput"]
     small = [*overrides, "search.space.C=[1,4]", "search.space.gamma=[1]"]
     for solver in solvers:  # trained once before, on two points of one fold, everything is compiled
+        apart(measure_in_fork, dataset, solver, small, 1)  # what compilation leaves in memory ends with it
         measure_ours(dataset, solver, small, 1)
     gc.collect()
-    gc.freeze()  # or forks would look for garbage among all that compilation has left, once each
+    gc.freeze()  # or forks would look for garbage among all that is loaded, once each
     said = [*overrides, "study=peers", "solvers=[libsvm_l1]", f"datasets=[{dataset}]"]
     source = prepare_study(check_settings(compose_settings(said)))
     runs: dict[str, list[Measured]] = {}
