@@ -47,6 +47,23 @@ def drift_of(n_steps, largest):
     return n_steps * ROUNDINGS_PER_STEP * UNIT_ROUNDOFF * largest
 
 
+@inner
+def steps_at_new_C(n_steps, before, after):
+    """Return as how many steps the roundings of g count once C has changed, that change included.
+
+    They were of values as large as the diagonal was before, and are taken for those of the diagonal after.
+
+    Parameters
+    ----------
+    n_steps : int
+        Since g was last computed from all of them.
+    before, after : float
+        Largest entry of the diagonal.
+    """
+    share = max(before, after) / after if after > 0.0 else np.inf
+    return np.int64(min((n_steps + 1.0) * share, 1e15)) + 1
+
+
 @njit
 def certified_gap(square_norm, lowest, error):
     """Return the largest gap of a point whose ‖c‖² and lowest g are off by at most `error`."""

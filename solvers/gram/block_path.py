@@ -15,6 +15,7 @@ from solvers.common.certificate import (
     certified_gap,
     drift_of,
     error_of_sums,
+    steps_at_new_C,
     violation_aimed_at,
 )
 from solvers.common.compile import implement, inlined, inner, njit
@@ -342,6 +343,9 @@ def newton_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits
                 lowrank = certified_gap(square_norm, lowest_value(g), 0.0) < USEFUL_GAP
         else:
             square_norm = change_C(previous, inverse_C, alpha, g, square_norm)
+            if k > 0:
+                before, after = largest_diagonal(H, previous), largest_diagonal(H, inverse_C)
+                stale = steps_at_new_C(stale, before, after)
         if methods[k] == 0 or gaps[k] > tol:
             left, cost_left = limits[k] - iterations[k], max_cost - costs[k]
             square_norm, stale, gaps[k], steps, rounds, cost = solve_shrunk(

@@ -18,6 +18,7 @@ from solvers.common.certificate import (
     certified_gap,
     drift_of,
     error_of_sums,
+    steps_at_new_C,
 )
 from solvers.common.compile import implement, inlined, inner
 from solvers.common.pair_selection import (
@@ -283,13 +284,15 @@ def minimal_norm_path(
         alpha[first[a]] = 1.0 / first.size
     inverse_C = divided(inverse_weight, Cs[0])
     square_norm = refresh(H, inverse_C, alpha, g)
-    since_refresh = np.int64(0)
+    since_refresh, largest = np.int64(0), 0.0
     n_shares = 2.0 if rules.stopping == VIOLATION else 1.0  # for g and ||c||²; (1 − ε)² has room for both
     for k in range(Cs.size):
         previous, inverse_C = inverse_C, divided(inverse_weight, Cs[k])
         square_norm = change_C(previous, inverse_C, alpha, g, square_norm)
         diagonal = diagonal_of(H, inverse_C)
-        largest = largest_value(diagonal)
+        before, largest = largest, largest_value(diagonal)
+        if k > 0:
+            since_refresh = steps_at_new_C(since_refresh, before, largest)
         value_share = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, np.int64(0))
         steps[k] = clipped[k] = 0
         for _ in range(REFRESHES):

@@ -8,7 +8,7 @@ from sklearn.preprocessing import minmax_scale
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from solvers import NewtonSVC
+from solvers import MNSVC, NewtonSVC
 from solvers.gram import newton_machine
 
 BUNDLED = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
@@ -259,3 +259,21 @@ def test_duplicates_are_solved_at_any_scale_and_C(C, scale):
     model = NewtonSVC(C=C, gamma=0.3 / scale**2, tol=1e-3 if C < 1 else 2e-3).fit(X, y)
     assert model.converged_
     assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("kind", [NewtonSVC, MNSVC])
+def test_gaps_hold_where_C_jumps_by_many_powers_of_ten(kind):
+    """From 1/C = 1e6 to 1e-3 and below, g keeps roundings of the larger diagonal."""
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        X, y = rng.random((6, 2)), np.array([0, 1, 0, 1, 0, 1])
+        K = rbf_kernel(X, gamma=10.0 ** rng.uniform(-4, 2))
+        Cs = np.sort(10.0 ** rng.uniform(-6, 7, 4))
+        path = kind(kernel="precomputed").fit_path(K, y, Cs)
+        rows, signs = path._solution.problem.rows, np.array([1.0, 1, 1, -1, -1, -1])
+        H = (K[np.ix_(rows, rows)] + 1.0) * signs[:, None] * signs
+        for k, C in enumerate(Cs):
+            alpha = path._solution.weights[k, 0] / path._solution.weights[k, 0].sum()
+            g = H @ alpha + alpha / C
+            true = 1.0 - (max(g.min(), 0.0) / (alpha @ g)) ** 2
+            assert true <= path.duality_gap_[k] + 1e-9
