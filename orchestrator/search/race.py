@@ -86,7 +86,7 @@ class Race(Rounds):
             return [(unit, int(ease.argmin())) for unit in untried]
         most = np.where(self._told, self._scores, self._highest).mean(axis=1)
         best = most[complete].max(initial=-np.inf) - TIE
-        able = ~self._told.all(axis=1) & ~failed & (most >= best)
+        able = ~self._told.all(axis=1) & ~failed & ~(most < best)  # nan: infinite scores of both signs
         # The mean that a candidate is expected to have, from the splits where it is known.
         level = (self._scores - ease).mean(axis=1, where=self._told)
         levels = {

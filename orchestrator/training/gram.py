@@ -181,8 +181,7 @@ class SplitGram:
         if self.shift(gamma):
             largest = gamma * self._largest_distance
             rounding = _SHIFTED_ERROR * -math.expm1(-largest) + _ARGUMENT_ERROR * min(largest, 0.37)
-            rounding += (gamma + 1.0) * _LEAST_FLOAT32
-        return rounding + gamma * self._distance_error
+        return rounding + (gamma + 1.0) * _LEAST_FLOAT32 + gamma * self._distance_error
 
 
 def open_gram(

@@ -79,18 +79,6 @@ def argmin(g):
 
 
 @njit(allocates=False)
-def shift_and_argmin(g, h_v, h_u, beta):
-    """``g += beta (h_v - h_u)``; return the index of the new smallest entry."""
-    bits = index_bits(g.size)
-    best = LARGEST
-    for i in range(g.size):
-        x = g[i] + beta * (np.float64(h_v[i]) - np.float64(h_u[i]))
-        g[i] = x
-        best = min(best, ordered_key(x, np.int64(i), ~bits))
-    return best & bits
-
-
-@njit(allocates=False)
 def shift_and_argmin_of_support(g, alpha, h_v, h_u, beta):
     """``g += beta (h_v - h_u)``; return the support vector with the smallest g: the next to be tuned."""
     bits = index_bits(g.size)

@@ -318,16 +318,18 @@ def newton_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits
     space = lowrank_space(H, m if lowrank else 1)
     square_norm = 0.0 if lowrank else start(H, inverse_C, alpha, g)
     stale = np.int64(0)  # not a constant: numba would compile what it is handed to once more
+    largest = 0.0
     for k in range(Cs.size):
         iterations[k] = methods[k] = 0
         costs[k] = 0.0
         previous = inverse_C
         inverse_C = divided(inverse_weight, Cs[k])
+        before, largest = largest, largest_diagonal(H, inverse_C)
         if k > 0 and not np.isfinite(square_norm):  # what diverged is no start
             alpha[:] = 0.0
             square_norm = start(H, inverse_C, alpha, g)
             stale = np.int64(0)
-            previous = inverse_C
+            previous, before = inverse_C, largest
         if lowrank:
             # ||c||² cannot fall faster than 1/C, nor below what equal weights would give without a kernel.
             least = square_norm * Cs[k - 1] / Cs[k] if k else least_square_norm(inverse_C)
@@ -338,14 +340,13 @@ def newton_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits
             certified = gaps[k] <= tol
             square_norm = refresh(H, inverse_C, alpha, g)
             stale = np.int64(0)
-            gaps[k] = gap_of(alpha, g, square_norm, largest_diagonal(H, inverse_C), value_error, stale)
+            gaps[k] = gap_of(alpha, g, square_norm, largest, value_error, stale)
             if not certified:
                 lowrank = certified_gap(square_norm, lowest_value(g), 0.0) < USEFUL_GAP
         else:
             square_norm = change_C(previous, inverse_C, alpha, g, square_norm)
             if k > 0:
-                before, after = largest_diagonal(H, previous), largest_diagonal(H, inverse_C)
-                stale = steps_at_new_C(stale, before, after)
+                stale = steps_at_new_C(stale, before, largest)
         if methods[k] == 0 or gaps[k] > tol:
             left, cost_left = limits[k] - iterations[k], max_cost - costs[k]
             square_norm, stale, gaps[k], steps, rounds, cost = solve_shrunk(
@@ -356,7 +357,7 @@ def newton_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits
             methods[k] += (PAIR_STEPS if steps else 0) + (SUPPORT_NEWTON if rounds else 0)
         is_out = iterations[k] >= limits[k]
         is_costly = costs[k] >= 0.9 * max_cost
-        exact = gap_of(alpha, g, square_norm, largest_diagonal(H, inverse_C), 0.0, stale)
+        exact = gap_of(alpha, g, square_norm, largest, 0.0, stale)
         status = status_of(H, inverse_C, alpha, value_error, gaps[k], exact, tol, is_out, is_costly)
         outcomes.statuses[machine, k] = status
         outcomes.converged[machine, k] = gaps[k] <= tol

@@ -46,12 +46,8 @@ def pair_steps(H, diagonal, inverse_C, alpha, g, square_norm, epsilon, max_steps
     if g[v] >= square_norm * (1.0 - epsilon):
         return square_norm, 0, True
     m, bits = g.size, bits_for(g.size)
-    level, fixed, blocked, near_diagonal = (
-        short_vectors[0],
-        short_vectors[1],
-        short_vectors[2],
-        short_vectors[3],
-    )
+    level, fixed = short_vectors[0], short_vectors[1]
+    blocked, near_diagonal = short_vectors[2], short_vectors[3]
     base, unit = square_norm, 1.0 / (square_norm - g[v])
     largest = np.float32(0.0)
     for t in range(m):
@@ -86,4 +82,4 @@ def pair_steps(H, diagonal, inverse_C, alpha, g, square_norm, epsilon, max_steps
         v = index_of(move(g, H[v], H[u], beta, level, blocked, base, unit, bits), bits)
         if v >= m:
             v = argmin(g)
-    return square_norm, max_steps, g[v] >= square_norm * (1.0 - epsilon)
+    return square_norm, max_steps, g[argmin(g)] >= square_norm * (1.0 - epsilon)

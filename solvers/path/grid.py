@@ -20,7 +20,7 @@ from solvers.path.totals import rows_used, totals_of
 
 
 class PathGrid:
-    """Train on some Gram matrices after the other by `fit`, and predict after each by `predict`.
+    """Train on some Gram matrices at a time by `fit`, and predict after each time by `predict`.
 
     Parameters
     ----------
@@ -72,18 +72,11 @@ class PathGrid:
             members = list(group)
             part = slice(members[0], members[-1] + 1)
             self._solve(Ks[part], errors[part], solvers[part], first + members[0], dtype)
-        n_C, depth, n = self._weights.shape[1:]
-        used = rows_used(self._weights[own].reshape(-1, depth, n)).reshape(-1, n_C, n)
-        seconds = shares_of(time.perf_counter() - started, self._outcomes.costs[own])
-        for k, (model, solver) in enumerate(zip(models, solvers, strict=True)):
-            weights, outcomes = (
-                self._weights[first + k],
-                Outcomes(*(each[first + k] for each in self._outcomes)),
-            )
-            solution = solution_of(self._problem, weights, used[k], outcomes, solver, seconds[k])
+        solutions = self._solutions_of(own, solvers, started)
+        for model, solution in zip(models, solutions, strict=True):
             model._check_path(solution)
-            self._solutions.append(solution)
-        self._n_newest = len(Ks)
+        self._solutions += solutions
+        self._n_newest = len(solutions)
 
     def _check_matrices(self, Ks):
         Ks, n, n_left = np.asarray(Ks), self._problem.rows.size, len(self._models) - len(self._solutions)
@@ -112,6 +105,17 @@ class PathGrid:
         self._room = solve_grams(
             Ks, errors, problem, self._groups, left, solvers, self._weights[own], outcomes, self._room
         )
+
+    def _solutions_of(self, own, solvers, started):
+        """Return the solutions of some matrices whose training started at a `time.perf_counter`."""
+        weights, outcomes = self._weights[own], Outcomes(*(values[own] for values in self._outcomes))
+        n_C, depth, n = weights.shape[1:]
+        used = rows_used(weights.reshape(-1, depth, n)).reshape(-1, n_C, n)
+        seconds = shares_of(time.perf_counter() - started, outcomes.costs)
+        return [
+            solution_of(self._problem, weights[k], used[k], outcomes.of_machine(k), solver, seconds[k])
+            for k, solver in enumerate(solvers)
+        ]
 
     def predict(self, Ks):
         """Predict labels by the machines that the last `fit` has trained.

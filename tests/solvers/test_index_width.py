@@ -12,7 +12,6 @@ from solvers.common.pair_selection import (
     best_partner,
     lowest_and_highest,
     second_order_partner,
-    shift_and_argmin,
     shift_and_argmin_of_support,
 )
 
@@ -35,7 +34,6 @@ def test_the_lowest_is_found(values):
     everyone = np.ones(n, dtype=bool)
     assert argmin(values) == n - 3
     assert lowest_and_highest(values, everyone, everyone) == (n - 3, n - 1)
-    assert shift_and_argmin(values.copy(), none, none, 1.0) == n - 3
     assert shift_and_argmin_of_support(values.copy(), np.ones(n), none, none, 1.0) == n - 3
 
 

@@ -133,6 +133,20 @@ def test_what_is_out_of_turn_is_refused_in_a_sentence():
         SMOSVC.path_grid([], y, CS)
 
 
+def test_a_grid_stays_as_it_is_where_one_of_several_matrices_is_refused():
+    X, y, X_test = samples("iris")
+    K, K_test = rbf_kernel(X)[None], rbf_kernel(X_test, X)[None]
+    huge = np.where(K > 0.5, 1.79e308, -1.79e308)
+    grid = MNSVC.path_grid([MNSVC(kernel="precomputed", random_state=0)] * 3, y, [2.3e-308, 4.0, 64.0])
+    grid.fit(K)
+    labels = grid.predict(K_test)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="finite"):
+        grid.fit(np.vstack([0.5 * K, huge]))
+    np.testing.assert_array_equal(grid.predict(K_test), labels)
+    grid.fit(np.vstack([K, K]))
+    assert len(grid.fitted().converged_) == 9
+
+
 @pytest.mark.parametrize("Cs", [3.0, ["1", "2"], [True, True], [1j, 2j], [1.0, 1.0], []], ids=str)
 def test_what_is_no_path_of_C_is_refused_in_a_sentence(Cs):
     X, y, _ = samples("iris")

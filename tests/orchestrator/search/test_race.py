@@ -98,6 +98,16 @@ def test_a_score_above_the_highest_declared_makes_it_a_whole_grid():
     assert race.selection == grid_selection(by_candidate(matrix))
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+def test_infinite_scores_beside_one_above_the_highest_make_it_a_whole_grid():
+    matrix = np.random.default_rng(0).choice([-np.inf, 0.5, 0.9], size=(50, 12, FOLDS), p=[0.2, 0.4, 0.4])
+    matrix[:, make_space(AXES).points().index((2, 1)), 0] = 1.5  # of the first round
+    for each in matrix:
+        race, rounds = run_race(by_candidate(each))
+        assert sum(map(len, rounds)) == each.size
+        assert race.selection == grid_selection(by_candidate(each))
+
+
 def test_a_winner_without_an_error_ends_the_race_early():
     matrix = np.full((12, FOLDS), 0.5)
     matrix[3] = 1.0
