@@ -58,6 +58,7 @@ _FLOAT32_ERROR = (2.52 + 1.11) * 2.0**-24
 # NumPy's float32 expm1 is off by at most 3.41 · 2⁻²⁴ of its value: measured for arguments −2⁻⁴⁰ … −2⁷.
 _SHIFTED_ERROR = 3.5 * 2.0**-24
 _ARGUMENT_ERROR = 3.0 * 2.0**-24
+_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 _LEAST_FLOAT32 = 2.0**-149  # what a distance or a value may be off by where it is close to 0
 
 
@@ -104,9 +105,8 @@ class SplitGram:
         # An upper bound; it is the mean where that of the rows is 0. Sparse rows are not centred.
         self._mean_distance = 2.0 * float(square_lengths.mean())
         self._largest_distance = 4.0 * float(square_lengths.max())
-        self._farthest = max(
-            self._largest_distance, 4.0 * float(_square_lengths(self._X_test).max(initial=0.0))
-        )
+        of_test = 4.0 * _square_lengths(self._X_test).max(initial=0.0)
+        self._farthest = float(np.maximum(self._largest_distance, of_test))  # NaN if one is
         n, m = self._X_train.shape[0], self._X_test.shape[0]
         shapes, size = [(n, n), (m, n)], n * (n + m)
         taken = np.dtype(dtype).itemsize * size
@@ -174,6 +174,10 @@ class SplitGram:
     def shift(self, gamma: float) -> float:
         """Return what `split(gamma)` subtracts from the kernel: 0 or 1."""
         return float(self._may_shift and gamma * self._mean_distance < _SMALL_DISTANCE)
+
+    def is_finite(self, gamma: float) -> bool:
+        """Whether all values of `split(gamma)` are numbers, so that nobody has to look at each."""
+        return gamma <= _LARGEST_FLOAT32 and 2.0 * self._farthest <= _LARGEST_FLOAT32
 
     def error(self, gamma: float) -> float:
         """Return a bound on how far a value of `split(gamma).X_train` is from exp(−γ‖x − x'‖²) − shift(γ)."""

@@ -172,10 +172,10 @@ def _run_grid(order: WorkOrder, paths: tuple[Path, ...], state: ProcessState) ->
 def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monitor) -> Iterator[Columns]:
     shared_gram, gram_seconds = _shares_gram(order, path), 0.0
 
-    def open_() -> tuple[Split, dict[str, Any]]:
+    def open_() -> tuple[Split, dict[str, Any], bool]:
         if shared_gram:
             return _open_gram(order, path)
-        return open_split(order.source, order.protocol, path.outer, path.inner), {}
+        return open_split(order.source, order.protocol, path.outer, path.inner), {}, False
 
     def reopen() -> Split:
         open_split.cache_clear()
@@ -183,10 +183,10 @@ def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monito
         return open_()[0]
 
     started = perf_counter()
-    split, override = open_()
+    split, override, is_finite = open_()
     if shared_gram:
         gram_seconds = (perf_counter() - started) / len(path)
-    task = PathTask(order.arm, order.protocol, path, split, state, override, monitor)
+    task = PathTask(order.arm, order.protocol, path, split, state, override, monitor, is_finite)
     axes, done = _axes(order.arm, path), 0
     for columns in train_path(task, reopen):
         n = number_of_rows(columns)
@@ -215,10 +215,10 @@ def _shares_gram(order: WorkOrder, path: Path) -> bool:
     return order.shared_gram and path.inner != REFIT
 
 
-def _open_gram(order: WorkOrder, path: Path) -> tuple[Split, dict[str, Any]]:
-    """Return a split with kernel values in place of features, and the parameters that say so."""
+def _open_gram(order: WorkOrder, path: Path) -> tuple[Split, dict[str, Any], bool]:
+    """Return a split with kernel values in place of features, parameters that say so, whether all are finite."""
     gram, gamma = _opened_gram(order, path), gamma_of(order.arm, path.candidates[0])
-    return gram.split(gamma), _parameters_for(gram, gamma, order.arm)
+    return gram.split(gamma), _parameters_for(gram, gamma, order.arm), gram.is_finite(gamma)
 
 
 def _opened_gram(order: WorkOrder, path: Path) -> SplitGram:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 
 from orchestrator.study.records import Columns, Status, number_of_rows
 from orchestrator.study.storable import describe_error, error_text, storable_text
@@ -80,6 +81,8 @@ class PathTask:
     override : mapping
         Parameters that replace the arm's.
     monitor : Monitor
+    is_finite : bool
+        Whether the split is known to hold numbers only: its estimators need not look.
     """
 
     arm: Arm
@@ -89,6 +92,7 @@ class PathTask:
     process_state: ProcessState
     override: Mapping[str, Any] = field(default_factory=dict)
     monitor: Monitor = field(default_factory=Monitor)
+    is_finite: bool = False
 
     def __post_init__(self) -> None:
         # Read before anything is trained, for an estimator may find a way to write to the labels.
@@ -412,11 +416,12 @@ def _fit_and_predict_whole(task: PathTask, share: Share, timer: "Timer") -> tupl
     values = [candidate.value(PATH_PARAM) for candidate in path.candidates]
     estimator = task.estimator(path.candidates[0])
     X_train, y_train = share(split.X_train), share(split.y_train)
-    timer.restart()
-    fitted = estimator.fit_path(X_train, y_train, values)
-    fit = timer.columns("fit")
-    predicted = fitted.predict_path(share(split.X_test))
-    return fitted, predicted, fit, timer.columns("predict")
+    with config_context(assume_finite=task.is_finite or None):
+        timer.restart()
+        fitted = estimator.fit_path(X_train, y_train, values)
+        fit = timer.columns("fit")
+        predicted = fitted.predict_path(share(split.X_test))
+        return fitted, predicted, fit, timer.columns("predict")
 
 
 def columns_of_trainings(split: Split, fitted: Any, predicted: Any, fit: Row, predict: Row) -> Columns:

@@ -294,10 +294,6 @@ class NewtonRules(NamedTuple):
     max_cost: float  # of the work for each C, about; see `step_cost`
     start: np.ndarray  # (m,) weights to start from, which will hold the last solution; (0,): all zero
 
-    def by_machine(self):
-        """Return the names of what each machine has of its own."""
-        return ("value_errors",)
-
 
 @implement(solve_path, NewtonRules)
 def newton_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):

@@ -41,16 +41,6 @@ def solve_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits,
     raise NotImplementedError
 
 
-def joined_rules(rules):
-    """Return the rules of one solver on several Gram matrices, from those on each."""
-    first = rules[0]
-    if len(rules) == 1:
-        return first
-    return first._replace(
-        **{name: np.concatenate([getattr(each, name) for each in rules]) for name in first.by_machine()}
-    )
-
-
 class Room(NamedTuple):
     """Memory for the machines, one after the other; the largest has m samples."""
 

@@ -155,10 +155,6 @@ class MinimalNormRules(NamedTuple):
     seeds: np.ndarray  # (n_machines,) uint64
     value_errors: np.ndarray  # (n_machines,): bounds on the errors of the entries of their blocks
 
-    def by_machine(self):
-        """Return the names of what each machine has of its own."""
-        return ("epsilons", "seeds", "value_errors")
-
 
 def descend(path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state):
     """Move a point of the hull until no sample violates the ε-approximation, by the algorithm of the rules.

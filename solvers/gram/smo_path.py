@@ -291,10 +291,6 @@ class SmoRules(NamedTuple):
     short_vectors: np.ndarray  # (N_SHORT_VECTORS · m,) float32
     indices: np.ndarray  # (N_INDICES · m,) int64
 
-    def by_machine(self):
-        """Return the names of what each machine has of its own."""
-        return ("value_errors", "shifts")
-
 
 @implement(solve_path, SmoRules, allocates=False)
 def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):

@@ -5,18 +5,18 @@ one by one: from a Gram matrix of their own, or however else their solver does i
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from solvers.common.certificate import block_dtype, error_in_block
+from solvers.common.certificate import block_dtype, errors_in_blocks
 from solvers.common.limits import share_of
 from solvers.common.seeds import machine_seeds
 from solvers.gram.cut import groups_of, store_block
-from solvers.gram.machines import joined_rules, new_room, solve_machines
+from solvers.gram.machines import new_room, solve_machines
 from solvers.gram.outcomes import Outcomes, new_outcomes
 from solvers.hull.state import writeable
 from solvers.kernels.functions import kernel_block
@@ -52,8 +52,18 @@ class BlockSolver(Protocol):
     has_labels: bool = True
     order: Literal["C", "F"] = "C"
 
-    def rules(self, K, problem: PathProblem, groups, seeds, value_error: float) -> Any:
-        """Return the named tuple for which `solvers.gram.machines.solve_path` is implemented."""
+    def rules(self, solvers: Sequence[Self], Ks, problem: PathProblem, groups, seeds, value_errors) -> Any:
+        """Return the named tuple for which `solvers.gram.machines.solve_path` is implemented.
+
+        Parameters
+        ----------
+        solvers : sequence of BlockSolver
+            One for each Gram matrix; they differ from this in no more than what is a matrix's own.
+        Ks : ndarray of shape (n_matrices, n, n)
+        problem : PathProblem
+        groups : int64 ndarray of shape (n_machines, classes of a machine)
+        seeds, value_errors : ndarrays of shape (n_matrices · n_machines,)
+        """
 
     def threads(self) -> AbstractContextManager:
         """Return the context in which numba solves the blocks; by default one that changes nothing."""
@@ -200,14 +210,12 @@ def solve_grams(Ks, kernel_errors, problem, groups, left, solvers, weights, outc
     dtype = block_dtype(Ks, kernel_errors[0])
     if room is None:
         room = new_room(class_start, groups, problem.Cs.size, dtype)
-    rules = []
-    for K, kernel_error, solver in zip(Ks, kernel_errors, solvers, strict=True):
-        value_error = error_in_block(K, kernel_error, opposite, bias, dtype)
-        own_seeds = machine_seeds(solver.seed, n_machines) if seeds is None else seeds
-        rules.append(solver.rules(K, problem, groups, own_seeds, value_error))
+    if seeds is None:
+        seeds = np.concatenate([machine_seeds(solver.seed, n_machines) for solver in solvers])
+    value_errors = np.repeat(errors_in_blocks(Ks, kernel_errors, opposite, bias, dtype), n_machines)
     with solvers[0].threads():
         solve_machines(
-            joined_rules(rules),
+            solvers[0].rules(solvers, Ks, problem, groups, seeds, value_errors),
             writeable(np.ascontiguousarray(Ks)),
             problem.rows,
             class_start,

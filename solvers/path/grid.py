@@ -12,10 +12,11 @@ import numpy as np
 from solvers.common.certificate import block_dtype
 from solvers.gram.cut import groups_of
 from solvers.gram.outcomes import Outcomes, new_outcomes
-from solvers.kernels.functions import require_finite
+from solvers.kernels.functions import check_finite
 from solvers.path.driver import shares_of, solution_of, solve_grams
 from solvers.path.fitted import FittedTrainings, blocks_of, room_for_predictions
 from solvers.path.input import check_ascending, check_labels, detached, path_problem, require_no_time_limit
+from solvers.path.result import labels_of
 from solvers.path.totals import rows_used, totals_of
 
 
@@ -86,7 +87,7 @@ class PathGrid:
             )
         if len(Ks) > n_left:
             raise ValueError(f"there is one matrix for each estimator; got {len(Ks)} where {n_left} are left")
-        require_finite(Ks)
+        check_finite(Ks)
         return Ks
 
     def _kernel_error(self, model, K):
@@ -136,12 +137,12 @@ class PathGrid:
                 f"predict needs kernel values of shape ({self._n_newest}, n_test, {n}); got {Ks.shape}"
             )
         newest = self._solutions[-self._n_newest :]
-        return np.stack([self._predict(solution, K) for solution, K in zip(newest, Ks, strict=True)])
-
-    def _predict(self, solution, K):
+        weights = self._weights[len(self._solutions) - self._n_newest : len(self._solutions)]
+        intercepts = np.stack([solution.intercepts for solution in newest])
         room = room_for_predictions(self._models[0])
-        blocks = blocks_of(len(K), solution.weights, self._problem.classes.size, room)
-        return np.concatenate([solution.predict_path(K[rows]) for rows in blocks], axis=1)
+        blocks = blocks_of(Ks.shape[1], newest[0].weights, self._problem.classes.size, room)
+        labels = [labels_of(self._problem, weights, intercepts, Ks[:, rows]) for rows in blocks]
+        return labels[0] if len(labels) == 1 else np.concatenate(labels, axis=2)
 
     def fitted(self):
         """Return what is known of all trainings, once there has been one `fit` for each estimator."""

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from solvers.common.limits import NO_LIMIT
-from solvers.kernels.functions import require_finite
+from solvers.kernels.functions import check_finite
 from solvers.multiclass import sort_by_class, without
 from solvers.path.result import PathProblem
 
@@ -35,7 +35,7 @@ def check_path_input(estimator, X, y):
             f"fit_path with kernel='precomputed' needs a float Gram matrix of shape {(y.size, y.size)}, "
             f"samples × samples; got shape {X.shape}, {X.dtype}"
         )
-    require_finite(X)
+    check_finite(X)
     return X, y
 
 

@@ -24,15 +24,15 @@ class MinimalNormSolver(BlockSolver):
     kind: type[MinimalNormRules] = MinimalNormRules  # which algorithm
     has_clipped = True
 
-    def rules(self, K, problem, groups, seeds, value_error):
+    def rules(self, solvers, Ks, problem, groups, seeds, value_errors):
         """Return what numba needs."""
-        epsilons = np.full((len(groups), problem.Cs.size), 0.0 if self.tol == "auto" else self.tol)
+        epsilons = np.full((value_errors.size, problem.Cs.size), 0.0 if self.tol == "auto" else self.tol)
         if self.tol == "auto":
             first = problem.rows[problem.class_start[groups[:, 0]]]
-            C = problem.Cs / problem.inverse_weights[groups[:, 0], None]
-            square_radius = K[first, first].astype(np.float64)[:, None] + problem.bias + 1.0 / C
+            C = np.tile(problem.Cs / problem.inverse_weights[groups[:, 0], None], (len(Ks), 1))
+            square_radius = Ks[:, first, first].astype(np.float64).reshape(-1, 1) + problem.bias + 1.0 / C
             epsilons[:] = default_tolerance(self.parameters.stopping, square_radius, C)
-        return self.kind(self.parameters, epsilons, seeds, np.full(len(groups), value_error))
+        return self.kind(self.parameters, epsilons, seeds, value_errors)
 
     def train(self, problem, path, limits, seed, outcome):
         """Train a machine; without a Gram matrix where that would be too large."""

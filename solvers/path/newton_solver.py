@@ -24,9 +24,9 @@ class NewtonSolver(BlockSolver):
     has_methods = True
     order = "F"
 
-    def rules(self, K, problem, groups, seeds, value_error):
+    def rules(self, solvers, Ks, problem, groups, seeds, value_errors):
         """Return what numba needs."""
-        return NewtonRules(self.tol, np.full(len(groups), value_error), np.inf, np.empty(0))
+        return NewtonRules(self.tol, value_errors, np.inf, np.empty(0))
 
     def threads(self):
         """Return the context of one thread for the factorisations of small blocks."""

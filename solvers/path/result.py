@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvers.common.compile import njit
+from solvers.common.compile import inner, njit
 from solvers.common.limits import NO_LIMIT
 from solvers.gram.cut import is_sorted
 from solvers.gram.outcomes import Outcomes
@@ -75,23 +75,7 @@ class PathSolution:
         -------
         labels : ndarray of shape (n_C, n_test)
         """
-        n_C, depth, n = self.weights.shape
-        rows, class_start = self.problem.rows, self.problem.class_start
-        coefficients = [self.weights[:, :, a:b].reshape(n_C * depth, b - a) for a, b in pairwise(class_start)]
-        stacked = np.empty((len(coefficients), K.shape[0], n_C * depth))
-        # Sums in float64: weights grow with 1/||c||², and so would the rounding of float32 sums.
-        step = max(1, BLOCK_VALUES // max(1, n))
-        for first in range(0, K.shape[0], step):
-            block = slice(first, first + step)
-            values = (K[block] if is_sorted(rows) else K[block][:, rows]).astype(np.float64, copy=False)
-            for t, (a, b) in enumerate(pairwise(class_start)):
-                np.dot(values[:, a:b], coefficients[t].T, out=stacked[t, block])
-        stacked = stacked.reshape(len(coefficients), K.shape[0], n_C, depth)
-        if self.problem.at_once:
-            winners = elect_all_at_once(stacked, self.intercepts)
-        else:
-            winners = elect_pairwise(stacked, self.intercepts, self.problem.breaks_ties)
-        return self.problem.classes[winners]
+        return labels_of(self.problem, self.weights[None], self.intercepts[None], K[None])[0]
 
     def on_used_rows(self):
         """Leave out the rows that no machine uses; return the rest, and its row numbers."""
@@ -103,54 +87,96 @@ class PathSolution:
         return solution, self.problem.rows[kept]
 
 
+def labels_of(problem, weights, intercepts, Ks):
+    """Predict labels for every C, by machines that were trained on several Gram matrices.
+
+    Parameters
+    ----------
+    problem : PathProblem
+    weights : ndarray of shape (n_matrices, n_C, n_classes - 1, n), or (n_matrices, n_C, 1, n)
+    intercepts : ndarray of shape (n_matrices, n_C, n_pairs), or (n_matrices, n_C, n_classes)
+    Ks : ndarray of shape (n_matrices, n_test, n)
+        Kernel between the samples and all training rows, in their original order.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_matrices, n_C, n_test)
+    """
+    n_matrices, n_C, depth, n = weights.shape
+    n_test, segments = Ks.shape[1], [*pairwise(problem.class_start.tolist())]
+    coefficients = [
+        weights[..., a:b].reshape(n_matrices, n_C * depth, b - a).swapaxes(1, 2) for a, b in segments
+    ]
+    parts = np.empty((len(segments), n_matrices, n_test, n_C * depth))
+    # Sums in float64: weights grow with 1/||c||², and so would the rounding of float32 sums.
+    step, in_order = max(1, BLOCK_VALUES // max(1, n)), is_sorted(problem.rows)
+    for first in range(0, n_test, step):
+        block = slice(first, first + step)
+        values = Ks[:, block] if in_order else Ks[:, block][:, :, problem.rows]
+        values = values.astype(np.float64, copy=False)
+        for t, (a, b) in enumerate(segments):
+            np.matmul(values[:, :, a:b], coefficients[t], out=parts[t, :, block])
+    parts = parts.reshape(len(segments), n_matrices, n_test, n_C, depth)
+    if problem.at_once:
+        winners = elect_all_at_once(parts, intercepts)
+    else:
+        winners = np.empty((n_matrices, n_C, n_test), np.int64)
+        elect_pairwise(parts, intercepts, problem.breaks_ties, winners)
+    return problem.classes[winners]
+
+
 @njit
-def elect_pairwise(parts, intercepts, breaks_ties):
+def elect_pairwise(parts, intercepts, breaks_ties, winners):
     """Elect the class with most votes of the pair machines, as `solvers.multiclass.votes` counts them.
 
     Parameters
     ----------
-    parts : float64 array (n_classes, n_test, n_C, n_classes - 1)
+    parts : float64 array (n_classes, n_matrices, n_test, n_C, n_classes - 1)
         What the training samples of each class contribute to each machine.
-    intercepts : array (n_C, n_pairs)
+    intercepts : array (n_matrices, n_C, n_pairs)
     breaks_ties : bool
         Whether the summed evidence decides between classes with as many votes; if not, the first wins.
-
-    Returns
-    -------
-    winners : int array (n_C, n_test)
+    winners : int64 array (n_matrices, n_C, n_test)
+        Receives the numbers of the classes.
     """
-    n_classes, n_test, n_C, _ = parts.shape
-    winners = np.empty((n_C, n_test), np.int64)
+    n_classes, n_matrices, n_test, n_C, _ = parts.shape
     votes = np.empty(n_classes)
     evidence = np.empty(n_classes)
-    for x in range(n_test):
-        for k in range(n_C):
-            votes[:] = 0.0
-            evidence[:] = 0.0
-            machine = 0
-            for i in range(n_classes):
-                for j in range(i + 1, n_classes):
-                    d = parts[i, x, k, j - 1] - parts[j, x, k, i] + intercepts[k, machine]
-                    machine += 1
-                    votes[i if d > 0.0 or (d == 0.0 and n_classes == 2) else j] += 1.0
-                    evidence[i] += d
-                    evidence[j] -= d
-            best, best_score = 0, -1.0
-            for t in range(n_classes):
-                score = votes[t]
-                if breaks_ties:
-                    score += evidence[t] / (3.0 * (abs(evidence[t]) + 1.0))
-                if score > best_score:
-                    best, best_score = t, score
-            winners[k, x] = best
-    return winners
+    for matrix in range(n_matrices):
+        for x in range(n_test):
+            for k in range(n_C):
+                votes[:] = 0.0
+                evidence[:] = 0.0
+                machine = 0
+                for i in range(n_classes):
+                    for j in range(i + 1, n_classes):
+                        d = parts[i, matrix, x, k, j - 1] - parts[j, matrix, x, k, i]
+                        d += intercepts[matrix, k, machine]
+                        machine += 1
+                        votes[i if d > 0.0 or (d == 0.0 and n_classes == 2) else j] += 1.0
+                        evidence[i] += d
+                        evidence[j] -= d
+                winners[matrix, k, x] = _elected(votes, evidence, breaks_ties)
+
+
+@inner
+def _elected(votes, evidence, breaks_ties):
+    """Return the class with most votes."""
+    best, best_score = 0, -1.0
+    for t in range(votes.size):
+        score = votes[t]
+        if breaks_ties:
+            score += evidence[t] / (3.0 * (abs(evidence[t]) + 1.0))
+        if score > best_score:
+            best, best_score = t, score
+    return best
 
 
 def elect_all_at_once(parts, intercepts):
-    """Class t with the largest score y_t · (W x + b); parameters and result as in `elect_pairwise`."""
+    """Return for each sample the class t with the largest score y_t · (W x + b), (n_matrices, n_C, n_test)."""
     own = parts[..., 0]
-    scores = own - (sum(own) - own) / (len(own) - 1) + intercepts.T[:, None, :]
-    return scores.argmax(axis=0).T
+    scores = own - (sum(own) - own) / (len(own) - 1) + np.moveaxis(intercepts, 2, 0)[:, :, None, :]
+    return scores.argmax(axis=0).swapaxes(1, 2)
 
 
 def intercepts(weights, class_start, bias, at_once):

@@ -29,12 +29,12 @@ class SmoSolver(BlockSolver):
     has_labels = False  # weights have them
     _blocks: ClassBlocks | None = field(default=None, init=False)
 
-    def rules(self, K, problem, groups, seeds, value_error):
+    def rules(self, solvers, Ks, problem, groups, seeds, value_errors):
         """Return what numba needs."""
         m = int(class_sizes(problem.class_start)[groups].sum(axis=1).max())
         vectors, short_vectors = np.empty(N_VECTORS * m), np.empty(N_SHORT_VECTORS * m, np.float32)
         indices = np.empty(N_INDICES * m, np.int64)
-        value_errors, shifts = np.full(len(groups), value_error), np.full(len(groups), self.shift)
+        shifts = np.repeat([solver.shift for solver in solvers], len(groups))
         return SmoRules(self.hinge, self.tol, value_errors, shifts, vectors, short_vectors, indices)
 
     def train(self, problem, path, limits, seed, outcome):
