@@ -9,10 +9,10 @@ from solvers.gram.outcomes import method_names
 from solvers.kernels.functions import (
     GRAM,
     as_array,
+    check_finite,
     is_table,
     kernel_block,
     normalise_rows,
-    check_finite,
     values_of,
 )
 

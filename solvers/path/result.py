@@ -173,7 +173,7 @@ def _elected(votes, evidence, breaks_ties):
 
 
 def elect_all_at_once(parts, intercepts):
-    """Return for each sample the class t with the largest score y_t · (W x + b), (n_matrices, n_C, n_test)."""
+    """Class t with the largest score y_t · (W x + b); parameters and result as in `elect_pairwise`."""
     own = parts[..., 0]
     scores = own - (sum(own) - own) / (len(own) - 1) + np.moveaxis(intercepts, 2, 0)[:, :, None, :]
     return scores.argmax(axis=0).swapaxes(1, 2)
