@@ -3,6 +3,7 @@
 The predictions of a whole path are one matrix product for each class.
 """
 
+import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -15,7 +16,8 @@ from solvers.gram.cut import is_sorted
 from solvers.gram.outcomes import Outcomes
 from solvers.multiclass import pairs_of
 
-BLOCK_VALUES = 1 << 18  # kernel values that are widened to float64 at a time
+BLOCK_VALUES = 1 << 16  # kernel values that are widened to float64 at a time, so that they stay in the cache
+LEAST_ROWS = 32  # of such a block; fewer make its products slow
 
 
 class PathProblem(NamedTuple):
@@ -104,59 +106,69 @@ def labels_of(problem, weights, intercepts, Ks):
     """
     n_matrices, n_C, depth, n = weights.shape
     n_test, segments = Ks.shape[1], [*pairwise(problem.class_start.tolist())]
-    coefficients = [
-        weights[..., a:b].reshape(n_matrices, n_C * depth, b - a).swapaxes(1, 2) for a, b in segments
-    ]
-    parts = np.empty((len(segments), n_matrices, n_test, n_C * depth))
-    # Sums in float64: weights grow with 1/||c||², and so would the rounding of float32 sums.
-    step, in_order = max(1, BLOCK_VALUES // max(1, n)), is_sorted(problem.rows)
+    coefficients = [weights[..., a:b].reshape(n_matrices, n_C * depth, b - a) for a, b in segments]
+    shape, in_order = (len(segments), n_matrices, n_C * depth), is_sorted(problem.rows)
+    step = min(
+        n_test, max(LEAST_ROWS, BLOCK_VALUES // max(1, n))
+    )  # however many matrices, or bits would differ
+    room = np.empty((*shape, step))
+    winners = np.empty((n_matrices, n_C, n_test), np.int64)
     for first in range(0, n_test, step):
-        block = slice(first, first + step)
-        values = Ks[:, block] if in_order else Ks[:, block][:, :, problem.rows]
-        values = values.astype(np.float64, copy=False)
+        values = Ks[:, first : first + step]
+        if not in_order:
+            values = values[:, :, problem.rows]
+        # Sums in float64: weights grow with 1/||c||², and so would the rounding of float32 sums.
+        values = values.astype(np.float64, copy=False).swapaxes(1, 2)
+        size = values.shape[2]
+        parts = room.reshape(-1)[: math.prod(shape) * size].reshape(*shape, size)
         for t, (a, b) in enumerate(segments):
-            np.matmul(values[:, :, a:b], coefficients[t], out=parts[t, :, block])
-    parts = parts.reshape(len(segments), n_matrices, n_test, n_C, depth)
-    if problem.at_once:
-        winners = elect_all_at_once(parts, intercepts)
-    else:
-        winners = np.empty((n_matrices, n_C, n_test), np.int64)
-        elect_pairwise(parts, intercepts, problem.breaks_ties, winners)
+            np.matmul(coefficients[t], values[:, a:b], out=parts[t])
+        if problem.at_once:
+            winners[:, :, first : first + size] = elect_all_at_once(parts, intercepts)
+        else:
+            machines = parts.reshape(*shape[:2], n_C, depth, size)
+            elect_pairwise(machines, intercepts, problem.breaks_ties, first, winners)
     return problem.classes[winners]
 
 
 @njit
-def elect_pairwise(parts, intercepts, breaks_ties, winners):
+def elect_pairwise(parts, intercepts, breaks_ties, first, winners):
     """Elect the class with most votes of the pair machines, as `solvers.multiclass.votes` counts them.
 
     Parameters
     ----------
-    parts : float64 array (n_classes, n_matrices, n_test, n_C, n_classes - 1)
-        What the training samples of each class contribute to each machine.
+    parts : float64 array (n_classes, n_matrices, n_C, n_classes - 1, m)
+        What the training samples of each class contribute to each machine, for m samples.
     intercepts : array (n_matrices, n_C, n_pairs)
     breaks_ties : bool
         Whether the summed evidence decides between classes with as many votes; if not, the first wins.
+    first : int
+        Number of the first of the m samples.
     winners : int64 array (n_matrices, n_C, n_test)
         Receives the numbers of the classes.
     """
-    n_classes, n_matrices, n_test, n_C, _ = parts.shape
-    votes = np.empty(n_classes)
-    evidence = np.empty(n_classes)
+    n_classes, n_matrices, n_C, _, m = parts.shape
+    votes, evidence = np.empty((n_classes, m)), np.empty((n_classes, m))
+    of_both = 1.0 if n_classes == 2 else 0.0
     for matrix in range(n_matrices):
-        for x in range(n_test):
-            for k in range(n_C):
-                votes[:] = 0.0
-                evidence[:] = 0.0
-                machine = 0
-                for i in range(n_classes):
-                    for j in range(i + 1, n_classes):
-                        d = parts[i, matrix, x, k, j - 1] - parts[j, matrix, x, k, i]
-                        d += intercepts[matrix, k, machine]
-                        machine += 1
-                        votes[i if d > 0.0 or (d == 0.0 and n_classes == 2) else j] += 1.0
-                        evidence[i] += d
-                        evidence[j] -= d
-                winners[matrix, k, x] = _elected(votes, evidence, breaks_ties)
+        for k in range(n_C):
+            votes[:] = 0.0
+            evidence[:] = 0.0
+            machine = 0
+            for i in range(n_classes):
+                for j in range(i + 1, n_classes):
+                    ahead, behind = parts[i, matrix, k, j - 1], parts[j, matrix, k, i]
+                    intercept = intercepts[matrix, k, machine]
+                    machine += 1
+                    for x in range(m):
+                        d = ahead[x] - behind[x] + intercept
+                        won = 1.0 if d > 0.0 else (of_both if d == 0.0 else 0.0)
+                        votes[i, x] += won
+                        votes[j, x] += 1.0 - won
+                        evidence[i, x] += d
+                        evidence[j, x] -= d
+            for x in range(m):
+                winners[matrix, k, first + x] = _elected(votes[:, x], evidence[:, x], breaks_ties)
 
 
 @inner
@@ -173,10 +185,15 @@ def _elected(votes, evidence, breaks_ties):
 
 
 def elect_all_at_once(parts, intercepts):
-    """Class t with the largest score y_t · (W x + b); parameters and result as in `elect_pairwise`."""
-    own = parts[..., 0]
-    scores = own - (sum(own) - own) / (len(own) - 1) + np.moveaxis(intercepts, 2, 0)[:, :, None, :]
-    return scores.argmax(axis=0).swapaxes(1, 2)
+    """Return the class t with the largest score y_t · (W x + b) of each sample, (n_matrices, n_C, m).
+
+    Parameters
+    ----------
+    parts : ndarray of shape (n_classes, n_matrices, n_C, m)
+    intercepts : ndarray of shape (n_matrices, n_C, n_classes)
+    """
+    scores = parts - (sum(parts) - parts) / (len(parts) - 1) + np.moveaxis(intercepts, 2, 0)[..., None]
+    return scores.argmax(axis=0)
 
 
 def intercepts(weights, class_start, bias, at_once):
