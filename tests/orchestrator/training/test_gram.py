@@ -1,3 +1,4 @@
+import dataclasses
 import mmap
 import os
 import subprocess
@@ -38,6 +39,26 @@ def test_gram_matrices_are_the_kernel_to_float32(split, gamma, form):
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, exact, atol=1e-6)
     assert np.all(np.diag(gram.X_train) == 1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e15, 1e18, 2e18, 1e19, 1e60, 1e160])
+@pytest.mark.filterwarnings("ignore:(overflow|invalid)")
+def test_values_that_are_said_to_be_numbers_are(split, scale):
+    some = Split(scale * split.X_train[:60], split.y_train[:60], scale * split.X_test, split.y_test)
+    for may_shift in (False, True):
+        gram = SplitGram(some, may_shift=may_shift)
+        for gamma in (1e-300, 1e-45, 1.0, 1e38, 3.5e38, 1e300):
+            found = gram.split(gamma)
+            are = bool(np.isfinite(found.X_train).all() and np.isfinite(found.X_test).all())
+            assert gram.is_finite(gamma) == (gamma < 3.4e38 and scale < 1e19)
+            assert are or not gram.is_finite(gamma)
+
+
+def test_features_that_are_no_numbers_are_not_said_to_be(split):
+    for name in ("X_train", "X_test"):
+        X = getattr(split, name).copy()
+        X[3, 5] = np.nan
+        assert not SplitGram(dataclasses.replace(split, **{name: X})).is_finite(1.0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
