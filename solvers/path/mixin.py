@@ -48,7 +48,8 @@ class PathMixin:
         Raises
         ------
         ValueError
-            A parameter, a sample, a label or Cs is not valid, or kernel values are not finite.
+            A parameter, a sample, a label or Cs is not valid, or kernel values are not finite; those of a
+            precomputed matrix are not looked at where scikit-learn's `assume_finite` is set.
         MemoryError
             What the training needs would not fit into memory.
         """
