@@ -176,8 +176,8 @@ class SplitGram:
         return float(self._may_shift and gamma * self._mean_distance < _SMALL_DISTANCE)
 
     def is_finite(self, gamma: float) -> bool:
-        """Whether all values of `split(gamma)` are numbers, so that nobody has to look at each."""
-        return gamma <= _LARGEST_FLOAT32 and 2.0 * self._farthest <= _LARGEST_FLOAT32
+        """Whether all values of `split(gamma)` are known to be finite, without a look at each."""
+        return 0.0 <= gamma <= _LARGEST_FLOAT32 and 2.0 * self._farthest <= _LARGEST_FLOAT32
 
     def error(self, gamma: float) -> float:
         """Return a bound on how far a value of `split(gamma).X_train` is from exp(−γ‖x − x'‖²) − shift(γ)."""

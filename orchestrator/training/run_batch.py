@@ -216,7 +216,7 @@ def _shares_gram(order: WorkOrder, path: Path) -> bool:
 
 
 def _open_gram(order: WorkOrder, path: Path) -> tuple[Split, dict[str, Any], bool]:
-    """Return a split of kernel values, the parameters that say so, and whether all values are finite."""
+    """Return a split of kernel values, the parameters that say so, and whether all are known to be finite."""
     gram, gamma = _opened_gram(order, path), gamma_of(order.arm, path.candidates[0])
     return gram.split(gamma), _parameters_for(gram, gamma, order.arm), gram.is_finite(gamma)
 

@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
+from inspect import signature
 from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import config_context
 
 from orchestrator.study.records import Columns, Status, number_of_rows
 from orchestrator.study.storable import describe_error, error_text, storable_text
@@ -82,7 +82,7 @@ class PathTask:
         Parameters that replace the arm's.
     monitor : Monitor
     is_finite : bool
-        Whether the split is known to hold numbers only: its estimators need not look.
+        Whether kernel values of the split are known to be finite, so that no estimator has to look.
     """
 
     arm: Arm
@@ -174,6 +174,15 @@ def place_of(kind: Any, name: str) -> int:
     """Return which of a class and those that it derives from gives it an attribute, the first being 0."""
     bases = getattr(kind, "__mro__", (kind,))
     return next((place for place, base in enumerate(bases) if name in vars(base)), len(bases))
+
+
+@cache
+def unchecked(method: Callable[..., Any]) -> dict[str, bool]:
+    """Return the arguments that tell a method not to search its matrix for NaN, if it knows such."""
+    try:
+        return {"check_finite": False} if "check_finite" in signature(method).parameters else {}
+    except (TypeError, ValueError):  # compiled methods need not have one
+        return {}
 
 
 def overtime_message(limit: float) -> str:
@@ -416,12 +425,12 @@ def _fit_and_predict_whole(task: PathTask, share: Share, timer: "Timer") -> tupl
     values = [candidate.value(PATH_PARAM) for candidate in path.candidates]
     estimator = task.estimator(path.candidates[0])
     X_train, y_train = share(split.X_train), share(split.y_train)
-    with config_context(assume_finite=task.is_finite or None):
-        timer.restart()
-        fitted = estimator.fit_path(X_train, y_train, values)
-        fit = timer.columns("fit")
-        predicted = fitted.predict_path(share(split.X_test))
-        return fitted, predicted, fit, timer.columns("predict")
+    options = unchecked(type(estimator).fit_path) if task.is_finite else {}
+    timer.restart()
+    fitted = estimator.fit_path(X_train, y_train, values, **options)
+    fit = timer.columns("fit")
+    predicted = fitted.predict_path(share(split.X_test))
+    return fitted, predicted, fit, timer.columns("predict")
 
 
 def columns_of_trainings(split: Split, fitted: Any, predicted: Any, fit: Row, predict: Row) -> Columns:

@@ -15,7 +15,6 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from sklearn import config_context
 
 from orchestrator.study.records import Columns, Status
 from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
@@ -31,6 +30,7 @@ from orchestrator.training.train import (
     place_of,
     repeated,
     takes_whole_path,
+    unchecked,
 )
 
 log = logging.getLogger(__name__)
@@ -131,12 +131,11 @@ def _fit_and_predict(task: GridTask) -> Columns:
     grid = kind.path_grid(estimators, task.gram.y_train, Cs)
     spent.update(timer.columns("fit"))
     gammas = [gamma_of(task.arm, path.candidates[0]) for path in task.paths]
-    is_finite = all(map(task.gram.is_finite, gammas))
+    options = unchecked(type(grid).fit) if all(map(task.gram.is_finite, gammas)) else {}
     for start in range(0, len(gammas), task.gram.at_once):
         split = task.gram.splits(gammas[start : start + task.gram.at_once])
         spent.update(timer.columns("gram"))
-        with config_context(assume_finite=is_finite or None):
-            grid.fit(fresh_view(split.X_train))
+        grid.fit(fresh_view(split.X_train), **options)
         spent.update(timer.columns("fit"))
         labels.extend(grid.predict(fresh_view(split.X_test)))
         spent.update(timer.columns("predict"))

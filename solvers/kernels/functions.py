@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn import get_config
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from solvers.common.certificate import UNIT_ROUNDOFF
@@ -132,12 +131,6 @@ def require_finite(values):
             return
     if not all(np.all(np.isfinite(row)) for row in values):  # a sum of finite squares can overflow
         raise ValueError(NOT_FINITE)
-
-
-def check_finite(values):
-    """Refuse kernel values of a caller that are not finite, unless scikit-learn's `assume_finite` is set."""
-    if not get_config()["assume_finite"]:
-        require_finite(values)
 
 
 def for_samples(kernel, X, used=None):

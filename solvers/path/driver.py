@@ -58,7 +58,7 @@ class BlockSolver(Protocol):
         Parameters
         ----------
         solvers : sequence of BlockSolver
-            One for each Gram matrix; they differ from this in no more than what is a matrix's own.
+            One for each Gram matrix. They differ in their seeds and in what was subtracted from the kernel.
         Ks : ndarray of shape (n_matrices, n, n)
         problem : PathProblem
         groups : int64 ndarray of shape (n_machines, classes of a machine)

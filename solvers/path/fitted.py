@@ -9,10 +9,10 @@ from solvers.gram.outcomes import method_names
 from solvers.kernels.functions import (
     GRAM,
     as_array,
-    check_finite,
     is_table,
     kernel_block,
     normalise_rows,
+    require_finite,
     values_of,
 )
 
@@ -135,7 +135,7 @@ class FittedPath(FittedTrainings):
             X = np.asarray(X.toarray() if sparse.issparse(X) else X)
             if X.dtype.kind not in "iufb":
                 raise ValueError(f"kernel values must be real numbers; got {X.dtype}")
-            check_finite(X)
+            require_finite(X)
         else:
             X = check_array(X, accept_sparse="csr", dtype=np.float64, order="C")
         if X.ndim != 2 or X.shape[1] != self._width:

@@ -12,7 +12,7 @@ import numpy as np
 from solvers.common.certificate import block_dtype
 from solvers.gram.cut import groups_of
 from solvers.gram.outcomes import Outcomes, new_outcomes
-from solvers.kernels.functions import check_finite
+from solvers.kernels.functions import require_finite
 from solvers.path.driver import shares_of, solution_of, solve_grams
 from solvers.path.fitted import FittedTrainings, blocks_of, room_for_predictions
 from solvers.path.input import check_ascending, check_labels, detached, path_problem, require_no_time_limit
@@ -55,16 +55,20 @@ class PathGrid:
         self._outcomes = new_outcomes(*shape, n_matrices=n_matrices)
         self._room, self._type_in_room = None, None
 
-    def fit(self, Ks):
+    def fit(self, Ks, check_finite=True):
         """Train for every C on the next matrices.
 
         Parameters
         ----------
         Ks : ndarray of shape (n_matrices, n_samples, n_samples), float32 or float64
             Read until the call returns.
+        check_finite : bool, default=True
+            As of `fit_path`.
         """
         started, first = time.perf_counter(), len(self._solutions)
         Ks = self._check_matrices(Ks)
+        if check_finite:
+            require_finite(Ks)
         own = slice(first, first + len(Ks))
         models = self._models[own]
         errors = [self._kernel_error(model, K) for model, K in zip(models, Ks, strict=True)]
@@ -87,7 +91,6 @@ class PathGrid:
             )
         if len(Ks) > n_left:
             raise ValueError(f"there is one matrix for each estimator; got {len(Ks)} where {n_left} are left")
-        check_finite(Ks)
         return Ks
 
     def _kernel_error(self, model, K):
@@ -136,6 +139,7 @@ class PathGrid:
             raise ValueError(
                 f"predict needs kernel values of shape ({self._n_newest}, n_test, {n}); got {Ks.shape}"
             )
+        require_finite(Ks)
         newest = self._solutions[-self._n_newest :]
         weights = self._weights[len(self._solutions) - self._n_newest : len(self._solutions)]
         intercepts = np.stack([solution.intercepts for solution in newest])

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from solvers.common.limits import NO_LIMIT
-from solvers.kernels.functions import check_finite
+from solvers.kernels.functions import require_finite
 from solvers.multiclass import sort_by_class, without
 from solvers.path.result import PathProblem
 
@@ -24,8 +24,8 @@ def detached(estimator):
     return model
 
 
-def check_path_input(estimator, X, y):
-    """Validate samples as `fit` does, but a precomputed Gram matrix with little more than one sum."""
+def check_path_input(estimator, X, y, check_finite):
+    """Validate samples as `fit` does, but a precomputed Gram matrix in no more than one pass."""
     require_no_time_limit(estimator)
     if estimator.kernel != "precomputed" or sparse.issparse(X):
         return estimator._check_training_samples(X, y)
@@ -35,7 +35,8 @@ def check_path_input(estimator, X, y):
             f"fit_path with kernel='precomputed' needs a float Gram matrix of shape {(y.size, y.size)}, "
             f"samples × samples; got shape {X.shape}, {X.dtype}"
         )
-    check_finite(X)
+    if check_finite:
+        require_finite(X)
     return X, y
 
 

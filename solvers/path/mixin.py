@@ -23,7 +23,7 @@ class PathMixin:
     _path_solver: Any
     _machine_text: Any
 
-    def fit_path(self, X, y, Cs):
+    def fit_path(self, X, y, Cs, check_finite=True):
         """Train for every C of an ascending path, each from the solution before it.
 
         The same algorithm as `fit` with ``warm_start=True`` and one C after the other, which ends by the same
@@ -40,6 +40,9 @@ class PathMixin:
         y : array-like of shape (n_samples,)
         Cs : array-like of shape (n_C,)
             Ascending.
+        check_finite : bool, default=True
+            Whether a precomputed matrix is searched for values that are not finite. Where it is known to
+            have none, False saves a pass over it; where it has some, a training may then never end.
 
         Returns
         -------
@@ -48,8 +51,7 @@ class PathMixin:
         Raises
         ------
         ValueError
-            A parameter, a sample, a label or Cs is not valid, or kernel values are not finite; those of a
-            precomputed matrix are not looked at where scikit-learn's `assume_finite` is set.
+            A parameter, a sample, a label or Cs is not valid, or kernel values are not finite.
         MemoryError
             What the training needs would not fit into memory.
         """
@@ -57,7 +59,7 @@ class PathMixin:
         model = detached(self)
         model._check_parameters()
         Cs = check_ascending(Cs)
-        X, y = check_path_input(model, X, y)
+        X, y = check_path_input(model, X, y, check_finite)
         problem, weights = path_problem(model, y, Cs)
         rows = problem.rows
         kernel, source = model._resolve_kernel(X)

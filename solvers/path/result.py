@@ -18,6 +18,7 @@ from solvers.multiclass import pairs_of
 
 BLOCK_VALUES = 1 << 16  # kernel values that are widened to float64 at a time, so that they stay in the cache
 LEAST_ROWS = 32  # of such a block; fewer make its products slow
+ROOM_VALUES = 1 << 18  # that the blocks of several matrices may take together
 
 
 class PathProblem(NamedTuple):
@@ -105,22 +106,32 @@ def labels_of(problem, weights, intercepts, Ks):
     labels : ndarray of shape (n_matrices, n_C, n_test)
     """
     n_matrices, n_C, depth, n = weights.shape
-    n_test, segments = Ks.shape[1], [*pairwise(problem.class_start.tolist())]
-    coefficients = [weights[..., a:b].reshape(n_matrices, n_C * depth, b - a) for a, b in segments]
-    shape, in_order = (len(segments), n_matrices, n_C * depth), is_sorted(problem.rows)
-    step = min(
-        n_test, max(LEAST_ROWS, BLOCK_VALUES // max(1, n))
-    )  # however many matrices, or bits would differ
-    room = np.empty((*shape, step))
+    n_test, n_classes = Ks.shape[1], problem.class_start.size - 1
+    # Not by the number of matrices: sums round by the rows that are multiplied together.
+    step = max(1, min(n_test, max(LEAST_ROWS, BLOCK_VALUES // max(1, n))))
+    together = max(1, ROOM_VALUES // (step * (n + n_classes * n_C * depth)))
     winners = np.empty((n_matrices, n_C, n_test), np.int64)
-    for first in range(0, n_test, step):
+    for start in range(0, n_matrices, together):
+        some = slice(start, start + together)
+        _elect(problem, weights[some], intercepts[some], Ks[some], step, winners[some])
+    return problem.classes[winners]
+
+
+def _elect(problem, weights, intercepts, Ks, step, winners):
+    """Fill `winners` with the numbers of the classes that `labels_of` tells, so many rows at a time."""
+    n_matrices, n_C, depth, _ = weights.shape
+    segments, in_order = [*pairwise(problem.class_start.tolist())], is_sorted(problem.rows)
+    coefficients = [weights[..., a:b].reshape(n_matrices, n_C * depth, b - a) for a, b in segments]
+    shape = len(segments), n_matrices, n_C * depth
+    room = np.empty(math.prod(shape) * step)
+    for first in range(0, Ks.shape[1], step):
         values = Ks[:, first : first + step]
         if not in_order:
             values = values[:, :, problem.rows]
         # Sums in float64: weights grow with 1/||c||², and so would the rounding of float32 sums.
         values = values.astype(np.float64, copy=False).swapaxes(1, 2)
         size = values.shape[2]
-        parts = room.reshape(-1)[: math.prod(shape) * size].reshape(*shape, size)
+        parts = room[: math.prod(shape) * size].reshape(*shape, size)
         for t, (a, b) in enumerate(segments):
             np.matmul(coefficients[t], values[:, a:b], out=parts[t])
         if problem.at_once:
@@ -128,7 +139,6 @@ def labels_of(problem, weights, intercepts, Ks):
         else:
             machines = parts.reshape(*shape[:2], n_C, depth, size)
             elect_pairwise(machines, intercepts, problem.breaks_ties, first, winners)
-    return problem.classes[winners]
 
 
 @njit

@@ -1,6 +1,7 @@
 """Memory of training and prediction stays within `cache_size`; what cannot fit is refused at once."""
 
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -175,3 +176,17 @@ def test_normalised_kernels_predict_within_the_cache(solver):
     X_test = np.tile(X, (40, 1))
     peak, _ = peak_bytes(lambda: model.predict(X_test))
     assert peak <= 2e6 + 24 * len(X_test) + SLACK
+
+
+def test_predictions_of_many_matrices_take_no_more_memory_than_those_of_one():
+    random = np.random.default_rng(0)
+    y, Cs = np.repeat(np.arange(12), 5), list(range(1, 13))
+    K, K_test = np.eye(60, dtype=np.float32) + 1, random.random((600, 60), dtype=np.float32)
+    peaks = []
+    for n in (1, 24):
+        grid = SMOSVC.path_grid([SMOSVC(kernel="precomputed", gram_error=1e-7)] * n, y, Cs)
+        grid.fit(np.stack([K] * n))
+        tests = np.stack([K_test] * n)
+        peak, labels = peak_bytes(partial(grid.predict, tests))
+        peaks.append(peak - 2 * labels.nbytes - 8 * n * len(Cs) * 600)
+    assert peaks[1] < 2 * peaks[0]

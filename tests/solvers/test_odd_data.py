@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
@@ -120,20 +119,29 @@ def test_paths_refuse_a_matrix_that_is_not_finite(solver, value, dtype):
         solver(kernel="precomputed", max_iter=2000).fit_path(K, y, [1.0, 2.0])
 
 
-def test_what_is_assumed_finite_is_not_looked_at():
+def test_a_matrix_that_is_known_to_be_finite_is_not_searched():
     X, y = some_samples()
     K = X @ X.T
     K[3, 5] = K[5, 3] = np.nan
     solver = SMOSVC(kernel="precomputed", max_iter=2000)
-    with config_context(assume_finite=True):
-        path = solver.fit_path(K, y, [1.0, 2.0])
-        grid = solver.path_grid([solver], y, [1.0, 2.0])
+    assert solver.fit_path(K, y, [1.0, 2.0], check_finite=False).objective_.shape == (2,)
+    grid = solver.path_grid([solver], y, [1.0, 2.0])
+    with pytest.raises(ValueError, match="kernel values are not finite"):
         grid.fit(K[None])
-        assert path.predict_path(K).shape == grid.predict(K[None])[0].shape == (2, len(y))
-    with pytest.raises(ValueError, match="kernel values are not finite"):
-        solver.path_grid([solver], y, [1.0, 2.0]).fit(K[None])
-    with pytest.raises(ValueError, match="kernel values are not finite"):
-        path.predict_path(K)
+    grid.fit(K[None], check_finite=False)
+    assert grid.fitted().objective_.shape == (2,)
+
+
+def test_predictions_from_values_that_are_not_finite_are_refused():
+    X, y = some_samples()
+    K = X @ X.T
+    solver = SMOSVC(kernel="precomputed")
+    path, grid = solver.fit_path(K, y, [1.0, 2.0]), solver.path_grid([solver], y, [1.0, 2.0])
+    grid.fit(K[None])
+    K[3, 5] = np.nan
+    for predict, values in ((path.predict_path, K), (grid.predict, K[None])):
+        with pytest.raises(ValueError, match="kernel values are not finite"):
+            predict(values)
 
 
 def test_a_sum_that_overflows_is_no_reason_to_refuse():

@@ -81,6 +81,28 @@ def test_each_training_is_that_of_fit_path(solver, dataset, dtype):
     assert fitted.fit_seconds_.shape == (len(GAMMAS) * len(CS),)
 
 
+@pytest.mark.parametrize("loss", ["l1", "l2"])
+def test_matrices_from_which_other_numbers_were_subtracted_are_each_its_own(loss):
+    X, y, X_test = samples("iris")
+    shifts, gammas = (0.0, 1.0, 0.5), (4.0, 0.01, 0.5)
+    models = [SMOSVC(loss=loss, kernel="precomputed", gram_shift=shift, gram_error=1e-7) for shift in shifts]
+    Ks, tests = (
+        np.stack([rbf_kernel(A, X, g) - shift for shift, g in zip(shifts, gammas, strict=True)])
+        for A in (X, X_test)
+    )
+    grid = SMOSVC.path_grid(models, y, CS)
+    grid.fit(Ks)
+    labels = grid.predict(tests)
+    paths = [model.fit_path(K, y, CS) for model, K in zip(models, Ks, strict=True)]
+    np.testing.assert_array_equal(
+        grid.fitted().objective_, np.concatenate([path.objective_ for path in paths])
+    )
+    for found, path, K, shift, gamma in zip(labels, paths, tests, shifts, gammas, strict=True):
+        np.testing.assert_array_equal(found, path.predict_path(K))
+        alone = SMOSVC(loss=loss, C=CS[-1], gamma=gamma).fit(X, y)
+        assert np.mean(found[-1] == alone.predict(X_test)) > 0.95, shift
+
+
 @pytest.mark.parametrize(
     ("Cs", "parameters", "message"),
     [

@@ -11,11 +11,16 @@ import scipy.sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 
+import solvers.path.grid
+import solvers.path.input
 from orchestrator.engine import prepare as preparation
 from orchestrator.store.columns import RUN_COLUMNS
+from orchestrator.training import train_grid
 from orchestrator.training.gram import _SHIFTED_ERROR, SplitGram
 from orchestrator.training.split_data import Split
-from solvers import MNSVC, NewtonSVC
+from orchestrator.training.train import unchecked
+from solvers import MNSVC, SMOSVC, NewtonSVC
+from tests.orchestrator.classifiers import WholePath
 from tests.orchestrator.studies import run_study
 
 AXES = ["dataset", "solver", "outer", "inner", "param_C", "param_gamma"]
@@ -52,6 +57,7 @@ def test_values_that_are_said_to_be_numbers_are(split, scale):
             are = bool(np.isfinite(found.X_train).all() and np.isfinite(found.X_test).all())
             assert gram.is_finite(gamma) == (gamma < 3.4e38 and scale < 1e19)
             assert are or not gram.is_finite(gamma)
+        assert not gram.is_finite(-1.0)
 
 
 def test_features_that_are_no_numbers_are_not_said_to_be(split):
@@ -259,6 +265,29 @@ def test_solvers_get_the_type_that_they_take_without_a_copy(solver, tmp_path, mo
     monkeypatch.setattr(SplitGram, "split", split)
     run_study(tmp_path, "datasets=[iris]", f"solvers=[{solver}]", "search.space.C=[1]")
     assert set(types) == {np.dtype(np.float32 if solver == "newton" else np.float64)}
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_split_s_matrices_are_searched_for_nan_only_if_they_may_have_one(
+    known, together, tmp_path, monkeypatch
+):
+    searched = []
+    for module in (solvers.path.grid, solvers.path.input):
+        monkeypatch.setattr(module, "require_finite", lambda values: searched.append(values.shape[-2:]))
+    monkeypatch.setattr(SplitGram, "is_finite", lambda gram, gamma: known)
+    if not together:
+        monkeypatch.setattr(train_grid, "MOST_WEIGHTS", 0)
+    run_study(tmp_path, "datasets=[iris]", "solvers=[smo_l1]")
+    assert any(n == m > 24 for n, m in searched) == (not known)  # 24 rows are those of the warm-up
+
+
+def test_only_estimators_that_ask_for_it_are_told_that_values_are_finite():
+    def other(X, y, Cs, **options):
+        raise NotImplementedError
+
+    assert unchecked(SMOSVC.fit_path) == {"check_finite": False}
+    assert unchecked(WholePath.fit_path) == unchecked(other) == unchecked(dict.fromkeys) == {}
 
 
 def test_a_worker_s_memory_changes_no_row(tmp_path):
