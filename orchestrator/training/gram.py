@@ -151,21 +151,19 @@ class SplitGram:
         distances = [_row_blocks(kept) for kept in self._kept] or self._computed()
         for blocks, stack in zip(distances, (self._train, self._test), strict=True):
             for rows, block in blocks:
-                out = stack[: len(gammas), rows]
-                values = out if out.dtype == np.float32 else np.empty(out.shape, np.float32)
-                np.multiply(block, factors, out=values)
-                for gamma, exponents in zip(gammas, values, strict=True):
-                    self._exponentiate(exponents, gamma)
-                if values is not out:
-                    out[:] = values
+                # In the cache, so that only the exponential waits for the memory that it fills.
+                exponents = _room("exponents", (len(gammas), *block.shape), np.float32)
+                np.multiply(block, factors, out=exponents)
+                for gamma, values, out in zip(gammas, exponents, stack[: len(gammas), rows], strict=True):
+                    self._exponentiate(values, gamma, out)
 
-    def _exponentiate(self, exponents: NDArray[np.float32], gamma: float) -> None:
+    def _exponentiate(self, exponents: NDArray[np.float32], gamma: float, out: NDArray[Any]) -> None:
         if self.shift(gamma):
-            np.expm1(exponents, out=exponents)
+            np.expm1(exponents, out=out)
             return
         if not gamma * self._farthest <= -_LEAST_EXPONENT:
             np.maximum(exponents, _LEAST_EXPONENT, out=exponents)
-        np.exp(exponents, out=exponents)
+        np.exp(exponents, out=out)
 
     def _computed(self) -> list[Blocks]:
         """Compute the distances of training and of test rows to the training rows."""
@@ -215,12 +213,13 @@ def squared_distances(A: Any, B: Any) -> Blocks:
     """Yield blocks of ‖A_i − B_j‖² = ‖A_i‖² − 2 A_i·B_j + ‖B_j‖² (a, b), summed in float64; 0 where B is A.
 
     Two more columns, (‖A_i‖², 1) and (1, ‖B_j‖²), make the whole sum one matrix product. A block is
-    overwritten by the next of this thread: touching fresh memory costs more than filling it.
+    overwritten by the next of this thread.
     """
     left = _with_columns(A, -2.0, _square_lengths(A), np.ones(A.shape[0]))
     right = _with_columns(B, 1.0, np.ones(B.shape[0]), _square_lengths(B)).T
     blocks = list(_blocks_of(A.shape[0], B.shape[0]))
-    product, distances = _room_for_blocks((blocks[0].stop if blocks else 0, B.shape[0]))
+    shape = (blocks[0].stop if blocks else 0, B.shape[0])
+    product, distances = _room("product", shape, np.float64), _room("distances", shape, np.float32)
     for rows in blocks:
         n = rows.stop - rows.start
         sums, block = product[:n], distances[:n]
@@ -235,14 +234,12 @@ def squared_distances(A: Any, B: Any) -> Blocks:
         yield rows, block
 
 
-def _room_for_blocks(shape: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
-    """Return this thread's two arrays of a shape, of any values."""
-    size = math.prod(shape)
-    room = getattr(_local, "room", None)
-    if room is None or room[0].size < size:
-        room = _local.room = np.empty(size), np.empty(size, dtype=np.float32)
-    product, distances = room
-    return product[:size].reshape(shape), distances[:size].reshape(shape)
+def _room(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array of any values, this thread's of its name: fresh memory costs more than filling it."""
+    size, kept = math.prod(shape), _local.__dict__.setdefault("rooms", {})
+    if name not in kept or kept[name].size < size:
+        kept[name] = np.empty(size, dtype)
+    return kept[name][:size].reshape(shape)
 
 
 def _row_blocks(matrix: NDArray[np.float32]) -> Blocks:
