@@ -259,7 +259,11 @@ def differences(ours: Measured, peer: Measured) -> list[str]:
     for k, (mine, theirs) in enumerate(zip(ours.chosen, peer.chosen, strict=True)):
         score, other = ours.scores[k], peer.scores[k]
         if mine != theirs or score != other:
-            tied = ", tied in its inner scores" if mine != theirs and mine in peer.best[k] else ""
+            tied = ""
+            if mine != theirs and mine in peer.best[k]:
+                tied = ", tied in its inner scores"
+                if mine == min(peer.best[k]):
+                    tied += " (a study's rule of ties takes ours; the rounding of the means took theirs)"
             told = f"chose {mine} for {theirs}{tied}, score {score:.4f} for {other:.4f}"
             found.append(f"  outer fold {k}: {told}")
     return found
