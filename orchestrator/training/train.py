@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cached_property
 from inspect import signature
 from time import perf_counter, process_time
 from typing import Any
@@ -176,7 +176,6 @@ def place_of(kind: Any, name: str) -> int:
     return next((place for place, base in enumerate(bases) if name in vars(base)), len(bases))
 
 
-@cache
 def unchecked(method: Callable[..., Any]) -> dict[str, bool]:
     """Return the arguments that tell a method not to search its matrix for NaN, if it knows such."""
     try:

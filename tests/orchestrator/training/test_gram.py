@@ -287,7 +287,20 @@ def test_only_estimators_that_ask_for_it_are_told_that_values_are_finite():
         raise NotImplementedError
 
     assert unchecked(SMOSVC.fit_path) == {"check_finite": False}
-    assert unchecked(WholePath.fit_path) == unchecked(other) == unchecked(dict.fromkeys) == {}
+
+    class WithoutHash:
+        __hash__ = None
+
+        def __call__(self, X, y, Cs):
+            raise NotImplementedError
+
+    assert (
+        unchecked(WholePath.fit_path)
+        == unchecked(other)
+        == unchecked(dict.fromkeys)
+        == unchecked(WithoutHash())
+        == {}
+    )
 
 
 def test_a_worker_s_memory_changes_no_row(tmp_path):
