@@ -11,6 +11,7 @@ import numpy as np
 
 from solvers.common.compile import inner
 from solvers.common.float32_keys import bits_for, index_of, key_of
+from solvers.common.fused import multiply_add
 from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE
 from solvers.common.reductions import larger_of, smaller_of
 from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED
@@ -76,11 +77,11 @@ def move(F, K_i, K_j, delta, level, blocked, base, unit, bits):
     base, unit : float
     bits : int64
     """
-    best = NEVER
+    best, offset = NEVER, -base * unit
     for t in range(F.size):
-        value = F[t] + delta * (np.float64(K_i[t]) - np.float64(K_j[t]))
+        value = multiply_add(delta, np.float64(K_i[t]) - np.float64(K_j[t]), F[t])
         F[t] = value
-        near = np.float32((value - base) * unit)
+        near = np.float32(multiply_add(value, unit, offset))
         level[t] = near
         best = smaller_of(best, key_of(near + blocked[t], t, bits))
     return best
