@@ -388,7 +388,9 @@ def _reach(hull, epsilon, max_iter, stopping):
     steps = clipped = 0
     n_shares = 2.0 if stopping == VIOLATION else 1.0  # for g and ||c||²; (1 − ε)² has room for both
     for _ in range(REFRESHES):
-        aim, lost = AIMED_SHARE * epsilon, n_shares * hull.error() / hull.point()[0]
+        square_norm = hull.point()[0]
+        aim = AIMED_SHARE * epsilon
+        lost = n_shares * hull.error() / square_norm if square_norm > 0.0 else np.inf
         aim -= lost if lost < AFFORDABLE_SHARE * aim else 0.0
         status, taken, cut = hull.minimise(aim, max_iter - steps)
         steps, clipped = steps + taken, clipped + cut
