@@ -17,7 +17,7 @@ from solvers.gram.outcomes import Outcomes
 from solvers.multiclass import pairs_of
 
 BLOCK_VALUES = 1 << 16  # kernel values that are widened to float64 at a time, so that they stay in the cache
-LEAST_ROWS = 128
+LEAST_ROWS = 128  # but at least so many rows: a product prepares all coefficients anew
 ROOM_VALUES = 1 << 18  # that the blocks of several matrices may take together
 
 
