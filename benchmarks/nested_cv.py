@@ -28,9 +28,9 @@ import resource
 import shutil
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -294,9 +294,8 @@ def run_dataset(dataset: str, options: argparse.Namespace, l1_peers: dict[str, C
     for solver in solvers:  # trained once before, on two points of one fold, everything is compiled
         apart(measure_in_fork, dataset, solver, small, 1)  # what compilation leaves in memory ends with it
         # A thread's buffers end with it; forks would copy the pages of those that this process had filled.
-        warming = threading.Thread(target=measure_ours, args=(dataset, solver, small, 1))
-        warming.start()
-        warming.join()
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(measure_ours, dataset, solver, small, 1).result()
     gc.collect()
     gc.freeze()  # or forks would look for garbage among all that is loaded, once each
     said = [*overrides, "study=peers", "solvers=[libsvm_l1]", f"datasets=[{dataset}]"]

@@ -71,7 +71,12 @@ def test_it_is_resumed_with_the_same_numbers(folder, same_versions, capsys):
     assert "15 trials run and 15 found stored" in capsys.readouterr().out
     again = load_study(folder).trials
     pd.testing.assert_frame_equal(before[NUMBERS], again[NUMBERS])
-    pd.testing.assert_frame_equal(before[["n_sv"]], again[["n_sv"]], check_exact=False, rtol=0, atol=1)
+    for name, allowed in {
+        "n_sv": {"atol": 1, "rtol": 0},
+        "sv_share": {"rtol": 0.1},
+        "n_iter": {"rtol": 0.5},
+    }.items():
+        pd.testing.assert_series_equal(before[name], again[name], check_exact=False, **allowed)
     of_libsvm = before["solver"] == "libsvm_l1"
     pd.testing.assert_frame_equal(before.loc[of_libsvm, BY_DRAWS], again.loc[of_libsvm, BY_DRAWS])
     kept = set(before["key"]) & set(again["key"])
