@@ -39,7 +39,7 @@ def test_a_path_of_one_C_takes_the_steps_of_a_fit(solver):
         solver.set_params(C=C, gamma=0.2, random_state=3)
         model, path = solver.fit(X3, Y3), solver.fit_path(X3, Y3, [C])
         # A pair has the same g after its step, so that rounding decides which of the two is next; without
-        # pairs the steps are the same. Where few draws end the search, what a core set draws next differs, too.
+        # pairs the steps are the same. Where few draws end a search, what a core set draws next differs, too.
         is_same = isinstance(solver, BallSVC)
         by_draws = isinstance(solver, CoreSVC) and not solver.exhaustive
         share = 0.0 if is_same else 0.2 if by_draws else 0.1
