@@ -21,7 +21,7 @@ def random_seed(random_state):
 
 
 def machine_seeds(seed, n_machines):
-    """Derive a random state, a number of 64 bits, for every machine of a fit.
+    """Derive a random state, a number of 64 bits but 0, for every machine of a fit.
 
     `SeedSequence` hashes seed and number of the machine: no two share a stream, whereas by adding them up
     machine k of seed s would have that of machine k − 1 of seed s + 1.
@@ -31,4 +31,5 @@ def machine_seeds(seed, n_machines):
 
 @lru_cache(maxsize=64)
 def _machine_seeds(seed, n_machines):
-    return np.random.SeedSequence(seed).generate_state(n_machines, np.uint64)
+    states = np.random.SeedSequence(seed).generate_state(n_machines, np.uint64)
+    return np.maximum(states, np.uint64(1))

@@ -9,40 +9,25 @@ from solvers.hull.state import TRACKED, Hull, WholeHull
 from solvers.hull.tracked_rows import fill_row, track
 
 
-@inlined
-def random_bits(state):
-    """Return 64 random bits by SplitMix64 from `state`, which advances (Steele, Lea and Flood, 2014).
-
-    The state only counts, so that a number need not wait for the one before it.
-    """
-    z = state[0] + np.uint64(0x9E3779B97F4A7C15)
-    state[0] = z
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
 @njit(allocates=False)
 def random_below(state, n):
-    """Draw a whole number 0 … n − 1 from `state`, which advances."""
-    return np.int64(_below(random_bits(state) >> np.uint64(32), n))
-
-
-@inlined
-def _below(half, n):
-    """Make a number 0 … n − 1 of 32 random bits; unsigned, since an index with a sign takes longer."""
-    return (half * np.uint64(n)) >> np.uint64(32)
+    """Draw a whole number 0 … n − 1 by xorshift64* from `state`, which advances."""
+    x = state[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    state[0] = x
+    high = (x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(32)
+    return np.int64((high * np.uint64(n)) >> np.uint64(32))
 
 
 @njit(allocates=False)
 def draw(state, class_start, fair):
-    """Draw a sample: any of them, or (fair) any of a class that is drawn first, by other bits."""
+    """Draw a sample: any of them, or (fair) any of a class that is drawn first."""
     if not fair:
         return random_below(state, class_start[-1])
-    bits = random_bits(state)
-    t = _below(bits >> np.uint64(32), class_start.size - 1)
-    first, last = class_start[t], class_start[t + np.uint64(1)]
-    return first + np.int64(_below(bits & np.uint64(0xFFFFFFFF), last - first))
+    t = random_below(state, class_start.size - 1)
+    return class_start[t] + random_below(state, class_start[t + 1] - class_start[t])
 
 
 @njit
@@ -144,9 +129,8 @@ def draw_tracked(g, threshold, draws, subset, fair, state, class_start):
         worst, worst_g = -1, threshold
         for _ in range(min(subset, draws - looked)):
             i = draw(state, class_start, fair)
-            g_i = g[np.uint64(i)]
-            if g_i < worst_g:
-                worst, worst_g = i, g_i
+            if g[i] < worst_g:
+                worst, worst_g = i, g[i]
         looked += subset
         if worst >= 0:
             return worst, failed

@@ -12,7 +12,7 @@ from solvers.common.pair_selection import GMDM, IMDM, MDM, best_partner, choose_
 from solvers.gram.block import largest_value, lowest_value
 from solvers.gram.minimal_norm import starts_among
 from solvers.hull.bias import class_biases
-from solvers.hull.draws import draw, draw_first, first_below, random_below, random_bits
+from solvers.hull.draws import draw, draw_first, first_below, random_below
 from solvers.hull.stopping import ADJMN, CORE, MEB, MN, VIOLATION, default_tolerance, violation_threshold
 from solvers.kernels.functions import (
     IMQ,
@@ -134,24 +134,10 @@ def test_tolerance_of_the_papers():
     assert min(grid) == pytest.approx(5.3e-7, rel=0.01)
 
 
-def test_random_numbers_are_those_of_splitmix64():
-    state = np.array([1234567], np.uint64)
-    published = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
-    assert [int(random_bits(state)) for _ in published] == published
-
-
 def test_random_numbers_are_even():
     state = np.array([12345], np.uint64)
     counts = np.bincount([random_below(state, 10) for _ in range(100_000)], minlength=10)
     assert ((counts - 10_000) ** 2 / 10_000).sum() < 27.9  # χ², 9 degrees of freedom, p = 0.001
-
-
-def test_class_and_sample_of_a_fair_draw_are_independent():
-    state, class_start = np.array([7], np.uint64), np.array([0, 10, 30, 70])
-    drawn = np.array([draw(state, class_start, True) for _ in range(60_000)])
-    expected = np.repeat([20_000 / 10, 20_000 / 20, 20_000 / 40], [10, 20, 40])
-    counts = np.bincount(drawn, minlength=70)
-    assert ((counts - expected) ** 2 / expected).sum() < 111.1  # χ², 69 degrees of freedom, p = 0.001
 
 
 @pytest.mark.parametrize(("fair", "share"), [(True, 0.5), (False, 0.1)])

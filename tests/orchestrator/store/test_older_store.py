@@ -25,9 +25,7 @@ OVERRIDES = [
     "cluster=serial",
 ]
 NUMBERS = ["solver", "outer", "inner", "param_C", "param_gamma", "status", "n_train", "n_test", "seed"]
-NUMBERS += ["score", "n_correct"]
-BY_DRAWS = ["n_sv", "sv_share", "n_iter"]
-"""What the sample that a training of mnsvm starts from may change, which was drawn by another generator."""
+NUMBERS += ["score", "n_correct", "n_sv", "sv_share", "n_iter"]
 
 
 @pytest.fixture
@@ -71,21 +69,13 @@ def test_it_is_resumed_with_the_same_numbers(folder, same_versions, capsys):
     assert "15 trials run and 15 found stored" in capsys.readouterr().out
     again = load_study(folder).trials
     pd.testing.assert_frame_equal(before[NUMBERS], again[NUMBERS])
-    for name, allowed in {
-        "n_sv": {"atol": 1, "rtol": 0},
-        "sv_share": {"rtol": 0.1},
-        "n_iter": {"rtol": 0.5},
-    }.items():
-        pd.testing.assert_series_equal(before[name], again[name], check_exact=False, **allowed)
-    of_libsvm = before["solver"] == "libsvm_l1"
-    pd.testing.assert_frame_equal(before.loc[of_libsvm, BY_DRAWS], again.loc[of_libsvm, BY_DRAWS])
     kept = set(before["key"]) & set(again["key"])
-    assert kept == set(before.loc[of_libsvm, "key"])
+    assert kept == set(before.loc[before["solver"] == "libsvm_l1", "key"])
 
 
 def test_a_new_run_gives_the_same_rows(folder, same_versions):
     before = load_study(folder).trials.query("solver == 'libsvm_l1'").reset_index(drop=True)
     fresh = folder.with_name("fresh") / "before"
     assert run(fresh, "datasets=[iris]", "solvers=[libsvm_l1]") == 0
-    columns = ["key", *NUMBERS, *BY_DRAWS]
+    columns = ["key", *NUMBERS]
     pd.testing.assert_frame_equal(before[columns], load_study(fresh).trials[columns])
