@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test check lint types docs lock clean
+.PHONY: demo test check lint types docs reports lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/svmbench run experiment=quickstart
@@ -27,6 +27,13 @@ types: $(INSTALLED)
 # The manual, into site/; a warning is an error. Its search needs a server: python -m http.server -d site
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# The reports of the published studies, and `numbers.json` and `README.md` of each, which are committed.
+reports: $(INSTALLED)
+	for study in results/published/*/; do \
+		$(BIN)/svmbench report study=$$(basename $$study) paths.results=results/published || exit; \
+	done
+	$(BIN)/python -m tests.published
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
