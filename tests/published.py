@@ -17,7 +17,7 @@ SIGNIFICANT_DIGITS = 10
 """Digits that every processor reproduces: the last ones of `exp` and `log` differ between SIMD loops."""
 
 LEFT_OUT = frozenset({"arms", "checklist", "coverage", "effort", "heat_map", "runs", "selections"})
-"""Tables that repeat `trials/`, `selections.parquet` and `provenance/`, or hold no result of the comparison."""
+"""Tables that repeat the trials, the selections and the provenance, or hold no result of the comparison."""
 
 
 def numbers_of(report: Mapping[str, Any]) -> dict[str, Any]:
