@@ -35,17 +35,20 @@ reports: $(INSTALLED)
 	done
 	$(BIN)/python -m tests.published
 
-$(INSTALLED): requirements.lock pyproject.toml
+$(INSTALLED): requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "svmbench needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# Only after a change of pyproject.toml's dependencies; needs `uv` on the PATH.
+# Only after a change of pyproject.toml's dependencies; needs `uv` on the PATH. The first file locks what runs a
+# study, the second also what tests and documents the project, in the same versions.
+LOCK := uv pip compile pyproject.toml --universal --generate-hashes --no-header --quiet
 lock:
-	uv pip compile pyproject.toml --extra dev --universal --generate-hashes --no-header --quiet -o requirements.lock
+	$(LOCK) --extra dev -o requirements-dev.lock
+	$(LOCK) --extra build,kubernetes,slurm,ssh --constraint requirements-dev.lock -o requirements.lock
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache dist site
