@@ -1,4 +1,4 @@
-"""`requirements.lock` is what runs a study; `requirements-dev.lock` adds what tests and documents the project."""
+"""`requirements.lock` holds what runs a study; `requirements-dev.lock` adds what tests and documents it."""
 
 import re
 from pathlib import Path
