@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.report.figures import Drawn
+from orchestrator.report.latex import latex
 from orchestrator.report.page import Page, page_sections
 from orchestrator.report.sections import PrintedSection
 from orchestrator.report.table import Table
@@ -77,7 +78,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"breakable": breakable, "is_long": is_long, "is_tall": is_tall}
+    environment.filters |= {"breakable": breakable, "is_long": is_long, "is_tall": is_tall, "latex": latex}
     return environment
 
 

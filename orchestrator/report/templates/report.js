@@ -63,27 +63,19 @@ function shownTexts(table) {
     [...row.cells].filter(cell => !cell.hidden).map(cell => cell.innerText.trim().replace(/\s+/g, " ")));
 }
 
-const LATEX = {
-  "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "<": "\\textless{}",
-  ">": "\\textgreater{}", "|": "\\textbar{}", "±": "$\\pm$", "−": "$-$", "≤": "$\\le$", "≥": "$\\ge$",
-  "∞": "$\\infty$", "–": "\\textendash{}", "‡": "\\ddag{}", "×": "$\\times$", "⁺": "$^{+}$", "⁻": "$^{-}$",
-};
-const toLatex = text => {
-  const escaped = text.replace(/[\\~^<>|±−≤≥∞–‡×⁺⁻]|[&%$#_{}]/gu, c => LATEX[c] ?? "\\" + c);
-  return /^[[*]/.test(escaped) ? "{}" + escaped : escaped;
-};
 // A spreadsheet would read such a text as a formula.
 const isFormula = text => /^[=@\t\r]|^[+-](?![\d.])/.test(text);
 
 const FORMATS = {
-  CSV: rows => rows.map(row => row.map(text =>
+  CSV: table => shownTexts(table).map(row => row.map(text =>
     `"${(isFormula(text) ? "'" : "") + text.replaceAll('"', '""')}"`).join(",")).join("\n"),
-  Markdown: ([head, ...rows]) => [head, head.map(() => "---"), ...rows]
-    .map(row => `| ${row.map(text => text.replace(/[\\`*|<~]/g, "\\$&")).join(" | ")} |`).join("\n"),
-  LaTeX: ([head, ...rows]) => [
-    `\\begin{tabular}{@{}l${"r".repeat(head.length - 1)}@{}}`, "\\toprule", head, "\\midrule", ...rows,
-    "\\bottomrule", "\\end{tabular}",
-  ].map(line => Array.isArray(line) ? line.map(toLatex).join(" & ") + " \\\\" : line).join("\n"),
+  Markdown: table => {
+    const [head, ...rows] = shownTexts(table);
+    return [head, head.map(() => "---"), ...rows]
+      .map(row => `| ${row.map(text => text.replace(/[\\`*|<~]/g, "\\$&")).join(" | ")} |`).join("\n");
+  },
+  // The text of the file in tables/, for the whole table.
+  LaTeX: table => table.nextElementSibling.content.textContent,
 };
 
 async function copy(text, name) {
@@ -111,7 +103,7 @@ for (const table of tables) {
   for (const [name, format] of Object.entries(FORMATS)) {
     const button = make("button", { type: "button", textContent: name });
     button.setAttribute("aria-label", `Copy the table “${textOf(table.caption)}” as ${name}`);
-    button.addEventListener("click", () => copy(format(shownTexts(table)), name));
+    button.addEventListener("click", () => copy(format(table), name));
     tools.append(" ", button);
   }
   table.parentElement.after(tools);
