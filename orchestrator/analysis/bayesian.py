@@ -7,6 +7,7 @@ from math import nan
 import numpy as np
 import pandas as pd
 
+from orchestrator.analysis.paired_means import PairedMeans, paired
 from orchestrator.analysis.pairwise import family
 from orchestrator.analysis.signed_rank import DECIMALS, rounded
 
@@ -113,7 +114,7 @@ PAIRS_DRAWN = 6
 _PAIRS_DRAWN_OF_MANY = 3
 
 
-def densities(means: pd.DataFrame, practical: pd.DataFrame) -> pd.DataFrame:
+def densities(means: PairedMeans, practical: pd.DataFrame) -> pd.DataFrame:
     """Return `posterior_density` of the pairs of `compare`, at most of `PAIRS_DRAWN`, the best arms first.
 
     Columns: first, second, and those of `posterior_density`.
@@ -121,11 +122,11 @@ def densities(means: pd.DataFrame, practical: pd.DataFrame) -> pd.DataFrame:
     if practical.empty:
         return pd.DataFrame()
     known = practical[practical["equal"].notna()]
-    order = known["first"].map(means.mean()).sort_values(ascending=False, kind="stable").index
+    order = known["first"].map(means.means.mean()).sort_values(ascending=False, kind="stable").index
     found = []
     number = PAIRS_DRAWN if len(known) <= 2 * PAIRS_DRAWN else _PAIRS_DRAWN_OF_MANY
     for row in known.loc[order[:number]].to_dict("records"):
-        differences = (means[row["first"]] - means[row["second"]]).dropna()
+        differences = means.difference(row["first"], row["second"]).dropna()
         names = {"first": row["first"], "second": row["second"]}
         density = posterior_density(differences, row["rope"])
         found.append(density.assign(**names)[[*names, *density.columns]])
@@ -174,28 +175,31 @@ def _weights(n: int) -> tuple[np.ndarray, np.ndarray]:
     return prior, sums
 
 
-def compare(means: pd.DataFrame, rope: float, test_rows: pd.Series | None = None) -> pd.DataFrame:
+def compare(
+    means: PairedMeans | pd.DataFrame, rope: float, test_rows: pd.Series | None = None
+) -> pd.DataFrame:
     """Compare every pair of the family over the datasets that both arms completed.
 
     Parameters
     ----------
-    means : DataFrame (datasets, arms)
+    means : PairedMeans or DataFrame (units, arms)
     rope : float
         Half the width of the region of practical equivalence.
     test_rows : Series of float, optional
-        By dataset, how many rows a mean of shares is over.
+        By unit, how many rows are tested, each counted once.
 
     Returns
     -------
     DataFrame
         Columns: first, second, n, the fields of `Posterior` for the difference first − second, NaN below
-        `FEWEST_DATASETS`, rope, practically_equal, coarse (datasets with too few test rows for a difference
+        `FEWEST_DATASETS`, rope, practically_equal, coarse (units with too few test rows for a difference
         of `rope`). Empty if no pair has enough datasets.
     """
     too_few = () if test_rows is None else test_rows.index[test_rows * rope < 1 - 1e-9]
     table = []
-    for first, second in family(list(means.columns)):
-        differences = (means[first] - means[second]).dropna()
+    means = paired(means)
+    for first, second in family(list(means.means.columns)):
+        differences = means.difference(first, second).dropna()
         enough = len(differences) >= FEWEST_DATASETS
         posterior = bayesian_signed_rank(differences, rope) if enough else Posterior(nan, nan, nan)
         table.append(

@@ -11,9 +11,16 @@ from scipy.special import ndtri, stdtrit
 from scipy.stats import linregress
 
 from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.paired_means import half_predictions, without_ties
 from orchestrator.analysis.ratios import summarise
 from orchestrator.analysis.signed_rank import DECIMALS, hodges_lehmann, signed_rank
-from orchestrator.analysis.summaries import corrected_standard_error, numbers, test_share, timing_rows
+from orchestrator.analysis.summaries import (
+    corrected_standard_error,
+    n_tested,
+    numbers,
+    test_share,
+    timing_rows,
+)
 from orchestrator.study.families import families, unit_names
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.records import FINISHED, Status
@@ -120,6 +127,15 @@ class Side:
         """Return the means of the datasets on which nothing was stopped."""
         means = self.means(quantity)
         return means.loc[means["low"] == means["high"], "low"]
+
+    def ties_below(self, quantity: str) -> pd.Series:
+        """Return by dataset the difference below which two means are equal; see `half_predictions`."""
+        if quantity != "score":
+            return pd.Series(dtype=float)
+        found = pd.concat(
+            [half_predictions(each.design.metric, n_tested(each.results.outer)) for each in self.studies]
+        )
+        return found[~found.index.duplicated()]
 
     @property
     def datasets(self) -> dict[str, Mapping[str, Any]]:
@@ -240,7 +256,7 @@ def compared(
         of = f"{over} of {arm.arm}" if over else f"of {_name(reference, arm)}"
         raise Unanswered(f"no dataset has {quantity} of {arm.arm} and {of}")
     if not apart:
-        return [_over(what, both, arm, ratio, note, looks)]
+        return [_over(what, both, arm, quantity, ratio, note, looks)]
     undecided = [
         Figure(f"{what}, {name}", nan, nan, nan, 0, "outer folds", note=_lacks(name, other))
         for name in missing
@@ -265,7 +281,9 @@ def _same_splits(dataset: str, arm: Side, reference: Side) -> bool:
     return first == second
 
 
-def _over(what: str, both: pd.DataFrame, arm: Side, ratio: bool, note: str, looks: int) -> Figure:
+def _over(
+    what: str, both: pd.DataFrame, arm: Side, quantity: str, ratio: bool, note: str, looks: int
+) -> Figure:
     names = unit_names(both.index, families(arm.datasets))
     if ratio:
         with np.errstate(divide="ignore"):
@@ -280,7 +298,7 @@ def _over(what: str, both: pd.DataFrame, arm: Side, ratio: bool, note: str, look
         two_ways = found.n_censored > 0 and found.sign == 0
     else:
         ends = [
-            each.groupby(names, sort=False).mean().round(DECIMALS)
+            without_ties(each, arm.ties_below(quantity)).groupby(names, sort=False).mean().round(DECIMALS)
             for each in (both["low_arm"] - both["high_reference"], both["high_arm"] - both["low_reference"])
         ]
         of_each = _measured(ends[0].index, *ends)

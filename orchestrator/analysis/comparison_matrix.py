@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from orchestrator.analysis.paired_means import PairedMeans, paired
 from orchestrator.analysis.pairwise import ALPHA
 from orchestrator.analysis.signed_rank import DECIMALS, signed_rank
 
@@ -9,7 +10,7 @@ ARMS_SHOWN = 20
 """Arms of a larger study that the matrix holds: the first, and those with the highest means."""
 
 
-def comparison_matrix(means: pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
+def comparison_matrix(means: PairedMeans | pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
     """Compare every two arms over the datasets that both completed (Ismail-Fawaz et al. 2023).
 
     A cell depends on its two arms alone, so that another arm may change the order of rows and columns but no
@@ -17,7 +18,7 @@ def comparison_matrix(means: pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame
 
     Parameters
     ----------
-    means : DataFrame (datasets, arms)
+    means : PairedMeans or DataFrame (units, arms)
     alpha : float
         Level from which on p is marked.
 
@@ -33,12 +34,13 @@ def comparison_matrix(means: pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame
     A. Ismail-Fawaz et al. (2023), An approach to multiple comparison benchmark evaluations that is stable
     under manipulation of the comparate set, arXiv 2305.11921.
     """
-    order = by_mean(means)
-    arms = [arm for arm in order if arm in {*order[:ARMS_SHOWN], *means.columns[:1]}]
+    means = paired(means)
+    order = by_mean(means.means)
+    arms = [arm for arm in order if arm in {*order[:ARMS_SHOWN], *means.means.columns[:1]}]
     cells = {}
     for i, row in enumerate(arms):
         for column in arms[i + 1 :]:
-            differences = (means[row] - means[column]).dropna().round(DECIMALS)
+            differences = means.difference(row, column).dropna()
             test, n = signed_rank(differences), len(differences)
             mean, p = (float(differences.mean()), test.p) if n else (float("nan"), float("nan"))
             shared = {"n": n, "ties": test.n_zero, "p": p, "marked": p <= alpha}

@@ -10,6 +10,7 @@ from orchestrator.analysis.comparison_matrix import comparison_matrix
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
 from orchestrator.analysis.inner_scores import inner_scores, mapped_arms
 from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
+from orchestrator.analysis.paired_means import PairedMeans, half_predictions
 from orchestrator.analysis.profiles import performance_profile
 from orchestrator.analysis.published import published_for, read_published
 from orchestrator.analysis.scaling import scaling, sizes_and_times
@@ -19,6 +20,7 @@ from orchestrator.analysis.statistics import Friedman
 from orchestrator.store.results import StudyResults
 from orchestrator.study.families import unit_names
 from orchestrator.study.report_choices import ReportChoices
+from orchestrator.study.schemes import n_repeats
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Findings:
     other_scores : dict of str to DataFrame
         The metrics recorded beside the one that selects.
     means : DataFrame (datasets, arms)
+    paired : PairedMeans
+        The means as they are compared.
     differences : DataFrame
         From the first arm, on each dataset alone.
     tests : DataFrame
@@ -69,6 +73,7 @@ class Findings:
     scores: pd.DataFrame
     other_scores: dict[str, pd.DataFrame]
     means: pd.DataFrame
+    paired: PairedMeans
     differences: pd.DataFrame
     tests: pd.DataFrame
     practical: pd.DataFrame
@@ -146,12 +151,12 @@ def analyse(
     means = pairwise.dataset_means(scores)
     time_ratios = _time_ratios(results, design)
     time_p = ratios.tested_p(time_ratios, "fit_seconds") if len(time_ratios) else ()
-    tested = pairwise.of_units(means, design.families)
+    tested = _paired(results, design, means)
     tests = pairwise.pairwise(tested, time_p, design.alpha, design.unit)
     if len(time_ratios):
         accuracy_p = tests["p"].fillna(1.0) if len(tests) else ()
         time_ratios = ratios.decide(time_ratios, "fit_seconds", [*accuracy_p], design.alpha, design.unit)
-    sweep_differences, sweep_summary = sweeps.compare_settings(results, design, means)
+    sweep_differences, sweep_summary = sweeps.compare_settings(results, design, tested)
     timed = summaries.timing(results, design)
     practical, ranks = _practical(results, design, tested), pairwise.mean_ranks(tested)
     sizes = sizes_and_times(results, design)
@@ -166,6 +171,7 @@ def analyse(
             metric: summaries.scores(results, design, metric) for metric in design.protocol.get("also", ())
         },
         means=means,
+        paired=tested,
         differences=one_dataset.differences(results.outer, means, design.alpha),
         tests=tests,
         practical=practical,
@@ -188,7 +194,7 @@ def analyse(
         sweep_differences=sweep_differences,
         sweep_summary=sweep_summary,
         sweep_curves=sweep_tests.curves(design, tested),
-        sweep_selected=sweep_tests.selected(results, design, means),
+        sweep_selected=sweep_tests.selected(results, design, tested),
         inner_scores=inner_scores(results, design, mapped_arms(design, means)),
         sizes=sizes,
         scaling=scaling(sizes, design.alpha),
@@ -212,20 +218,26 @@ def is_decided(results: StudyResults) -> bool:
     if not design.choices.sequential:
         return False
     results = of_design(results, design)
-    means = pairwise.dataset_means(summaries.scores(results, design))
+    means = _paired(results, design, pairwise.dataset_means(summaries.scores(results, design)))
     time_ratios = _time_ratios(results, design)
     n_times = len(ratios.tested_p(time_ratios, "fit_seconds")) if len(time_ratios) else 0
-    return all_decided(sequential(pairwise.of_units(means, design.families), n_times, design.alpha))
+    return all_decided(sequential(means, n_times, design.alpha))
 
 
-def _practical(results: StudyResults, design: Design, means: pd.DataFrame) -> pd.DataFrame:
+def _paired(results: StudyResults, design: Design, means: pd.DataFrame) -> PairedMeans:
+    """Return means of datasets as they are compared: by families, and with ties of accuracies."""
+    ties_below = half_predictions(design.metric, summaries.n_tested(results.outer))
+    return PairedMeans(means, tuple(design.families), ties_below)
+
+
+def _practical(results: StudyResults, design: Design, means: PairedMeans) -> pd.DataFrame:
     """Compare arms by the Bayesian signed-rank test, where a difference is known to be practically none."""
     if design.rope is None:
         return pd.DataFrame()
-    # A share of rows cannot differ by less than one row.
+    # A share of rows cannot differ by less than one row, however often each row is tested.
     rows = None
     if design.metric in PERCENT_METRICS:
-        rows = summaries.n_tested(results.outer)
+        rows = summaries.n_tested(results.outer) / n_repeats(design.protocol)
         rows = rows.groupby(unit_names(rows.index, design.families)).sum()
     return bayesian.compare(means, design.rope, rows)
 

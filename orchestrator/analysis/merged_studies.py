@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.design import Design
-from orchestrator.analysis.pairwise import of_units
-from orchestrator.analysis.signed_rank import hodges_lehmann, signed_rank
+from orchestrator.analysis.paired_means import half_predictions, of_units, without_ties
+from orchestrator.analysis.signed_rank import DECIMALS, hodges_lehmann, signed_rank
 from orchestrator.analysis.statistics import holm
-from orchestrator.analysis.summaries import numbers, timing_rows
+from orchestrator.analysis.summaries import n_tested, numbers, timing_rows
 from orchestrator.store.results import StudyResults
 from orchestrator.study.declaration import Declaration, arm_meaning
 from orchestrator.study.errors import ConfigError
@@ -287,8 +287,9 @@ def compare_arms(merged: MergedStudies, design: Design) -> pd.DataFrame:
             both = one.merge(other, on="key", suffixes=("", "_second"))
             scores = both[["score", "score_second"]]
             means = pd.DataFrame({name: _means(study, arm, design) for name, study in ((0, a), (1, b))})
-            means = of_units(means.dropna(), design.families) if len(means) else means
             differences = (means[1] - means[0]).dropna() if len(means) else pd.Series(dtype=float)
+            differences = without_ties(differences, half_predictions(design.metric, n_tested(a.outer)))
+            differences = of_units(differences.to_frame(), design.families).iloc[:, 0].round(DECIMALS)
             test, shift = signed_rank(differences), hodges_lehmann(differences, 1 - design.alpha)
             ratios = np.log((_seconds(b, arm, design) / _seconds(a, arm, design)).dropna().to_numpy())
             table.append(

@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from orchestrator.analysis.paired_means import PairedMeans, paired
 from orchestrator.analysis.signed_rank import (
-    DECIMALS,
     datasets_needed,
     hodges_lehmann,
     leave_one_out_p,
@@ -17,7 +17,6 @@ from orchestrator.analysis.signed_rank import (
     smallest_p,
 )
 from orchestrator.analysis.statistics import Friedman, friedman, holm, ranks
-from orchestrator.study.families import Family, unit_names
 
 ALPHA = 0.05
 ALL_PAIRS_UP_TO = 4
@@ -51,24 +50,17 @@ def family_size(n_arms: int, times: bool) -> int:
     return pairs + (n_arms - 1 if times else 0)
 
 
-def of_units(means: pd.DataFrame, families: Sequence[Family]) -> pd.DataFrame:
-    """Return the means over the datasets of each family in place of theirs; NaN if one of them is NaN."""
-    if means.empty or not families:
-        return means
-    names = unit_names(means.index, families)
-    complete = means.notna().groupby(names, sort=False).all()
-    return means.groupby(names, sort=False).mean().where(complete)
-
-
 def pairwise(
-    means: pd.DataFrame, also_tested: Sequence[float] = (), alpha: float = ALPHA, unit: str = "dataset"
+    means: PairedMeans | pd.DataFrame,
+    also_tested: Sequence[float] = (),
+    alpha: float = ALPHA,
+    unit: str = "dataset",
 ) -> pd.DataFrame:
     """Test every pair of the family over the datasets that both arms completed.
 
     Parameters
     ----------
-    means : DataFrame (datasets, arms)
-        Or families of datasets; see `of_units`.
+    means : PairedMeans or DataFrame (units, arms)
     also_tested : sequence of float
         The p-values of other tests that belong to the family.
     alpha : float
@@ -86,8 +78,9 @@ def pairwise(
         without a dataset counts in the family and has no p.
     """
     table = []
-    for first, second in family(list(means.columns)):
-        differences = (means[first] - means[second]).dropna().round(DECIMALS)
+    means = paired(means)
+    for first, second in family(list(means.means.columns)):
+        differences = (every := means.difference(first, second)).dropna()
         left_out = leave_one_out_p(differences) if len(differences) > 1 else []
         table.append(
             {
@@ -99,7 +92,7 @@ def pairwise(
                 "loo_p_low": min(left_out, default=float("nan")),
                 "loo_p_high": max(left_out, default=float("nan")),
                 "p_pratt": pratt_p(differences),
-                "excluded": ", ".join(name for name in means.index if name not in differences.index),
+                "excluded": ", ".join(name for name in every.index[every.isna()]),
             }
         )
     frame = pd.DataFrame(table)
@@ -173,18 +166,18 @@ def _power(n: int) -> str:
     return f"2^(1−{n}) = {smallest_p(n):g}"
 
 
-def omnibus(means: pd.DataFrame) -> Friedman | None:
-    """Return the Friedman test over complete datasets; None below three arms or two datasets."""
-    complete = means.dropna()
-    return friedman(complete) if complete.shape[1] > 2 and len(complete) > 1 else None
+def omnibus(means: PairedMeans) -> Friedman | None:
+    """Return the Friedman test over complete units; None below three arms or two units."""
+    complete = means.means.dropna()
+    return friedman(means) if complete.shape[1] > 2 and len(complete) > 1 else None
 
 
-def mean_ranks(means: pd.DataFrame) -> pd.DataFrame:
-    """Return every arm's mean rank over complete datasets, best first. Columns: solver, mean_rank, n."""
-    complete = means.dropna()
+def mean_ranks(means: PairedMeans) -> pd.DataFrame:
+    """Return every arm's mean rank over complete units, best first. Columns: solver, mean_rank, n."""
+    complete = means.means.dropna()
     if complete.empty or complete.shape[1] < 2:
         return pd.DataFrame()
-    mean = ranks(complete).mean().sort_values(kind="stable")
+    mean = ranks(means).mean().sort_values(kind="stable")
     return pd.DataFrame({"solver": mean.index, "mean_rank": mean.to_numpy(), "n": len(complete)})
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from orchestrator.analysis.paired_means import PairedMeans, paired
 from orchestrator.analysis.pairwise import ALPHA, HIGHER, LOWER, family
 from orchestrator.analysis.signed_rank import rounded
 from orchestrator.analysis.statistics import holm
@@ -66,7 +67,7 @@ def datasets_needed(n_tests: int, alpha: float = ALPHA) -> int:
     return n
 
 
-def sequential(means: pd.DataFrame, also_tested: int = 0, alpha: float = ALPHA) -> pd.DataFrame:
+def sequential(means: PairedMeans | pd.DataFrame, also_tested: int = 0, alpha: float = ALPHA) -> pd.DataFrame:
     """Test every declared pair after each dataset, as far as both arms have completed them in order.
 
     The anytime-valid p is 1 / the largest evidence so far, and is adjusted by Holm's method after each
@@ -74,7 +75,7 @@ def sequential(means: pd.DataFrame, also_tested: int = 0, alpha: float = ALPHA) 
 
     Parameters
     ----------
-    means : DataFrame (datasets, arms)
+    means : PairedMeans or DataFrame (units, arms)
         In declared order; NaN where an arm has not completed a dataset.
     also_tested : int
         Number of tests of the family that are not made here; they count with p = 1.
@@ -87,8 +88,9 @@ def sequential(means: pd.DataFrame, also_tested: int = 0, alpha: float = ALPHA) 
         the last of them), largest_evidence, p, p_holm, family, decided_after (datasets; NaN if it is open),
         verdict ("higher", "lower" or "open").
     """
-    pairs = family(list(means.columns))
-    series = [in_order(means[first] - means[second]) for first, second in pairs]
+    means = paired(means)
+    pairs = family(list(means.means.columns))
+    series = [in_order(means.difference(first, second)) for first, second in pairs]
     both_bets = [wealth(rounded(differences)) for differences in series]
     longest = max(map(len, series), default=0)
     p = np.ones((longest + 1, len(pairs) + also_tested))  # row t: after t datasets

@@ -8,6 +8,7 @@ import pandas as pd
 
 from orchestrator.analysis.bayesian import EQUAL_FROM, FEWEST_DATASETS, bayesian_signed_rank
 from orchestrator.analysis.comparison_matrix import by_mean
+from orchestrator.analysis.paired_means import PairedMeans
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 
 BEST_COMPARED = 40
@@ -22,7 +23,7 @@ _OF_TIME = ("bound", "ratio", "ratio_low", "ratio_high", "median_low", "median_h
 
 
 def standings(
-    means: pd.DataFrame,
+    means: PairedMeans,
     ranks: pd.DataFrame,
     tests: pd.DataFrame,
     practical: pd.DataFrame,
@@ -33,8 +34,8 @@ def standings(
 
     Parameters
     ----------
-    means : DataFrame (datasets, arms)
-        The control first.
+    means : PairedMeans
+        The control first among the arms.
     ranks, tests, practical, time_ratios : DataFrame
         As in `Findings`; comparisons with other arms than the control are not used.
     rope : float or None
@@ -45,22 +46,23 @@ def standings(
     DataFrame
         Columns: solver, is_control, n_complete and mean (over the datasets that all arms completed),
         mean_rank; of arm − control, from `tests` and `practical`: n, wins, n_zero, losses, estimate, low,
-        high, confidence, p, p_holm, verdict, better, equal, worse; best (the arm with the highest mean),
-        equal_to_best and worse_than_best (probabilities of the Bayesian signed-rank test), standing ("best",
+        high, confidence, p, p_holm, verdict, better, equal, worse; best (the arm with the highest mean, or
+        all that share it), equal_to_best and worse_than_best (probabilities of the Bayesian signed-rank test,
+        the smallest of those against each of several best ones), standing ("best",
         "equal" or "worse", practically and with a probability of at least `EQUAL_FROM`, or "open"); and
         `fit_seconds_<field>` of `RatioSummary`. Missing where there is nothing.
     """
-    complete = means.dropna()
-    order, control = by_mean(means), means.columns[0]
+    complete = means.means.dropna()
+    order, control = by_mean(means.means), means.means.columns[0]
     averages = complete.mean()
     mean_ranks = dict(zip(ranks["solver"], ranks["mean_rank"], strict=True)) if len(ranks) else {}
     compared = _with_control(tests, control, _OF_TESTS)
     likely = _with_control(practical, control, _PROBABILITIES)
     times = {row["solver"]: row for row in time_ratios.to_dict("records")}
-    best = order[0] if len(complete) > 1 else None
+    best = means.highest() if len(complete) > 1 else []
     table = []
     for place, arm in enumerate(order):
-        equal, worse = _below_best(means, arm, best if place < BEST_COMPARED else None, rope)
+        equal, worse = _below_best(means, arm, best if place < BEST_COMPARED else [], rope)
         table.append(
             {
                 "solver": arm,
@@ -70,10 +72,10 @@ def standings(
                 "mean_rank": mean_ranks.get(arm, nan),
                 **{name: compared.get(arm, {}).get(name) for name in _OF_TESTS},
                 **{name: likely.get(arm, {}).get(name) for name in _PROBABILITIES},
-                "best": best,
+                "best": " and ".join(best) or None,
                 "equal_to_best": equal,
                 "worse_than_best": worse,
-                "standing": "best" if arm == best else _standing(equal, worse),
+                "standing": "best" if arm in best else _standing(equal, worse),
                 **{f"fit_seconds_{name}": times.get(arm, {}).get(f"fit_seconds_{name}") for name in _OF_TIME},
             }
         )
@@ -96,16 +98,19 @@ def _with_control(comparisons: pd.DataFrame, control: str, names: Sequence[str])
     return found
 
 
-def _below_best(means: pd.DataFrame, arm: str, best: str | None, rope: float | None) -> tuple[float, float]:
-    """Return the probabilities that an arm is practically equal to the best one, and worse."""
-    if best is None or rope is None or arm == best:
+def _below_best(means: PairedMeans, arm: str, best: Sequence[str], rope: float | None) -> tuple[float, float]:
+    """Return the probabilities that an arm is practically equal to the best one, and worse.
+
+    Of several best ones the smaller probabilities count: an arm is equal to the best if it is to each.
+    """
+    if not best or rope is None or arm in best:
         return nan, nan
-    differences = (means[arm] - means[best]).dropna()
-    if len(differences) < FEWEST_DATASETS:
+    differences = [means.difference(arm, each).dropna() for each in best]
+    if min(map(len, differences)) < FEWEST_DATASETS:
         return nan, nan
-    posterior = bayesian_signed_rank(differences, rope)
+    posteriors = [bayesian_signed_rank(each, rope) for each in differences]
     # The best is better on average, and can be practically worse over the datasets all the same.
-    return posterior.equal, posterior.worse
+    return min(each.equal for each in posteriors), min(each.worse for each in posteriors)
 
 
 def _standing(equal: float, worse: float) -> str:

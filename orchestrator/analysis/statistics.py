@@ -7,7 +7,7 @@ from math import factorial
 import numpy as np
 import pandas as pd
 
-from orchestrator.analysis.signed_rank import DECIMALS
+from orchestrator.analysis.paired_means import PairedMeans, paired
 
 PERMUTATIONS = 99_999
 """Random permutations of a Friedman test that has too many to be counted one by one; fewer of a large one."""
@@ -58,31 +58,32 @@ class Friedman:
     n_permutations: int | None
 
 
-def ranks(scores: pd.DataFrame) -> pd.DataFrame:
-    """Rank the arms (columns) on every dataset (row), 1 for the highest score, mid-ranks for ties."""
-    return scores.astype(float).round(DECIMALS).rank(axis=1, ascending=False)
+def ranks(scores: PairedMeans | pd.DataFrame) -> pd.DataFrame:
+    """Rank the arms (columns) on every complete unit (row), 1 for the highest score, mid-ranks for ties."""
+    return paired(scores).ranks()
 
 
-def friedman(scores: pd.DataFrame) -> Friedman:
+def friedman(scores: PairedMeans | pd.DataFrame) -> Friedman:
     """Test whether any arm differs from the others.
 
     Parameters
     ----------
-    scores : DataFrame (N datasets, k arms)
-        Complete: one mean score per dataset and arm.
+    scores : PairedMeans or DataFrame (N units, k arms)
+        One mean score per unit and arm; units that an arm has not completed are left out.
 
     Raises
     ------
     ValueError
         If there are fewer than three arms or two datasets.
     """
-    n, k = scores.shape
+    rank = ranks(scores).to_numpy()
+    n, k = rank.shape
     if k < 3 or n < 2:
         raise ValueError(f"a Friedman test needs at least 3 arms and 2 datasets, found {k} and {n}")
-    rank = ranks(scores).to_numpy()
-    tie_sizes = [np.unique(row, return_counts=True)[1] for row in rank]
     df = (k - 1, (k - 1) * (n - 1))
-    correction = 1 - sum(float((t**3 - t).sum()) for t in tie_sizes) / (n * k * (k**2 - 1))
+    # Twelve times the squared deviations of all ranks: a whole number, and this one if there are no ties.
+    untied = n * k * (k**2 - 1)
+    correction = 1 - (untied - 12 * float(((rank - (k + 1) / 2) ** 2).sum())) / untied
     if correction < 1e-12:
         return Friedman(n, k, 0.0, 0.0, df, 1.0, None)
     chi2 = 12 * n / (k * (k + 1)) * float(((rank.mean(axis=0) - (k + 1) / 2) ** 2).sum()) / correction

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.design import Design
-from orchestrator.analysis.signed_rank import DECIMALS
+from orchestrator.analysis.paired_means import half_predictions, without_ties
 from orchestrator.store.results import StudyResults
 from orchestrator.study.failures import NUMBERS
 from orchestrator.study.records import FINISHED, Status
@@ -147,9 +147,11 @@ def scores(results: StudyResults, design: Design, metric: str | None = None) -> 
     frame = _by_pair(results.outer, design, summary, [column, "n_train", "n_test"])
     if frame.empty:
         return frame
-    means = frame["mean"].where(frame["complete"]).round(DECIMALS)
+    means = frame["mean"].where(frame["complete"])
     of_dataset = means.groupby(frame["dataset"])
-    return frame.assign(best=(means == of_dataset.transform("max")) & (of_dataset.transform("count") > 1))
+    below = (of_dataset.transform("max") - means).set_axis(frame["dataset"])
+    is_highest = without_ties(below, half_predictions(metric or design.metric, n_tested(results.outer))) == 0
+    return frame.assign(best=is_highest.to_numpy() & (of_dataset.transform("count") > 1))
 
 
 def standard_error(scores: np.ndarray) -> float:

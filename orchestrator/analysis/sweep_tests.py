@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.design import Design
-from orchestrator.analysis.pairwise import of_units, verdict
+from orchestrator.analysis.paired_means import PairedMeans, of_units, without_ties
+from orchestrator.analysis.pairwise import verdict
 from orchestrator.analysis.signed_rank import DECIMALS, hodges_lehmann, signed_rank
 from orchestrator.analysis.statistics import holm
 from orchestrator.analysis.summaries import numbers
@@ -93,20 +94,18 @@ def _flips(n: int, size: int) -> Iterator[np.ndarray]:
         yield generator.integers(0, 2, (min(size, FLIPS - start), n)) * 2.0 - 1.0
 
 
-def curves(design: Design, means: pd.DataFrame) -> pd.DataFrame:
-    """Test all settings of each sweep against the one declared first, on the datasets that all completed.
-
-    The means may be those of families of datasets; see `of_units`.
+def curves(design: Design, means: PairedMeans) -> pd.DataFrame:
+    """Test all settings of each sweep against the one declared first, on the units that all completed.
 
     Columns: sweep, axis, setting, reference, solver, n, t, p_single_step, p (step-down), estimate, low, high,
     confidence (the band: Hodges–Lehmann intervals at 1 − α/m for m settings; NaN if there are too few
     datasets for it).
     """
     table = []
-    for title, axis, arms in sweeps(design) if len(means) else ():
+    for title, axis, arms in sweeps(design) if len(means.means) else ():
         reference, *others = arms
-        complete = means.reindex(columns=list(arms)).dropna()
-        differences = complete[others].sub(complete[reference], axis=0).round(DECIMALS)
+        complete = means.means.reindex(columns=list(arms)).dropna().index
+        differences = pd.DataFrame({arm: means.difference(arm, reference)[complete] for arm in others})
         found = max_t(differences.to_numpy())
         for i, arm in enumerate(others):
             band = hodges_lehmann(differences[arm], 1 - design.alpha / len(others))
@@ -137,7 +136,7 @@ def selected_scores(inner: np.ndarray, outer: np.ndarray) -> np.ndarray:
     return np.take_along_axis(outer, chosen[np.newaxis], axis=0)[0]
 
 
-def selected(results: StudyResults, design: Design, means: pd.DataFrame) -> pd.DataFrame:
+def selected(results: StudyResults, design: Design, paired: PairedMeans) -> pd.DataFrame:
     """Compare the arm `[axis=selected]` of each sweep with the setting declared first.
 
     On each outer split its value is that with the highest stored inner score, so that no outer score takes
@@ -146,6 +145,7 @@ def selected(results: StudyResults, design: Design, means: pd.DataFrame) -> pd.D
     Columns: sweep, axis, solver (the derived arm), reference, datasets, mean, the fields of `SignedRank` and
     `Shift` for the difference to the reference, p_holm (over the sweeps of the study), family, verdict.
     """
+    means = paired.by_dataset
     declared = list(sweeps(design)) if len(means) else []
     if not declared:
         return pd.DataFrame()
@@ -160,7 +160,9 @@ def selected(results: StudyResults, design: Design, means: pd.DataFrame) -> pd.D
                 chosen = selected_scores(np.array(splits[::2]), np.array(splits[1::2]))
                 scores[dataset] = float(chosen.mean())
         values = pd.Series(scores, dtype=float).reindex(means.index)
-        gains = (values - means[names[0]]).to_frame() if scores else pd.DataFrame({0: []}, dtype=float)
+        gains = pd.DataFrame({0: []}, dtype=float)
+        if scores:
+            gains = without_ties(values - means[names[0]], paired.ties_below).to_frame()
         differences = of_units(gains, design.families).iloc[:, 0].dropna().round(DECIMALS)
         table.append(
             {"sweep": title, "axis": axis, "solver": f"{title}[{axis}=selected]", "reference": names[0]}

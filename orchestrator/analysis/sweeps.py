@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.design import Design
+from orchestrator.analysis.paired_means import PairedMeans, without_ties
 from orchestrator.analysis.ratios import costs, divide, summarise
-from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.analysis.summaries import timing_rows
 from orchestrator.store.results import StudyResults
 from orchestrator.study.values import cell, stored_as_numbers
@@ -36,7 +36,7 @@ def sweeps(design: Design) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def compare_settings(
-    results: StudyResults, design: Design, means: pd.DataFrame
+    results: StudyResults, design: Design, means: PairedMeans
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Compare every setting of a sweep with its reference, the setting declared first.
 
@@ -56,16 +56,16 @@ def compare_settings(
     """
     rows = dict.fromkeys(("n_iter", "n_kernel_evals"), results.outer)
     rows["fit_seconds"] = timing_rows(results.outer)
-    declared = [] if means.empty else list(sweeps(design))
+    declared = [] if means.by_dataset.empty else list(sweeps(design))
     known = {name: costs(frame, design, name) for name, frame in rows.items()} if declared else {}
     each: list[dict[str, Any]] = []
     overall: list[dict[str, Any]] = []
     for title, axis, arms in declared:
         reference = next(iter(arms))
-        scores = means.reindex(index=list(design.datasets), columns=list(arms)).to_numpy()
-        for (arm, setting), score in zip(arms.items(), scores.T, strict=True):
+        scores = means.by_dataset.reindex(index=list(design.datasets), columns=list(arms))
+        for arm, setting in arms.items():
             names = {"sweep": title, "axis": axis, "setting": setting, "reference": arms[reference]}
-            difference = np.round(score - scores[:, 0], DECIMALS)
+            difference = without_ties(scores[arm] - scores[reference], means.ties_below).to_numpy()
             columns, summary = {"difference": difference}, _summary(difference[~np.isnan(difference)])
             for cost, bounds in known.items():
                 low, high = ratios = divide(bounds[arm], bounds[reference])

@@ -46,6 +46,7 @@ class RunSummary:
     trials_run: int = 0
     trials_stored_before: int = 0
     failures: int = 0
+    scores_stored: int = 0
     batches: int = 0
     seconds: float = 0.0
     slot_seconds: float = 0.0
@@ -340,6 +341,9 @@ class Runner:
         self.summary.storing_cpu_seconds += time.thread_time() - cpu
         number = sum(map(len, self._buffer))
         self.summary.trials_run += number
+        self.summary.scores_stored += sum(
+            score is not None for records in self._buffer for _, score in records.outcomes()
+        )
         log.info("stored %d trials", number)
         self._buffer = []
         self._parts += 1

@@ -77,6 +77,7 @@ def run_session(
         provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
         provenance["report"] = settings.report.declared()
         provenance["found_trials"] = store.holds_trials()
+        provenance["found_scores"] = store.holds_scores()
         store.write_provenance(run_id, provenance)
         progress = Progress(prepared.planned_trials(), display, _compiling_arms(settings))
         with progress, warnings_shown(_EXECUTION, progress.note):

@@ -117,7 +117,7 @@ def sensitivity(findings: Findings) -> Table:
             fmt.p_value(smallest_p(row["n"] - 1)) if row["n"] > 1 else fmt.MISSING
         ),
     }
-    title = "Sensitivity: leaving one dataset out"
+    title = f"Sensitivity: leaving one {findings.design.unit} out"
     if frame["n_zero"].any():
         title += ", or ranking those that do not differ"
         columns["No difference"] = lambda row: fmt.count(row["n_zero"])
@@ -138,7 +138,7 @@ def sequence(findings: Findings) -> Table:
         findings.sequence,
         {
             "Pair, A − B": _pair(findings),
-            "Datasets": lambda row: fmt.count(row["n"]),
+            _units(findings): lambda row: fmt.count(row["n"]),
             "E": lambda row: fmt.evidence(row["evidence"]),
             "Largest E": lambda row: fmt.evidence(row["largest_evidence"]),
             "p": lambda row: fmt.p_value(row["p"]),

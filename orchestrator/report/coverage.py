@@ -1,5 +1,7 @@
 """How much of a study has been run, in a sentence."""
 
+from collections.abc import Iterator
+
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
@@ -30,8 +32,19 @@ def coverage_note(findings: Findings) -> str:
     else:
         total = int(frame["planned"].sum())
         planned = f"{scored:,} of {fmt.plural(total, 'planned training')} have a score"
-        bad += [f"{total - stored:,} not run yet"] if stored < total else []
+        ended = sum(_not_run(frame, findings, ended=True))
+        still = sum(_not_run(frame, findings, ended=False))
+        bad += [f"{ended:,} never run, for no candidate had a score"] if ended else []
+        bad += [f"{still:,} not run yet"] if still else []
     return f"{planned}{'; ' if bad else ''}{', '.join(bad)}."
+
+
+def _not_run(frame: pd.DataFrame, findings: Findings, ended: bool) -> Iterator[int]:
+    """Yield the trainings without a row of each dataset × arm that has ended, or of each that has not."""
+    for dataset, arm, number in zip(frame["dataset"], frame["solver"], frame["not_run"], strict=True):
+        state = findings.results.states.get((dataset, arm))
+        if (state is not None and state.complete) is ended:
+            yield int(number)
 
 
 _MOST_NAMED = 4

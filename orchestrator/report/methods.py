@@ -1,17 +1,21 @@
 """What a paper has to say of a study: a paragraph on methods, and a checklist for reproducing it."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.merged_studies import MergedStudies
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
+from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.report import format as fmt
 from orchestrator.report.captions import protocol
 from orchestrator.report.coverage import coverage_note
 from orchestrator.report.table import Table, print_table
+from orchestrator.store.results import StudyResults
 from orchestrator.study.text import format_seconds
 
 NOT_RECORDED = "not recorded"
@@ -22,27 +26,19 @@ def methods(findings: Findings) -> str:
     if not findings.design.protocol or findings.is_empty:
         return ""
     design, said = findings.design, protocol(findings)
-    control = next(iter(design.arms))
-    compared = f"{fmt.plural(len(design.arms), 'arm')} on {fmt.plural(len(design.datasets), 'dataset')}"
     sentences = [
-        f"We compared {compared} by {said['Evaluation']}.",
+        f"We compared {_compared(design)} by {said['Evaluation']}.",
+        *_lacking(findings),
         f"Search: {said['Search']}; selected by {said['Selected by']}.",
         f"Scaling: {said['Scaling']}.",
-        "Standard errors are corrected for the training rows that folds share (Nadeau and Bengio, 2003).",
     ]
+    if _has_errors(findings):
+        sentences.append(
+            "Standard errors are corrected for the training rows that folds share (Nadeau and Bengio, 2003)."
+        )
     if isinstance(findings.results, MergedStudies):
         sentences.insert(0, f"The studies {fmt.listed([*findings.results.studies])} were put together.")
-    if len(findings.tests):
-        size, n = findings.tests["family"].iloc[0], int(findings.tests["n"].max())
-        all_pairs = len(design.arms) <= ALL_PAIRS_UP_TO
-        compared = (
-            "all pairs of arms were compared" if all_pairs else f"every arm was compared with {control}"
-        )
-        sentences.append(
-            f"On the means of {fmt.plural(n, 'dataset')}, {compared} by the exact two-sided "
-            f"Wilcoxon signed-rank test at level {design.alpha:g}, adjusted by Holm's method for "
-            f"{fmt.plural(size, 'test')}; typical differences are Hodges–Lehmann estimates."
-        )
+    sentences += _tested(findings)
     if len(findings.practical):
         margin = fmt.margin(findings.practical["rope"].iloc[0], design.metric)
         sentences.append(
@@ -50,8 +46,77 @@ def methods(findings: Findings) -> str:
             "al., 2017)."
         )
     if len(findings.sequence):
-        sentences.append("Pairs were also tested after each dataset by an anytime-valid test (Ville, 1939).")
+        sentences.append(
+            f"Pairs were also tested after each {design.unit} by an anytime-valid test (Ville, 1939)."
+        )
     return " ".join([*sentences, f"{_software(findings)} ran on {_machines(findings)}."])
+
+
+def _compared(design: Design) -> str:
+    """Count the arms and the datasets, and say where not every arm was declared on every dataset."""
+    arms, datasets = len(design.arms), len(design.datasets)
+    families = f" of {fmt.plural(design.n_units, 'family')}" if design.families else ""
+    text = f"{fmt.plural(arms, 'arm')} on {fmt.plural(datasets, 'dataset')}{families}"
+    pairs = arms * datasets
+    return text if len(design.pairs) == pairs else f"{text}, {len(design.pairs)} of {pairs} combinations,"
+
+
+def _has_errors(findings: Findings) -> bool:
+    """Whether any mean has a standard error, which takes two outer folds."""
+    return len(findings.scores) > 0 and bool(findings.scores["corrected_se"].notna().any())
+
+
+def _lacking(findings: Findings) -> list[str]:
+    """Say how many arms have no score on every outer fold of a dataset."""
+    lacking, number = len(findings.incomplete), len(findings.scores)
+    if not lacking:
+        return []
+    has = "has" if lacking == 1 else "have"
+    return [
+        f"{lacking} of {fmt.plural(number, 'combination')} of arm and dataset {has} no score on some outer "
+        "fold and took part in no test."
+    ]
+
+
+def _tested(findings: Findings) -> list[str]:
+    """Say which pairs were tested, on how many units, and for how many tests p was adjusted."""
+    design, tests = findings.design, findings.tests
+    used = tests[tests["n"] > 0] if len(tests) else tests
+    if used.empty:
+        return []
+    size, n_times, pairs = int(used["family"].iloc[0]), len(findings.time_ratios), len(tests)
+    least, most = int(used["n"].min()), int(used["n"].max())
+    numbers = fmt.plural(most, design.unit)
+    if least < most:
+        numbers = f"{least} to {numbers}, those that both arms completed"
+    compared = (
+        "all pairs of arms were compared"
+        if len(design.arms) <= ALL_PAIRS_UP_TO
+        else f"every other arm was compared with {next(iter(design.arms))}"
+    )
+    untested, kinds = "", ""
+    if len(used) < pairs:
+        untested = f" ({len(used)} of {pairs} pairs; the others completed none in common)"
+    if n_times:
+        kinds = (
+            f", {pairs} of {fmt.metric_name(design.metric)} and {n_times} of training times relative to "
+            f"those of {next(iter(design.arms))}"
+        )
+    return [
+        f"On the means of {numbers}, {compared}{untested} by the exact two-sided Wilcoxon signed-rank test "
+        f"at level {design.alpha:g}, adjusted by Holm's method for {fmt.plural(size, 'test')}{kinds}; "
+        "typical differences are Hodges–Lehmann estimates.",
+        _ties(design),
+    ]
+
+
+def _ties(design: Design) -> str:
+    if design.metric == "accuracy":
+        return (
+            "Means of a dataset that differ by less than half a prediction, 0.5/(rows × repeats × seeds), "
+            "are ties."
+        )
+    return f"Means that are equal to {DECIMALS} decimals are ties."
 
 
 def checklist(findings: Findings) -> Table:
@@ -84,7 +149,8 @@ def _items(findings: Findings) -> Iterator[tuple[str, str]]:
     yield "Splits and their seeds", said.get("Evaluation", NOT_RECORDED)
     yield "Choice of hyper-parameters", said.get("Search", NOT_RECORDED)
     yield "Trainings", coverage_note(findings)
-    yield "Error bars", "standard error over outer folds, corrected for the training rows that they share"
+    errors = "standard error over outer folds, corrected for the training rows that they share"
+    yield "Error bars", errors if _has_errors(findings) else "none"
     tested = len(findings.tests) > 0 and findings.tests["n"].any()
     size = findings.tests["family"].iloc[0] if tested else 0
     tests = f"{fmt.plural(size, 'test')}, Holm's adjustment, level {design.alpha:g}" if size else "none"
@@ -102,7 +168,7 @@ def _items(findings: Findings) -> Iterator[tuple[str, str]]:
 
 
 def _machines(findings: Findings) -> str:
-    hosts = [host for run in findings.results.provenance for host in run.get("hosts") or []]
+    hosts = [host for run in _runs(findings, findings.results) for host in run.get("hosts") or []]
     kinds = dict.fromkeys(
         f"{host.get('cpu', 'unknown processor')}, {fmt.plural(int(host.get('cores', 0)), 'core')}, "
         f"{host.get('memory_gb', '?')} GB"
@@ -111,13 +177,22 @@ def _machines(findings: Findings) -> str:
     return "; ".join(kinds) or "machines that were not recorded"
 
 
+def _runs(findings: Findings, study: StudyResults) -> list[dict[str, Any]]:
+    """Return the runs of a study that trained what is reported; all if that is not recorded."""
+    ids = set(findings.results.trials["run_id"])
+    return [run for run in study.provenance if run.get("run_id") in ids] or study.provenance
+
+
 def _software(findings: Findings) -> str:
     results = findings.results
     studies = results.studies if isinstance(results, MergedStudies) else {"": results}
     used: dict[str, list[str]] = {}
     for name, study in studies.items():
-        versions = (study.provenance[-1].get("versions") or {}) if study.provenance else {}
-        text = ", ".join(f"{package} {number}" for package, number in versions.items())
+        texts = [
+            ", ".join(f"{package} {number}" for package, number in (run.get("versions") or {}).items())
+            for run in _runs(findings, study)
+        ]
+        text = "; later ".join(dict.fromkeys(filter(None, texts)))
         used.setdefault(text or "software not recorded", []).append(name)
     if len(used) > 1:
         return "; ".join(f"in {fmt.listed(names)} {text}" for text, names in used.items())
@@ -125,7 +200,7 @@ def _software(findings: Findings) -> str:
 
 
 def _code(findings: Findings) -> str:
-    states = [run.get("git") or {} for run in findings.results.provenance]
+    states = [run.get("git") or {} for run in _runs(findings, findings.results)]
     commits = dict.fromkeys(
         f"commit {state['commit'][:10]}{' with local changes' if state.get('dirty') else ''}"
         for state in states

@@ -1,23 +1,26 @@
 """What a study shows, a sentence or two a question: the first of a report."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.merged_studies import MergedStudies, machines
-from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER, of_units
+from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER
 from orchestrator.analysis.ratios import FASTER, SLOWER
 from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.signed_rank import smallest_p
-from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM
+from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM, rows_by_pair
 from orchestrator.report import format as fmt
 from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.table import records
 from orchestrator.study.families import APART, ONCE
+from orchestrator.study.records import Status
 from orchestrator.study.report_choices import ReportChoices
 
 
@@ -60,7 +63,7 @@ def _nothing(findings: Findings) -> str:
     states = findings.results.states.values()
     if states and all(state.complete for state in states):
         return (
-            f"No outer fold of the study {findings.results.name} has a score, for every refit failed: "
+            f"No outer fold of the study {findings.results.name} has a score, and nothing is left to run: "
             "the table of failures says why."
         )
     return (
@@ -130,7 +133,7 @@ _COUNTED = {ONCE: "a family of datasets counts once", APART: "each dataset of a 
 
 
 def _choices(findings: Findings) -> list[str]:
-    """Say what was chosen for this report, and what of it only after the study's first run."""
+    """Say what was chosen for this report, and what of it only after scores were stored."""
     choices, default = findings.design.choices, ReportChoices()
     control = next(iter(findings.design.arms), None)
     first = choices.first or default
@@ -154,13 +157,13 @@ def _choices(findings: Findings) -> list[str]:
     }
     declared = [text for text, (is_chosen, is_late) in chosen.items() if is_chosen and not is_late]
     late = [text for text, (_, is_late) in chosen.items() if is_late]
-    sentences = [f"Declared before any trial: {', '.join(declared)}."] if declared else []
-    return sentences + ([f"Chosen post hoc, after the first run: {', '.join(late)}."] if late else [])
+    sentences = [f"Declared before any score: {', '.join(declared)}."] if declared else []
+    return sentences + ([f"Chosen post hoc, after the first scores: {', '.join(late)}."] if late else [])
 
 
 def _standing(findings: Findings) -> str:
     design, metric = findings.design, findings.design.metric
-    complete = of_units(findings.means, design.families).dropna()
+    complete = findings.paired.means.dropna()
     what = f"mean {fmt.metric_name(metric)}"
     unit = " %" if fmt.is_percent(metric) else ""
     if complete.empty:
@@ -184,11 +187,23 @@ def _standing(findings: Findings) -> str:
             f"{first} reaches a {what} of {fmt.score(a, metric)}{unit} and {second} of "
             f"{fmt.score(b, metric)}{unit} {over}."
         )
+    best, worst = findings.paired.highest(), findings.paired.highest(sign=-1)
+    if len(best) == len(average):
+        shared = f"{fmt.score(average.iloc[0], metric)}{unit}"
+        return f"All {len(best)} arms have the same {what} {over} ({shared})."
+    has = "has" if len(best) == 1 else "have"
     return (
-        f"Of {len(average)} arms compared {over}, {average.idxmax()} has the highest {what} "
-        f"({fmt.score(average.max(), metric)}{unit}) and {average.idxmin()} the lowest "
+        f"Of {len(average)} arms compared {over}, {_some(best)} {has} the highest {what} "
+        f"({fmt.score(average.max(), metric)}{unit}) and {_some(worst)} the lowest "
         f"({fmt.score(average.min(), metric)}{unit})."
     )
+
+
+def _some(names: Sequence[str]) -> str:
+    """Join the names of arms as a sentence does; of many, name the first ones."""
+    if len(names) <= _MOST_ARMS:
+        return fmt.listed(names)
+    return f"{', '.join(names[:_MOST_ARMS])} and {len(names) - _MOST_ARMS} more"
 
 
 def _families(findings: Findings) -> list[str]:
@@ -220,7 +235,7 @@ def _sequence(findings: Findings) -> list[str]:
         return []
     decided, still = (frame[mask] for mask in (frame["verdict"] != OPEN, frame["verdict"] == OPEN))
     needed = frame["family"].iloc[0] / findings.design.alpha
-    parts = [_stopped(row, needed) for row in records(decided)]
+    parts = [_stopped(row, needed, findings.design.unit) for row in records(decided)]
     sentences = [f"Decided, valid under any stopping rule: {_first_few(parts, '; ')}."] if parts else []
     if len(still):
         names = [
@@ -231,16 +246,17 @@ def _sequence(findings: Findings) -> list[str]:
     if findings.design.not_begun:
         begun, left = len(findings.design.datasets), len(findings.design.not_begun)
         sentences.insert(0, f"Stopped after {begun} of {begun + left} datasets, for every pair is decided.")
-    return [*sentences, "The tests over a fixed number of datasets are not adjusted for stopping."]
+    units = fmt.plural_of(findings.design.unit)
+    return [*sentences, f"The tests over a fixed number of {units} are not adjusted for stopping."]
 
 
-def _stopped(row: dict[str, Any], needed: float) -> str:
+def _stopped(row: dict[str, Any], needed: float, unit: str) -> str:
     above, below = (
         row[name] for name in (("first", "second") if row["verdict"] == HIGHER else ("second", "first"))
     )
     largest = row["largest_evidence"]
     reached = f" ≥ {needed:g}" if largest >= needed else f", adjusted {fmt.p_equals(row['p_holm'])}"
-    after = fmt.plural(int(row["decided_after"]), "dataset")
+    after = fmt.plural(int(row["decided_after"]), unit)
     return f"{above} above {below} after {after}: E = {fmt.evidence(largest)}{reached}"
 
 
@@ -321,7 +337,8 @@ def _too_few(findings: Findings) -> list[str]:
     if differing == 0 and n >= needed:
         return [f"None of {n} {units} differs."]
     if n >= needed:
-        over = f"Only {differing} of {n} {units} differ, so the smallest p this test can give is"
+        differ = "differs" if differing == 1 else "differ"
+        over = f"Only {differing} of {n} {units} {differ}, so the smallest p this test can give is"
         so, floor = "no difference could have been significant", differing
     else:
         over = f"With {fmt.plural(n, unit)} the smallest p this test can give is"
@@ -392,17 +409,47 @@ def _not_optimal(findings: Findings) -> list[str]:
 
 
 def incomplete_note(findings: Findings) -> str:
-    """Return a sentence naming what is still missing; empty for a complete study."""
-    missing = findings.incomplete
-    if missing.empty:
+    """Return sentences on what still lacks scores, and on what has ended without; empty for neither."""
+    missing = [(str(row.dataset), str(row.solver)) for row in findings.incomplete.itertuples()]
+    if not missing:
         return ""
-    n_outer = {name: findings.design.n_outer(name) for name in findings.design.datasets}
-    cells = [
-        f"{row.solver} on {row.dataset} ({row.n_folds} of {n_outer[str(row.dataset)]} outer folds scored)"
-        for row in missing.itertuples()
-    ]
-    shown = cells if len(cells) <= 4 else [*cells[:3], f"{len(cells) - 3} more"]
-    return (
-        f"This study is not complete. Still lacking scores: {fmt.listed(shown)}. Datasets that an arm has "
-        "not completed are left out of its tests, and their means are over the folds that are there."
+    states, measures = findings.results.states, (["score"], ["status"])
+    running, ended = [], []
+    for (dataset, arm), refits in rows_by_pair(findings.results.outer, missing, *measures):
+        n_outer, n_refits = findings.design.n_outer(dataset), len(refits["status"])
+        unscored = Counter(refits["status"][~np.isfinite(refits["score"])])
+        state = states.get((dataset, arm))
+        if state.complete if state else n_refits == n_outer:
+            ended.append(f"{arm} on {dataset} ({_without_score(unscored, n_refits, n_outer)})")
+        else:
+            n_folds = n_refits - unscored.total()
+            running.append(f"{arm} on {dataset} ({n_folds} of {n_outer} outer folds scored)")
+    sentences = []
+    if running:
+        sentences.append(f"This study is not complete. Still lacking scores: {_first_cells(running)}.")
+    if ended:
+        which = "" if running else "Nothing is left to run. "
+        sentences.append(f"{which}Ended without a score on every outer fold: {_first_cells(ended)}.")
+    return " ".join(
+        [
+            *sentences,
+            "Datasets that an arm has not completed are left out of its tests, and their means are over the "
+            "folds that are there.",
+        ]
     )
+
+
+def _without_score(unscored: Counter[str], n_refits: int, n_outer: int) -> str:
+    """Say what became of the outer folds without a score, by the statuses of their refits."""
+    stopped = unscored[Status.TIMEOUT]
+    parts = {
+        "failed": unscored.total() - stopped,
+        "stopped at the time limit": stopped,
+        "not done, for no candidate had a score": n_outer - n_refits,
+    }
+    said = [f"{number} {what}" for what, number in parts.items() if number > 0]
+    return f"of {fmt.plural(n_outer, 'refit')}, {fmt.listed(said)}"
+
+
+def _first_cells(cells: Sequence[str]) -> str:
+    return fmt.listed(cells if len(cells) <= 4 else [*cells[:3], f"{len(cells) - 3} more"])

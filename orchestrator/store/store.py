@@ -302,6 +302,15 @@ class Store:
         """Whether any trial is stored."""
         return bool(self._parts())
 
+    def holds_scores(self) -> bool:
+        """Whether a stored trial has a score."""
+
+        def read() -> bool:
+            parts = (self._read_part(part, ["score"])["score"] for part in self._parts())
+            return any(pc.any(pc.invert(pc.is_null(part, nan_is_null=True))).as_py() for part in parts)
+
+        return self._retried(read)
+
     def _parts(self) -> list[Path]:
         return listed(self.folder, self.trials_folder, "part-", ".parquet")
 

@@ -30,7 +30,7 @@ class ReportChoices:
     sequential : bool
         Whether the declared pairs are tested after each dataset, too.
     first : ReportChoices or None
-        Those of the first run that left trials, with the name of the control that it had.
+        Those of the first run that left scores, with the name of the control that it had.
     """
 
     control: str | None = None
@@ -78,9 +78,9 @@ def report_choices(runs: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) 
     given : mapping
         Choices by name.
     """
-    # Of runs that ended before any trial was stored nobody has seen a result.
-    begun = [place for place, run in enumerate(runs) if run.get("found_trials") is False]
-    runs = runs[max((place for place in begun if not any(map(_left_trials, runs[:place]))), default=0) :]
+    # Nobody has seen a score of runs that ended before any was stored.
+    begun = [place for place, run in enumerate(runs) if _found_scores(run) is False]
+    runs = runs[max((place for place in begun if not any(map(_left_scores, runs[:place]))), default=0) :]
     recorded = [ReportChoices.of(run.get("report") or {}) for run in runs] or [ReportChoices()]
     first = recorded[0]
     arms = ((runs[0].get("study") or {}).get("arms") or [{}]) if runs else [{}]
@@ -89,6 +89,14 @@ def report_choices(runs: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) 
     return replace(ReportChoices.of(recorded[-1].declared() | dict(given)), first=first)
 
 
-def _left_trials(run: Mapping[str, Any]) -> bool:
+def _found_scores(run: Mapping[str, Any]) -> bool | None:
+    """Whether scores were stored when a run began; older runs recorded whether trials were."""
+    return run.get("found_scores", run.get("found_trials"))
+
+
+def _left_scores(run: Mapping[str, Any]) -> bool:
+    """Whether scores were stored when a run ended, even if they have been lost since."""
     summary = run.get("summary") or {}
+    if "found_scores" in run:
+        return bool(run["found_scores"] or summary.get("scores_stored"))
     return any(summary.get(name) for name in ("trials_run", "trials_stored_before"))

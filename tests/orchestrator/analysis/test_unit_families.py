@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 from orchestrator.analysis.findings import analyse
-from orchestrator.analysis.pairwise import of_units, pairwise
+from orchestrator.analysis.paired_means import of_units
+from orchestrator.analysis.pairwise import pairwise
 from orchestrator.report.verdict import verdict
 from orchestrator.study.families import Family, families
 from orchestrator.study.report_choices import ReportChoices
@@ -55,7 +56,7 @@ def test_they_count_apart_where_that_is_said_which_is_told(tmp_path):
     (test,) = findings.tests.to_dict("records")
     assert (test["n"], test["p"]) == (9, 5 / 256)
     assert verdict(findings).startswith(
-        "Chosen post hoc, after the first run: each dataset of a family counts."
+        "Chosen post hoc, after the first scores: each dataset of a family counts."
     )
     assert analyse(study(tmp_path, families={})).tests["p"].tolist() == [5 / 256]
 

@@ -68,6 +68,22 @@ def test_a_claim_asks_for_arms_and_datasets_that_its_experiments_have(claim):
         } <= datasets
 
 
+def test_over_relaxation_is_claimed_of_the_choice_and_the_draws_of_the_thesis():
+    (claim,) = [claim for claim in CLAIMS if claim.name == "S9"]
+    arms = {arm.name: arm for arm in declared("overrelaxation").arms}
+    asked = {name for part in claim.parts for name in (*_names(part, "arms"), part.options["reference"])}
+    params = [arms[name].params for name in asked if not name.startswith("spheresvm")]
+    assert len(params) == 5
+    for each in params:
+        assert (each["pair"], each["track_margins"], each["exhaustive"]) == ("mdm", False, False)
+
+
+def test_the_published_run_of_another_arm_does_not_decide_over_relaxation():
+    page = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+    (verdict,) = re.findall(r"^## S9: (.*)$", page, re.MULTILINE)
+    assert verdict.startswith("undecided")
+
+
 def _names(part, key):
     value = part.options.get(key, [])
     return value if isinstance(value, list) else [value]

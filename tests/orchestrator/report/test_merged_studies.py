@@ -140,7 +140,7 @@ def test_the_verb_merges_into_a_folder_of_its_own(folder, tmp_path, capsys):
     )
     assert "near@b2" in (tmp_path / "m" / "index.html").read_text()
     assert main([*base, f"to={tmp_path / 'm'}", "report.control=near@b2"]) == EXIT_OK
-    assert "Chosen post hoc, after the first run: control near@b2." in " ".join(
+    assert "Chosen post hoc, after the first scores: control near@b2." in " ".join(
         capsys.readouterr().out.split()
     )
     assert main([*base, f"to={tmp_path / 'm'}", "study=a,"]) == EXIT_BAD

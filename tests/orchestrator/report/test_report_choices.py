@@ -7,7 +7,7 @@ import pytest
 from orchestrator import load_study
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.ratios import summarise
-from orchestrator.cli.main import EXIT_BAD, EXIT_INTERRUPTED, EXIT_OK, main
+from orchestrator.cli.main import EXIT_BAD, EXIT_INTERRUPTED, EXIT_NO_SUCCESS, EXIT_OK, main
 from orchestrator.report.verdict import verdict
 from orchestrator.study.report_choices import report_choices
 from orchestrator.training.interrupts import interrupt
@@ -74,17 +74,17 @@ def test_the_level_decides_verdicts_and_intervals(folder):
 
 def test_choices_of_the_first_run_are_declared_and_all_others_post_hoc(folder, capsys):
     declared = findings_of(folder, "declared")
-    assert verdict(declared).startswith("Declared before any trial: control two, level 0.2. ")
+    assert verdict(declared).startswith("Declared before any score: control two, level 0.2. ")
     late = findings_of(folder, "declared", alpha=0.05)
     assert verdict(late).startswith(
-        "Declared before any trial: control two. Chosen post hoc, after the first run: level 0.05. "
+        "Declared before any score: control two. Chosen post hoc, after the first scores: level 0.05. "
     )
     for given in ({}, {"control": "one"}, {"alpha": 0.05}):  # what it would have been anyhow
         assert "post hoc" not in verdict(findings_of(folder, "plain", **given))
     before = load_study("plain", folder).trials
     where = f"paths.results={folder}"
     assert main(["report", "study=plain", "report.control=five", where, f"to={folder / 'report'}"]) == EXIT_OK
-    sentence = "Chosen post hoc, after the first run: control five."
+    sentence = "Chosen post hoc, after the first scores: control five."
     assert sentence in " ".join(capsys.readouterr().out.split())
     assert json.loads((folder / "report" / "report.json").read_text())["answer"].startswith(sentence)
     assert load_study("plain", folder).trials.equals(before)
@@ -93,7 +93,7 @@ def test_choices_of_the_first_run_are_declared_and_all_others_post_hoc(folder, c
 def test_the_region_of_practical_equivalence_is_a_choice(folder):
     findings = findings_of(folder, "plain", rope=0.02)
     assert findings.design.rope == 0.02
-    late = "Chosen post hoc, after the first run: region of practical equivalence of ±2 percentage points."
+    late = "Chosen post hoc, after the first scores: region of practical equivalence of ±2 percentage points."
     assert verdict(findings).startswith(late)
     assert findings_of(folder, "plain").design.rope == 0.01
     for given in (0.01, None):
@@ -108,7 +108,7 @@ def test_a_run_that_changes_the_choices_stores_nothing_anew_and_is_post_hoc(fold
     results = load_study("declared", folder)
     assert results.trials.equals(trials)
     found = verdict(analyse(results))
-    assert found.startswith("Chosen post hoc, after the first run: control one, level 0.05. ")
+    assert found.startswith("Chosen post hoc, after the first scores: control one, level 0.05. ")
 
 
 def test_what_a_run_without_trials_declared_does_not_bind(folder, monkeypatch):
@@ -116,11 +116,22 @@ def test_what_a_run_without_trials_declared_does_not_bind(folder, monkeypatch):
         patch.setattr("orchestrator.engine.runner.Runner._loop", lambda self: interrupt())
         assert run(folder, "study=early", "report.control=two") == EXIT_INTERRUPTED
     assert run(folder, "study=early", "report.control=three") == EXIT_OK
-    assert verdict(findings_of(folder, "early")).startswith("Declared before any trial: control three. ")
+    assert verdict(findings_of(folder, "early")).startswith("Declared before any score: control three. ")
     assert "post hoc" in verdict(findings_of(folder, "early", control="two"))
     runs = load_study("early", folder).provenance
-    runs[0]["summary"] = {"trials_run": 5}  # which were lost since
+    runs[0]["summary"] = {"scores_stored": 5}  # which were lost since
     assert report_choices(runs, {}).first.control == "two"
+
+
+def test_what_a_run_without_a_score_declared_does_not_bind(folder):
+    """Nobody has seen a score of a run whose trainings all failed, though its rows are stored."""
+    failing = [f"solver.{name}.n_neighbors={100_000 + i}" for i, name in enumerate(ARMS)]
+    assert run(folder, "study=failed", "report.control=two", *failing) == EXIT_NO_SUCCESS
+    assert len(load_study("failed", folder).trials)
+    assert run(folder, "study=failed", "report.control=three") == EXIT_OK
+    assert verdict(findings_of(folder, "failed")).startswith("Declared before any score: control three. ")
+    assert run(folder, "study=failed", "report.control=four") == EXIT_OK
+    assert "post hoc, after the first scores: control four." in verdict(findings_of(folder, "failed"))
 
 
 def test_another_order_of_the_arms_makes_another_control_and_that_is_post_hoc(folder):
@@ -130,7 +141,7 @@ def test_another_order_of_the_arms_makes_another_control_and_that_is_post_hoc(fo
     assert main(["run", "study=ordered", arms, *TINY, *where]) == EXIT_OK
     found = findings_of(folder, "ordered")
     assert found.tests["second"].tolist() == ["five"] * 4
-    assert verdict(found).startswith("Chosen post hoc, after the first run: control five. ")
+    assert verdict(found).startswith("Chosen post hoc, after the first scores: control five. ")
 
 
 def test_names_that_the_study_has_not_are_refused_together(folder, capsys):

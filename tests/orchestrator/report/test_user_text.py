@@ -19,6 +19,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 from rich.text import Text
 
+from orchestrator.analysis.findings import analyse
 from orchestrator.cli import status
 from orchestrator.cli.display import display
 from orchestrator.cli.markdown_text import MarkdownText
@@ -147,6 +148,24 @@ def test_markdown_shows_it_whole(name):
     assert {child.type for children in inline for child in children} <= {"text", "text_special"}
     found = ["".join(child.content for child in children).strip() for children in inline]
     assert found == [expected.strip(), expected.strip(), expected.strip(), "x", expected.strip(), "x"]
+
+
+def test_a_sweep_over_texts_leaves_no_other_cell_empty_than_one_over_plain_names(tmp_path):
+    """The names come out whole, and every other cell is that of a sweep over plain texts."""
+    markup = [name for name in STORABLE if name.isprintable()]
+    plain = [f"plain{i}" for i in range(len(markup))]
+    tables = {}
+    for texts in (markup, plain):
+        arms = [arm(f"knn[tag={text}]", "knn", tag=text) for text in texts]
+        means = {f"d{i}": {each["name"]: 0.9 for each in arms} for i in range(2)}
+        findings = analyse(make_results(tmp_path, means, arms=arms, outer=2, inner=1))
+        for name, frame in {"effort": findings.effort, "scores": findings.scores}.items():
+            rows = list(csv.DictReader(io.StringIO(_csv(frame))))
+            found = [row.pop("solver") for row in rows]
+            assert found == [spreadsheet_text(each["name"]) for each in arms] * 2
+            tables.setdefault(name, []).append(rows)
+    for with_markup, without in tables.values():
+        assert with_markup == without
 
 
 class Cell(HTMLParser):

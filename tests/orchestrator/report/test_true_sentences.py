@@ -1,0 +1,206 @@
+"""Sentences of a report that would be false of some studies: what they count, ties, what has ended."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from orchestrator.analysis.findings import analyse
+from orchestrator.report.captions import captioned
+from orchestrator.report.coverage import coverage_note
+from orchestrator.report.methods import checklist, methods
+from orchestrator.report.standings import standings_in_brief
+from orchestrator.report.tables import all_tables
+from orchestrator.report.verdict import answers, incomplete_note, verdict
+from orchestrator.store.results import PairState
+from orchestrator.study.report_choices import ReportChoices
+from tests.orchestrator.report.frames import drop, edit, make_results
+
+SEVEN = {f"d{i}": {"a": 0.9, "b": 0.91 + i / 1000, "c": 0.92 + i / 500} for i in range(7)}
+
+
+def in_families(results, **family):
+    for facts in results.provenance[0]["study"]["datasets"]:
+        facts["family"] = family.get(facts["name"])
+    return results
+
+
+def refit_of(dataset, arm, *folds):
+    return lambda f: (f.dataset == dataset) & (f.solver == arm) & (f.inner == -1) & f.outer.isin(folds)
+
+
+# -- what is counted -----------------------------------------------------------------------------
+
+
+def test_the_methods_count_families_where_they_are_the_unit(tmp_path):
+    findings = analyse(in_families(make_results(tmp_path, SEVEN), d0="f", d1="f"))
+    text = methods(findings)
+    assert "3 arms on 7 datasets of 6 families" in text
+    assert "On the means of 6 families," in text
+    assert "6 datasets" not in text
+
+
+def test_the_methods_give_the_range_of_datasets_of_the_pairs(tmp_path):
+    results = drop(make_results(tmp_path, SEVEN), refit_of("d3", "c", 4))
+    text = methods(analyse(results))
+    assert "On the means of 6 to 7 datasets, those that both arms completed," in text
+    assert "1 of 21 combinations of arm and dataset has no score on some outer fold" in text
+    none = drop(make_results(tmp_path, SEVEN), lambda f: (f.solver == "c") & (f.outer == 0))
+    assert "(1 of 3 pairs; the others completed none in common)" in methods(analyse(none))
+
+
+def test_nothing_is_said_to_be_tested_where_no_pair_has_a_dataset(tmp_path):
+    results = drop(make_results(tmp_path, SEVEN), lambda f: (f.outer == 0) & (f.solver != "a"))
+    assert "Wilcoxon" not in methods(analyse(results))
+
+
+def test_the_methods_tell_tests_of_times_from_those_of_scores(tmp_path):
+    timed = make_results(tmp_path, SEVEN, profile="timing")
+    assert "for 5 tests, 3 of accuracy and 2 of training times relative to those of a;" in methods(
+        analyse(timed)
+    )
+    assert "for 3 tests;" in methods(analyse(make_results(tmp_path, SEVEN)))
+
+
+def test_stopping_counts_families(tmp_path):
+    means = {f"d{i}": {"a": 0.8, "b": 0.82 + i / 100} for i in range(14)}
+    results = in_families(make_results(tmp_path, means), d0="f", d1="f")
+    findings = analyse(results, ReportChoices(sequential=True))
+    (said,) = [answer.text for answer in answers(findings) if answer.question == "May it end here?"]
+    assert "b above a after" in said
+    assert "families: E =" in said
+    assert "Families" in all_tables(findings)["sequence"].header
+
+
+@pytest.mark.parametrize(("repeats", "coarse"), [(1, False), (4, True)])
+def test_rows_that_are_tested_again_resolve_no_smaller_difference(tmp_path, repeats, coarse):
+    results = make_results(tmp_path, SEVEN, n_test=20 if repeats == 1 else 5, outer=5 * repeats)
+    study = results.provenance[0]["study"]
+    study["protocol"] |= {"outer": 5, "seed": list(range(repeats))}
+    for facts in study["datasets"]:
+        facts["n_inner"] = [2] * 5 * repeats
+    practical = analyse(results).practical
+    assert practical["n"].tolist() == [7] * 3
+    assert practical["coarse"].ne("").tolist() == [coarse] * 3
+
+
+def test_captions_count_families_where_they_are_the_unit(tmp_path):
+    findings = analyse(in_families(make_results(tmp_path, SEVEN), d0="f", d1="f"))
+    tables = {name: captioned(table, findings) for name, table in all_tables(findings).items()}
+    for name in ("tests", "sensitivity", "comparison_matrix", "test_details", "ranks", "practical"):
+        assert re.search(r"famil(y|ies)\b", tables[name].caption), name
+    assert "one family out" in tables["sensitivity"].title
+
+
+def test_the_methods_name_the_software_of_every_run_that_trained(tmp_path):
+    results = make_results(tmp_path, SEVEN)
+    (run,) = results.provenance
+    later = run | {"run_id": "r2", "versions": {"numpy": "3.0.0"}}
+    idle = run | {"run_id": "r3", "versions": {"numpy": "4.0.0"}, "hosts": [{"cpu": "Idle CPU"}]}
+    trials = results.trials.copy()
+    trials.loc[trials["dataset"] == "d6", "run_id"] = "r2"
+    text = methods(analyse(replace(results, trials=trials, provenance=[run, later, idle])))
+    assert "svmbench 0.1.0, numpy 2.4.6, scikit-learn 1.9.1; later numpy 3.0.0 ran on Example CPU" in text
+    assert "4.0.0" not in text
+    assert "Idle CPU" not in text
+
+
+def test_one_of_several_datasets_differs(tmp_path):
+    means = {name: {"a": 0.9, "b": 0.9 + 0.1 * (name == "d0")} for name in SEVEN}
+    assert "Only 1 of 7 datasets differs, so" in verdict(analyse(make_results(tmp_path, means)))
+
+
+# -- ties ----------------------------------------------------------------------------------------
+
+
+def sharing(n=7):
+    each = [{"a": 0.9, "b": 0.92, "c": 0.91}, {"a": 0.9, "b": 0.91, "c": 0.92}]
+    means = {f"d{i}": dict(each[i % 2]) for i in range(n + n % 2)}
+    return means
+
+
+def test_all_arms_that_share_the_highest_mean_are_named(tmp_path):
+    findings = analyse(make_results(tmp_path, sharing()))
+    assert "b and c have the highest mean accuracy (91.50 %) and a the lowest (90.00 %)" in verdict(findings)
+    assert findings.standings["standing"].tolist() == ["best", "best", "open"]
+    assert set(findings.standings["best"]) == {"b and c"}
+    assert "Practically equal to b and c, within 1 percentage point" in verdict(findings)
+    table = captioned(all_tables(findings)["standings"], findings)
+    assert "against b and c, the arms with the highest mean" in table.caption
+    assert "b and c" in standings_in_brief(findings).caption
+
+
+def test_an_arm_is_equal_to_the_best_only_if_it_is_to_each_of_them(tmp_path):
+    means = {name: row | {"d": row["b"] - 0.001} for name, row in sharing(10).items()}
+    for row in means.values():
+        row["b"], row["d"] = row["b"] + 0.1 * (row["b"] > 0.915), row["d"] + 0.1 * (row["b"] > 0.915)
+        row["c"] += 0.1 * (row["c"] > 0.915)
+    findings = analyse(make_results(tmp_path, means))
+    (row,) = findings.standings.query("solver == 'd'").to_dict("records")
+    assert row["best"] == "b and c"
+    assert row["standing"] == "open", "d is like b, and nothing like c"
+
+
+def test_arms_of_one_mean_have_no_highest(tmp_path):
+    same = {name: dict.fromkeys("abc", 0.9) for name in SEVEN}
+    said = verdict(analyse(make_results(tmp_path, same)))
+    assert "All 3 arms have the same mean accuracy over 7 datasets (90.00 %)." in said
+    assert "highest mean" not in said
+
+
+# -- what has ended ------------------------------------------------------------------------------
+
+
+def test_failures_that_are_final_are_counted_and_not_lacking(tmp_path):
+    results = make_results(tmp_path, SEVEN)
+    results = edit(results, refit_of("d1", "b", 0, 1), status="error", score=np.nan)
+    results = edit(results, refit_of("d1", "b", 2), status="timeout", score=np.nan)
+    results = edit(results, refit_of("d1", "b", 3), status="timeout")  # with a score
+    results = drop(results, refit_of("d2", "c", 4))
+    states = {(dataset, arm): PairState(65) for dataset in SEVEN for arm in "abc"}
+    note = incomplete_note(analyse(replace(results, states=states)))
+    assert "is not complete" not in note
+    assert "lacking" not in note
+    assert "b on d1 (of 5 refits, 2 failed and 1 stopped at the time limit)" in note
+    assert "c on d2 (of 5 refits, 1 not done, for no candidate had a score)" in note
+    states["d2", "c"] = PairState(65, complete=False)
+    note = incomplete_note(analyse(replace(results, states=states)))
+    assert "This study is not complete. Still lacking scores: c on d2 (4 of 5 outer folds scored)." in note
+    assert "2 failed" in note
+
+
+def test_a_study_without_a_score_does_not_name_a_cause_that_is_not_known(tmp_path):
+    results = make_results(tmp_path, SEVEN)
+    states = {(dataset, arm): PairState(65) for dataset in SEVEN for arm in "abc"}
+    none = replace(drop(results, lambda f: f.inner == -1), states=states)
+    said = verdict(analyse(none))
+    assert "every refit failed" not in said, "no refit was made"
+    assert "nothing is left to run" in said
+
+
+def test_a_refit_that_no_candidate_could_have_is_not_called_to_be_run_yet(tmp_path):
+    results = drop(make_results(tmp_path, SEVEN), refit_of("d2", "c", 4))
+    states = {(dataset, arm): PairState(65) for dataset in SEVEN for arm in "abc"}
+    said = coverage_note(analyse(replace(results, states=states)))
+    assert "1 never run, for no candidate had a score" in said
+    assert "yet" not in said
+    states["d2", "c"] = PairState(65, complete=False)
+    assert coverage_note(analyse(replace(results, states=states))).endswith("1 not run yet.")
+
+
+def test_a_single_fold_has_no_error_to_speak_of(tmp_path):
+    results = make_results(tmp_path, SEVEN, outer=1)
+    findings = analyse(results)
+    assert "Standard errors" not in methods(findings)
+    assert ("Error bars", "none") in [(row[0].text, row[1].text) for row in checklist(findings).rows]
+
+
+# -- probabilities -------------------------------------------------------------------------------
+
+
+def test_a_plurality_is_no_majority(tmp_path):
+    findings = analyse(make_results(tmp_path, SEVEN))
+    caption = captioned(all_tables(findings)["practical"], findings).caption
+    assert "most have" not in caption
+    assert "more frequent among all pairs than either of the other two" in caption
