@@ -243,7 +243,7 @@ def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Con
 
 def _leave_croissant(name: str, node: Mapping[str, Any], dataset: Any, folder: Path) -> None:
     from orchestrator.datasets.croissant import croissant
-    from orchestrator.datasets.csv import LAYOUT
+    from orchestrator.datasets.csv_layout import LAYOUT
 
     label, path = node.get("label"), path_at_hand(node)
     if not isinstance(label, str) or {"header", "names", *LAYOUT} & node.keys():

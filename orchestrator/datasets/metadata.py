@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.labels import values_and_codes
+from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import one_line, shown
 
 GROUPS, TEST_FOLD = "groups", "test_fold"
@@ -35,6 +36,33 @@ def own_arguments(loader: Callable[..., Any], params: Mapping[str, Any]) -> dict
     return {
         name: value for name, value in params.items() if name not in (*NAMES, DEDUPLICATE) or name in names
     }
+
+
+def require_arguments(loader: Callable[..., Any], params: Mapping[str, Any]) -> None:
+    """Raise a DatasetError if a loader needs an argument that its configuration does not give.
+
+    Parameters
+    ----------
+    loader : callable
+    params : mapping
+        The arguments that the configuration gives, by name.
+    """
+    try:
+        known = inspect.signature(loader).parameters.values()
+    except (ValueError, TypeError):  # of a compiled function
+        return
+    by_name = [each for each in known if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    lacking = [each.name for each in by_name if each.default is each.empty and each.name not in params]
+    if not lacking:
+        return
+    further = [name for name in params if name not in {each.name for each in by_name}]
+    near = next((name for name in further if did_you_mean(name, lacking)), None)
+    instead = f"rename {near!r} to {lacking[0]!r}" if near else f"add a line `{lacking[0]}: …`"
+    what = "the column of labels" if lacking[0] == "label" else f"a value for {lacking[0]!r}"
+    raise DatasetError(
+        f"its configuration lacks {lacking[0]!r}, {what}; found {', '.join(params) or 'no argument'}; "
+        f"{instead}"
+    )
 
 
 def take_metadata(X: Any, sources: Mapping[str, Any], folders: list[Path]) -> tuple[Any, dict[str, Any]]:

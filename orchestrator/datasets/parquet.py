@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.datasets.files import unreadable
+from orchestrator.datasets.files import existing_file, unreadable
 from orchestrator.datasets.memory import require_room
 from orchestrator.datasets.table import split_table
 
@@ -60,13 +60,14 @@ def parquet_file(
 
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
-        if not path.exists():
-            raise DatasetError(f"there is no file {path}; correct `path`")
-        return [path]
-    files = sorted(file for file in path.rglob("*.parquet") if file.is_file())
+        return [existing_file(path)]
+    try:
+        files = sorted(file for file in path.rglob("*.parquet") if file.is_file())
+    except OSError as error:
+        raise unreadable(path, error) from error
     if not files:
         raise DatasetError(f"expected *.parquet in the folder {path}, found none; correct `path`")
-    return files
+    return [existing_file(file) for file in files]
 
 
 def _schema(file: Path) -> tuple[int, list[str]]:
