@@ -15,7 +15,7 @@ from orchestrator.datasets.encodings import encoding_of, undecodable
 from orchestrator.datasets.files import existing_file, package_path, read_text
 from orchestrator.datasets.labels import as_integers
 from orchestrator.datasets.memory import require_room
-from orchestrator.datasets.spellings import AUTO, require_label_type, typed_labels
+from orchestrator.datasets.spellings import require_label_type, retyped_labels
 from orchestrator.datasets.table import noted, split_table
 from orchestrator.study.text import shown
 
@@ -93,7 +93,7 @@ def arff_file(
             f"{place}, line {date.line}: expected numbers or categories as features, found dates as "
             f"{date.name!r}; add it to `drop`, or save it as a number"
         )
-    y = _typed(y, label_type, place, rows)
+    y = retyped_labels(y, label_type, lambda row: f"{place}, line {rows[row].number}")
     if complete_rows:
         complete = X.notna().all(axis=1) & y.notna()
         X, y = X[complete].reset_index(drop=True), y[complete].reset_index(drop=True)
@@ -104,20 +104,6 @@ def arff_file(
     return noted(X, said if weights else ""), as_integers(
         y.to_numpy()
     ) if y.dtype == np.float64 else y.astype(object)
-
-
-def _typed(y: pd.Series, label_type: str, place: Path, rows: list[Row]) -> pd.Series:
-    """Return labels as their type says; missing ones stay missing."""
-    is_number = y.dtype == np.float64
-    if label_type == AUTO or (label_type == "number") == is_number:
-        return y
-    present = y[y.notna()]
-    if is_number:
-        texts = [str(value) for value in as_integers(present.to_numpy()).tolist()]
-        return pd.Series(texts, present.index, dtype=object).reindex(y.index)
-    lines = [rows[at].number for at in present.index]
-    numbers = typed_labels(present.astype(str), label_type, lambda row: f"{place}, line {lines[row]}")
-    return pd.Series(np.asarray(numbers, dtype=np.float64), present.index).reindex(y.index)
 
 
 def _lines(path: Path, encoding: str) -> Iterator[Line]:

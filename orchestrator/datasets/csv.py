@@ -160,8 +160,9 @@ def _no_label(place: Path, label: Any, names: list[Any], options: Mapping[str, A
     first = ""
     if has_header(options) and looks_like_values(names):
         first = "; line 1 seems to hold values: set header: null, and label to a position from 0"
+    line = ", line 1," if has_header(options) and "skiprows" not in options else ""
     quotes = "" if isinstance(label, str) else "; a name that YAML does not read as text needs quotes"
-    return f"{place}, line 1, has no column {label!r}{found}{quotes}{first}; correct `label`"
+    return f"{place}{line} has no column {label!r}{found}{quotes}{first}; correct `label`"
 
 
 def _named(label: Any, names: list[Any]) -> Any:
@@ -230,8 +231,8 @@ def _labels(column: pd.Series, label_type: str, place: Path, options: Mapping[st
         keep = "" if found == "" else f", or set label_type: {TEXT} if {found} is the name of a class"
         what = f"the text {found}, which stands for a missing value" if found else "none"
         raise DatasetError(
-            f"{place}, {line(row)}: expected a label in column {column.name!r}, found {what}; drop the "
-            f"{int(absent.sum()):,} rows without a label{keep}"
+            f"{place}, {line(row)}: expected a label in column {column.name!r}, found {what}; drop "
+            f"rows without a label (there are {int(absent.sum()):,}){keep}"
         )
     return typed_labels(texts, label_type, lambda row: f"{place}, {line(row)}")
 

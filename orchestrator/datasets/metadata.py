@@ -15,7 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import DatasetError
+from orchestrator.datasets.files import file_problem
 from orchestrator.datasets.labels import values_and_codes
+from orchestrator.datasets.spellings import AUTO, NUMBER, typed_labels
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import one_line, shown
 
@@ -132,6 +134,8 @@ def _read(name: str, source: str, X: Any, folders: list[Path]) -> Any:
     if path is None:
         columns = f"a column ({', '.join(map(str, X.columns[:20]))}) or " if hasattr(X, "columns") else ""
         raise DatasetError(f"{name}={shown(source)} names neither {columns}a file; correct it")
+    if problem := file_problem(path):
+        raise DatasetError(f"{name}: {problem}")
     try:
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)
@@ -140,11 +144,10 @@ def _read(name: str, source: str, X: Any, folders: list[Path]) -> Any:
         raise DatasetError(
             f"cannot read {name} from {path}: {one_line(error)}; expected .npy or text"
         ) from error
-    texts = [line.strip() for line in (lines[:-1] if not lines[-1].strip() else lines)]
-    try:
-        return texts if any("_" in text for text in texts) else list(map(int, texts))  # 1_23 is not 12_3
-    except ValueError:
-        return texts
+    texts = pd.Series([line.removesuffix("\r") for line in (lines[:-1] if not lines[-1].strip() else lines)])
+    if name == TEST_FOLD:
+        return typed_labels(texts, NUMBER, lambda row: f"{path}, line {row + 1}").tolist()
+    return typed_labels(texts, AUTO, lambda row: f"{path}, line {row + 1}").tolist()
 
 
 def folders_of(params: Mapping[str, Any]) -> Iterator[Path]:

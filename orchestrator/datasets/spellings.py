@@ -59,6 +59,35 @@ def typed_labels(column: pd.Series, label_type: str, place: Place) -> Any:
     return column.astype(object) if numbers is None else numbers[codes]
 
 
+def retyped_labels(y: pd.Series, label_type: str, place: Place) -> pd.Series:
+    """Return labels of a file that declares their type, as a configuration wants them.
+
+    Parameters
+    ----------
+    y : Series, shape (n,)
+        Numbers, text or categories of text, with a row's position as its index; missing labels stay missing.
+    label_type : {"auto", "number", "text"}
+        "auto" leaves them as the file declares them.
+    place : callable
+        From the position of a row to its name in a message.
+
+    Raises
+    ------
+    DatasetError
+        As of `typed_labels`.
+    """
+    is_number = y.dtype.kind in "iuf"
+    if label_type == AUTO or (label_type == NUMBER) == is_number:
+        return y
+    present = y[y.notna()]
+    if is_number:
+        texts = [str(value) for value in as_integers(present.to_numpy()).tolist()]
+        return pd.Series(texts, present.index, dtype=object).reindex(y.index)
+    rows = present.index
+    numbers = typed_labels(present.astype(str), label_type, lambda at: place(int(rows[at])))
+    return pd.Series(np.asarray(numbers, dtype=np.float64), rows).reindex(y.index)
+
+
 def typed_category(column: pd.Series) -> pd.Categorical:
     """Return a column of text as categories, of numbers where every text is the spelling of its number.
 

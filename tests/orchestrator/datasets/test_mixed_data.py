@@ -208,7 +208,9 @@ def test_text_that_python_reads_as_a_number_with_underscores_stays_text(tmp_path
 def test_names_of_columns_that_are_no_list_are_not_taken_letter_by_letter(tmp_path):
     (tmp_path / "t.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
     for key in ("drop", "categories"):
-        with pytest.raises(DatasetError, match=rf"{key} must be a list of columns, found 'ab'; write {key}: \[ab\]"):
+        with pytest.raises(
+            DatasetError, match=rf"{key} must be a list of columns, found 'ab'; write {key}: \[ab\]"
+        ):
             csv_file(str(tmp_path / "t.csv"), label="y", **{key: "ab"})
 
 
