@@ -14,13 +14,14 @@ from pandas._libs.parsers import STR_NA_VALUES
 from orchestrator.datasets.csv_layout import (
     has_header,
     is_cut,
+    long_line,
     looks_like_values,
     named_twice,
     place_of,
     separator_hint,
 )
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.datasets.encodings import encoding_of, undecodable
+from orchestrator.datasets.encodings import decoded_lines, encoding_of, undecodable
 from orchestrator.datasets.files import READ_ERRORS, existing_file, package_path
 from orchestrator.datasets.spellings import TEXT, require_label_type, typed_category, typed_labels
 from orchestrator.datasets.table import noted, require_lists, split_table
@@ -137,8 +138,9 @@ def _parsed(place: Path, used: Mapping[str, Any], options: Mapping[str, Any]) ->
             warnings.filterwarnings("ignore", "Both a converter and dtype", pd.errors.ParserWarning)
             return pd.read_csv(place, **used)
     except pd.errors.ParserWarning:
+        line = long_line(place, options)
         raise DatasetError(
-            f"{place} has lines with more values than there are names of columns; name each column, or set "
+            f"{place}{line} has more values than there are names of columns; name each column, or set "
             "index_col: 0 if the first values only number the rows"
         ) from None
     except UnicodeError:
@@ -160,9 +162,12 @@ def _no_label(place: Path, label: Any, names: list[Any], options: Mapping[str, A
     first = ""
     if has_header(options) and looks_like_values(names):
         first = "; line 1 seems to hold values: set header: null, and label to a position from 0"
-    line = ", line 1," if has_header(options) and "skiprows" not in options else ""
     quotes = "" if isinstance(label, str) else "; a name that YAML does not read as text needs quotes"
-    return f"{place}{line} has no column {label!r}{found}{quotes}{first}; correct `label`"
+    return f"{place}{_first_line(options)} has no column {label!r}{found}{quotes}{first}; correct `label`"
+
+
+def _first_line(options: Mapping[str, Any]) -> str:
+    return ", line 1," if has_header(options) and "skiprows" not in options else ""
 
 
 def _named(label: Any, names: list[Any]) -> Any:
@@ -209,10 +214,14 @@ def _is_truth(column: pd.Series) -> bool:
 
 def _require_whole(place: Path, table: pd.DataFrame, options: Mapping[str, Any]) -> None:
     if twice := named_twice(place, table, options):
-        raise DatasetError(f"{place} has two columns {twice[0]!r}; give each column a name of its own")
-    if is_cut(place, table.shape[1], options):
         raise DatasetError(
-            f"{place} ends in the middle of a line, as after a broken copy; copy it again, or mend the line"
+            f"{place}{_first_line(options)} has two columns {twice[0]!r}; give each column a name of its own"
+        )
+    if is_cut(place, table.shape[1], options):
+        last = sum(1 for _ in decoded_lines(place, options["encoding"]))
+        raise DatasetError(
+            f"{place}, line {last}, ends in the middle of a line, as after a broken copy; copy it again, or "
+            "mend the line"
         )
     if table.empty:
         raise DatasetError(f"{place} has no rows after the names of its columns; fetch or copy it again")

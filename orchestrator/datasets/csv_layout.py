@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,22 +109,38 @@ def place_of(path: Path, options: Options, row: int) -> str:
     row : int
         Position of the row in the table, from 0.
     """
+    first = -1 if has_header(options) else 0
+    found = next((line for at, (line, _) in enumerate(_records(path, options), first) if at == row), None)
+    return f"row {row} (from 0)" if found is None else f"line {found}"
+
+
+def long_line(path: Path, options: Options) -> str:
+    """Return `, line 7,` for the first line with more values than the first has; perhaps nothing.
+
+    Parameters
+    ----------
+    path : Path
+    options : mapping
+        Those of pandas.read_csv, with `encoding`.
+    """
+    records = _records(path, options)
+    _, width = next(records, (1, 0))
+    found = next((line for line, values in records if values > width), None)
+    return "" if found is None else f", line {found},"
+
+
+def _records(path: Path, options: Options) -> Iterator[tuple[int, int]]:
+    """Yield the line and the number of values of each record; none where lines cannot be told."""
     sep = options.get("sep", options.get("delimiter", ","))
-    special = {"comment", "escapechar", "quoting", "header", "skip_blank_lines", "compression"}
+    special = {"comment", "escapechar", "quoting", "skip_blank_lines", "compression"} & options.keys()
     known = isinstance(sep, str) and len(sep) == 1 and type(options.get("skiprows", 0)) is int
-    if known and not special - {"header"} & options.keys() and path.suffix not in (".zip", ".zst", ".tar"):
-        try:
-            lines = _starts(path, options, sep)
-            for at, line in enumerate(lines, start=-1 if has_header(options) else 0):
-                if at == row:
-                    return f"line {line}"
-        except (*READ_ERRORS, csv.Error):
-            pass
-    return f"row {row} (from 0)"
+    if known and not special and path.suffix not in (".zip", ".zst", ".tar"):
+        with suppress(*READ_ERRORS, csv.Error):
+            yield from _csv_records(path, options, sep)
 
 
-def _starts(path: Path, options: Options, sep: str) -> Iterator[int]:
-    """Yield the number of the line on which each record begins that is not blank."""
+def _csv_records(path: Path, options: Options, sep: str) -> Iterator[tuple[int, int]]:
+    """Yield the line on which each record begins that is not blank, and its number of values."""
     skipped = options.get("skiprows", 0)
     lines = decoded_lines(path, options["encoding"])
     for _ in range(skipped):
@@ -132,7 +149,7 @@ def _starts(path: Path, options: Options, sep: str) -> Iterator[int]:
     before = 0
     for record in reader:
         if len(record) > 1 or (record and record[0].strip()):
-            yield skipped + before + 1
+            yield skipped + before + 1, len(record)
         before = reader.line_num
 
 

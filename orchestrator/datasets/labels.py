@@ -32,14 +32,14 @@ def classes_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
     Raises
     ------
     DatasetError
-        If a row has no label, all have the same, most rows have a number of their own, or the labels cannot be
-        distinguished or stored.
+        If a row has no label, all have the same, most rows have a number of their own, or the labels cannot
+        be distinguished or stored.
     """
     classes, codes = values_and_codes(y, n)
     if classes.dtype.kind in "if" and n >= LEAST_ROWS and len(classes) > n / 2:
         raise DatasetError(
             f"expected classes, found {len(classes):,} different numbers as labels in {n:,} rows, which is a "
-            "target of regression or an identifier; set `label` to a column of classes, or divide the numbers "
+            "regression target or an identifier; set `label` to a column of classes, or divide the numbers "
             "into classes first"
         )
     if len(classes) < 2:

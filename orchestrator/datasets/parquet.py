@@ -25,8 +25,8 @@ def parquet_file(
 ) -> tuple[pd.DataFrame, pd.Series]:
     """Read a table from a Parquet file, or from all `*.parquet` in a folder and the folders in it.
 
-    Rows of several files follow one another in the order of the files' paths. Columns in which pandas keeps an
-    index, such as `__index_level_0__`, are no features unless the configuration names them.
+    Rows of several files follow one another in the order of the files' paths. Columns in which pandas
+    keeps an index, such as `__index_level_0__`, are no features unless the configuration names them.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _files(path: Path) -> list[Path]:
     except OSError as error:
         raise unreadable(path, error) from error
     if not files:
-        raise DatasetError(f"expected *.parquet in the folder {path}, found none; correct `path`")
+        raise DatasetError(f"expected *.parquet in the folder {path.absolute()}, found none; correct `path`")
     return [existing_file(file) for file in files]
 
 
