@@ -81,7 +81,7 @@ Value = str | None
 """The text of a value; None if it is missing."""
 
 
-def attribute_of(line: Line) -> Attribute | None:
+def attribute_of(line: Line) -> Attribute:
     """Return what a line with `@attribute` declares.
 
     Raises

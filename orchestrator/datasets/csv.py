@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pandas._libs.parsers import STR_NA_VALUES
+from pandas._libs.parsers import STR_NA_VALUES  # type: ignore[import-not-found]
 
 from orchestrator.datasets.csv_layout import (
     has_header,
@@ -92,7 +92,7 @@ def csv_file(
         options["sep"] = "\t"
     if options.get("engine") != "pyarrow":
         options.setdefault("index_col", False)  # or pandas takes the first values for names of longer rows
-    if options.get("engine", "c") == "c":
+    if _takes_whole_columns(options):
         options.setdefault("low_memory", False)  # or a column's type may differ from piece to piece
     names = _names(place, options)
     label = _named(label, names)
@@ -120,6 +120,13 @@ def _require_options(options: Mapping[str, Any], label: Any) -> None:
     for name in ("dtype", "converters"):
         if isinstance(options.get(name), Mapping) and label in options[name]:
             raise DatasetError(f"{name} names the label {label!r}; set label_type: number or text instead")
+
+
+def _takes_whole_columns(options: Mapping[str, Any]) -> bool:
+    """Return whether the engine is the one that may read a column in pieces, each of another type."""
+    sep = options.get("sep", options.get("delimiter", ","))
+    is_simple = isinstance(sep, str) and (len(sep) == 1 or sep == r"\s+")
+    return is_simple and options.get("engine", "c") == "c" and not options.get("skipfooter")
 
 
 def _names(place: Path, options: Mapping[str, Any]) -> list[Any]:
@@ -232,7 +239,7 @@ def _labels(column: pd.Series, label_type: str, place: Path, options: Mapping[st
     line = partial(place_of, place, options)
     texts = column.where(column.notna(), _MARK) if options.get("engine") != "pyarrow" else _MARK + column
     texts = texts.fillna(_MARK).astype(object).str.removeprefix(_MARK)
-    missing = {""} if label_type == TEXT else _missing_texts(options)
+    missing = {""} if label_type == TEXT else _missing_texts(options, column.name)
     absent = texts.isin([*missing])
     if absent.any():
         row = int(absent.to_numpy().argmax())
@@ -246,11 +253,16 @@ def _labels(column: pd.Series, label_type: str, place: Path, options: Mapping[st
     return typed_labels(texts, label_type, lambda row: f"{place}, {line(row)}")
 
 
-def _missing_texts(options: Mapping[str, Any]) -> set[str]:
-    given = options.get("na_values") or ()
-    given = [given] if isinstance(given, (str, int, float)) else given
-    named = {str(text) for text in given} if not isinstance(given, Mapping) else set()
-    return {"", *named} | (set(STR_NA_VALUES) if options.get("keep_default_na", True) else set())
+def _missing_texts(options: Mapping[str, Any], label: Any) -> set[str]:
+    """Return the texts that stand for a missing label, as pandas.read_csv has them."""
+    if not options.get("na_filter", True):
+        return {""}
+    given = options.get("na_values", ())
+    if isinstance(given, Mapping):
+        given = given.get(label, ())
+    given = [] if given is None else [given] if isinstance(given, (str, int, float)) else given
+    known = STR_NA_VALUES if options.get("keep_default_na", True) else ()
+    return {"", *map(str, given), *known}
 
 
 def _without_unnamed(

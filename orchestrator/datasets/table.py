@@ -14,7 +14,11 @@ NOTES = "svmbench notes"
 
 
 def split_table(
-    table: pd.DataFrame, source: Any, label: str, drop: Sequence[str] = (), categories: Sequence[str] = ()
+    table: pd.DataFrame,
+    source: Any,
+    label: str | int,
+    drop: Sequence[str] = (),
+    categories: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, pd.Series]:
     """Return the features of a table and its column of labels.
 
@@ -23,8 +27,8 @@ def split_table(
     table : DataFrame
     source : str or path
         Where it is from, for messages.
-    label : str
-        The column of labels.
+    label : str or int
+        The name of the column of labels.
     drop : sequence of str
         Columns that are no features, such as an identifier.
     categories : sequence of str
