@@ -25,7 +25,7 @@ TAKEN = 25
 _SAYS_NOTHING = ("@relation", "@input", "@inputs", "@output", "@outputs")
 """Words of lines that are read past; the last four are KEEL's."""
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def arff_file(
@@ -97,6 +97,12 @@ def arff_file(
     if complete_rows:
         complete = X.notna().all(axis=1) & y.notna()
         X, y = X[complete].reset_index(drop=True), y[complete].reset_index(drop=True)
+    elif y.isna().any():
+        line = rows[int(y.isna().to_numpy().argmax())].number
+        raise DatasetError(
+            f"{place}, line {line}: expected a label in column {label!r}, found a missing value; drop rows "
+            f"without a label (there are {int(y.isna().sum()):,}), or set complete_rows: true"
+        )
     if one_hot:
         X = _one_hot(X)
     weights = sum(row.is_weighted for row in rows)
@@ -181,7 +187,8 @@ def _columns(attributes: list[Attribute], rows: list[Row]) -> Iterator[list[Valu
 
 def _numbers(attribute: Attribute, values: list[Value]) -> Any:
     """Return a column of numbers; None if a value is none, or too large for one."""
-    if any("_" in value for value in values if value):  # which Python reads as it does 1_000
+    # Python reads 1_000, and digits of other scripts.
+    if any("_" in value or not value.isascii() for value in values if value):
         return None
     try:
         numbers = np.array([np.nan if value is None else float(value) for value in values])

@@ -185,6 +185,8 @@ ARFF = {
     "a date": (lines('x date "yyyy-MM-dd"', "2020-01-01"), ["line 2", "drop"]),
     # values
     "missing": (HEAD + "?,p\n2,q\n", {"x": [None, 2], "y": ["p", "q"]}),
+    "a missing label": (HEAD + "1,p\n2,?\n", ["line 6", "label", "complete_rows"]),
+    "digits of another script": (HEAD + "1,p\n\u0662,q\n", ["line 6", "number"]),
     "missing of keel": (HEAD + "<null>,p\n2,q\n", {"x": [None, 2], "y": ["p", "q"]}),
     "a question mark in quotes": (
         lines("x {'?',a}", "'?'", "?", "a"),
