@@ -12,7 +12,7 @@ from rich.table import Table
 
 from orchestrator.cli.main import Request
 from orchestrator.cli.terminal import as_text, say
-from orchestrator.config.compose import dataset_nodes, find_modules
+from orchestrator.config.compose import data_problems, dataset_nodes, find_modules
 from orchestrator.config.schema import dataset_spec, folders
 from orchestrator.datasets.about import (
     About,
@@ -243,7 +243,7 @@ def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Con
 
 def _leave_croissant(name: str, node: Mapping[str, Any], dataset: Any, folder: Path) -> None:
     from orchestrator.datasets.croissant import croissant
-    from orchestrator.datasets.csv import LAYOUT
+    from orchestrator.datasets.csv_layout import LAYOUT
 
     label, path = node.get("label"), path_at_hand(node)
     if not isinstance(label, str) or {"header", "names", *LAYOUT} & node.keys():
@@ -302,7 +302,7 @@ def _loaded(nodes: Nodes, request: Request, overrides: list[str]) -> Iterator[tu
     config = request.config(overrides)
     memory = config["data_memory"] and config["data_memory"] * 2**30
     for name, node in nodes.items():
-        problems: list[str] = []
+        problems = data_problems({name: node}, overrides, request.config_dir)
         spec = dataset_spec(name, node, problems)
         if problems:
             raise ConfigError(problems)

@@ -26,6 +26,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
+from orchestrator.config.data_paths import path_problems, with_paths
 from orchestrator.config.dataset_table import table_datasets
 from orchestrator.config.schema import check_settings
 from orchestrator.config.yaml_files import MOST_DEPTH, file_problem
@@ -138,6 +139,7 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     """
     find_modules(config_dir)
     config, problems = _compose(overrides, config_dir)
+    problems += data_problems(config["dataset"], overrides, config_dir)
     if any(problem.startswith("unknown experiment") for problem in problems):
         raise ConfigError(problems)  # it would have said what seems to be missing
     try:
@@ -208,6 +210,7 @@ def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[st
     for group, choice in choices.items():
         config[f"{group}s"] = choice.names
         config[group] = choice.filled(config.get(group) or {}, problems)
+    config["dataset"] = with_paths(config["dataset"], _own_folders(config_dir, overrides))
     return config, problems
 
 
@@ -290,7 +293,23 @@ def dataset_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None)
     found: dict[str, dict[str, Any]] = read["dataset"]  # type: ignore[call-overload, index, assignment]
     if composed:
         found |= compose_settings([*overrides, f"datasets=[{','.join(composed)}]"], config_dir)["dataset"]
-    return dict(sorted((table_datasets(_TABLE) | found).items()))
+    located = with_paths(found, _own_folders(config_dir, overrides))
+    return dict(sorted((table_datasets(_TABLE) | located).items()))
+
+
+def data_problems(
+    nodes: Mapping[str, Mapping[str, Any]], overrides: Sequence[str], config_dir: Path | None
+) -> list[str]:
+    """Return what is wrong with the relative paths that a user's files of datasets name.
+
+    Parameters
+    ----------
+    nodes : mapping of str to mapping
+        Configurations by the names of their datasets.
+    overrides, config_dir
+        As of `load_settings`.
+    """
+    return [*path_problems(nodes, _own_folders(config_dir, overrides))]
 
 
 def claim_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None) -> dict[str, dict[str, Any]]:

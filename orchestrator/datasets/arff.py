@@ -1,43 +1,31 @@
 """Datasets from ARFF files, the format of Weka, OpenML and KEEL."""
 
-import csv
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from orchestrator.datasets.arff_lines import SPACE, Attribute, Broken, Line, Row, Value, attribute_of, row_of
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.datasets.files import existing_file, package_path, read_text, unreadable
+from orchestrator.datasets.encodings import encoding_of, undecodable
+from orchestrator.datasets.files import existing_file, package_path, read_text
 from orchestrator.datasets.labels import as_integers
-from orchestrator.datasets.table import split_table
-from orchestrator.study.text import one_line, shown
+from orchestrator.datasets.memory import require_room
+from orchestrator.datasets.spellings import require_label_type, retyped_labels
+from orchestrator.datasets.table import noted, split_table
+from orchestrator.study.text import shown
 
 TAKEN = 25
 """Bytes of memory that a byte of text may take while it is read: a value of one digit becomes a `str`."""
 
-_ATTRIBUTE = re.compile(
-    r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]+)\s*(\{.*\}|\w+)\s*(?:\[.*\])?(?:%.*)?""",
-    re.IGNORECASE,
-)
-_SPECIAL = re.compile(r"""['"\\]""")
-_MISSING = ("?", "<null>")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_SAYS_NOTHING = ("@relation", "@input", "@inputs", "@output", "@outputs")
+"""Words of lines that are read past; the last four are KEEL's."""
 
-
-class _Attribute(NamedTuple):
-    """A column: its name, and its values if it is nominal, none if it is text, None if it is a number."""
-
-    name: str
-    values: list[str] | None
-
-
-class _Line(NamedTuple):
-    number: int
-    text: str
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def arff_file(
@@ -48,8 +36,13 @@ def arff_file(
     package: str = "",
     one_hot: bool = False,
     complete_rows: bool = False,
+    label_type: str = "auto",
+    encoding: str | None = None,
 ) -> tuple[pd.DataFrame, Any]:
     """Read an ARFF file, perhaps compressed; `?` and `<null>` are missing, nominal columns are categories.
+
+    A `?` in quotes is a value. Rows may be sparse: what such a row leaves out is 0, or the first value that a
+    nominal attribute declares. Weights of rows are read past, and so are lines with `@inputs` and `@outputs`.
 
     Parameters
     ----------
@@ -58,7 +51,7 @@ def arff_file(
     label : str
         The column of labels.
     drop : sequence of str
-        Columns that are no features, such as an identifier.
+        Columns that are no features, such as an identifier or a date.
     categories : sequence of str
         Further columns to make categorical.
     package : str
@@ -68,6 +61,11 @@ def arff_file(
         one column if these are two. Nothing is learnt from the rows.
     complete_rows : bool
         Whether rows with a missing value are left out.
+    label_type : {"auto", "number", "text"}
+        Whether labels are numbers or text: "auto" as the file declares them, "number" also where the column
+        is nominal, "text" also where it is numeric.
+    encoding : str, optional
+        How characters are encoded; by default UTF-8, or as the byte-order mark says.
 
     Returns
     -------
@@ -78,117 +76,119 @@ def arff_file(
     Raises
     ------
     DatasetError
-        If there is no such package, file or column, a line is broken, which is named, or the file has sparse
-        rows or dates.
+        If there is no such package, file or column, a line is broken, which is named, or a feature is a date.
     """
+    require_label_type(label_type)
     place = existing_file(package_path(package, path) if package else path)
     try:
-        lines = _lines(place)
+        lines = _lines(place, encoding_of(place, encoding))
         attributes = _header(lines)
-        table = _table(attributes, [*_rows(lines, len(attributes))])
-    except _Broken as error:
-        raise DatasetError(f"{path}{error}") from None
-    X, y = split_table(table, path, label, drop, categories)
+        rows = _rows(lines, len(attributes))
+        table = _table(attributes, rows)
+    except Broken as error:
+        raise DatasetError(f"{place}{error}") from None
+    X, y = split_table(table, place, label, drop, categories)
+    if date := next((each for each in attributes if each.kind == "date" and each.name in X), None):
+        raise DatasetError(
+            f"{place}, line {date.line}: expected numbers or categories as features, found dates as "
+            f"{date.name!r}; add it to `drop`, or save it as a number"
+        )
+    y = retyped_labels(y, label_type, lambda row: f"{place}, line {rows[row].number}")
     if complete_rows:
         complete = X.notna().all(axis=1) & y.notna()
         X, y = X[complete].reset_index(drop=True), y[complete].reset_index(drop=True)
+    elif y.isna().any():
+        line = rows[int(y.isna().to_numpy().argmax())].number
+        raise DatasetError(
+            f"{place}, line {line}: expected a label in column {label!r}, found a missing value; drop rows "
+            f"without a label (there are {int(y.isna().sum()):,}), or set complete_rows: true"
+        )
     if one_hot:
         X = _one_hot(X)
-    return X, (as_integers(y.to_numpy()) if y.dtype == np.float64 else y.astype(object))
+    weights = sum(row.is_weighted for row in rows)
+    said = f"its file gives weights to {weights:,} of {len(rows):,} rows, which are not used"
+    return noted(X, said if weights else ""), as_integers(
+        y.to_numpy()
+    ) if y.dtype == np.float64 else y.astype(object)
 
 
-class _Broken(Exception):
-    """What is wrong with a file, to be said after its name."""
-
-    def __init__(self, line: int, problem: str) -> None:
-        super().__init__(f", line {line}: {problem}; correct the file, or fetch it again")
-
-
-def _lines(path: Path) -> Iterator[_Line]:
+def _lines(path: Path, encoding: str) -> Iterator[Line]:
     """Return an iterator of the lines that are neither empty nor a comment."""
+    content = read_text(path, TAKEN)
     try:
-        text = read_text(path, TAKEN).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise unreadable(path, error) from error
+        text = content.decode(encoding)
+    except UnicodeError:
+        raise undecodable(path, encoding) from None
     numbered = enumerate(re.split("\r\n|\n|\r", text), start=1)
-    lines = (_Line(number, line.strip()) for number, line in numbered)
+    lines = (Line(number, line.strip(SPACE)) for number, line in numbered)
     return (line for line in lines if line.text and not line.text.startswith("%"))
 
 
-def _header(lines: Iterator[_Line]) -> list[_Attribute]:
-    attributes: list[_Attribute] = []
+def _header(lines: Iterator[Line]) -> list[Attribute]:
+    attributes: list[Attribute] = []
     number = 1
-    for number, text in lines:
-        word = text.split(maxsplit=1)[0].lower()
+    for line in lines:
+        number, text = line
+        word = re.split("[\x01-\x20%]", text, maxsplit=1)[0].lower()
         if word == "@data":
             if attributes:
                 return attributes
-            raise _Broken(number, "expected lines such as '@attribute age numeric' before @data")
+            raise Broken(number, "expected lines such as '@attribute age numeric' before @data")
         if word == "@attribute":
-            attributes.append(_attribute(number, text))
-        elif word != "@relation":
-            raise _Broken(number, f"expected @relation, @attribute or @data, found {shown(text)}")
-    raise _Broken(number, "expected @data and rows after it, found the end of the file")
+            attributes.append(attribute_of(line))
+        elif word not in _SAYS_NOTHING:
+            raise Broken(number, f"expected @relation, @attribute or @data, found {shown(text)}")
+    raise Broken(number, "expected @data and rows after it, found the end of the file")
 
 
-def _attribute(number: int, text: str) -> _Attribute:
-    if not (found := _ATTRIBUTE.fullmatch(text)):
-        raise _Broken(number, f"expected '@attribute name type', found {shown(text)}")
-    name, kind = ",".join(_fields(number, found[1])), found[2]
-    if kind.startswith("{"):
-        return _Attribute(name, [*dict.fromkeys(_fields(number, kind[1:-1]))])
-    if kind.lower() in ("numeric", "real", "integer"):
-        return _Attribute(name, None)
-    if kind.lower() == "string":
-        return _Attribute(name, [])
-    raise _Broken(
-        number, f"expected numeric, string or {{values}} as the type of {name!r}, found {shown(kind)}"
-    )
+def _rows(lines: Iterator[Line], width: int) -> list[Row]:
+    line = Line(0, "")
+    rows = []
+    for line in lines:
+        if row := row_of(line, width):
+            rows.append(row)
+    if not rows:
+        raise Broken(line.number, "expected rows after @data, found none")
+    return rows
 
 
-def _fields(number: int, text: str) -> list[str]:
-    """Return the values of a line, which may stand in quotes of either kind."""
-    if not _SPECIAL.search(text):
-        return [value.strip() for value in text.split(",")]
-    quote = '"' if re.search(r"""(^|,)\s*["]""", text) else "'"
-    text = re.sub(rf"{quote}\s+,", f"{quote},", text)  # which csv would refuse
-    try:
-        (row,) = csv.reader([text], quotechar=quote, escapechar="\\", skipinitialspace=True, strict=True)
-    except (csv.Error, ValueError) as error:
-        raise _Broken(number, f"expected values with commas between them, but {one_line(error)}") from error
-    return [value.strip() for value in row]
-
-
-def _rows(lines: Iterator[_Line], width: int) -> Iterator[tuple[int, list[str]]]:
-    number = 0
-    for number, text in lines:
-        if text.startswith("{"):
-            raise _Broken(
-                number, "expected a value for each attribute, found a sparse row; save it as LIBSVM text"
-            )
-        fields = _fields(number, text)
-        if len(fields) != width:
-            raise _Broken(number, f"expected {width} values, found {len(fields)}")
-        yield number, fields
-    if not number:
-        raise _Broken(number, "expected rows after @data, found none")
-
-
-def _table(attributes: list[_Attribute], rows: list[tuple[int, list[str]]]) -> pd.DataFrame:
+def _table(attributes: list[Attribute], rows: list[Row]) -> pd.DataFrame:
+    """Return the columns by their types; those of dates are text."""
+    require_room(8.0 * len(rows) * len(attributes), f"{len(rows):,} rows × {len(attributes):,} columns")
     columns = []
-    for at, attribute in enumerate(attributes):
-        values = [None if fields[at] in _MISSING else fields[at] for _, fields in rows]
-        make = _numbers if attribute.values is None else _texts
+    for attribute, values in zip(attributes, _columns(attributes, rows), strict=True):
+        make = _numbers if attribute.kind == "number" else _texts
         column = make(attribute, values)
         if column is None:
-            raise next(_broken_values(attribute, zip((number for number, _ in rows), values, strict=True)))
+            raise next(_broken_values(attribute, zip((row.number for row in rows), values, strict=True)))
         columns.append(pd.Series(column, name=attribute.name))
     return pd.concat(columns, axis=1)
 
 
-def _numbers(attribute: _Attribute, values: list[str | None]) -> Any:
+def _columns(attributes: list[Attribute], rows: list[Row]) -> Iterator[list[Value]]:
+    """Yield the values of each column; what a sparse row leaves out is zero, or the first value declared."""
+    if all(row.at is None for row in rows):
+        for at in range(len(attributes)):
+            yield [row.values[at] for row in rows]
+        return
+    named: list[dict[int, Value]] = [{} for _ in attributes]
+    for position, row in enumerate(rows):
+        for at, value in zip(row.at or range(len(row.values)), row.values, strict=True):
+            named[at][position] = value
+    for attribute, found in zip(attributes, named, strict=True):
+        omitted = attribute.values[0] if attribute.kind == "nominal" else "0"
+        if attribute.kind in ("string", "date") and len(found) < len(rows):
+            number = next(row.number for position, row in enumerate(rows) if position not in found)
+            raise Broken(
+                number, f"expected the text of {attribute.name!r}, which no sparse row may leave out"
+            )
+        yield [found.get(position, omitted) for position in range(len(rows))]
+
+
+def _numbers(attribute: Attribute, values: list[Value]) -> Any:
     """Return a column of numbers; None if a value is none, or too large for one."""
-    if any("_" in value for value in values if value):  # which Python reads as it does 1_000
+    # Python reads 1_000, and digits of other scripts.
+    if any("_" in value or not value.isascii() for value in values if value):
         return None
     try:
         numbers = np.array([np.nan if value is None else float(value) for value in values])
@@ -197,21 +197,21 @@ def _numbers(attribute: _Attribute, values: list[str | None]) -> Any:
     return numbers if np.count_nonzero(~np.isfinite(numbers)) == values.count(None) else None
 
 
-def _texts(attribute: _Attribute, values: list[str | None]) -> Any:
+def _texts(attribute: Attribute, values: list[Value]) -> Any:
     """Return a column of text, as categories if its values are declared; None if one is not."""
-    if not attribute.values:
+    if attribute.kind != "nominal":
         return pd.Series(values, dtype=object)
     return pd.Categorical(values, attribute.values) if {None, *attribute.values}.issuperset(values) else None
 
 
-def _broken_values(attribute: _Attribute, values: Iterable[tuple[int, str | None]]) -> Iterator[_Broken]:
+def _broken_values(attribute: Attribute, values: Iterable[tuple[int, Value]]) -> Iterator[Broken]:
     for number, value in values:
         if value is None:
             continue
-        if attribute.values is None and not _is_number(value):
-            yield _Broken(number, f"expected a number as {attribute.name!r}, found {shown(value)}")
-        if attribute.values and value not in attribute.values:
-            yield _Broken(
+        if attribute.kind == "number" and not _is_number(value):
+            yield Broken(number, f"expected a number as {attribute.name!r}, found {shown(value)}")
+        if attribute.kind == "nominal" and value not in attribute.values:
+            yield Broken(
                 number,
                 f"expected one of the values that {attribute.name!r} may have, found {shown(value)}",
             )

@@ -60,8 +60,8 @@ class Audit:
     tested_copies: float = 0.0
 
     def warnings(self, dataset: Dataset) -> list[str]:
-        """Say what makes scores look better than they are."""
-        found = []
+        """Say what makes scores look better than they are, and what the loader has left out."""
+        found = [*dataset.notes]
         if self.tested_copies >= MANY_COPIES:
             found.append(
                 f"{self.tested_copies:.0%} of its test rows have an exact copy among their training rows; "

@@ -14,6 +14,7 @@ from pathlib import Path
 from orchestrator.datasets.about import path_at_hand
 from orchestrator.datasets.dataset import DatasetError, fingerprint
 from orchestrator.datasets.download import sha256_of
+from orchestrator.datasets.files import file_problem
 from orchestrator.datasets.memory import memory_limit
 from orchestrator.datasets.metadata import NAMES
 from orchestrator.datasets.openml_files import openml_of
@@ -33,7 +34,7 @@ def source_key(spec: DatasetSpec) -> str:
     """
     node = {"_target_": spec.target, **spec.params}
     path = path_at_hand(node)
-    if not spec.target.startswith("orchestrator.datasets.") or path is None:
+    if not spec.target.startswith("orchestrator.datasets.") or path is None or file_problem(path):
         return ""
     if any(isinstance(spec.params.get(name), str) for name in NAMES):  # perhaps another file
         return ""

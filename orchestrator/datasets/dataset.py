@@ -46,6 +46,8 @@ class Dataset:
         Names of the features, if the loader gave a frame; of arrays they are no content.
     n_dropped : int
         How many rows of the loader were left out as copies of others.
+    notes : tuple of str
+        Sentences about what the loader has left out of the file.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Dataset:
     metadata: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     n_dropped: int = 0
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def y(self) -> NDArray[Any]:

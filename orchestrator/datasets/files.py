@@ -3,6 +3,8 @@
 import bz2
 import gzip
 import lzma
+import os
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,13 +27,69 @@ READ_ERRORS = (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error)
 _OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
 
 
+_SYSTEM = ("/proc", "/sys")
+"""Folders whose files the kernel writes while they are read."""
+
+_KINDS = {
+    stat.S_IFIFO: "a named pipe (FIFO)",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
+
+
 def existing_file(path: str | Path) -> Path:
-    """Return the path of a file that a user has named; DatasetError if there is none."""
+    """Return the path of a file that a user has named, with `~` expanded.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; a relative path starts at the working folder.
+
+    Raises
+    ------
+    DatasetError
+        If there is no regular file with content that this process may read.
+    """
     place = Path(path).expanduser()
-    if not place.is_file():
-        what = "is a folder" if place.is_dir() else "does not exist"
-        raise DatasetError(f"expected a file, but {place} {what}; correct `path`")
+    if problem := file_problem(place):
+        raise DatasetError(problem)
     return place
+
+
+def file_problem(place: Path) -> str:
+    """Return why a path is no file of data, as a sentence with the whole path; empty if it is one.
+
+    The file is not opened: opening a pipe or a device may wait for ever.
+
+    Parameters
+    ----------
+    place : Path
+        The file; a relative path starts at the working folder.
+    """
+    whole = place.absolute()
+    try:
+        found = place.stat()
+    except FileNotFoundError:
+        return f"there is no file {whole}; correct `path`"
+    except (OSError, ValueError) as error:  # ValueError for a null byte in the path
+        return f"cannot read {whole}: {one_line(error)}; correct `path`, or the permissions of its folders"
+    if not stat.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+        return f"expected a file, but {whole} is {kind}; set `path` to a file of data"
+    if _is_of_the_system(place):
+        return f"expected a file of data, but {whole} is written by the kernel; copy its content to a file"
+    if found.st_size == 0:
+        return f"{whole} is empty; copy or fetch it again, or correct `path`"
+    if not os.access(place, os.R_OK):
+        return f"cannot read {whole}: permission denied; make the file readable for this user"
+    return ""
+
+
+def _is_of_the_system(place: Path) -> bool:
+    resolved = place.resolve()
+    return any(resolved.is_relative_to(folder) for folder in _SYSTEM)
 
 
 def package_path(package: str, path: str) -> Path:

@@ -13,6 +13,9 @@ from orchestrator.study.text import one_line, shown
 MOST_CHARACTERS = 1000
 """Of a label: each row of a table repeats it."""
 
+LEAST_ROWS = 20
+"""Number of rows from which labels with mostly different numbers are taken for a regression target."""
+
 _TYPES = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "U": np.str_}
 
 
@@ -29,9 +32,16 @@ def classes_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
     Raises
     ------
     DatasetError
-        If a row has no label, all have the same, or the labels cannot be distinguished or stored.
+        If a row has no label, all have the same, most rows have a number of their own, or the labels cannot
+        be distinguished or stored.
     """
     classes, codes = values_and_codes(y, n)
+    if classes.dtype.kind in "if" and n >= LEAST_ROWS and len(classes) > n / 2:
+        raise DatasetError(
+            f"expected classes, found {len(classes):,} different numbers as labels in {n:,} rows, which is a "
+            "regression target or an identifier; set `label` to a column of classes, or divide the numbers "
+            "into classes first"
+        )
     if len(classes) < 2:
         raise DatasetError(
             f"expected two classes or more, found {shown(classes[0].item())} in all {n} rows; "

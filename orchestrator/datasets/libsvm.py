@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
 from orchestrator.datasets.dataset import DatasetError, Features
-from orchestrator.datasets.files import read_text
+from orchestrator.datasets.files import existing_file, read_text
 from orchestrator.datasets.labels import as_integers
-from orchestrator.datasets.libsvm_files import libsvm_names, libsvm_path
+from orchestrator.datasets.libsvm_files import SUFFIXES, libsvm_names, libsvm_path
 from orchestrator.datasets.libsvm_pieces import Rows, plain_rows
 from orchestrator.datasets.memory import require_room
 from orchestrator.study.names import did_you_mean
@@ -88,6 +88,9 @@ def find_libsvm_file(name: str, folder: str | Path) -> Path:
             f"expected {name}.libsvm.xz (or .bz2, .gz, or neither) in {folder}, but there is no such folder; "
             f"set paths.data to the folder with your datasets, or get it: {_command(name, folder)}"
         )
+    for suffix in SUFFIXES[:-1]:  # a pipe or a folder of that name
+        if (odd := folder / f"{name}{suffix}").exists():
+            return existing_file(odd)
     raise DatasetError(
         f"expected {name}.libsvm.xz (or .bz2, .gz, or neither) in {folder}, found no such file"
         f"{did_you_mean(name, libsvm_names(folder))}; get it with {_command(name, folder)}, put it there, or "
@@ -123,7 +126,7 @@ def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Featur
         If the file cannot be read or decompressed, is empty or too large for `memory_limit`, or has a broken
         line, which is named.
     """
-    path = Path(path)
+    path = existing_file(path)
     if n_features is not None and (type(n_features) is not int or not 1 <= n_features <= MOST_FEATURES):
         raise DatasetError(f"n_features must be a whole number from 1 to 2³¹ - 1, found {shown(n_features)}")
     rows = plain_rows(path)

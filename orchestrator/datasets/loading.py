@@ -19,9 +19,11 @@ from orchestrator.datasets.metadata import (
     checked_metadata,
     folders_of,
     own_arguments,
+    require_arguments,
     take_metadata,
 )
 from orchestrator.datasets.sparse import to_csr
+from orchestrator.datasets.table import notes_of
 from orchestrator.study.names import ResolveError, resolve
 from orchestrator.study.study import DatasetSpec
 from orchestrator.study.text import error_line, one_line, shown
@@ -47,12 +49,13 @@ def load(spec: DatasetSpec) -> Dataset:
         try:
             X, y, metadata, deduplicate = _call(spec)
             columns = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else ()
+            notes = notes_of(X)
             X = _features(X)
             classes, codes = classes_and_codes(y, X.shape[0])
             n, checked = X.shape[0], checked_metadata(metadata, X.shape[0])
             X, codes, kept = deduplicated(deduplicate, X, codes, checked)
             digest = fingerprint(X, classes, codes, kept)
-            return Dataset(spec.name, X, classes, codes, digest, kept, columns, n - X.shape[0])
+            return Dataset(spec.name, X, classes, codes, digest, kept, columns, n - X.shape[0], notes)
         except MemoryError as error:
             raise DatasetError(
                 f"{spec.target} and the checks of its data need more than the {gigabytes(memory_limit())} "
@@ -77,6 +80,7 @@ def _call(spec: DatasetSpec) -> tuple[Any, Any, dict[str, Any], Any]:
     if not callable(loader):
         raise DatasetError(f"expected _target_ to name a function, found {spec.target} = {shown(loader)}")
     params = own_arguments(loader, spec.params)
+    require_arguments(loader, params)
     try:
         found = loader(**params)
     except (DatasetError, MemoryError):

@@ -15,7 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import DatasetError
+from orchestrator.datasets.files import file_problem
 from orchestrator.datasets.labels import values_and_codes
+from orchestrator.datasets.spellings import AUTO, NUMBER, typed_labels
+from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import one_line, shown
 
 GROUPS, TEST_FOLD = "groups", "test_fold"
@@ -35,6 +38,33 @@ def own_arguments(loader: Callable[..., Any], params: Mapping[str, Any]) -> dict
     return {
         name: value for name, value in params.items() if name not in (*NAMES, DEDUPLICATE) or name in names
     }
+
+
+def require_arguments(loader: Callable[..., Any], params: Mapping[str, Any]) -> None:
+    """Raise a DatasetError if a loader needs an argument that its configuration does not give.
+
+    Parameters
+    ----------
+    loader : callable
+    params : mapping
+        The arguments that the configuration gives, by name.
+    """
+    try:
+        known = inspect.signature(loader).parameters.values()
+    except (ValueError, TypeError):  # of a compiled function
+        return
+    by_name = [each for each in known if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    lacking = [each.name for each in by_name if each.default is each.empty and each.name not in params]
+    if not lacking:
+        return
+    further = [name for name in params if name not in {each.name for each in by_name}]
+    near = next((name for name in further if did_you_mean(name, lacking)), None)
+    instead = f"rename {near!r} to {lacking[0]!r}" if near else f"add a line `{lacking[0]}: …`"
+    what = "the column of labels" if lacking[0] == "label" else f"a value for {lacking[0]!r}"
+    raise DatasetError(
+        f"its configuration lacks {lacking[0]!r}, {what}; found {', '.join(params) or 'no argument'}; "
+        f"{instead}"
+    )
 
 
 def take_metadata(X: Any, sources: Mapping[str, Any], folders: list[Path]) -> tuple[Any, dict[str, Any]]:
@@ -104,6 +134,8 @@ def _read(name: str, source: str, X: Any, folders: list[Path]) -> Any:
     if path is None:
         columns = f"a column ({', '.join(map(str, X.columns[:20]))}) or " if hasattr(X, "columns") else ""
         raise DatasetError(f"{name}={shown(source)} names neither {columns}a file; correct it")
+    if problem := file_problem(path):
+        raise DatasetError(f"{name}: {problem}")
     try:
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)
@@ -112,11 +144,10 @@ def _read(name: str, source: str, X: Any, folders: list[Path]) -> Any:
         raise DatasetError(
             f"cannot read {name} from {path}: {one_line(error)}; expected .npy or text"
         ) from error
-    texts = [line.strip() for line in (lines[:-1] if not lines[-1].strip() else lines)]
-    try:
-        return texts if any("_" in text for text in texts) else list(map(int, texts))  # 1_23 is not 12_3
-    except ValueError:
-        return texts
+    texts = pd.Series([line.removesuffix("\r") for line in (lines[:-1] if not lines[-1].strip() else lines)])
+    if name == TEST_FOLD:
+        return typed_labels(texts, NUMBER, lambda row: f"{path}, line {row + 1}").tolist()
+    return typed_labels(texts, AUTO, lambda row: f"{path}, line {row + 1}").tolist()
 
 
 def folders_of(params: Mapping[str, Any]) -> Iterator[Path]:

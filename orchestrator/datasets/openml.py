@@ -15,6 +15,7 @@ from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.download import PAUSES, TIMEOUT, DownloadError, OnProgress, download
 from orchestrator.datasets.fetch import FetchError, read_records, record
 from orchestrator.datasets.openml_files import SERVER, openml_path
+from orchestrator.datasets.table import require_lists
 from orchestrator.study.text import one_line, shown
 
 
@@ -26,6 +27,7 @@ def openml_file(
     one_hot: bool = False,
     complete_rows: bool = False,
     server: str = SERVER,
+    label_type: str = "auto",
 ) -> tuple[pd.DataFrame, Any]:
     """Read a dataset of OpenML that was fetched by `svmbench data fetch NAME`.
 
@@ -45,6 +47,8 @@ def openml_file(
         As of `arff_file`.
     server : str
         Where it is fetched.
+    label_type : {"auto", "number", "text"}
+        As of `arff_file`.
 
     Raises
     ------
@@ -59,13 +63,18 @@ def openml_file(
             f"expected {missing}, found no such file; get it with `svmbench data fetch NAME`, "
             f"or put the ARFF file and the description ({_description_url(id, server)}) of OpenML {id} there"
         )
+    require_lists(drop=drop)
     facts = _facts(path.with_suffix(".json"))
     ignored = [*_names(facts.get("ignore_attribute")), *_names(facts.get("row_id_attribute")), *drop]
+    if label and label in drop:
+        raise DatasetError(f"drop names the label {label!r}; take it off, or correct `label`")
     target = label or str(facts.get("default_target_attribute") or "")
     if not target or "," in target:
         raise DatasetError(f"OpenML {id} names no single target ({shown(target)}); set `label` to a column")
     ignored = [name for name in dict.fromkeys(ignored) if name != target]
-    return arff_file(str(path), target, ignored, one_hot=one_hot, complete_rows=complete_rows)
+    return arff_file(
+        str(path), target, ignored, one_hot=one_hot, complete_rows=complete_rows, label_type=label_type
+    )
 
 
 def fetch_openml(

@@ -8,19 +8,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.datasets.files import unreadable
+from orchestrator.datasets.files import existing_file, unreadable
 from orchestrator.datasets.memory import require_room
-from orchestrator.datasets.table import split_table
+from orchestrator.datasets.spellings import require_label_type, retyped_labels
+from orchestrator.datasets.table import noted, require_lists, split_table
 
 _ERRORS = (pa.ArrowException, OSError, ValueError)
 
 
 def parquet_file(
-    path: str, label: str, drop: Sequence[str] = (), categories: Sequence[str] = ()
+    path: str,
+    label: str,
+    drop: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    label_type: str = "auto",
 ) -> tuple[pd.DataFrame, pd.Series]:
     """Read a table from a Parquet file, or from all `*.parquet` in a folder and the folders in it.
 
-    Rows of several files follow one another in the order of the files' paths.
+    Rows of several files follow one another in the order of the files' paths. Columns in which pandas
+    keeps an index, such as `__index_level_0__`, are no features unless the configuration names them.
 
     Parameters
     ----------
@@ -32,6 +38,8 @@ def parquet_file(
         Columns that are no features, such as an identifier.
     categories : sequence of str
         Columns to make categorical, for estimators that look at the type of a column.
+    label_type : {"auto", "number", "text"}
+        Whether labels are numbers or text: "auto" as the file declares them.
 
     Returns
     -------
@@ -43,6 +51,8 @@ def parquet_file(
     DatasetError
         If there is no such file or column, a file is damaged or too large, or files differ in their columns.
     """
+    require_label_type(label_type)
+    require_lists(drop=drop, categories=categories)
     files = _files(Path(path).expanduser())
     schemas = [_schema(file) for file in files]
     n, d = sum(rows for rows, _ in schemas), len(schemas[0][1])
@@ -55,18 +65,22 @@ def parquet_file(
             )
     require_room(9.0 * n * d, f"{n:,} rows × {d:,} columns in {path}")
     table = pd.concat([_read(file) for file in files], ignore_index=True)
-    return split_table(table, path, label, drop, categories)
+    indices = [name for name in _index_columns(files[0]) if name not in (label, *drop, *categories)]
+    X, y = split_table(table.drop(columns=indices), path, label, drop, categories)
+    said = f"{', '.join(map(repr, indices))} is an index that pandas has saved: it is no feature"
+    return noted(X, said if indices else ""), retyped_labels(y, label_type, "row {} (from 0)".format)
 
 
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
-        if not path.exists():
-            raise DatasetError(f"there is no file {path}; correct `path`")
-        return [path]
-    files = sorted(file for file in path.rglob("*.parquet") if file.is_file())
+        return [existing_file(path)]
+    try:
+        files = sorted(file for file in path.rglob("*.parquet") if file.is_file())
+    except OSError as error:
+        raise unreadable(path, error) from error
     if not files:
-        raise DatasetError(f"expected *.parquet in the folder {path}, found none; correct `path`")
-    return files
+        raise DatasetError(f"expected *.parquet in the folder {path.absolute()}, found none; correct `path`")
+    return [existing_file(file) for file in files]
 
 
 def _schema(file: Path) -> tuple[int, list[str]]:
@@ -76,6 +90,16 @@ def _schema(file: Path) -> tuple[int, list[str]]:
     except _ERRORS as error:
         raise unreadable(f"{file} as Parquet", error) from error
     return metadata.num_rows, list(metadata.schema.to_arrow_schema().names)
+
+
+def _index_columns(file: Path) -> list[str]:
+    """Return the columns in which pandas has saved an index."""
+    try:
+        schema = pq.read_schema(file)
+        indices = (schema.pandas_metadata or {}).get("index_columns", [])
+    except (*_ERRORS, AttributeError, TypeError):
+        return []
+    return [name for name in indices if isinstance(name, str) and name in schema.names]
 
 
 def _read(file: Path) -> pd.DataFrame:

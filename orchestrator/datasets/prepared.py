@@ -59,8 +59,10 @@ def open_prepared(folder: str | Path) -> Dataset:
             raise ValueError(f"{len(codes)} labels for {X.shape[0]} rows")
         columns = tuple(meta.get("columns", ()))
         metadata = {name: _read(folder, name) for name in meta.get("metadata", [])}
-        n_dropped = meta.get("n_dropped", 0)
-        return Dataset(meta["name"], X, classes, codes, meta["fingerprint"], metadata, columns, n_dropped)
+        n_dropped, notes = meta.get("n_dropped", 0), tuple(meta.get("notes", ()))
+        return Dataset(
+            meta["name"], X, classes, codes, meta["fingerprint"], metadata, columns, n_dropped, notes
+        )
     except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
         raise DatasetError(
             f"the prepared dataset in {folder} is missing or damaged ({error}); run the command again"
@@ -109,7 +111,7 @@ def _holds(folder: Path, dataset: Dataset) -> bool:
     with suppress(DatasetError):
         found = open_prepared(folder)
         content = fingerprint(found.X, found.classes, found.codes, found.metadata)
-        names = [(each.name, each.columns, each.n_dropped) for each in (found, dataset)]
+        names = [(each.name, each.columns, each.n_dropped, each.notes) for each in (found, dataset)]
         return names[0] == names[1] and found.fingerprint == content == dataset.fingerprint
     return False
 
@@ -136,6 +138,7 @@ def _write(dataset: Dataset, folder: Path) -> None:
         "metadata": sorted(dataset.metadata),
         "columns": dataset.columns,
         "n_dropped": dataset.n_dropped,
+        "notes": dataset.notes,
     }
     (folder / META).write_text(json.dumps(meta, indent=1), encoding="utf-8")
 

@@ -1,16 +1,24 @@
 """From a table to features and labels, by the names of its columns."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.study.names import did_you_mean
+from orchestrator.study.text import shown
+
+NOTES = "svmbench notes"
+"""The attribute of a frame under which a loader says what it has left out."""
 
 
 def split_table(
-    table: pd.DataFrame, source: Any, label: str, drop: Sequence[str] = (), categories: Sequence[str] = ()
+    table: pd.DataFrame,
+    source: Any,
+    label: str | int,
+    drop: Sequence[str] = (),
+    categories: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, pd.Series]:
     """Return the features of a table and its column of labels.
 
@@ -19,8 +27,8 @@ def split_table(
     table : DataFrame
     source : str or path
         Where it is from, for messages.
-    label : str
-        The column of labels.
+    label : str or int
+        The name of the column of labels.
     drop : sequence of str
         Columns that are no features, such as an identifier.
     categories : sequence of str
@@ -31,9 +39,7 @@ def split_table(
     DatasetError
         If there is no such column, two columns have one name, or names are no list.
     """
-    for key, names in {"drop": drop, "categories": categories}.items():
-        if isinstance(names, str):  # whose characters may be names of columns
-            raise DatasetError(f"{key} must be a list of columns, found {names!r}; write [{names}]")
+    require_lists(drop=drop, categories=categories)
     known = list(map(str, table.columns))
     if twice := next((name for at, name in enumerate(known) if name in known[:at]), None):
         raise DatasetError(f"{source} has two columns {twice!r}; give each column a name of its own")
@@ -42,7 +48,43 @@ def split_table(
             quotes = "" if isinstance(name, str) else "; a name that YAML does not read as text needs quotes"
             columns = did_you_mean(str(name), known) or f"; it has {', '.join(known[:20])}"
             raise DatasetError(f"{source} has no column {name!r}{columns}{quotes}")
+    if label in drop:
+        raise DatasetError(f"drop names the label {label!r} of {source}; take it off, or correct `label`")
     if unused := {*categories} & {label, *drop}:
         raise DatasetError(f"{min(unused)!r} is no feature of {source}; take it off `categories`")
     X = table.drop(columns=[label, *drop])
     return X.astype(dict.fromkeys(categories, "category")), table[label]
+
+
+def require_lists(**named: Any) -> None:
+    """Raise a DatasetError unless arguments are lists of names of columns.
+
+    Parameters
+    ----------
+    **named
+        The arguments by their names.
+    """
+    for key, names in named.items():
+        if isinstance(names, str):  # whose characters may be names of columns
+            raise DatasetError(f"{key} must be a list of columns, found {names!r}; write {key}: [{names}]")
+        if not isinstance(names, Sequence):
+            columns = ", ".join(map(str, names)) if isinstance(names, Mapping) else "NAME"
+            raise DatasetError(
+                f"{key} must be a list of columns, found {shown(names)}; write {key}: [{columns}]"
+            )
+        if odd := [name for name in names if type(name) not in (str, int)]:
+            raise DatasetError(
+                f"{key} must be a list of names of columns, found {shown(odd[0])} in it; a name that YAML "
+                "does not read as text needs quotes"
+            )
+
+
+def noted(X: pd.DataFrame, *sentences: str) -> pd.DataFrame:
+    """Return a frame that carries sentences for whoever loads the dataset; empty ones are left out."""
+    X.attrs[NOTES] = [*notes_of(X), *filter(None, sentences)]
+    return X
+
+
+def notes_of(X: Any) -> tuple[str, ...]:
+    """Return the sentences that a loader has added to its frame by `noted`; none for other types."""
+    return tuple(X.attrs.get(NOTES, ())) if isinstance(X, pd.DataFrame) else ()

@@ -181,7 +181,7 @@ def test_trainings_get_frames_of_their_own():
 def test_a_csv_file_whose_columns_share_a_name_is_refused(tmp_path):
     file = tmp_path / "twice.csv"
     file.write_text("# of two hosts\nx;ill;ill\n1;0;0\n2;1;1\n")
-    with pytest.raises(DatasetError, match=r"twice\.csv has two columns 'ill'; give each"):
+    with pytest.raises(DatasetError, match=r"twice\.csv.* has two columns 'ill'; give each"):
         csv_file(str(file), label="ill", sep=";", comment="#")
     file.write_text("x,ill,ill.1\n1,0,0\n2,1,1\n")  # as somebody has named them
     assert list(csv_file(str(file), label="ill")[0].columns) == ["x", "ill.1"]
@@ -208,7 +208,9 @@ def test_text_that_python_reads_as_a_number_with_underscores_stays_text(tmp_path
 def test_names_of_columns_that_are_no_list_are_not_taken_letter_by_letter(tmp_path):
     (tmp_path / "t.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
     for key in ("drop", "categories"):
-        with pytest.raises(DatasetError, match=rf"{key} must be a list of columns, found 'ab'; write \[ab\]"):
+        with pytest.raises(
+            DatasetError, match=rf"{key} must be a list of columns, found 'ab'; write {key}: \[ab\]"
+        ):
             csv_file(str(tmp_path / "t.csv"), label="y", **{key: "ab"})
 
 
@@ -238,5 +240,5 @@ def test_a_csv_file_is_a_dataset(tmp_path):
         csv_file(str(file), label="anser", sep=";")
     with pytest.raises(DatasetError, match="there is no file"):
         csv_file(str(tmp_path / "no.csv"), label="answer")
-    with pytest.raises(DatasetError, match=r"cannot read .*people\.csv: .*sepp"):
+    with pytest.raises(DatasetError, match=r"sepp is no option .*did you mean .sep"):
         csv_file(str(file), label="answer", sepp=";")
