@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -46,6 +46,9 @@ class Dataset:
         Names of the features, if the loader gave a frame; of arrays they are no content.
     n_dropped : int
         How many rows of the loader were left out as copies of others.
+    check : callable or None
+        Raises if features of rows, given by their indices, are not what was prepared; of all rows if it is
+        given None. It is None itself for features in memory.
     """
 
     name: str
@@ -56,6 +59,25 @@ class Dataset:
     metadata: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     n_dropped: int = 0
+    check: Callable[[NDArray[np.integer] | None], None] | None = None
+
+    def require_intact(self, rows: NDArray[np.integer] | None = None) -> None:
+        """Raise if features that were read are not what was prepared.
+
+        Call it after they were read: a prepared copy may be damaged at any time.
+
+        Parameters
+        ----------
+        rows : array of int, optional
+            Indices of the rows that were read, each from 0. By default all are checked.
+
+        Raises
+        ------
+        DatasetError
+            Naming the folder of the prepared copy.
+        """
+        if self.check is not None:
+            self.check(rows)
 
     @cached_property
     def y(self) -> NDArray[Any]:
