@@ -173,8 +173,8 @@ def _prepare(dataset: Dataset, cache_dir: Path) -> tuple[Path, str]:
                 shutil.rmtree(temporary, ignore_errors=True)
     if damage:
         damage = (
-            f"dataset {dataset.name!r}: its prepared copy in {folder} was damaged ({damage}); it was prepared "
-            "again from its source"
+            f"dataset {dataset.name!r}: its prepared copy in {folder} was damaged ({damage}); it was "
+            "prepared again from its source"
         )
     return folder, damage
 

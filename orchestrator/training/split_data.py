@@ -151,8 +151,8 @@ def prepare_again(source: DataSource, protocol: Protocol, damage: str) -> None:
     except DatasetError as error:
         problem = str(error).removeprefix(f"dataset {source.spec.name!r}: ")
         raise DatasetError(
-            f"dataset {source.spec.name!r}: its prepared copy in {folder} is damaged ({damage}) and cannot be "
-            f"prepared again here: {problem}; run the study's command again"
+            f"dataset {source.spec.name!r}: its prepared copy in {folder} is damaged ({damage}) and cannot "
+            f"be prepared again here: {problem}; run the study's command again"
         ) from error
     if not was_there:
         warnings.warn(
