@@ -42,7 +42,7 @@ def plan(request: Request, console: Console) -> None:
     compiling = sum(compile_seconds(arms, settings.cluster, seconds_it_took(trials)).values())
     first = f", plus up to {format_seconds(compiling)} of compilation at first" if compiling else ""
     say(console, f"{number:,} trainings to run{most} about {format_seconds(seconds)} of one core{first}")
-    for warning in [*changed_contents(prepared, store), *prepared.data_warnings]:
+    for warning in [*changed_contents(prepared.datasets, prepared.files, store), *prepared.data_warnings]:
         say(console, warning)
     if power := _power(settings, prepared.datasets):
         say(console, power)

@@ -4,17 +4,12 @@ A run records the size and the time of change of the file that each dataset was 
 the report can say that a file has changed without reading it. A plan and a run read it, and compare contents.
 """
 
-from __future__ import annotations  # so that `status` imports no loader
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import Declaration, current_declaration
-
-if TYPE_CHECKING:
-    from orchestrator.engine.prepare import PreparedStudy
 
 FILES = "files"
 """Key of provenance that maps a dataset to the path, size and time of change of its file."""
@@ -70,12 +65,23 @@ def changed_files(
     return sentences
 
 
-def changed_contents(prepared: PreparedStudy, store: Store) -> list[str]:
-    """Say which datasets of a study differ from those that its stored trials were trained on."""
+def changed_contents(
+    datasets: Sequence[Mapping[str, Any]], files: Mapping[str, Mapping[str, Any]], store: Store
+) -> list[str]:
+    """Say which datasets of a study differ from those that its stored trials were trained on.
+
+    Parameters
+    ----------
+    datasets : sequence of mapping
+        What a run is to record about its datasets.
+    files : mapping of str to mapping
+        The stamps of the files of those that are read from one.
+    store : Store
+    """
     declaration = current_declaration(store.provenance())
     if declaration is None:
         return []
-    pairs = [(declaration.datasets.get(facts["name"]), facts) for facts in prepared.datasets]
+    pairs = [(declaration.datasets.get(facts["name"]), facts) for facts in datasets]
     changed = [(old, new) for old, new in pairs if old and old.get("fingerprint") != new["fingerprint"]]
     stored = store.trial_counts() if changed else {}
     sentences = []
@@ -83,7 +89,7 @@ def changed_contents(prepared: PreparedStudy, store: Store) -> list[str]:
         name = new["name"]
         identities = {pair.digest for (dataset, _), pair in declaration.pairs.items() if dataset == name}
         if number := sum(stored.get(identity, 0) for identity in identities):
-            what = Path(prepared.files[name]["path"]).name if name in prepared.files else f"dataset {name}"
+            what = Path(files[name]["path"]).name if name in files else f"dataset {name}"
             sentences.append(
                 f"{what} has changed since its {_trials(number)} were stored ({_difference(old, new)}). They "
                 "no longer count, and all arms on it are to be trained again. To keep them, restore the "

@@ -78,7 +78,7 @@ def run_session(
             display.say("Nothing is left to run, so no worker is started.")
         if dashboard := facts.get("dashboard"):
             display.say(f"Dask dashboard, without a password: {dashboard}")
-        for sentence in changed_contents(prepared, store):
+        for sentence in changed_contents(prepared.datasets, prepared.files, store):
             display.say(sentence)
         provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
         provenance["report"] = settings.report.declared()
