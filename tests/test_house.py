@@ -22,7 +22,7 @@ BELOW = {
     "resampling": {"study"},
     "datasets": {"study"},
     "training": {"datasets", "resampling", "study"},
-    "execution": {"training", "datasets", "resampling", "study"},
+    "execution": {"training", "datasets", "study"},
     "execution/clusters": {"execution", "training", "study"},
     "execution/dask": {"execution/clusters", "execution", "training", "study"},
     "engine": {

@@ -84,6 +84,7 @@ def merge(results: Sequence[StudyResults], leave_out: Sequence[str] = ()) -> Mer
         excluded=pd.concat([each.excluded for each in results], ignore_index=True),
         states={pair: studies[study].states[pair[0], arm] for pair, (study, arm) in places.items()},
         lost=[f"{study}: {sentence}" for study, each in studies.items() for sentence in each.lost],
+        changed=[f"{study}: {sentence}" for study, each in studies.items() for sentence in each.changed],
         declaration=_declaration(studies, names, places),
         studies=studies,
     )

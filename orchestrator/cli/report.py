@@ -74,7 +74,7 @@ def report(request: Request, console: Console) -> None:
     terms = other_terms(findings, wanted.results, request.config_dir) if decisions else []
     for line in brief(decisions, terms):
         say(console, line)
-    for sentence in findings.results.lost:
+    for sentence in [*findings.results.lost, *findings.results.changed]:
         say(console, sentence, wrap=False)
     section = [ClaimsSection(decisions, terms)] if decisions else []
     say(console, f"Report: {wanted.write(findings, more=section)}", wrap=False)

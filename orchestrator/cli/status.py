@@ -10,6 +10,7 @@ from rich.table import Table
 
 from orchestrator.cli.main import Request
 from orchestrator.cli.terminal import as_text, say
+from orchestrator.engine.changed_sources import changed_files
 from orchestrator.engine.load import declared_runs, find_study, read_results
 from orchestrator.engine.lost_trials import lost_trials
 from orchestrator.engine.overview import Overview, overview
@@ -44,7 +45,10 @@ def status(request: Request, console: Console) -> None:
     say(console, _total(found, lines, workers))
     if never:
         say(console, _ended_early(found, never, runs[-1], store.folder.name))
-    for sentence in lost:
+    stored = Counter[str]()
+    for (dataset, _), pair in found.pairs.items():
+        stored[dataset] += pair.stored
+    for sentence in [*lost, *changed_files(runs, declaration, stored)]:
         say(console, sentence, wrap=False)
     for dataset, solver, number, why in excluded:
         say(console, f"Not counted: {number:,} trials of {dataset} × {solver} ({why})")

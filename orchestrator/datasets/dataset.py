@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -48,6 +48,9 @@ class Dataset:
         How many rows of the loader were left out as copies of others.
     notes : tuple of str
         Sentences about what the loader has left out of the file.
+    check : callable or None
+        Raises if features of rows, given by their indices, are not what was prepared; of all rows if it is
+        given None. It is None itself for features in memory.
     """
 
     name: str
@@ -59,6 +62,25 @@ class Dataset:
     columns: tuple[str, ...] = ()
     n_dropped: int = 0
     notes: tuple[str, ...] = ()
+    check: Callable[[NDArray[np.integer] | None], None] | None = None
+
+    def require_intact(self, rows: NDArray[np.integer] | None = None) -> None:
+        """Raise if features that were read are not what was prepared.
+
+        Call it after they were read: a prepared copy may be damaged at any time.
+
+        Parameters
+        ----------
+        rows : array of int, optional
+            Indices of the rows that were read, each from 0. By default all are checked.
+
+        Raises
+        ------
+        DatasetError
+            Naming the folder of the prepared copy.
+        """
+        if self.check is not None:
+            self.check(rows)
 
     @cached_property
     def y(self) -> NDArray[Any]:

@@ -14,6 +14,7 @@ from orchestrator.datasets.audit import Audit, Rows, audit
 from orchestrator.datasets.converted import code_digest
 from orchestrator.datasets.dataset import Dataset
 from orchestrator.study.atomic import atomic_write
+from orchestrator.study.values import digest
 
 
 def kept_audit(
@@ -33,16 +34,18 @@ def kept_audit(
     """
     path = folder / f".audit-{split_hash[:16]}.json"
     known = {"fingerprint": dataset.fingerprint, "split_hash": split_hash, "code": code_digest()}
-    with suppress(OSError, ValueError, TypeError, KeyError):
+    with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
         stored = json.loads(path.read_text(encoding="utf-8"))
-        if all(stored[name] == value for name, value in known.items()):
+        is_intact = stored.pop("checksum") == digest(stored)
+        if is_intact and all(stored[name] == value for name, value in known.items()):
             return _audit_of(stored["audit"])
     found = audit(dataset, splits)
     with (
         suppress(OSError),
         atomic_write(path) as file,
     ):  # of a cache that cannot be written, the copy was there
-        file.write(json.dumps(known | {"audit": asdict(found)}).encode())
+        content = json.loads(json.dumps(known | {"audit": asdict(found)}))
+        file.write(json.dumps(content | {"checksum": digest(content)}).encode())
     return found
 
 

@@ -13,7 +13,7 @@ from orchestrator.datasets.converted import converted, record_converted, source_
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.loading import load
 from orchestrator.datasets.memory import gigabytes, limited_to, memory_limit
-from orchestrator.datasets.prepared import prepare
+from orchestrator.datasets.prepared import prepare, replaced, warn_of_damage
 from orchestrator.study.study import DatasetSpec
 from orchestrator.study.text import error_line
 
@@ -61,14 +61,16 @@ def _load_and_prepare(spec: DatasetSpec, cache: Path) -> Path:
         found = f"dataset {spec.name!r}: {spec.target} {found.reason}{perhaps}; correct the loader"
     if isinstance(found, str):
         raise DatasetError(found)
-    return found
+    folder, damage = found
+    warn_of_damage(damage)
+    return folder
 
 
-def _folder_or_problem(spec: DatasetSpec, cache: Path) -> Path | str:
-    """Return the folder of the prepared dataset, or what is wrong with it."""
+def _folder_or_problem(spec: DatasetSpec, cache: Path) -> tuple[Path, str] | str:
+    """Return what `replaced` does, or what is wrong with the dataset."""
     try:
         _limit_memory()
-        return prepare(load(spec), cache)
+        return replaced(load(spec), cache)
     except DatasetError as error:
         return str(error)
     except BaseException as error:  # here KeyboardInterrupt is the loader's too

@@ -1,9 +1,14 @@
-"""Datasets on disk in a form that every process maps into memory, one folder for each content."""
+"""Datasets on disk in a form that every process maps into memory, one folder for each content.
+
+A copy is opened by one function, `open_prepared`, which checks every block of its files. Values are read from
+the maps long after that, so `Dataset.check` checks the blocks of some rows again once they were read.
+"""
 
 import json
 import re
 import shutil
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,23 +17,66 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 from filelock import FileLock
+from numpy.typing import NDArray
 
-from orchestrator.datasets.dataset import Dataset, DatasetError, Features, fingerprint
+from orchestrator.datasets.checked_files import (
+    MappedArray,
+    Sums,
+    array_of,
+    read_bytes,
+    write_array,
+    write_bytes,
+)
+from orchestrator.datasets.dataset import Dataset, DatasetError, Features
 from orchestrator.datasets.frames import EncodedFrame, decode, encode
+from orchestrator.study.values import digest
 
 META, COLUMNS = "meta.json", "columns.json"
+
+_CHECKSUM, _FILES = "checksum", "files"
+
+Check = Callable[[NDArray[np.integer] | None], None]
+
+
+class DamagedCopyError(DatasetError):
+    """A prepared copy that is missing or is not what was prepared."""
+
+    def __init__(self, folder: Path, error: Exception):
+        super().__init__(
+            f"the prepared dataset in {folder} is missing or damaged ({error}); run the command again"
+        )
 
 
 def prepare(dataset: Dataset, cache_dir: str | Path) -> Path:
     """Write a dataset to its folder in a cache, unless it is there and intact, and return the folder.
 
-    The folder appears whole or not at all, whoever else prepares the same dataset at the time. Its content
-    is read back against the fingerprint, so a damaged folder is replaced.
+    The folder appears whole or not at all, even if other processes prepare the same dataset at the time. A
+    damaged folder is replaced, and the user is warned.
 
     Raises
     ------
     DatasetError
         If the cache cannot be written.
+    """
+    folder, damage = replaced(dataset, cache_dir)
+    warn_of_damage(damage)
+    return folder
+
+
+def warn_of_damage(damage: str) -> None:
+    """Warn the user of a damaged copy, as `replaced` describes it; do nothing if the text is empty."""
+    if damage:
+        warnings.warn(damage, stacklevel=1)
+
+
+def replaced(dataset: Dataset, cache_dir: str | Path) -> tuple[Path, str]:
+    """Prepare a dataset like `prepare`, and return a sentence about a damaged copy in place of a warning.
+
+    Returns
+    -------
+    folder : Path
+    damage : str
+        Empty if no damaged copy was replaced.
     """
     try:
         return _prepare(dataset, Path(cache_dir))
@@ -40,33 +88,52 @@ def prepare(dataset: Dataset, cache_dir: str | Path) -> Path:
 
 
 def open_prepared(folder: str | Path) -> Dataset:
-    """Open a prepared dataset; its arrays are read-only views of the files, read as they are used.
+    """Open a prepared dataset and check every byte of it.
 
-    A frame is read into memory.
+    Features are read-only views of the files, unless they are a frame, which is read into memory.
 
     Raises
     ------
-    DatasetError
+    DamagedCopyError
         If the folder is not there or is damaged.
     """
     folder = Path(folder)
     try:
-        meta = json.loads((folder / META).read_text(encoding="utf-8"))
-        X = _open_features(folder, meta)
-        codes = _map(folder, "codes")
+        meta = read_meta(folder)
+        files = _Files(folder, meta[_FILES])
+        X, check = _open_features(files, meta)
+        codes = files.array("codes", np.int32)
         classes = np.array(meta["classes"])
         if len(codes) != X.shape[0]:
             raise ValueError(f"{len(codes)} labels for {X.shape[0]} rows")
-        columns = tuple(meta.get("columns", ()))
-        metadata = {name: _read(folder, name) for name in meta.get("metadata", [])}
-        n_dropped, notes = meta.get("n_dropped", 0), tuple(meta.get("notes", ()))
         return Dataset(
-            meta["name"], X, classes, codes, meta["fingerprint"], metadata, columns, n_dropped, notes
+            meta["name"],
+            X,
+            classes,
+            codes,
+            meta["fingerprint"],
+            {name: files.array(name) for name in meta["metadata"]},
+            tuple(meta["columns"]),
+            meta["n_dropped"],
+            tuple(meta["notes"]),
+            check,
         )
     except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
-        raise DatasetError(
-            f"the prepared dataset in {folder} is missing or damaged ({error}); run the command again"
-        ) from error
+        raise DamagedCopyError(folder, error) from error
+
+
+def read_meta(folder: Path) -> dict[str, Any]:
+    """Return what a prepared copy says of itself.
+
+    Raises
+    ------
+    OSError, ValueError
+        If that cannot be read or is damaged.
+    """
+    meta = json.loads((folder / META).read_text(encoding="utf-8"))
+    if not isinstance(meta, dict) or meta.pop(_CHECKSUM, None) != digest(meta):
+        raise ValueError(f"{META} does not have its checksum")
+    return meta
 
 
 def find_prepared(cache_dir: str | Path, name: str, fingerprint: str) -> Path:
@@ -91,11 +158,12 @@ def _folder(cache_dir: Path, name: str, fingerprint: str) -> Path:
     return cache_dir / f"{safe_name}-{fingerprint[:16]}"
 
 
-def _prepare(dataset: Dataset, cache_dir: Path) -> Path:
+def _prepare(dataset: Dataset, cache_dir: Path) -> tuple[Path, str]:
     cache_dir.mkdir(parents=True, exist_ok=True)
     folder = _folder(cache_dir, dataset.name, dataset.fingerprint)
     with FileLock(cache_dir / f".{folder.name}.lock"):
-        if not _holds(folder, dataset):
+        damage, is_current = _state(folder, dataset)
+        if not is_current:
             temporary = cache_dir / f".{folder.name}.{uuid4().hex}"
             temporary.mkdir()
             try:
@@ -104,43 +172,62 @@ def _prepare(dataset: Dataset, cache_dir: Path) -> Path:
                 temporary.replace(folder)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
-    return folder
+    if damage:
+        damage = (
+            f"dataset {dataset.name!r}: its prepared copy in {folder} was damaged ({damage}); it was "
+            "prepared again from its source"
+        )
+    return folder, damage
 
 
-def _holds(folder: Path, dataset: Dataset) -> bool:
-    with suppress(DatasetError):
+def _state(folder: Path, dataset: Dataset) -> tuple[str, bool]:
+    """Return how a folder is damaged, if it is, and whether it holds a dataset as it is to be."""
+    try:
         found = open_prepared(folder)
-        content = fingerprint(found.X, found.classes, found.codes, found.metadata)
-        names = [(each.name, each.columns, each.n_dropped, each.notes) for each in (found, dataset)]
-        return names[0] == names[1] and found.fingerprint == content == dataset.fingerprint
-    return False
+    except DamagedCopyError as error:
+        return str(error.__cause__) if _had_checksums(folder) else "", False
+    names = [
+        (each.name, each.columns, each.n_dropped, each.notes, each.fingerprint) for each in (found, dataset)
+    ]
+    return "", names[0] == names[1]
+
+
+def _had_checksums(folder: Path) -> bool:
+    """Whether a folder is there and no older svmbench made it."""
+    if not folder.is_dir():
+        return False
+    try:
+        return _CHECKSUM in json.loads((folder / META).read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError):
+        return True
 
 
 def _write(dataset: Dataset, folder: Path) -> None:
     X, kind = dataset.X, _kind(dataset.X)
+    files: dict[str, Sums] = {}
     if kind == "sparse":
         parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr}
     elif kind == "mixed":
         frame = encode(X)
         parts = {"numbers": frame.numbers, "values": frame.codes}
-        (folder / COLUMNS).write_text(json.dumps(frame.columns), encoding="utf-8")
+        files[COLUMNS] = write_bytes(folder / COLUMNS, json.dumps(frame.columns).encode())
     else:
         parts = {"X": X}
     for name, array in {**parts, "codes": dataset.codes, **dataset.metadata}.items():
-        np.save(folder / f"{name}.npy", array, allow_pickle=False)
+        files[f"{name}.npy"] = write_array(folder / f"{name}.npy", array)
     meta = {
         "name": dataset.name,
         "fingerprint": dataset.fingerprint,
         "shape": list(X.shape),
-        "sparse": kind == "sparse",
-        "mixed": kind == "mixed",
+        "kind": kind,
         "classes": dataset.classes.tolist(),
         "metadata": sorted(dataset.metadata),
-        "columns": dataset.columns,
+        "columns": list(dataset.columns),
         "n_dropped": dataset.n_dropped,
-        "notes": dataset.notes,
+        "notes": list(dataset.notes),
+        _FILES: {name: [sums.size, list(sums.blocks)] for name, sums in files.items()},
     }
-    (folder / META).write_text(json.dumps(meta, indent=1), encoding="utf-8")
+    (folder / META).write_text(json.dumps(meta | {_CHECKSUM: digest(meta)}), encoding="utf-8")
 
 
 def _kind(X: Features) -> str:
@@ -149,29 +236,88 @@ def _kind(X: Features) -> str:
     return "sparse" if scipy.sparse.issparse(X) else "dense"
 
 
-def _open_features(folder: Path, meta: dict[str, Any]) -> Features:
-    shape = tuple(meta["shape"])
-    if meta["sparse"]:
-        parts = _map(folder, "data", np.float64), _map(folder, "indices"), _map(folder, "indptr")
-        return scipy.sparse.csr_matrix(parts, shape=shape, copy=False)
-    if meta.get("mixed"):
-        columns = json.loads((folder / COLUMNS).read_text(encoding="utf-8"))
-        arrays = (np.load(folder / f"{name}.npy", allow_pickle=False) for name in ("numbers", "values"))
-        X = decode(EncodedFrame(columns, *arrays))
-    else:
-        X = _map(folder, "X", np.float64)
-    if X.shape != shape:
-        raise ValueError(f"expected features of shape {shape}, found {X.shape}")
-    return X
+class _Files:
+    """The files of a prepared copy.
+
+    Parameters
+    ----------
+    folder : Path
+    files : mapping of str to (size, checksums)
+        What each of them must be.
+    """
+
+    def __init__(self, folder: Path, files: Mapping[str, Any]):
+        self.folder = folder
+        self._sums = {name: Sums(size, tuple(blocks)) for name, (size, blocks) in files.items()}
+
+    def content(self, name: str) -> bytes:
+        """Return the content of a file."""
+        return read_bytes(self.folder / name, self._sums[name])
+
+    def array(self, name: str, dtype: type | None = None) -> NDArray[Any]:
+        """Return an array in memory of this process."""
+        return _of_type(name, array_of(self.content(f"{name}.npy")), dtype)
+
+    def mapped(self, name: str, dtype: type) -> MappedArray:
+        """Return an array that is mapped into memory."""
+        array = MappedArray(self.folder / f"{name}.npy", self._sums[f"{name}.npy"])
+        _of_type(name, array.values, dtype)
+        return array
 
 
-def _map(folder: Path, name: str, dtype: type = np.int32) -> Any:
-    array = _read(folder, name)
-    if array.dtype != dtype:
+def _of_type(name: str, array: NDArray[Any], dtype: type | None) -> NDArray[Any]:
+    if dtype is not None and array.dtype != dtype:
         raise ValueError(f"expected {name} of type {np.dtype(dtype)}, found {array.dtype}")
     return array
 
 
-def _read(folder: Path, name: str) -> Any:
-    # A plain array over the map: slices of numpy's memmap class are slower and carry the class along.
-    return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+def _open_features(files: _Files, meta: Mapping[str, Any]) -> tuple[Features, Check | None]:
+    """Return features, and what checks some of their rows; None for those in memory."""
+    shape, check = tuple(meta["shape"]), None
+    X: Features
+    if meta["kind"] == "sparse":
+        parts = [files.mapped(*part) for part in (("data", np.float64), ("indices", np.int32))]
+        ends = files.array("indptr", np.int32)  # in memory: a wrong one would lead scipy out of the others
+        values = (*(part.values for part in parts), ends)
+        X = scipy.sparse.csr_matrix(values, shape=shape, copy=False)
+        check = _checking(files.folder, _check_of_sparse(parts, ends))
+    elif meta["kind"] == "mixed":
+        columns = json.loads(files.content(COLUMNS))
+        X = decode(EncodedFrame(columns, files.array("numbers"), files.array("values")))
+    else:
+        array = files.mapped("X", np.float64)
+        X, check = array.values, _checking(files.folder, _check_of_dense(array))
+    if X.shape != shape:
+        raise ValueError(f"expected features of shape {shape}, found {X.shape}")
+    return X, check
+
+
+def _check_of_dense(array: MappedArray) -> Check:
+    def check(rows: NDArray[np.integer] | None) -> None:
+        if rows is None:
+            array.require_intact()
+        else:
+            array.require_intact(rows, rows + 1)
+
+    return check
+
+
+def _check_of_sparse(parts: Sequence[MappedArray], ends: NDArray[np.int32]) -> Check:
+    def check(rows: NDArray[np.integer] | None) -> None:
+        places = () if rows is None else (ends[rows], ends[rows + 1])
+        for part in parts:
+            part.require_intact(*places)
+
+    return check
+
+
+def _checking(folder: Path, check: Check) -> Check:
+    """Return a check that raises `DamagedCopyError`."""
+
+    def named(rows: NDArray[np.integer] | None) -> None:
+        try:
+            check(rows)
+        except ValueError as error:
+            raise DamagedCopyError(folder, error) from error
+
+    return named

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from orchestrator.engine.changed_sources import changed_files
 from orchestrator.engine.lost_trials import lost_trials
 from orchestrator.engine.replay import replay_pair
 from orchestrator.store.arrow_tables import selection_frame
@@ -106,6 +107,7 @@ def read_results(store: Store) -> StudyResults:
         excluded=excluded_trials(declaration.reasons(dict(sorted(groups.items())))),
         states=states,
         lost=lost,
+        changed=changed_files(provenance, declaration, Counter(counted["dataset"].tolist())),
         declaration=declaration,
         search_all_rows=_search_all_rows,
     )

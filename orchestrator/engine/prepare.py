@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from orchestrator.datasets.about import path_at_hand
 from orchestrator.datasets.audit import Audit
 from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.datasets.dataset import Dataset, DatasetError
 from orchestrator.datasets.families import Relation, relations
 from orchestrator.datasets.findings import kept_audit
+from orchestrator.engine.changed_sources import file_stamp
 from orchestrator.engine.cost_model import Shape
 from orchestrator.engine.feasibility import infeasible, without_value
 from orchestrator.engine.selected_by import with_selected
@@ -55,6 +57,8 @@ class PreparedStudy:
         What makes their scores look better, or their number larger, than they are.
     gram_memory : float
         What the Gram matrices of a split may take on a worker, in bytes; no number depends on it.
+    files : mapping of str to dict
+        The stamp of the file that a dataset was read from, taken before; see `changed_sources`.
     """
 
     study: Study
@@ -64,6 +68,7 @@ class PreparedStudy:
     datasets: list[dict[str, Any]]
     data_warnings: list[str] = field(default_factory=list)
     gram_memory: float = math.inf
+    files: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
     def planned_trials(self) -> dict[Pair, int]:
         """Return the number of trials of each dataset × arm whose search evaluates all that it may."""
@@ -130,6 +135,7 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     study = settings.study
     loaded: dict[str, tuple[DataSource, Dataset, Splits]] = {}
     unusable: dict[str, list[str]] = {}
+    files = _files(study)
     for spec in study.datasets:
         try:
             loaded[spec.name] = prepare_data(spec, study.protocol, settings.paths.cache, settings.data_memory)
@@ -189,7 +195,15 @@ def prepare_study(settings: Settings) -> PreparedStudy:
             *_on_families(families({each["name"]: each for each in facts})),
         ],
         gram_memory=memory_for_gram(settings.cluster.memory),
+        files=files,
     )
+
+
+def _files(study: Study) -> dict[str, dict[str, Any]]:
+    """Return the stamp of the file of each dataset that is read from one."""
+    paths = {spec.name: path_at_hand({"_target_": spec.target, **spec.params}) for spec in study.datasets}
+    stamps = {name: file_stamp(path) for name, path in paths.items() if path is not None}
+    return {name: stamp for name, stamp in stamps.items() if stamp is not None}
 
 
 def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bool]:

@@ -77,6 +77,10 @@ class Progress:
         self._to_compile = set(compiles)
         self._compiling: dict[str, None] = {}
 
+    def start_again(self, planned: Mapping[Pair, int]) -> None:
+        """Count from the start, because stored trials vanished."""
+        self.counts = {pair: TrialCounts(number) for pair, number in planned.items()}
+
     def __enter__(self) -> "Progress":
         self._display.start()
         self._shown_at = time.monotonic()

@@ -4,8 +4,8 @@ import logging
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 
 from orchestrator.engine.cost_model import CostModel
 from orchestrator.engine.overview import compact
@@ -66,6 +66,19 @@ class RunSummary:
     def efficiency(self) -> float | None:
         """Share of the time of all worker slots that batches took: Σ busy ÷ (slots × makespan)."""
         return self.busy_seconds / self.slot_seconds if self.slot_seconds > 0 else None
+
+
+def total(summaries: Sequence[RunSummary]) -> RunSummary:
+    """Return what a run did that had to start again because stored trials vanished.
+
+    Trials that were trained twice count once, so that the numbers are those of the store.
+    """
+    added = {
+        each.name: sum(getattr(summary, each.name) for summary in summaries) for each in fields(RunSummary)
+    }
+    before, last = summaries[0].trials_stored_before, summaries[-1]
+    found = last.trials_run + last.trials_stored_before
+    return RunSummary(**added | {"trials_stored_before": before, "trials_run": max(0, found - before)})
 
 
 class Runner:

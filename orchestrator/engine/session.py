@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from orchestrator.engine.changed_sources import FILES, changed_contents
 from orchestrator.engine.compilation import compile_seconds
 from orchestrator.engine.edited_sources import study_targets
 from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Display, Progress
 from orchestrator.engine.replay import replay_pair, stored_trials
-from orchestrator.engine.runner import Runner, RunSummary
+from orchestrator.engine.runner import Runner, RunSummary, total
 from orchestrator.execution.executor import Executor
 from orchestrator.execution.serial import NoExecutor, SerialExecutor
 from orchestrator.execution.worker_pool import Requirements
@@ -33,6 +34,9 @@ from orchestrator.training.source_hash import source_packages
 log = logging.getLogger(__name__)
 
 _EXECUTION = logging.getLogger("orchestrator.execution")
+
+MOST_RESTARTS = 5
+"""How often a run trains trials again whose parts vanished, before it ends."""
 
 _ENDS_OF_A_RUN = (StudyStopped, KeyboardInterrupt, ExecutionError, StoreError)
 
@@ -74,6 +78,8 @@ def run_session(
             display.say("Nothing is left to run, so no worker is started.")
         if dashboard := facts.get("dashboard"):
             display.say(f"Dask dashboard, without a password: {dashboard}")
+        for sentence in changed_contents(prepared.datasets, prepared.files, store):
+            display.say(sentence)
         provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
         provenance["report"] = settings.report.declared()
         provenance["found_trials"] = store.holds_trials()
@@ -81,34 +87,56 @@ def run_session(
         store.write_provenance(run_id, provenance)
         progress = Progress(prepared.planned_trials(), display, _compiling_arms(settings))
         with progress, warnings_shown(_EXECUTION, progress.note):
-            runner = Runner(
-                prepared,
-                store,
-                executor,
-                progress,
-                run_id,
-                fail_fast=settings.on_error == "fail_fast",
-                retry_failed=settings.retry == "failed",
-                limits=settings.cluster.give_up,
-                may_end=may_end,
-            )
+
+            def new_runner(retry_failed: bool) -> Runner:
+                return Runner(
+                    prepared,
+                    store,
+                    executor,
+                    progress,
+                    run_id,
+                    fail_fast=settings.on_error == "fail_fast",
+                    retry_failed=retry_failed,
+                    limits=settings.cluster.give_up,
+                    may_end=may_end,
+                )
+
+            runners = [new_runner(settings.retry == "failed")]
             begun.set()
             try:
-                summary = runner.run()
-                provenance["complete"] = not runner.not_begun
-                provenance["not_begun"] = runner.not_begun
-                log.info("run %s is complete: %s", run_id, asdict(summary))
+                runners[0].run()
+                while vanished := store.vanished_parts():
+                    _tell_of_vanished(vanished, store, progress, n_before=len(runners))
+                    progress.start_again(prepared.planned_trials())
+                    runners.append(new_runner(retry_failed=False))
+                    runners[-1].run()
+                provenance["complete"] = not runners[-1].not_begun
+                provenance["not_begun"] = runners[-1].not_begun
+                log.info("run %s is complete: %s", run_id, asdict(total([each.summary for each in runners])))
             finally:
+                summary = total([each.summary for each in runners])
                 provenance |= {
                     "finished_at": _now(),
-                    "worker_share": runner.summary.worker_share,
-                    "summary": asdict(runner.summary),
+                    "worker_share": summary.worker_share,
+                    "summary": asdict(summary),
                 }
                 try:
                     store.write_provenance(run_id, provenance)
                 except StoreError as error:  # what was declared is recorded, and how the run ended is known
                     log.warning("the end of the run is not recorded: %s", error)
         return summary
+
+
+def _tell_of_vanished(vanished: Sequence[Path], store: Store, progress: Progress, n_before: int) -> None:
+    """Say that parts are gone which this run had found or written; give up if that goes on."""
+    number = f"{len(vanished):,} {'parts' if len(vanished) > 1 else 'part'}"
+    what = f"{number} of the trials vanished from {store.trials_folder} while this run wrote there"
+    if n_before == MOST_RESTARTS:
+        raise StoreError(
+            f"{what}, for the {n_before}th time; end the process that deletes its files, then run the same "
+            "command to resume"
+        )
+    progress.note(f"{what}: {vanished[0].name}{', …' if len(vanished) > 1 else ''}. They are trained again.")
 
 
 @contextmanager
@@ -177,6 +205,7 @@ def _provenance(
         "finished_at": None,
         "command": command,
         **prepared.declaration(),
+        FILES: dict(prepared.files),
         "versions": versions(),
         "hosts": cluster["hosts"],
         "cluster": {key: value for key, value in cluster.items() if key != "hosts"},

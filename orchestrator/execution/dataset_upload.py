@@ -15,17 +15,16 @@ from typing import Any
 
 from filelock import FileLock
 
-from orchestrator.datasets import DatasetError, open_prepared
+from orchestrator.datasets import DatasetError
 from orchestrator.datasets.dataset import fingerprint
 from orchestrator.execution.executor import Outcome
 from orchestrator.execution.transport import CallResult, CallStatus, Function, PendingCall, Transport
 from orchestrator.execution.worker_pool import CHECK_SECONDS, WorkerHandle, WorkerPool
-from orchestrator.resampling.splits import Splits
 from orchestrator.study.batch import DataSource, WorkOrder
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.storable import describe_error
 from orchestrator.training.environment import cache_folder
-from orchestrator.training.split_data import holds, load_from_origin
+from orchestrator.training.split_data import load_from_origin, open_content, open_copy, restore
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +98,7 @@ class DatasetUploads:
             if attempt and self._closed.wait(PAUSE_SECONDS):
                 return problem
             try:
+                restore(order.source, order.protocol)
                 self._send(name, order.source, worker)
                 return ""
             except Exception as error:
@@ -194,15 +194,15 @@ def finish_upload(token: str, source: DataSource) -> None:
     staged = cache / f"{_STAGING}{token}"
     folder = cache / Path(source.folder).name
     try:
-        dataset = open_prepared(staged)
+        dataset, folds = open_copy(staged, source)
         found = fingerprint(dataset.X, dataset.classes, dataset.codes, dataset.metadata)
-        if not (holds(staged, source) and found == source.fingerprint):
+        if found != source.fingerprint:
             raise DatasetError(f"dataset {source.spec.name!r} was damaged on the way")
-        folds = Splits.load(staged, source.split_hash)
         with FileLock(cache / f".{folder.name}.lock"):
-            if (folder / "meta.json").exists() and holds(folder, source, folds=False):
+            try:
+                open_content(folder, source)
                 folds.save(folder)
-            else:
+            except DatasetError:  # it is not there, or is damaged
                 shutil.rmtree(folder, ignore_errors=True)
                 staged.replace(folder)
     except ValueError as error:  # of which a DatasetError is one

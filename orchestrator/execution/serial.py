@@ -26,6 +26,7 @@ from orchestrator.training.environment import host_facts
 from orchestrator.training.interrupts import recorded_interrupts
 from orchestrator.training.process_state import ProcessUnusableError
 from orchestrator.training.run_batch import run_batch
+from orchestrator.training.split_data import DataNotHere, restore
 from orchestrator.training.train import Monitor
 
 log = logging.getLogger(__name__)
@@ -141,9 +142,11 @@ class SerialExecutor:
         pair = (order.batch.dataset, order.batch.solver)
         try:
             with recorded_interrupts():
-                if self._is_isolated(pair) or order.protocol.max_seconds is not None:
-                    return [self._run_isolated(order, pair)]
-                return [self._run_here(order)]
+                try:
+                    return [self._run(order, pair)]
+                except DataNotHere:  # its folder was removed
+                    restore(order.source, order.protocol)
+                    return [self._run(order, pair)]
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # of a module that cannot be imported, for example
@@ -153,6 +156,11 @@ class SerialExecutor:
             raise ExecutionError(
                 f"a batch of {order.batch.dataset} could not run: {describe_error(error)}"
             ) from error
+
+    def _run(self, order: WorkOrder, pair: Pair) -> Outcome:
+        if self._is_isolated(pair) or order.protocol.max_seconds is not None:
+            return self._run_isolated(order, pair)
+        return self._run_here(order)
 
     def _run_here(self, order: WorkOrder) -> Outcome:
         if self._journal is None:

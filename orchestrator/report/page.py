@@ -180,7 +180,8 @@ def _compared(page: Page) -> PageSection:
 
 def _coverage(page: Page) -> PageSection:
     table = page.folded("Trainings of each dataset and arm", page.table("coverage", titled=False))
-    parts = [Paragraph(coverage_note(page.findings)), *table, *page.table("apart")]
+    changed = [Paragraph(f"{sentence}.") for sentence in page.findings.results.changed]
+    parts = [Paragraph(coverage_note(page.findings)), *changed, *table, *page.table("apart")]
     return PageSection("coverage", "What was run", "What was run", parts)
 
 

@@ -1,6 +1,7 @@
 """Splits of rows as data: stored once, read by every process, shared by every arm of a study."""
 
 import hashlib
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ OUTSIDE = -1
 
 Rows = NDArray[np.int32]
 """Indices of rows."""
+
+
+class DamagedSplitsError(ValueError):
+    """Stored splits that are missing or are not what was stored."""
 
 
 def take_rows(X: Any, rows: NDArray[np.integer]) -> Any:
@@ -79,11 +84,16 @@ class Splits(ABC):
             yield from ((outer, inner) for inner in ([REFIT] if refits else range(n_inner)))
 
     def save(self, folder: Path) -> Path:
-        """Write the splits to `splits-<hash>.npy` in a folder, unless there intact; return its path."""
+        """Write the splits to `splits-<hash>.npy` in a folder, unless there intact; return its path.
+
+        A damaged file is replaced, and the user is warned.
+        """
         path = _file_path(folder, self.hash)
         try:
             Splits.load(folder, self.hash)
-        except ValueError:
+        except DamagedSplitsError as error:
+            if path.exists():
+                warnings.warn(f"{path} was damaged ({error.__cause__}); it was written again", stacklevel=1)
             temporary = path.with_name(f".{path.name}.{uuid4().hex}")
             with open(temporary, "wb") as file:
                 np.save(file, self._array())
@@ -96,7 +106,7 @@ class Splits(ABC):
 
         Raises
         ------
-        ValueError
+        DamagedSplitsError
             If there is no such file, or its content does not have that hash.
         """
         path = _file_path(folder, split_hash)
@@ -106,7 +116,7 @@ class Splits(ABC):
             if splits.hash != split_hash:
                 raise ValueError(f"its content has hash {splits.hash}")
         except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
-            raise ValueError(
+            raise DamagedSplitsError(
                 f"the folds in {path} are missing or damaged ({error}); run the command again"
             ) from error
         return splits

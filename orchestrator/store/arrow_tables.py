@@ -6,6 +6,7 @@ Parameters and metrics are columns of their own, which may be numbers in one par
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from io import RawIOBase
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -49,7 +50,7 @@ def selection_frame(rows: Iterable[Mapping[str, Any]]) -> "pd.DataFrame":
     return to_pandas(to_table(Records.of({}, list(rows)), SELECTION_SCHEMA))
 
 
-def parquet_writer(file: BinaryIO, schema: pa.Schema, n_rows: int = FEW_ROWS) -> pq.ParquetWriter:
+def parquet_writer(file: BinaryIO | RawIOBase, schema: pa.Schema, n_rows: int = FEW_ROWS) -> pq.ParquetWriter:
     """Open a writer; few rows are written as they are, for compaction will compress them."""
     metadata = {_VERSION_KEY: str(SCHEMA_VERSION).encode()}
     how: dict[str, Any] = {
@@ -69,7 +70,7 @@ def _path(field: pa.Field) -> str:
     return f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
 
 
-def write_table(file: BinaryIO, table: pa.Table) -> None:
+def write_table(file: BinaryIO | RawIOBase, table: pa.Table) -> None:
     """Write a table as a whole file."""
     with parquet_writer(file, table.schema, table.num_rows) as writer:
         writer.write_table(table)

@@ -180,6 +180,15 @@ def is_folder(path: Path) -> bool:
     return stat.S_ISDIR(path.lstat().st_mode)
 
 
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Return what stays the same while a file or folder is there, whatever its name; None if it is not."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def _hash(content: bytes = b"") -> "hashlib.blake2b":
     return hashlib.blake2b(content, digest_size=8)
 
@@ -205,13 +214,14 @@ def replacing(study: Path, target: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def new_part(study: Path) -> Iterator[BinaryIO]:
+def new_part(study: Path) -> Iterator["HashedFile"]:
     """Open a new part, which takes a name with the checksum of its bytes when it is whole."""
     path = study / "trials" / f"part-{datetime.now():%Y%m%d%H%M%S%f}.parquet"
-    hashed = _hash()
+    hashed = HashedFile(path)
     with naming_errors(study, path):
-        with atomic_write(path, lambda: f"{path.stem}-{hashed.hexdigest()}.parquet") as file:
-            yield _HashedFile(file, hashed)  # type: ignore[misc]
+        with atomic_write(path, lambda: hashed.path.name) as file:
+            hashed.file = file
+            yield hashed
         _sync_folder(path.parent)
 
 
@@ -229,22 +239,43 @@ def naming_errors(study: Path, path: Path) -> Iterator[None]:
         ) from None
 
 
-class _HashedFile(io.RawIOBase):
-    """A file that hashes what is written to it."""
+class HashedFile(io.RawIOBase):
+    """A file whose name gets a checksum of what is written to it.
 
-    def __init__(self, file: BinaryIO, hashed: "hashlib.blake2b"):
-        self._file = file
-        self._hashed = hashed
+    Parameters
+    ----------
+    path : Path
+        Its path without the checksum.
+
+    Attributes
+    ----------
+    file : BinaryIO
+        Where the content goes.
+    """
+
+    file: BinaryIO
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._hashed = _hash()
+
+    @property
+    def path(self) -> Path:
+        """The path with the checksum of all that was written so far."""
+        return self._path.with_name(f"{self._path.stem}-{self._hashed.hexdigest()}.parquet")
 
     def writable(self) -> bool:
+        """Return true."""
         return True
 
     def write(self, content: Any) -> int:
+        """Write content and return its number of bytes."""
         self._hashed.update(content)
-        return self._file.write(content)
+        return self.file.write(content)
 
     def tell(self) -> int:
-        return self._file.tell()
+        """Return the number of bytes that were written."""
+        return self.file.tell()
 
 
 def remove_temporaries(folder: Path) -> list[Path]:

@@ -68,6 +68,8 @@ class StudyResults:
         How far each dataset × arm is; empty if no run recorded what it declared.
     lost : list of str
         What is known of trials that were stored and are missing, a sentence each.
+    changed : list of str
+        Which files of datasets have changed since, by size and time of change, a sentence each.
     declaration : Declaration or None
         What the provenance declares; None if no run recorded it.
     search_all_rows : callable or None
@@ -83,6 +85,7 @@ class StudyResults:
     excluded: pd.DataFrame = field(default_factory=lambda: excluded_trials([]))
     states: Mapping[Pair, PairState] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
     declaration: Declaration | None = None
     search_all_rows: Callable[..., Any] | None = None
 

@@ -37,6 +37,7 @@ from orchestrator.store.files import (
     DamageError,
     StoreError,
     has_checksum,
+    identity_of,
     listed,
     naming_errors,
     new_part,
@@ -102,6 +103,8 @@ class Store:
         self.trials_folder = self.folder / "trials"
         self.searches_folder = self.folder / "searches"
         self.provenance_records = Provenance(self.folder)
+        self._claimed: dict[Path, tuple[int, int] | None] = {}
+        self._known_parts: set[Path] = set()
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -133,6 +136,8 @@ class Store:
         try:
             with replacing(self.folder, holder) as file:
                 file.write(f"process {os.getpid()} on {platform.node()}\n".encode())
+            self._claimed = {path: identity_of(path) for path in (self.folder, self.trials_folder)}
+            self._known_parts = {*self._parts()}
             return StudyLock(lock, remove_temporaries(self.folder))
         except BaseException:
             lock.release()
@@ -150,6 +155,31 @@ class Store:
                 f"choose a writable one with paths.results=DIR, and copy a study that has begun there first"
             ) from None
 
+    def require_in_place(self) -> None:
+        """Refuse to write into other folders than those that were claimed.
+
+        Raises
+        ------
+        StoreError
+            When the study's folder, or that of its trials, was moved, removed or replaced since `lock`.
+        """
+        for path, identity in self._claimed.items():
+            require_folder(self.folder, path)
+            if identity_of(path) != identity:
+                raise StoreError(
+                    f"{path} was moved, removed or replaced while this run was writing to it; put it back, "
+                    "then run the same command to resume"
+                )
+
+    def vanished_parts(self) -> list[Path]:
+        """Return the parts that were there when the study was claimed, or written since, and are gone.
+
+        They are returned once.
+        """
+        vanished = self._known_parts - {*self._parts()}
+        self._known_parts -= vanished
+        return sorted(vanished)
+
     def append(self, batches: Iterable[Records]) -> None:
         """Write the rows of finished trials as one new part, whole or not at all."""
         found = [arrow_tables.to_table(records, TRIAL_SCHEMA) for records in merged(batches)]
@@ -157,8 +187,10 @@ class Store:
             self._write_part(arrow_tables.with_short_texts(arrow_tables.unify(found)))
 
     def _write_part(self, table: pa.Table) -> None:
+        self.require_in_place()
         with new_part(self.folder) as file:
             arrow_tables.write_table(file, table)
+        self._known_parts.add(file.path)
 
     def write_outer(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace `outer.parquet`, one row per refit."""
@@ -172,6 +204,7 @@ class Store:
 
     def _replace(self, name: str, rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> None:
         table = arrow_tables.to_table(Records.of({}, list(rows)), schema)
+        self.require_in_place()
         with replacing(self.folder, self.folder / name) as file:
             arrow_tables.write_table(file, table)
 
@@ -184,6 +217,7 @@ class Store:
 
     def write_provenance(self, run_id: str, facts: Mapping[str, Any]) -> None:
         """Replace `provenance/<run_id>.json`."""
+        self.require_in_place()
         self.provenance_records.write(run_id, facts)
 
     def write_search_record(self, name: str, record: Mapping[str, Any]) -> None:
@@ -194,6 +228,7 @@ class Store:
         with suppress(OSError, StoreError):
             if read_whole(self.folder, path) == content:
                 return
+        self.require_in_place()
         with naming_errors(self.folder, path):
             path.parent.mkdir(exist_ok=True)
         with replacing(self.folder, path) as file:
@@ -288,13 +323,15 @@ class Store:
         kept = arrow_tables.unique_rows(
             arrow_tables.unify([empty, *keys.values()]), self.provenance_records.order([]), ranks
         )
+        self.require_in_place()
         with new_part(self.folder) as file, arrow_tables.parquet_writer(file, schema) as writer:
             for table in arrow_tables.in_groups(read(kept, schema)):
                 writer.write_table(table)
             if summary is not None:
                 writer.add_key_value_metadata({SUMMARY_KEY: summary.to_json()})
+        self._known_parts = (self._known_parts | {file.path}) - keys.keys()
         for part in keys:
-            part.unlink()
+            part.unlink(missing_ok=True)
 
     # -- reading ---------------------------------------------------------------------------------
 

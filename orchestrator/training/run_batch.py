@@ -139,7 +139,7 @@ def _together(order: WorkOrder, state: ProcessState) -> Iterable[tuple[Path, ...
     """Cut the batch into paths that are trained together."""
     if not (order.shared_gram and state.is_kept):
         return ((path,) for path in order.batch.paths)
-    dataset, _ = open_data(order.source)
+    dataset, _ = open_data(order.source, order.protocol)
     return grids(order.arm, order.protocol, order.batch.paths, len(dataset.y), len(dataset.classes))
 
 
@@ -200,7 +200,7 @@ def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monito
 
 def _predictions(order: WorkOrder, outer: int, predicted: list[NDArray[Any] | None]) -> Columns:
     """Return `PREDICTION_COLUMNS` of a refit, which is a path of one candidate."""
-    dataset, splits = open_data(order.source)
+    dataset, splits = open_data(order.source, order.protocol)
     _, test = splits.train_test(outer)
     (labels,) = predicted
     if labels is None:
@@ -255,7 +255,7 @@ def lost_records(order: WorkOrder, message: str) -> Records:
 
 
 def _common_columns(order: WorkOrder, worker: str) -> dict[str, Any]:
-    dataset, _ = open_data(order.source)
+    dataset, _ = open_data(order.source, order.protocol)
     return {
         "identity": order.identity,
         "study": order.study,

@@ -1,6 +1,6 @@
 """How a process gets at the rows of a split: prepared once, memory-mapped, sliced and scaled on demand."""
 
-import json
+import warnings
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import Dataset, DatasetError
 from orchestrator.datasets.loader_process import load_and_prepare
-from orchestrator.datasets.prepared import META, open_prepared
+from orchestrator.datasets.prepared import DamagedCopyError, open_prepared
 from orchestrator.resampling.nested import Samples, nested_splits
-from orchestrator.resampling.splits import Splits, take_rows
+from orchestrator.resampling.splits import DamagedSplitsError, Splits, take_rows
 from orchestrator.study.batch import DataSource
 from orchestrator.study.study import DatasetSpec, Protocol
 from orchestrator.training.environment import cache_folder
@@ -82,29 +82,100 @@ def prepare_data(
 
 
 @lru_cache(maxsize=4)
-def open_data(source: DataSource) -> tuple[Dataset, Splits]:
-    """Open a dataset and its splits as memory maps, from the client's folder or from this host's cache.
+def open_data(source: DataSource, protocol: Protocol) -> tuple[Dataset, Splits]:
+    """Open a dataset and its splits, from the client's folder or from this host's cache, and check both.
+
+    A damaged copy in the client's folder is prepared again from its source, and the user is warned.
 
     Raises
     ------
     DataNotHere
-        When this host has neither.
+        When this host has neither, or a damaged copy of its own, which the client can send again.
+    DatasetError
+        When the client's copy is damaged and cannot be prepared again here.
     """
     client = Path(source.folder)
-    for folder in (client, cache_folder() / client.name):
-        if holds(folder, source):
-            return open_prepared(folder), Splits.load(folder, source.split_hash)
-    raise DataNotHere(source.spec.name)
-
-
-def holds(folder: Path, source: DataSource, folds: bool = True) -> bool:
-    """Return whether a folder holds a dataset and, if `folds`, its table of folds."""
+    if client.is_dir():
+        try:
+            return restore(source, protocol)
+        except DatasetError:
+            if client.parent != cache_folder():
+                raise
+            raise DataNotHere(source.spec.name) from None  # it may be a copy that was sent to this host
     try:
-        meta = json.loads((folder / META).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    same = meta.get("fingerprint") == source.fingerprint
-    return same and (not folds or (folder / f"splits-{source.split_hash}.npy").is_file())
+        return open_copy(cache_folder() / client.name, source)
+    except (DamagedCopyError, DamagedSplitsError):
+        raise DataNotHere(source.spec.name) from None
+
+
+def open_copy(folder: Path, source: DataSource) -> tuple[Dataset, Splits]:
+    """Open a prepared dataset and its splits in a folder, and check both.
+
+    Raises
+    ------
+    DamagedCopyError, DamagedSplitsError
+        If one of them is missing or damaged, or the folder holds another dataset.
+    """
+    return open_content(folder, source), Splits.load(folder, source.split_hash)
+
+
+def open_content(folder: Path, source: DataSource) -> Dataset:
+    """Open a prepared dataset, which must have the fingerprint of its source; see `open_copy`."""
+    dataset = open_prepared(folder)
+    if dataset.fingerprint != source.fingerprint:
+        raise DamagedCopyError(folder, ValueError(f"its fingerprint is {dataset.fingerprint[:12]}"))
+    return dataset
+
+
+def prepare_again(source: DataSource, protocol: Protocol, damage: str) -> None:
+    """Prepare the client's copy of a dataset again from its source, and its splits.
+
+    Parameters
+    ----------
+    source : DataSource
+    protocol : Protocol
+    damage : str
+        What is wrong with the copy.
+
+    Raises
+    ------
+    DatasetError
+        When the source cannot be read here, or holds other data now.
+    """
+    folder = Path(source.folder)
+    was_there = folder.is_dir()
+    try:
+        own, *_ = prepare_data(source.spec, protocol, folder.parent)
+        if (own.fingerprint, own.split_hash) != (source.fingerprint, source.split_hash):
+            raise DatasetError("its source holds other data now, or makes other splits")
+    except DatasetError as error:
+        problem = str(error).removeprefix(f"dataset {source.spec.name!r}: ")
+        raise DatasetError(
+            f"dataset {source.spec.name!r}: its prepared copy in {folder} is damaged ({damage}) and cannot "
+            f"be prepared again here: {problem}; run the study's command again"
+        ) from error
+    if not was_there:
+        warnings.warn(
+            f"dataset {source.spec.name!r}: its prepared copy in {folder} was removed; it was prepared again "
+            "from its source",
+            stacklevel=1,
+        )
+
+
+def restore(source: DataSource, protocol: Protocol) -> tuple[Dataset, Splits]:
+    """Open the client's copy of a dataset and its splits, prepared again unless they are there and intact.
+
+    Raises
+    ------
+    DatasetError
+        When they cannot be prepared again.
+    """
+    folder = Path(source.folder)
+    try:
+        return open_copy(folder, source)
+    except (DamagedCopyError, DamagedSplitsError) as error:
+        prepare_again(source, protocol, str(error.__cause__))
+        return open_copy(folder, source)
 
 
 def load_from_origin(source: DataSource, protocol: Protocol) -> None:
@@ -128,18 +199,37 @@ def load_from_origin(source: DataSource, protocol: Protocol) -> None:
 def open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -> Split:
     """Slice a split's rows and scale them; what is fitted is fitted on the training rows alone.
 
-    `scaling="dataset"` fits the scaling on all rows instead, as the papers did. The split is read-only.
+    `scaling="dataset"` fits the scaling on all rows instead, as the papers did. The split is read-only. Rows
+    that were damaged since the dataset was opened are found, and are sliced again from a new copy.
     """
-    dataset, folds = open_data(source)
+    try:
+        return _open_split(source, protocol, outer, inner)
+    except DamagedCopyError:
+        open_data.cache_clear()
+        return _open_split(source, protocol, outer, inner)
+
+
+def _open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -> Split:
+    dataset, folds = open_data(source, protocol)
     return scaled_split(dataset, *folds.train_test(outer, inner), protocol.scaling)
 
 
 def scaled_split(
     dataset: Dataset, train: NDArray[np.integer], test: NDArray[np.integer], scale: str
 ) -> Split:
-    """Slice the rows of these indices and scale them as `Protocol.scaling` says."""
+    """Slice the rows of these indices and scale them as `Protocol.scaling` says.
+
+    Raises
+    ------
+    DatasetError
+        When the rows are not what was prepared.
+    """
     X_train, X_test = take_rows(dataset.X, train), take_rows(dataset.X, test)
+    for rows in (train, test) if scale != "dataset" else (None,):
+        dataset.require_intact(rows)
     if scale != "none":
         scaling = fit_scaling(dataset.X if scale == "dataset" else X_train)
+        if scale == "dataset":  # while all rows were read
+            dataset.require_intact()
         X_train, X_test = scaling.apply(X_train), scaling.apply(X_test)
     return Split(X_train, dataset.y[train], X_test, dataset.y[test]).read_only()

@@ -100,3 +100,15 @@ def test_columns_of_a_frame_keep_their_order_and_nothing_is_left_of_warm_starts(
     assert prepared["self"].to_numpy(dtype=float) == pytest.approx(np.arange(60) / 59)
     results = run_study("study=cold", "datasets=[wine]", "solvers=[linear]", *paths, config_dir=config)
     assert not results.final_estimator("wine", "linear", folder / "cache")[-1].warm_start
+
+
+def test_a_damaged_copy_of_the_dataset_is_refused_and_its_study_prepares_it_again(results, folder):
+    whole = results.final_estimator("wine", "libsvm_l1", folder / "cache")
+    (path,) = folder.glob("cache/wine-*/X.npy")
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(DatasetError, match=rf"{path.parent} .*X\.npy.*run the command again"):
+        results.final_estimator("wine", "libsvm_l1", folder / "cache")
+    with pytest.warns(UserWarning, match=rf"'wine'.*{path.parent}.*X\.npy.*again"):
+        run_study(*TINY, "solvers=[libsvm_l1]", f"paths.results={folder}", f"paths.cache={folder / 'cache'}")
+    assert str(results.final_estimator("wine", "libsvm_l1", folder / "cache")) == str(whole)

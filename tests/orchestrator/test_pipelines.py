@@ -167,7 +167,8 @@ def test_a_transformer_is_fitted_on_the_training_rows_alone(folder, tmp_path, sc
     study = ["datasets=[numbered]", "solvers=[recording]", f"study=recorded_{scaling}"]
     study += ["protocol.outer=3", "protocol.inner=2", f"protocol.scaling={scaling}"]
     trials = run(folder, *study).trials
-    dataset, splits = open_data(prepared(folder, *study).sources["numbered"])
+    ready = prepared(folder, *study)
+    dataset, splits = open_data(ready.sources["numbered"], ready.study.protocol)
     trained_on = []
     for row in trials.to_dict("records"):
         split = scaled_split(dataset, *splits.train_test(row["outer"], row["inner"]), scaling)

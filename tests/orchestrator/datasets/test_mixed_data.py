@@ -150,7 +150,7 @@ def test_a_host_gets_mixed_data_in_pieces(tmp_path, monkeypatch):
         dataset_upload.receive_piece("token", name, piece)
     hidden = replace(source, folder=str(tmp_path / "gone" / source.folder.rpartition("/")[2]))
     dataset_upload.finish_upload("token", hidden)
-    pd.testing.assert_frame_equal(open_data(hidden)[0].X, dataset.X)
+    pd.testing.assert_frame_equal(open_data(hidden, Protocol(outer=2, inner=2))[0].X, dataset.X)
 
 
 def test_scaling_is_fitted_on_training_rows_without_regard_to_what_is_missing():

@@ -1,11 +1,13 @@
+import json
 import multiprocessing
+import re
 import shutil
 
 import numpy as np
 import pytest
 import scipy.sparse
 
-from orchestrator.datasets import DatasetError, load, open_prepared, prepare
+from orchestrator.datasets import DatasetError, checked_files, load, open_prepared, prepare
 from orchestrator.datasets.loading import Dataset
 from orchestrator.study.study import DatasetSpec
 
@@ -71,6 +73,7 @@ def test_labels_keep_their_type(labels, tmp_path):
     assert found.name == "a/b c"
 
 
+@pytest.mark.filterwarnings("ignore:dataset .* was damaged")
 def test_a_damaged_folder_is_rebuilt_whatever_was_damaged(dataset, tmp_path):
     folder = prepare(dataset, tmp_path)
     rng = np.random.default_rng(0)
@@ -142,3 +145,79 @@ def test_a_cache_that_cannot_be_written_is_refused(tmp_path):
         DatasetError, match=r"cannot prepare dataset 'checkers' in .*; make room there, or set paths\.cache"
     ):
         prepare(load(CHECKERS), tmp_path / "file")
+
+
+def flipped(path, rng, first=0):
+    """Flip a random bit of a file in place, as memory or a disk does: maps of the file see it."""
+    content = path.read_bytes()
+    place = int(rng.integers(first, len(content)))
+    with open(path, "r+b") as file:
+        file.seek(place)
+        file.write(bytes([content[place] ^ 1 << int(rng.integers(8))]))
+    return place
+
+
+def test_rows_that_are_damaged_after_opening_are_found_when_they_are_checked(dataset, tmp_path):
+    folder, rng = prepare(dataset, tmp_path), np.random.default_rng(0)
+    names = ["data", "indices"] if scipy.sparse.issparse(dataset.X) else ["X"]
+    for name in names * 20:
+        found = open_prepared(folder)
+        found.require_intact()
+        whole = (folder / f"{name}.npy").read_bytes()
+        flipped(folder / f"{name}.npy", rng, first=128)
+        with pytest.raises(DatasetError, match=rf"{re.escape(str(folder))} .*{name}\.npy"):
+            found.require_intact(np.arange(found.X.shape[0]))
+        with pytest.raises(DatasetError):
+            found.require_intact()
+        with open(folder / f"{name}.npy", "r+b") as file:
+            file.write(whole)
+        found.require_intact()
+
+
+def test_only_blocks_that_hold_the_rows_are_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr(checked_files, "BLOCK", 4096)
+    X = np.random.default_rng(0).random((4000, 3))
+    codes = np.arange(4000, dtype=np.int32) % 2
+    folder = prepare(Dataset("large", X, np.array([0, 1]), codes, "f" * 64), tmp_path)
+    found = open_prepared(folder)
+    changed = flipped(folder / "X.npy", np.random.default_rng(1), first=128)
+    row = (changed - 128) // 24
+    per_block = 4096 // 24 + 2
+    for rows in (np.array([row]), np.array([3999, row, 0]), np.arange(4000)):
+        with pytest.raises(DatasetError, match=r"X\.npy"):
+            found.require_intact(rows)
+    far = np.array([each for each in range(4000) if abs(each - row) > per_block])
+    found.require_intact(far)
+    found.require_intact(far[:0])
+
+
+@pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 3 * (1 << 19), 3 * (1 << 19) + 5])
+def test_every_flipped_bit_and_every_word_that_moved_changes_a_checksum(size, tmp_path):
+    rng = np.random.default_rng(size)
+    content = rng.bytes(size)
+    sums = checked_files.write_bytes(tmp_path / "file", content)
+    assert checked_files.read_bytes(tmp_path / "file", sums) == content
+    assert sums.size == size
+    for _ in range(50 if size else 0):
+        flipped(tmp_path / "file", rng)
+        with pytest.raises(ValueError, match="file"):
+            checked_files.read_bytes(tmp_path / "file", sums)
+        (tmp_path / "file").write_bytes(content)
+    for one, other in rng.integers(0, size // 8, (50, 2)) * 8 if size > 8 else ():
+        moved = bytearray(content)
+        moved[one : one + 8], moved[other : other + 8] = content[other : other + 8], content[one : one + 8]
+        (tmp_path / "file").write_bytes(moved)
+        if moved != content:
+            with pytest.raises(ValueError, match="file"):
+                checked_files.read_bytes(tmp_path / "file", sums)
+
+
+def test_a_damaged_copy_is_said_and_one_of_an_older_version_is_not(dataset, tmp_path, recwarn):
+    folder = prepare(dataset, tmp_path)
+    meta = json.loads((folder / "meta.json").read_text())
+    (folder / "meta.json").write_text(json.dumps({key: meta[key] for key in meta if key != "checksum"}))
+    assert prepare(dataset, tmp_path) == folder
+    assert not recwarn
+    flipped(folder / "codes.npy", np.random.default_rng(0))
+    with pytest.warns(UserWarning, match=rf"'{dataset.name}'.*{re.escape(str(folder))}.*codes\.npy.*again"):
+        prepare(dataset, tmp_path)

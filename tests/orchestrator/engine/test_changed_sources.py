@@ -1,0 +1,125 @@
+"""A dataset whose file changes after trials on it were stored: every command says so."""
+
+import os
+
+import numpy as np
+import pytest
+
+from orchestrator import load_study
+from orchestrator.cli import status
+from orchestrator.cli.main import main
+from orchestrator.datasets import loading
+
+STUDY = (
+    "study=customers",
+    "datasets=[churn,iris]",
+    "cluster=serial",
+    "protocol.outer=2",
+    "protocol.inner=2",
+    "search.space.C=[1,4]",
+    "search.space.gamma=[0.5]",
+)
+TRIALS = 2 * 2 * (2 * 2 + 1)
+"""Of churn: arms, outer folds, candidates by inner folds, and a refit."""
+
+
+class Study:
+    """A study of a file of one's own, and what commands print."""
+
+    def __init__(self, folder, capfd):
+        self.folder, self.capfd, self.file = folder, capfd, folder / "churn.csv"
+        self.file.write_text(table(80))
+        os.utime(self.file, (1, 1))
+        (folder / "dataset").mkdir()
+        (folder / "dataset/churn.yaml").write_text(
+            f"_target_: orchestrator.datasets.csv_file\npath: {self.file}\nlabel: y\n"
+        )
+        self.paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
+
+    def __call__(self, verb, solvers="[libsvm_l1,mnsvm_nobias]"):
+        """Give a command; return its output in one line."""
+        own = [*STUDY, f"solvers={solvers}", f"--config-dir={self.folder}"]
+        more = own if verb in ("run", "plan") else ["study=customers"]
+        assert main([verb, *more, *self.paths]) == 0
+        return " ".join("".join(self.capfd.readouterr()).split())
+
+    def pages(self):
+        """The report's page."""
+        return (self.folder / "results/customers/report/index.html").read_text()
+
+
+def table(n, first="0.25"):
+    X = np.random.default_rng(0).random((n, 2)).round(3).astype(str)
+    X[0, 0] = first
+    return "a,b,y\n" + "".join(f"{a},{b},{'yn'[row % 2]}\n" for row, (a, b) in enumerate(X))
+
+
+@pytest.fixture
+def study(tmp_path, capfd):
+    study = Study(tmp_path, capfd)
+    study("run")
+    return study
+
+
+def test_nothing_is_said_of_a_file_that_is_as_it_was(study):
+    for verb in ("status", "report", "plan", "run", "status"):
+        assert "churn.csv" not in study(verb)
+    study.file.unlink()  # as on another computer
+    for verb in ("status", "report"):
+        assert "churn.csv" not in study(verb)
+
+
+def test_plan_and_run_say_that_a_file_has_changed_and_how(study):
+    study.file.write_text(table(80, first="0.75"))
+    for verb in ("plan", "run"):
+        said = study(verb, "[libsvm_l1]")
+        assert f"churn.csv has changed since its {TRIALS} trials were stored (rows 80 → 80, content" in said
+        assert "iris has changed" not in said
+    assert "has changed" not in study("plan", "[libsvm_l1]"), "its trials are stored now"
+    assert set(load_study(study.folder / "results/customers").excluded["why"]) == {"another dataset"}
+
+
+def test_plan_tells_the_numbers_of_rows_and_features(study):
+    study.file.write_text(table(70).replace("\n", ",1\n").replace("y,1\n", "y,c\n", 1))
+    assert "(rows 80 → 70, features 2 → 3, content differs)" in study("plan")
+
+
+def test_status_and_report_say_it_from_the_stamp_and_call_no_loader(study, monkeypatch):
+    monkeypatch.setattr(loading, "_call", None)
+    monkeypatch.setattr(status, "read_results", None)
+    before = study.file.stat().st_size
+    study.file.write_text(table(81))
+    after = study.file.stat().st_size
+    sentence = (
+        f"churn.csv has changed since its {TRIALS} trials of churn were stored ({before:,} → {after:,} bytes)"
+    )
+    assert sentence in study("status")
+    assert sentence in study("report")
+    assert sentence in study.pages()
+
+
+def test_a_file_that_was_written_again_with_as_many_bytes_may_have_changed(study):
+    study.file.write_text(table(80))
+    for verb in ("status", "report"):
+        said = study(verb)
+        assert "churn.csv was written again" in said
+        assert "svmbench plan" in said
+    assert "churn.csv" not in study("plan"), "its content is the same"
+    study("run")
+    assert "churn.csv" not in study("status"), "a run has read it since"
+
+
+def test_a_file_under_a_link_or_in_place_of_a_folder_is_not_waited_for(study):
+    study.file.unlink()
+    os.mkfifo(study.file)
+    assert "churn.csv" not in study("status")
+
+
+def test_a_dataset_without_a_file_is_named_by_its_name(tmp_path, capfd):
+    study = Study(tmp_path, capfd)
+    config = tmp_path / "dataset/churn.yaml"
+    config.write_text("_target_: orchestrator.datasets.checkers\nn: 60\n")
+    study("run")
+    config.write_text("_target_: orchestrator.datasets.checkers\nn: 62\n")
+    said = study("plan")
+    assert f"dataset churn has changed since its {TRIALS} trials were stored (rows 60 → 62" in said
