@@ -22,9 +22,10 @@ from orchestrator.study.declaration import current_declaration
 from orchestrator.study.errors import StudyStopped
 from orchestrator.study.failures import FirstOfEachKind, described
 from orchestrator.study.records import Records
-from orchestrator.study.settings import DeathLimits
-from orchestrator.study.study import Candidate
+from orchestrator.study.settings import FOREIGN_SECONDS, DeathLimits
+from orchestrator.study.study import Arm, Candidate
 from orchestrator.study.trials import REFIT, Pair, Path
+from orchestrator.training.class_checks import is_ours
 from orchestrator.training.run_batch import lost_records
 
 log = logging.getLogger(__name__)
@@ -65,6 +66,11 @@ class RunSummary:
     def efficiency(self) -> float | None:
         """Share of the time of all worker slots that batches took: Σ busy ÷ (slots × makespan)."""
         return self.busy_seconds / self.slot_seconds if self.slot_seconds > 0 else None
+
+
+def _default_seconds(arm: Arm) -> float:
+    """Return the time limit of an arm's trainings where the protocol has none: classes of ours need none."""
+    return math.inf if all(map(is_ours, arm.targets)) else FOREIGN_SECONDS
 
 
 class Runner:
@@ -216,6 +222,7 @@ class Runner:
                 batch,
                 self._prepared.gram_memory,
                 study.predictions,
+                _default_seconds(identity.arm),
             )
             self._progress.started((batch.dataset, batch.solver))
             self._executor.submit(order)
@@ -297,7 +304,7 @@ class Runner:
     def _take_lost(self, outcome: Outcome) -> None:
         batch = outcome.order.batch
         log.warning("batch %d of %s × %s: %s", batch.number, batch.dataset, batch.solver, outcome.lost)
-        given_up = self._queue.retry(batch, outcome.seconds)
+        given_up = self._queue.retry(batch, outcome.seconds, outcome.by_memory)
         ending = f"given up after {batch.attempt} attempts" if given_up else "trying again"
         self._progress.note(f"{batch.dataset} × {batch.solver}: {outcome.lost}; {ending}")
         if given_up:
