@@ -58,10 +58,10 @@ def run_on_worker(
     """Run a batch on a worker: its result, and the warnings of the process; None if its host lacks the data.
 
     The order is sent as bytes, which the scheduler passes on; objects it would unpickle, and so need this
-    package and a millisecond for each. Where a training may have to be stopped, start processes of its own or
-    end its process, it runs in a child process, which the worker outlives: under a time limit, of classes that
-    nobody has checked, and after the loss of a worker. Others end with the worker if they never return, which
-    takes `default_seconds`; they are then tried in a child process.
+    package and a millisecond for each. A training that may have to be stopped, that may start processes or end
+    its own runs in a child process, which the worker outlives. This holds under a time limit, for classes that
+    nobody has checked, and after the loss of a worker. Any other that does not return within
+    `default_seconds` ends its worker, and is then tried in a child process.
     """
     pin(core)
     capture_warnings()
@@ -247,7 +247,8 @@ class ClusterExecutor:
         self._failures.succeeded(order, worker)
         end, warnings = result.value
         if isinstance(end, ProcessEnded):
-            return [Outcome(order, None, f"on worker {worker.address} it {end.reason}", end.seconds, end.by_memory)]
+            lost = f"on worker {worker.address} it {end.reason}"
+            return [Outcome(order, None, lost, end.seconds, end.by_memory)]
         self._compiled.add((worker.cache, order.arm.name))
         for text in warnings:
             self._report_once(f"{order.batch.dataset} × {order.batch.solver}: ", text)

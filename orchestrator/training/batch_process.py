@@ -246,7 +246,8 @@ def _preparation(order: WorkOrder) -> dict[str, Any]:
     facts = spawn.get_preparation_data("svmbench batch")
     if not any(target.startswith("__main__.") for target in order.arm.targets):
         facts = {name: value for name, value in facts.items() if not name.startswith("init_main")}
-    return {name: value for name, value in facts.items() if name != "authkey"}
+    # Pools of a training start their processes as they do in any program, and not as this worker was started.
+    return {name: value for name, value in facts.items() if name not in ("authkey", "start_method")}
 
 
 # -- the child's side ----------------------------------------------------------------------------

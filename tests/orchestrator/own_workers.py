@@ -1,4 +1,4 @@
-"""Honest classifiers with workers of their own: processes in `fit`, by each of Python's means, and threads."""
+"""Honest classifiers with workers of their own: processes by each of Python's means."""
 
 import multiprocessing
 import os
