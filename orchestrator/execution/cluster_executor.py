@@ -58,8 +58,8 @@ def run_on_worker(
     """Run a batch on a worker: its result, and the warnings of the process; None if its host lacks the data.
 
     The order is sent as bytes, which the scheduler passes on; objects it would unpickle, and so need this
-    package and a millisecond for each. A training that may have to be stopped, that may start processes or end
-    its own runs in a child process, which the worker outlives. This holds under a time limit, for classes that
+    package and a millisecond for each. A training that may have to be stopped, start processes or end its own
+    runs in a child process, which the worker outlives. This holds under a time limit, for classes that
     nobody has checked, and after the loss of a worker. Any other that does not return within
     `default_seconds` ends its worker, and is then tried in a child process.
     """
@@ -79,9 +79,7 @@ def run_on_worker(
 
 def _wants_a_child(order: WorkOrder) -> bool:
     """Whether the trainings of an order are to run in a child process of their worker."""
-    return (
-        order.protocol.max_seconds is not None or order.batch.attempt > 1 or starts_processes(order.arm)
-    )
+    return order.protocol.max_seconds is not None or order.batch.attempt > 1 or starts_processes(order.arm)
 
 
 @dataclass(frozen=True, eq=False)

@@ -477,9 +477,16 @@ def columns_of_trainings(split: Split, fitted: Any, predicted: Any, fit: Row, pr
 
 def _shares_of_time(fitted: Any, n: int) -> NDArray[np.float64]:
     """Return the share of each training in the seconds of its path."""
-    seconds = np.asarray(fitted.fit_seconds_, dtype=float)
+    try:
+        seconds = np.asarray(fitted.fit_seconds_, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ResponseError("expected numbers in fit_seconds_, found others") from error
     if seconds.shape != (n,):
         raise ResponseError(f"expected fit_seconds_ of shape ({n},), found {seconds.shape}")
+    if not np.isfinite(seconds).all() or (seconds < 0).any():
+        raise ResponseError(
+            f"expected finite seconds of at least 0 in fit_seconds_, found {seconds.tolist()}"
+        )
     total = seconds.sum()
     return seconds / total if np.isfinite(total) and total > 0 else np.full(n, 1 / n)
 
