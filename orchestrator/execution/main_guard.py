@@ -1,6 +1,6 @@
 """Notice scripts whose worker processes would run the script again, and so start workers of their own.
 
-A worker imports the script that started it. Without `if __name__ == "__main__":` that calls `run_study` again.
+A worker imports the script that started it. Without `if __name__ == "__main__":` that calls `run_study`.
 """
 
 import os
