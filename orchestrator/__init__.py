@@ -69,6 +69,9 @@ def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any
     StudyStopped, KeyboardInterrupt
         When the run ended before the study did; the same call resumes it.
     """
+    from orchestrator.execution.main_guard import end_if_imported_by_worker
+
+    end_if_imported_by_worker()
     from orchestrator.analysis.findings import is_decided
     from orchestrator.cli.display import display
     from orchestrator.cli.terminal import terminal

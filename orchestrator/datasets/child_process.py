@@ -15,7 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, NoReturn, TypeVar
 
@@ -36,10 +36,16 @@ class ProcessEnded:
         Goes on with a sentence, such as "ended its process by SIGSEGV".
     seconds : float
         How long it had worked, where that is measured.
+    by_memory : bool
+        Whether it took too much memory.
+    is_late : bool
+        Whether it was killed because it had not ended in time.
     """
 
     reason: str
     seconds: float = 0.0
+    by_memory: bool = field(default=False, compare=False)
+    is_late: bool = field(default=False, compare=False)
 
 
 def call_in_child(
@@ -68,6 +74,8 @@ def call_in_child(
         try:
             with warnings.catch_warnings(action="ignore"):  # Python warns of threads, none of which we need
                 process = os.fork()
+            with suppress(OSError):  # the other of both processes has done it, or the child has ended
+                os.setpgid(process, process)
             if process == 0:
                 _send_results(function, items[done:], writer, parent, quiet)
             writer.close()
@@ -80,11 +88,18 @@ def call_in_child(
                     break
         finally:
             reader.close()
-            with suppress(ProcessLookupError, ChildProcessError):  # it has ended by itself
-                if process:
-                    os.kill(process, signal.SIGKILL)
-                    os.waitpid(process, 0)
+            if process:
+                _end(process)
             release_signals()
+
+
+def _end(process: int) -> None:
+    """Kill a child, and the processes of its group, which it has started and which may outlive it."""
+    with suppress(ProcessLookupError, PermissionError):  # all have ended by themselves
+        os.killpg(process, signal.SIGKILL)
+    with suppress(ProcessLookupError, ChildProcessError):
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
 
 
 def _hold_signals() -> Callable[[], None]:
@@ -170,7 +185,7 @@ def _receive_result(reader: Connection, process: int, seconds: float) -> Any:
     # Processes that the child has started hold its end of the pipe open after its own end.
     while not reader.poll(max(0.0, min(1.0, deadline - time.monotonic()))):
         if time.monotonic() >= deadline:
-            return ProcessEnded(f"did not end within {seconds:g} s")
+            return ProcessEnded(f"did not end within {seconds:g} s", is_late=True)
         if os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) and not reader.poll(0):
             break
     else:

@@ -93,6 +93,8 @@ class _Dummy:
         return shares[:, 1] if len(self.classes) == 2 else shares
 
 
+_FAILURE = "expect its trainings to fail"
+
 _SECONDS = 10.0
 """How long a solver is tried on a dataset."""
 
@@ -126,7 +128,9 @@ def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
         ]
     for trial, found in zip(trials, call_in_child(_Trial.problems, trials, _SECONDS), strict=True):
         if isinstance(found, ProcessEnded):
-            found = [(f"solver {trial.arm.solver} {found.reason} when it was tried on a few rows", False)]
+            expected = "its trainings may take long" if found.is_late else _FAILURE
+            tried = f"solver {trial.arm.solver} {found.reason} when it was tried on a few rows"
+            found = [(f"{tried}; {expected}", False)]
         for key in found:
             where.setdefault(key, []).append(trial.dataset)
     refused = []
@@ -135,7 +139,7 @@ def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
         if is_refused:
             refused.append(sentence)
         else:
-            warnings.warn(f"{sentence}; expect its trainings to fail", stacklevel=2)
+            warnings.warn(sentence, stacklevel=2)
     return refused
 
 
@@ -161,7 +165,7 @@ class _Trial:
         if self._error(self.metrics) is None:
             return []
         if (error := self._error(["accuracy"])) is not None:
-            return [(f"{name} cannot be trained on a few rows: {_text(error)}", False)]
+            return [(f"{name} cannot be trained on a few rows: {_text(error)}; {_FAILURE}", False)]
         errors = {metric: self._error([metric]) for metric in self.metrics}
         failed = {metric: error for metric, error in errors.items() if error is not None}
         text = " and ".join(dict.fromkeys(map(_text, failed.values())))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from orchestrator.engine.cost_model import UNIT, CostModel, units
 from orchestrator.engine.worker_deaths import WorkerDeaths
 from orchestrator.study.batch import Batch, Losses
-from orchestrator.study.settings import DeathLimits
+from orchestrator.study.settings import MEMORY_DEATHS, DeathLimits
 from orchestrator.study.trials import REFIT, Pair, Path
 
 TARGET_SECONDS = 2.0
@@ -155,11 +155,12 @@ class WorkQueue:
         """Tell that a batch has kept a worker busy for so long and has finished."""
         self._deaths.update(seconds, batch.losses)
 
-    def retry(self, batch: Batch, seconds: float) -> list[Path]:
+    def retry(self, batch: Batch, seconds: float, by_memory: bool = False) -> list[Path]:
         """Queue what a batch held whose worker was lost after `seconds`, or give it up.
 
         A batch is divided, so that only the piece to blame is lost again. A piece is a training, or a whole
-        path if its trainings start from one another.
+        path if its trainings start from one another. One that takes too much memory does so again: it is
+        given up after `MEMORY_DEATHS`, and says nothing about the rate at which workers die.
 
         Returns
         -------
@@ -168,11 +169,11 @@ class WorkQueue:
         """
         pieces = [piece for path in batch.paths for piece in _pieces(path)]
         if len(pieces) > 1:
-            losses = Losses(shared=1 / len(pieces))
+            losses = Losses() if by_memory else Losses(shared=1 / len(pieces))
             self._wait_again(self._pieces, [_Piece(piece, batch.attempt + 1, losses) for piece in pieces])
             return []
-        losses = batch.losses.another(seconds)
-        if not self._deaths.may_be_chance(losses):
+        losses = batch.losses.another_by_memory() if by_memory else batch.losses.another(seconds)
+        if losses.by_memory >= MEMORY_DEATHS if by_memory else not self._deaths.may_be_chance(losses):
             return pieces
         self._wait_again(self._single_pieces, [_Piece(pieces[0], batch.attempt + 1, losses)])
         return []

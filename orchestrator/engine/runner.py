@@ -22,9 +22,10 @@ from orchestrator.study.declaration import current_declaration
 from orchestrator.study.errors import StudyStopped
 from orchestrator.study.failures import FirstOfEachKind, described
 from orchestrator.study.records import Records
-from orchestrator.study.settings import DeathLimits
-from orchestrator.study.study import Candidate
+from orchestrator.study.settings import FOREIGN_SECONDS, DeathLimits
+from orchestrator.study.study import Arm, Candidate
 from orchestrator.study.trials import REFIT, Pair, Path
+from orchestrator.training.class_checks import is_ours
 from orchestrator.training.run_batch import lost_records
 
 log = logging.getLogger(__name__)
@@ -79,6 +80,11 @@ def total(summaries: Sequence[RunSummary]) -> RunSummary:
     before, last = summaries[0].trials_stored_before, summaries[-1]
     found = last.trials_run + last.trials_stored_before
     return RunSummary(**added | {"trials_stored_before": before, "trials_run": max(0, found - before)})
+
+
+def _default_seconds(arm: Arm) -> float:
+    """Return the time limit of an arm's trainings where the protocol has none: classes of ours need none."""
+    return math.inf if all(map(is_ours, arm.targets)) else FOREIGN_SECONDS
 
 
 class Runner:
@@ -230,6 +236,7 @@ class Runner:
                 batch,
                 self._prepared.gram_memory,
                 study.predictions,
+                _default_seconds(identity.arm),
             )
             self._progress.started((batch.dataset, batch.solver))
             self._executor.submit(order)
@@ -311,7 +318,7 @@ class Runner:
     def _take_lost(self, outcome: Outcome) -> None:
         batch = outcome.order.batch
         log.warning("batch %d of %s × %s: %s", batch.number, batch.dataset, batch.solver, outcome.lost)
-        given_up = self._queue.retry(batch, outcome.seconds)
+        given_up = self._queue.retry(batch, outcome.seconds, outcome.by_memory)
         ending = f"given up after {batch.attempt} attempts" if given_up else "trying again"
         self._progress.note(f"{batch.dataset} × {batch.solver}: {outcome.lost}; {ending}")
         if given_up:

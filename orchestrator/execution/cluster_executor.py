@@ -33,10 +33,13 @@ from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
 from orchestrator.study.storable import describe_error
 from orchestrator.training.batch_process import run_in_child
+from orchestrator.training.class_checks import starts_processes
 from orchestrator.training.cores import pin
 from orchestrator.training.process_state import ProcessUnusableError
 from orchestrator.training.run_batch import run_batch
 from orchestrator.training.split_data import DataNotHere
+from orchestrator.training.watchdog import Watchdog, end_worker
+from orchestrator.training.worker_memory import worker_memory
 from orchestrator.training.worker_warnings import capture_warnings, take_warnings
 
 log = logging.getLogger(__name__)
@@ -55,20 +58,28 @@ def run_on_worker(
     """Run a batch on a worker: its result, and the warnings of the process; None if its host lacks the data.
 
     The order is sent as bytes, which the scheduler passes on; objects it would unpickle, and so need this
-    package and a millisecond for each. Under a time limit it runs in a child process, so that the worker
-    outlives a training that has to be stopped.
+    package and a millisecond for each. A training that may have to be stopped, start processes or end its own
+    runs in a child process, which the worker outlives. This holds under a time limit, for classes that
+    nobody has checked, and after the loss of a worker. Any other that does not return within
+    `default_seconds` ends its worker, and is then tried in a child process.
     """
     pin(core)
     capture_warnings()
     batch: WorkOrder = pickle.loads(order)
     try:
-        if batch.protocol.max_seconds is not None:
-            return run_in_child(batch, worker, core)
-        return run_batch(batch, worker), take_warnings()
+        if _wants_a_child(batch):
+            return run_in_child(batch, worker, core, worker_memory())
+        with Watchdog(end_worker) as watchdog:
+            return run_batch(batch, worker, watchdog), take_warnings()
     except DataNotHere:
         return None
     except ProcessUnusableError:
         os._exit(1)  # at once: its connections may be broken, and another worker takes its place
+
+
+def _wants_a_child(order: WorkOrder) -> bool:
+    """Whether the trainings of an order are to run in a child process of their worker."""
+    return order.protocol.max_seconds is not None or order.batch.attempt > 1 or starts_processes(order.arm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +236,8 @@ class ClusterExecutor:
         if result.status is CallStatus.WORKER_DIED:
             self._remove_worker(worker.address)
             seconds = time.monotonic() - running.started_at
-            return [Outcome(order, None, f"its worker {worker.address} died", seconds)]
+            reason, by_memory = result.reason or "died", bool(result.reason)
+            return [Outcome(order, None, f"its worker {worker.address} {reason}", seconds, by_memory)]
         if result.value is None:
             self._waiting.appendleft(order)
             self._uploads.start(order, worker, self._events.put)
@@ -233,7 +245,8 @@ class ClusterExecutor:
         self._failures.succeeded(order, worker)
         end, warnings = result.value
         if isinstance(end, ProcessEnded):
-            return [Outcome(order, None, f"on worker {worker.address} it {end.reason}", end.seconds)]
+            lost = f"on worker {worker.address} it {end.reason}"
+            return [Outcome(order, None, lost, end.seconds, end.by_memory)]
         self._compiled.add((worker.cache, order.arm.name))
         for text in warnings:
             self._report_once(f"{order.batch.dataset} × {order.batch.solver}: ", text)

@@ -8,12 +8,16 @@ from orchestrator.study.batch import BatchResult, WorkOrder
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of an order: its result, or the reason why its worker was lost with it, and after how long."""
+    """The end of an order: its result, or the reason why its worker was lost with it, and after how long.
+
+    `by_memory` says whether it was lost because the training took too much memory.
+    """
 
     order: WorkOrder
     result: BatchResult | None
     lost: str = ""
     seconds: float = 0.0
+    by_memory: bool = False
 
 
 class Executor(Protocol):

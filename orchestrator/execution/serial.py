@@ -14,6 +14,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.execution.executor import Outcome
 from orchestrator.study.batch import WorkOrder
@@ -22,12 +24,15 @@ from orchestrator.study.records import Columns, number_of_rows
 from orchestrator.study.storable import describe_error
 from orchestrator.study.trials import Pair
 from orchestrator.training.batch_process import end_child, run_in_child
+from orchestrator.training.class_checks import starts_processes
+from orchestrator.training.descendants import descendants, end_all, started_since
 from orchestrator.training.environment import host_facts
 from orchestrator.training.interrupts import recorded_interrupts
 from orchestrator.training.process_state import ProcessUnusableError
 from orchestrator.training.run_batch import run_batch
 from orchestrator.training.split_data import DataNotHere, restore
 from orchestrator.training.train import Monitor
+from orchestrator.training.watchdog import overtime_raised
 
 log = logging.getLogger(__name__)
 
@@ -129,6 +134,7 @@ class SerialExecutor:
         self._isolated: dict[Pair, str] = dict(self._journal.ended_with) if self._journal else {}
         self._isolates_all = self._journal is not None and self._journal.ends >= _MOST_ENDS
         self._in_child: Pair | None = None
+        self._left_behind: list[psutil.Process] = []
 
     def submit(self, order: WorkOrder) -> None:
         """Keep an order for the next `wait`."""
@@ -163,11 +169,18 @@ class SerialExecutor:
         return self._run_here(order)
 
     def _run_here(self, order: WorkOrder) -> Outcome:
-        if self._journal is None:
-            return Outcome(order, run_batch(order))
-        self._journal.begin(order)
-        result = run_batch(order, monitor=self._journal)
-        self._journal.idle()
+        if self._journal is not None:
+            self._journal.begin(order)
+        watched = starts_processes(order.arm)
+        before = descendants(os.getpid()) if watched else []
+        try:
+            with overtime_raised(self._journal) as monitor:
+                result = run_batch(order, monitor=monitor)
+        finally:
+            if watched:
+                self._left_behind += started_since([*before, *self._left_behind])
+        if self._journal is not None:
+            self._journal.idle()
         return Outcome(order, result)
 
     def _is_isolated(self, pair: Pair) -> bool:
@@ -185,7 +198,7 @@ class SerialExecutor:
             self._report_once(pair, text)
         if isinstance(end, ProcessEnded):
             self._isolated[pair] = ""
-            return Outcome(order, None, f"it {end.reason}", end.seconds)
+            return Outcome(order, None, f"it {end.reason}", end.seconds, end.by_memory)
         if any(self._isolated.get(pair) in path.keys for path in order.batch.paths):
             del self._isolated[pair]  # the training that ended a process has come back
         return Outcome(order, end)
@@ -201,9 +214,11 @@ class SerialExecutor:
         return {"kind": "serial", "workers": 1, "hosts": [host_facts()]}
 
     def close(self) -> None:
-        """Forget what waits, and end the child process."""
+        """Forget what waits, and end the child process and those that trainings have left."""
         self._waiting.clear()
         end_child()
+        end_all(self._left_behind)
+        self._left_behind.clear()
         if self._journal is not None:
             self._journal.close([pair for pair, key in self._isolated.items() if not key])
             self._journal = None

@@ -25,12 +25,16 @@ class CallStatus(enum.Enum):
 
 @dataclass(frozen=True)
 class CallResult:
-    """The end of a call: its value if it returned, its error if it raised."""
+    """The end of a call: its value if it returned, its error if it raised.
+
+    `reason` says of a worker that died that it had exceeded its memory limit, if it had.
+    """
 
     call: PendingCall
     status: CallStatus
     value: Any = None
     error: Exception | None = None
+    reason: str = ""
 
 
 Callback: TypeAlias = Callable[[CallResult], None]

@@ -1,7 +1,7 @@
 """What travels to a worker and comes back: plain data of a few kilobytes."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from orchestrator.study.records import Records
 from orchestrator.study.study import Arm, DatasetSpec, Protocol
@@ -20,15 +20,22 @@ class Losses:
         Workers that died while it was all they had to do.
     seconds : float
         How long those had worked on it, together.
+    by_memory : int
+        Further ones, which ended because it took too much memory.
     """
 
     shared: float = 0.0
     alone: int = 0
     seconds: float = 0.0
+    by_memory: int = 0
 
     def another(self, seconds: float) -> "Losses":
         """Return these losses and one more worker, alone with the piece for `seconds`."""
-        return Losses(self.shared, self.alone + 1, self.seconds + seconds)
+        return replace(self, alone=self.alone + 1, seconds=self.seconds + seconds)
+
+    def another_by_memory(self) -> "Losses":
+        """Return these losses and one more worker, which ended because the piece took too much memory."""
+        return replace(self, by_memory=self.by_memory + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,10 @@ class DataSource:
 
 @dataclass(frozen=True, slots=True)
 class WorkOrder:
-    """A batch and all it takes to run it: plain data of a few kilobytes."""
+    """A batch and all it takes to run it: plain data of a few kilobytes.
+
+    `default_seconds` limits each training where the protocol has no limit; unlike that, it is in no key.
+    """
 
     study: str
     run_id: str
@@ -94,6 +104,7 @@ class WorkOrder:
     batch: Batch
     gram_memory: float = math.inf
     predictions: bool = False
+    default_seconds: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,15 @@ from orchestrator.study.tls import Tls
 MOST_TRAININGS = 10_000_000
 """Of a study: each is a row, and planning looks at all of them."""
 
+FOREIGN_SECONDS = 24 * 3600.0
+"""Time limit of a training of a class that is not ours where `protocol.max_seconds` is null, in seconds.
+
+It ends what never answers, such as a pool whose workers have died. It is in no trial's key.
+"""
+
+MEMORY_DEATHS = 3
+"""A training whose process has exceeded its memory limit so often is given up."""
+
 LEAST_DEATHS = 2
 """A training is never given up after fewer deaths of its workers."""
 

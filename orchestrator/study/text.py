@@ -85,6 +85,13 @@ def shown(value: Any, most: int = 60) -> str:
     return one_line(text, most)
 
 
+def format_memory(size: float) -> str:
+    """Write a number of bytes in binary units, with at most three digits: `2 GiB`, `512 MiB`."""
+    if size < 2**30:
+        return f"{size / 2**20:.3g} MiB"
+    return f"{size / 2**30:.3g} GiB"
+
+
 def format_seconds(seconds: float) -> str:
     """Write a duration as a person would: `12 s`, `3 min 20 s`, `2 h 5 min`."""
     if not math.isfinite(seconds):

@@ -2,7 +2,8 @@
 
 A training that overruns the time limit of its protocol may be inside compiled code, from which no exception
 gets it out. Its process is killed, its row says `timeout`, and another child goes on with the next training.
-A child that ends by itself is reported, as the loss of a worker is.
+A child that ends by itself, or exceeds the memory limit, is reported, as the loss of a worker is. Processes
+that trainings have started end with the child.
 """
 
 import contextlib
@@ -23,14 +24,28 @@ from orchestrator.datasets.child_process import ProcessEnded, end_with, exit_rea
 from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.records import Columns, number_of_rows
 from orchestrator.study.storable import describe_error
+from orchestrator.study.text import format_memory
+from orchestrator.training.descendants import (
+    end_group,
+    kernel_kills,
+    memory_of,
+    prefer_to_be_killed,
+)
 from orchestrator.training.process_state import ProcessUnusableError
 from orchestrator.training.run_batch import batch_result, overtime_row, paths_after, run_batch
 from orchestrator.training.train import Monitor, Row
 
 _one_at_a_time = threading.Lock()
 
-_LOOK_SECONDS = 1.0
-"""How often the parent looks whether the child still lives, while no message comes."""
+_LOOK_SECONDS = 0.5
+"""How often the parent looks whether the child lives, and how much memory it takes."""
+
+_USABLE_SHARE = 0.95
+"""The share of the memory limit at which the child is killed, as Dask's nannies do with workers."""
+
+
+class _MemoryExceeded(Exception):
+    """The child, with the processes that it has started, took more memory than it may."""
 
 
 class _Overtime(Exception):
@@ -41,7 +56,7 @@ class _Overtime(Exception):
 
 
 def run_in_child(
-    order: WorkOrder, worker: str = "client", core: int | None = None
+    order: WorkOrder, worker: str = "client", core: int | None = None, memory: float = math.inf
 ) -> tuple[BatchResult | ProcessEnded, tuple[str, ...]]:
     """Run a batch in this process's child, which is kept for the next; threads take turns.
 
@@ -54,6 +69,8 @@ def run_in_child(
         The worker's name, for the records.
     core : int or None
         The core that this process is pinned to.
+    memory : float
+        Bytes that the child and the processes that it starts may take together.
 
     Raises
     ------
@@ -67,9 +84,9 @@ def run_in_child(
         warm_up = True
         while paths := paths_after(order.batch.paths, sum(map(number_of_rows, parts))):
             left = replace(order, batch=replace(order.batch, paths=paths))
-            child = _child_at(core)
+            child, kills = _child_at(core), kernel_kills()
             try:
-                error = child.run(left, worker, warm_up, parts, warnings)
+                error = child.run(left, worker, warm_up, parts, warnings, memory)
             except _Overtime as overtime:
                 end_child()
                 if overtime.row is None:
@@ -77,10 +94,18 @@ def run_in_child(
                 else:
                     n_done = sum(map(number_of_rows, parts))
                     parts.append(overtime_row(order, n_done, overtime.row, overtime.seconds))
-            except (EOFError, OSError):
-                reason = exit_reason(child.process.wait())
+            except _MemoryExceeded:
                 end_child()
-                return ProcessEnded(reason, time.monotonic() - child.begun), tuple(warnings)
+                reason = f"exceeded the memory limit of {format_memory(memory)}"
+                return ProcessEnded(reason, time.monotonic() - child.begun, by_memory=True), tuple(warnings)
+            except (EOFError, OSError):
+                status = child.process.wait()
+                end_child()
+                seconds = time.monotonic() - child.begun
+                if status == -signal.SIGKILL and kernel_kills() > kills:
+                    reason = "was killed by the kernel, which had no memory left for it"
+                    return ProcessEnded(reason, seconds, by_memory=True), tuple(warnings)
+                return ProcessEnded(exit_reason(status), seconds), tuple(warnings)
             except BaseException:
                 end_child()
                 raise
@@ -108,22 +133,38 @@ class _Child:
     def __init__(self, core: int | None):
         self.core = core
         self._pipe, other_end = Pipe()
-        code = "from orchestrator.training.batch_process import serve; "
+        read_end, self._guard = os.pipe()
+        code = "from orchestrator.training.descendants import guard_group; "
+        code += f"guard_group({read_end}); "
+        code += "from orchestrator.training.batch_process import serve; "
         code += f"serve({other_end.fileno()}, {os.getpid()})"
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code], pass_fds=[other_end.fileno()], stdin=subprocess.DEVNULL
+            [sys.executable, "-c", code],
+            pass_fds=[other_end.fileno(), read_end],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
         )
         other_end.close()
+        os.close(read_end)
         self._ready = False
+        self._looked = time.monotonic()
         self.begun = time.monotonic()
 
     def run(
-        self, order: WorkOrder, worker: str, warm_up: bool, parts: list[Columns], warnings: dict[str, None]
+        self,
+        order: WorkOrder,
+        worker: str,
+        warm_up: bool,
+        parts: list[Columns],
+        warnings: dict[str, None],
+        memory: float = math.inf,
     ) -> Exception | None:
         """Run a batch; add the rows of its trainings as they end, and the child's warnings; return its error.
 
         Raises
         ------
+        _MemoryExceeded
+            If it took more than `memory` bytes.
         _Overtime
             If something took longer than it may.
         EOFError, OSError
@@ -137,7 +178,7 @@ class _Child:
         row, allowed, since = None, math.inf, self.begun
         while True:
             wait = None if math.isinf(allowed) else max(0.0, since + allowed - time.monotonic())
-            if not self._arrives_within(wait):
+            if not self._arrives_within(wait, memory):
                 raise _Overtime(row, time.monotonic() - since)
             kind, *content = self._pipe.recv()
             if kind == "started":
@@ -152,27 +193,39 @@ class _Child:
                 warnings |= dict.fromkeys(content[0])
                 return None
 
-    def _arrives_within(self, seconds: float | None) -> bool:
+    def _arrives_within(self, seconds: float | None, memory: float) -> bool:
         """Wait for a message; the pipe may stay open after the child, in a process that the child started.
 
         Raises
         ------
+        _MemoryExceeded
+            If the child takes more than `memory` bytes.
         EOFError
             If the process has ended.
         """
+        if time.monotonic() - self._looked >= _LOOK_SECONDS:  # messages may come in quick succession
+            self._require_memory(memory)
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         while not self._pipe.poll(max(0.0, min(_LOOK_SECONDS, deadline - time.monotonic()))):
             if self.process.poll() is not None and not self._pipe.poll(0):
                 raise EOFError
+            self._require_memory(memory)
             if time.monotonic() >= deadline:
                 return False
         return True
 
+    def _require_memory(self, limit: float) -> None:
+        self._looked = time.monotonic()
+        usable = _USABLE_SHARE * limit
+        if not math.isinf(limit) and memory_of(self.process.pid, usable) > usable:
+            raise _MemoryExceeded
+
     def end(self) -> None:
-        """Kill the process."""
-        self.process.kill()
+        """Kill the process, and those that it has started."""
+        end_group(self.process.pid)
         self.process.wait()
         self._pipe.close()
+        os.close(self._guard)
 
 
 _child: _Child | None = None
@@ -193,7 +246,8 @@ def _preparation(order: WorkOrder) -> dict[str, Any]:
     facts = spawn.get_preparation_data("svmbench batch")
     if not any(target.startswith("__main__.") for target in order.arm.targets):
         facts = {name: value for name, value in facts.items() if not name.startswith("init_main")}
-    return {name: value for name, value in facts.items() if name != "authkey"}
+    # Pools of a training start their processes as they do in any program, and not as this worker was started.
+    return {name: value for name, value in facts.items() if name not in ("authkey", "start_method")}
 
 
 # -- the child's side ----------------------------------------------------------------------------
@@ -217,6 +271,7 @@ def serve(descriptor: int, parent: int) -> None:
     from orchestrator.training.worker_warnings import capture_warnings, take_warnings
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is meant for the parent
+    prefer_to_be_killed()
     end_with(parent)
     pipe = Connection(descriptor)
     with contextlib.suppress(EOFError, OSError):

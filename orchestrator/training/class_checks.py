@@ -6,13 +6,14 @@ beside its `__init__.py`, which is found without importing it.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, TypeVar
 
 from orchestrator.datasets.child_process import ProcessEnded, call_in_child
+from orchestrator.study.study import Arm
 from orchestrator.study.text import error_line
 from orchestrator.training.interrupts import recorded_interrupts
 
@@ -66,9 +67,34 @@ def most_doubtful(paths: Sequence[str]) -> str:
 
 
 @cache
+def is_ours(path: str) -> bool:
+    """Whether a dotted path leads into a package whose classes are checked in this process."""
+    spec = PathFinder.find_spec(path.partition(".")[0])
+    folders = (spec and spec.submodule_search_locations) or []
+    return any(Path(folder, _MARKER).is_file() for folder in folders)
+
+
+def starts_processes(arm: Arm) -> bool:
+    """Whether the trainings of an arm may start processes, or never end, as those of any unknown class may.
+
+    Classes of scikit-learn's do if they are asked to by `n_jobs`.
+    """
+    return not all(map(is_trusted, arm.targets)) or any(
+        name.rpartition("__")[2] == "n_jobs" and value not in (None, 1)
+        for name, value in named_values([arm.params, arm.space])
+    )
+
+
+@cache
 def is_trusted(path: str) -> bool:
     """Whether a dotted path leads into scikit-learn, or into a package that is checked in this process."""
-    root = path.partition(".")[0]
-    spec = PathFinder.find_spec(root)
-    folders = (spec and spec.submodule_search_locations) or []
-    return root == "sklearn" or any(Path(folder, _MARKER).is_file() for folder in folders)
+    return path.partition(".")[0] == "sklearn" or is_ours(path)
+
+
+def named_values(node: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of mappings at any depth of mappings and lists."""
+    if isinstance(node, Mapping):
+        yield from ((name, value) for name, value in node.items() if isinstance(name, str))
+        node = list(node.values())
+    for item in node if isinstance(node, (list, tuple)) else ():
+        yield from named_values(item)

@@ -126,6 +126,22 @@ class ProcessState:
             log.info("a training of %s changed, and had restored: %s", self._name, ", ".join(changed))
 
 
+_in_batch: set[int] = set()
+"""The process that runs a batch, if this is one."""
+
+
+def _default_signals() -> None:
+    """Let signals end a process that a training has forked; handlers of this program might keep it alive."""
+    if os.getppid() in _in_batch:
+        _in_batch.clear()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            if callable(_getsignal(number)):
+                signal.signal(number, signal.SIG_DFL)
+
+
+os.register_at_fork(after_in_child=_default_signals)
+
+
 @contextmanager
 def kept_process_state(*kinds: Any) -> Iterator[ProcessState]:
     """Let the trainings of a batch run alone in this process, with one thread for linear algebra.
@@ -134,10 +150,12 @@ def kept_process_state(*kinds: Any) -> Iterator[ProcessState]:
     states and numbers of threads are as they were afterwards.
     """
     with _one_at_a_time, _threads.limited(), _outputs.copied(), exits_raised():
+        _in_batch.add(os.getpid())
         numpy_state, state = np.random.get_state(), random.getstate()  # noqa: NPY002
         try:
             yield ProcessState(*kinds)
         finally:
+            _in_batch.discard(os.getpid())
             np.random.set_state(numpy_state)  # noqa: NPY002
             random.setstate(state)
 

@@ -27,7 +27,14 @@ from orchestrator.training.metrics import metric_objects
 from orchestrator.training.process_state import ProcessState, kept_process_state
 from orchestrator.training.source_hash import depends_on
 from orchestrator.training.split_data import Split, open_data, open_split
-from orchestrator.training.train import Monitor, PathTask, overtime_message, takes_whole_path, train_path
+from orchestrator.training.train import (
+    Monitor,
+    PathTask,
+    default_overtime_message,
+    overtime_message,
+    takes_whole_path,
+    train_path,
+)
 from orchestrator.training.train_grid import GridTask, grids, train_grid
 
 
@@ -103,13 +110,19 @@ def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: fl
     under_way = "predict_seconds" if "fit_seconds" in row else "fit_seconds"
     outcome = {
         "status": Status.TIMEOUT,
-        "message": overtime_message(order.protocol.max_seconds or seconds),
+        "message": _overtime_message(order, seconds),
         "score": None,
         "finished_at": datetime.now(UTC),
         "shared_gram": _shares_gram(order, path),
     }
     known = {under_way: seconds} | row | outcome
     return _axes(order.arm, path) | {name: [value] for name, value in known.items()}
+
+
+def _overtime_message(order: WorkOrder, seconds: float) -> str:
+    if order.protocol.max_seconds is None and not math.isinf(order.default_seconds):
+        return default_overtime_message(order.default_seconds)
+    return overtime_message(order.protocol.max_seconds or seconds)
 
 
 def paths_after(paths: Iterable[Path], n_done: int) -> tuple[Path, ...]:
@@ -125,7 +138,7 @@ def paths_after(paths: Iterable[Path], n_done: int) -> tuple[Path, ...]:
 def _warm_up_seconds(order: WorkOrder) -> float:
     """Return how long a training on a few rows may take, compilation included."""
     if order.protocol.max_seconds is None:
-        return math.inf
+        return order.default_seconds
     return 600.0 if any(depends_on(target, "numba") for target in order.arm.targets) else 10.0
 
 
@@ -186,7 +199,9 @@ def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monito
     split, override, is_finite = open_()
     if shared_gram:
         gram_seconds = (perf_counter() - started) / len(path)
-    task = PathTask(order.arm, order.protocol, path, split, state, override, monitor, is_finite)
+    task = PathTask(
+        order.arm, order.protocol, path, split, state, override, monitor, is_finite, order.default_seconds
+    )
     axes, done = _axes(order.arm, path), 0
     for columns in train_path(task, reopen):
         n = number_of_rows(columns)

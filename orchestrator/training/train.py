@@ -22,6 +22,7 @@ from orchestrator.study.records import Columns, Status, number_of_rows
 from orchestrator.study.storable import describe_error, error_text, storable_text
 from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
 from orchestrator.study.targets import instantiate
+from orchestrator.study.text import format_seconds
 from orchestrator.study.trials import Path
 from orchestrator.training.estimators import estimator_class, make_estimator
 from orchestrator.training.fitted_attributes import fitted_columns, fitted_path_columns
@@ -83,6 +84,8 @@ class PathTask:
     monitor : Monitor
     is_finite : bool
         Whether kernel values of the split are known to be finite, so that no estimator has to look.
+    default_seconds : float
+        Time limit of a training where the protocol has none.
     """
 
     arm: Arm
@@ -93,6 +96,7 @@ class PathTask:
     override: Mapping[str, Any] = field(default_factory=dict)
     monitor: Monitor = field(default_factory=Monitor)
     is_finite: bool = False
+    default_seconds: float = math.inf
 
     def __post_init__(self) -> None:
         # Read before anything is trained, for an estimator may find a way to write to the labels.
@@ -113,7 +117,7 @@ class PathTask:
         """How long a fit, or a call of another method, may take before it is stopped from outside."""
         limit = self.protocol.max_seconds
         if limit is None:
-            return math.inf
+            return self.default_seconds
         return 2 * limit + OWN_LIMIT_SECONDS if self.stops_itself else limit
 
     @cached_property
@@ -189,6 +193,11 @@ def overtime_message(limit: float) -> str:
     return f"stopped after {limit:g} s, the time limit"
 
 
+def default_overtime_message(limit: float) -> str:
+    """Say why a training has no result, though its protocol has no time limit."""
+    return f"stopped after {format_seconds(limit)}, the time limit where protocol.max_seconds is null"
+
+
 def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]:
     """Train a path's candidates in order and yield their rows, of those that were trained together at once.
 
@@ -251,7 +260,7 @@ def _attempt(
         pass_on_interrupt(error)
         log.info("a training of %s failed", task.arm.name, exc_info=True)
         unfinished = next((call for call in ("fit", "predict") if f"{call}_seconds" not in row), None)
-        if unfinished and not isinstance(error, OvertimeError):
+        if unfinished == "fit" or (unfinished and not isinstance(error, OvertimeError)):
             row |= timer.columns(unfinished)
         return row | _failure(error), None, error
     return row, estimator, None
@@ -468,9 +477,16 @@ def columns_of_trainings(split: Split, fitted: Any, predicted: Any, fit: Row, pr
 
 def _shares_of_time(fitted: Any, n: int) -> NDArray[np.float64]:
     """Return the share of each training in the seconds of its path."""
-    seconds = np.asarray(fitted.fit_seconds_, dtype=float)
+    try:
+        seconds = np.asarray(fitted.fit_seconds_, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ResponseError("expected numbers in fit_seconds_, found others") from error
     if seconds.shape != (n,):
         raise ResponseError(f"expected fit_seconds_ of shape ({n},), found {seconds.shape}")
+    if not np.isfinite(seconds).all() or (seconds < 0).any():
+        raise ResponseError(
+            f"expected finite seconds of at least 0 in fit_seconds_, found {seconds.tolist()}"
+        )
     total = seconds.sum()
     return seconds / total if np.isfinite(total) and total > 0 else np.full(n, 1 / n)
 

@@ -29,8 +29,12 @@ from orchestrator.execution.worker_pool import Requirements
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
 from orchestrator.study.storable import describe_error
+from orchestrator.study.text import format_memory
 
 log = logging.getLogger(__name__)
+
+_MEMORY_TOPIC = "worker-restart-memory"
+"""Where Dask's nannies report that they restart a worker that takes too much memory."""
 
 
 class DaskTransport:
@@ -60,6 +64,7 @@ class DaskTransport:
         self.dashboard = str(client.dashboard_link or "") if has_dashboard else ""
         self._group = f"batch-{uuid.uuid4().hex[:8]}"
         self._numbers = itertools.count()
+        self._memory_limits: dict[str, int | None] = {}
 
     @property
     def alive(self) -> bool:
@@ -73,6 +78,7 @@ class DaskTransport:
             found = self._client.sync(identity, n_workers=-1, callback_timeout=ANSWER_SECONDS)["workers"]
         except (OSError, AttributeError, RuntimeError):  # the last two of a client that is just closing
             return None
+        self._memory_limits |= {address: worker.get("memory_limit") for address, worker in found.items()}
         return {address: (str(worker["name"]), worker["nthreads"]) for address, worker in found.items()}
 
     def submit(self, address: str, callback: Callback, function: Function, *arguments: Any) -> Future:
@@ -90,14 +96,14 @@ class DaskTransport:
             )
         except ClosedClientError as error:
             raise ExecutionError(LOST_SCHEDULER) from error
-        future.add_done_callback(lambda ended: callback(self._result(ended)))
+        future.add_done_callback(lambda ended: callback(self._result(ended, address)))
         return future
 
-    def _result(self, future: Future) -> CallResult:
+    def _result(self, future: Future, address: str) -> CallResult:
         try:
             return CallResult(future, CallStatus.RETURNED, future.result(timeout=ANSWER_SECONDS))
         except KilledWorker:
-            return CallResult(future, CallStatus.WORKER_DIED)
+            return CallResult(future, CallStatus.WORKER_DIED, reason=self._memory_reason(address))
         except Exception as error:
             if not self.alive or future.status in ("cancelled", "lost"):
                 return CallResult(future, CallStatus.DISCONNECTED)
@@ -106,6 +112,17 @@ class DaskTransport:
             return CallResult(future, CallStatus.RAISED, error=error)
         finally:
             future.release()
+
+    def _memory_reason(self, address: str) -> str:
+        """Say that a worker that died had exceeded its memory limit, if its nanny has reported that."""
+        try:
+            events = self._client.get_events(_MEMORY_TOPIC)
+        except Exception:  # of a connection that is about to break
+            return ""
+        if all(event["worker"] != address for _, event in events):
+            return ""
+        limit = self._memory_limits.get(address)
+        return "exceeded the memory limit" + (f" of {format_memory(limit)}" if limit else "")
 
     def run(
         self, address: str, callback: Callback, function: Function, *arguments: Any

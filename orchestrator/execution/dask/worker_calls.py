@@ -1,21 +1,35 @@
 """How functions are called in a worker's process: as its tasks, or directly, in a thread of their own."""
 
 import asyncio
+import math
 import pickle
+from contextlib import suppress
+from functools import cache
 from typing import Any
+
+from distributed import get_worker
 
 from orchestrator.execution.transport import Function
 from orchestrator.study.storable import describe_error
+from orchestrator.training.worker_memory import limit_memory
 
 
 def guarded_call(function: Function, *arguments: Any) -> Any:
     """Call a function as a task; Dask would close the worker for good on SystemExit or KeyboardInterrupt."""
+    _limit_memory()
     try:
         return function(*arguments)
     except Exception:
         raise
     except BaseException as error:
         raise RuntimeError(describe_error(error)) from None
+
+
+@cache
+def _limit_memory() -> None:
+    """Let this worker's memory limit hold for the child processes of its trainings, too."""
+    with suppress(ValueError):  # this is no worker
+        limit_memory(get_worker().memory_manager.memory_limit or math.inf)
 
 
 async def direct_call(call: bytes) -> bytes:

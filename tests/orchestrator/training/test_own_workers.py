@@ -1,0 +1,114 @@
+"""Classifiers with processes of their own, in this process and in a child: rows, limits and what is left."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import psutil
+import pytest
+
+from orchestrator.engine.queue import WorkQueue
+from orchestrator.engine.runner import _default_seconds
+from orchestrator.execution.serial import SerialExecutor
+from orchestrator.study.settings import FOREIGN_SECONDS, MEMORY_DEATHS
+from orchestrator.training.batch_process import end_child, run_in_child
+from orchestrator.training.class_checks import starts_processes
+from tests.orchestrator.classifiers import order_for
+
+HERE = "tests.orchestrator.own_workers"
+
+
+@pytest.fixture(autouse=True)
+def no_process_left():
+    before = set(psutil.Process().children(recursive=True))
+    yield
+    end_child()
+    left = set(psutil.Process().children(recursive=True)) - before
+    assert [one for one in left if "resource_tracker" not in " ".join(one.cmdline())] == []
+
+
+def is_running(pid):
+    """Whether a process runs; one that was killed may wait for its new parent to collect it."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def scores(result):
+    return result.records.columns["status"], result.records.columns["n_correct"]
+
+
+@pytest.mark.parametrize("kind", ["ForkPool", "Executor", "ForgottenPool"])
+def test_rows_are_those_of_one_process_here_and_in_a_child(kind, tmp_path):
+    alone = order_for(f"{HERE}.{kind}", tmp_path, C=(1,), params={"n_jobs": 1})
+    order = order_for(f"{HERE}.{kind}", tmp_path, C=(1,), params={"n_jobs": 2})
+    expected = scores(run_in_child(alone)[0])
+    assert expected[0] == ["ok"]
+    assert scores(run_in_child(order)[0]) == expected
+    executor = SerialExecutor()
+    executor.submit(order)
+    (outcome,) = executor.wait(1)
+    executor.close()
+    assert scores(outcome.result) == expected
+
+
+@pytest.mark.parametrize("in_child", [True, False])
+def test_a_pool_that_never_answers_ends_by_the_default_limit(in_child, tmp_path):
+    order = order_for(f"{HERE}.SilentPool", tmp_path, C=(1,), params={"file": str(tmp_path / "pids")})
+    order = replace(order, default_seconds=3.0)
+    if in_child:
+        result, _ = run_in_child(order)
+    else:
+        executor = SerialExecutor()
+        executor.submit(order)
+        (outcome,) = executor.wait(1)
+        executor.close()
+        result = outcome.result
+    assert result.records.columns["status"] == ["timeout"]
+    assert "protocol.max_seconds" in result.records.columns["message"][0]
+    pids = map(int, (tmp_path / "pids").read_text().split())
+    assert not any(map(is_running, pids))
+
+
+def test_a_child_that_takes_too_much_memory_is_ended_and_the_limit_named(tmp_path):
+    order = order_for(f"{HERE}.Hungry", tmp_path, C=(4,))
+    ended, _ = run_in_child(order, memory=600 * 2**20)
+    assert ended.by_memory
+    assert "600 MiB" in ended.reason
+
+
+def test_the_default_limit_is_for_classes_that_are_not_ours(tmp_path):
+    foreign = order_for("sklearn.svm.SVC", tmp_path, C=(1,)).arm
+    ours = order_for("solvers.SMOSVC", tmp_path, C=(1,)).arm
+    assert _default_seconds(foreign) == FOREIGN_SECONDS
+    assert _default_seconds(ours) > FOREIGN_SECONDS
+    assert not starts_processes(foreign)
+
+
+def test_a_training_is_given_up_after_three_deaths_by_memory(tmp_path):
+    order = order_for("sklearn.svm.SVC", tmp_path, C=(1,))
+
+    class Costs:
+        def __getattr__(self, name):
+            return lambda *arguments: 1.0
+
+    queue = WorkQueue(Costs())
+    batch = order.batch
+    for death in range(1, MEMORY_DEATHS + 1):
+        given_up = queue.retry(batch, 1.0, by_memory=True)
+        assert bool(given_up) == (death == MEMORY_DEATHS)
+        batch = queue.next_batch(1) or batch
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from orchestrator import run_study\n"
+        "run_study('study=s', 'datasets=[iris]', 'solvers=[libsvm_l1]', 'search.space.C=[1]', "
+        "'search.space.gamma=[1]', 'cluster.workers=1', 'paths.results=r', 'paths.cache=c')\n"
+    )
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert run.returncode == 1
+    assert '__name__ == "__main__"' in run.stderr.splitlines()[-1]
+    assert "Nanny" not in run.stderr
