@@ -12,8 +12,9 @@ from rich.table import Table
 
 from orchestrator.cli.main import Request
 from orchestrator.cli.terminal import as_text, say
-from orchestrator.config.compose import data_problems, dataset_nodes, find_modules
+from orchestrator.config.compose import data_problems, dataset_nodes
 from orchestrator.config.schema import dataset_spec, folders
+from orchestrator.config.user_modules import find_modules
 from orchestrator.datasets.about import (
     About,
     about_problems,
@@ -22,7 +23,6 @@ from orchestrator.datasets.about import (
     path_at_hand,
     read_about,
 )
-from orchestrator.datasets.libsvm_files import libsvm_names
 from orchestrator.datasets.openml_files import OpenML, openml_of
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.errors import ConfigError
@@ -64,10 +64,7 @@ def _all(names: list[str], request: Request, overrides: list[str]) -> Nodes:
     """Return the datasets with a configuration or a file."""
     if names:
         raise ConfigError([f"data list takes no name, found {names[0]!r}"])
-    folder = folders(request.config(overrides)).data
-    bare = {"_target_": "orchestrator.datasets.libsvm_file", "folder": str(folder)}
-    files = {name: {**bare, "name": name} for name in libsvm_names(folder)}
-    return files | dataset_nodes(overrides, request.config_dir)
+    return dataset_nodes(overrides, request.config_dir)
 
 
 def _chosen(names: list[str], request: Request, overrides: list[str]) -> Nodes:

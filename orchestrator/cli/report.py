@@ -19,9 +19,9 @@ from orchestrator.cli.main import Request
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.terminal import say
 from orchestrator.cli.watch import watch
-from orchestrator.config.compose import find_modules
 from orchestrator.config.report_settings import given_choices, published_files, section_names
 from orchestrator.config.schema import folders, study_name
+from orchestrator.config.user_modules import find_modules
 from orchestrator.engine.load import find_study, load_study
 from orchestrator.report import markdown_summary, write_report
 from orchestrator.report.coverage import coverage_note

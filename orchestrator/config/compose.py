@@ -5,7 +5,6 @@ No other module but the command line knows Hydra or omegaconf.
 
 import copy
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,40 +14,46 @@ from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from orchestrator.config.data_paths import path_problems, with_paths
-from orchestrator.config.dataset_table import table_datasets
 from orchestrator.config.schema import check_settings
-from orchestrator.config.yaml_files import MOST_DEPTH, file_problem
+from orchestrator.config.user_files import (
+    CONF_FOLDER,
+    UserFiles,
+    built_in_table,
+    group_files,
+    reads_bare_file,
+    say_if_other,
+    say_replaced,
+    user_folders,
+)
+from orchestrator.config.user_modules import find_modules
+from orchestrator.config.yaml_files import MOST_DEPTH
 from orchestrator.datasets.libsvm_files import libsvm_names
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.settings import Settings
 from orchestrator.study.text import one_line, shown
 
-_PACKAGE = Path(__file__).parents[1]
+_USER = "user"
+"""Name that a user's folders have in Hydra's search path."""
 
-CONF_FOLDER = next(folder for folder in (_PACKAGE / "conf", _PACKAGE.parent / "conf") if folder.is_dir())
-"""Inside the package when installed from a wheel, beside it in a checkout."""
-
-_TABLE = CONF_FOLDER / "dataset" / "packages.csv"
-_SEARCH_PATH = "hydra.searchpath="
 GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
 _OPEN = (
     *("sweep", "search", "search.space", "dataset", "solver", "cluster.options"),
     *("protocol.outer", "protocol.inner", "protocol.metric"),
 )
 """Under these keys a user names parameters of classes and functions, which no schema lists."""
+
+_LIBSVM_FILE = "orchestrator.datasets.libsvm_file"
 
 _LONGEST_OVERRIDE = 50_000
 """In characters: Hydra's parser takes a second for them."""
@@ -57,69 +62,24 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 """What Hydra takes for one key; it reads a dot, for example, as a key within a key."""
 
 
-class _CheckedFiles(FileConfigSource):
-    """A user's configuration files, of which none is loaded that `file_problem` finds fault with."""
-
-    @staticmethod
-    def scheme() -> str:
-        return "checked"
-
-    def load_config(self, config_path: str) -> ConfigResult:
-        path = Path(self.path) / self._normalize_file_name(config_path)
-        if problem := file_problem(path):
-            raise ConfigError([problem])
-        return super().load_config(config_path)
-
-
 @contextmanager
-def _hydra(config_dir: Path | None, overrides: Sequence[str] = ()) -> Iterator[list[str]]:
-    """Open the configuration folders, a user's own besides ours; yield what every composition needs."""
-    folders = _own_folders(config_dir, overrides)
-    quoted = ",".join(_quoted(f"checked://{folder.resolve()}") for folder in folders)
+def _hydra(folders: Sequence[Path]) -> Iterator[None]:
+    """Open the configuration folders: a user's, which are searched first, and the built-in one."""
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF_FOLDER), version_base="1.3", job_name="svmbench"):
-        SourcesRegistry.instance().register(_CheckedFiles)
-        yield [f"{_SEARCH_PATH}[{quoted}]"] if folders else []
+        SourcesRegistry.instance().register(UserFiles)
+        loader = _loader()
+        for folder in folders:
+            loader.config_search_path.prepend(_USER, f"{UserFiles.scheme()}://{folder.resolve()}", "main")
+        loader.repository.initialize_sources(loader.config_search_path)
+        yield
     GlobalHydra.instance().clear()
 
 
-def _own_folders(config_dir: Path | None, overrides: Sequence[str]) -> list[Path]:
-    """Return a user's folders of configurations, in the order in which they are searched after ours."""
-    if config_dir is not None and not _is_folder(config_dir):
-        raise ConfigError([f"--config-dir: {config_dir} is not a folder"])
-    further = [path for text in overrides if text.startswith(_SEARCH_PATH) for path in _search_path(text)]
-    return [*([] if config_dir is None else [config_dir]), *further]
-
-
-def _search_path(text: str) -> list[Path]:
-    """Return the folders of an override of Hydra's search path."""
-    try:
-        value = OverridesParser.create().parse_override(text).value()
-    except Exception:  # not only Hydra's own: its parser recurses, and Python limits the digits of a number
-        value = None
-    paths = [Path(str(item).removeprefix("file://")) for item in value] if isinstance(value, list) else []
-    if not paths or not all(map(_is_folder, paths)):
-        raise ConfigError([f"expected {_SEARCH_PATH}[file://DIR,…] with folders, found {shown(text)}"])
-    return paths
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except ValueError:  # a null byte
-        return False
-
-
-def _quoted(text: str) -> str:
-    """Write a text as a value in Hydra's grammar."""
-    escaped = re.sub(r"(\\*)'", r"\1\1\'", text)
-    return "'" + re.sub(r"(\\+)$", r"\1\1", escaped) + "'"
-
-
-def find_modules(config_dir: Path | None) -> None:
-    """Let Python find the modules in a user's folder."""
-    if config_dir is not None and (modules := str(config_dir.resolve())) not in sys.path:
-        sys.path.insert(0, modules)
+def _loader() -> ConfigLoaderImpl:
+    loader = GlobalHydra.instance().config_loader()
+    assert isinstance(loader, ConfigLoaderImpl)
+    return loader
 
 
 def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> Settings:
@@ -184,20 +144,20 @@ def composed_yaml(overrides: Sequence[str], config_dir: Path | None = None) -> s
 def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[str, Any], list[str]]:
     """Return what can be composed, and what is wrong with the rest."""
     problems: list[str] = []
-    with _hydra(config_dir, overrides) as base:
+    known = _defaults()
+    with _hydra(user_folders(config_dir, overrides)):
         try:
-            known = _defaults()
-            said = _checked_overrides(overrides, known, base, problems)
-            lists = _composed([*base, *said])
+            said = _checked_overrides(overrides, known, problems)
+            lists = _composed(said)
             problems += _unknown_keys(lists, known)
-            broken = list(_broken_groups(lists))
+            broken = [*_lost_sections(lists, known), *_broken_groups(lists)]
             found = dict(_walk(lists))
             sections = [key for key, value in _walk(known) if isinstance(value, Mapping)]
             if broken or not all(isinstance(found.get(key, {}), Mapping) for key in sections):
                 raise ConfigError([*problems, *broken])
-            choices = {group: _choices(group, lists, base, problems) for group in ("dataset", "solver")}
+            choices = {group: _choices(group, lists, problems) for group in ("dataset", "solver")}
             loads = [load for choice in choices.values() for load in choice.loads]
-            config = _composed([*base, *said, *loads]) if loads else lists
+            config = _composed([*said, *loads]) if loads else lists
             # Files of datasets and solvers are loaded last, but what an experiment says of them counts.
             config |= {group: _merged(config.get(group), lists.get(group)) for group in choices}
         except ConfigError as error:
@@ -210,7 +170,7 @@ def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[st
     for group, choice in choices.items():
         config[f"{group}s"] = choice.names
         config[group] = choice.filled(config.get(group) or {}, problems)
-    config["dataset"] = with_paths(config["dataset"], _own_folders(config_dir, overrides))
+    config["dataset"] = with_paths(config["dataset"], user_folders(config_dir, overrides))
     return config, problems
 
 
@@ -227,8 +187,8 @@ def _uncomposed(error: BaseException) -> str:
 
 def _composed(overrides: list[str]) -> dict[str, Any]:
     files, values = _files_and_values(overrides)
-    own = any(text.startswith(_SEARCH_PATH) for text in files)
-    loaded = compose("config", overrides=files) if own else copy.deepcopy(_loaded(tuple(files)))
+    has_user_files = any(item.provider == _USER for item in _loader().config_search_path.get_path())
+    loaded = compose("config", overrides=files) if has_user_files else copy.deepcopy(_loaded(tuple(files)))
     ConfigLoaderImpl._apply_overrides_to_config(values, loaded)
     config = OmegaConf.to_container(loaded, resolve=True)
     if _depth(config) > MOST_DEPTH:
@@ -241,21 +201,22 @@ def _files_and_values(overrides: Sequence[str]) -> tuple[list[str], list[Overrid
     files: list[Override] = []
     values: list[Override] = []
     for override in OverridesParser.create().parse_overrides(list(overrides)):
-        sets_value = override.package is None and override.key_or_group not in (*GROUPS, "hydra.searchpath")
+        sets_value = override.package is None and override.key_or_group not in GROUPS
         (values if sets_value else files).append(override)
     return [str(override.input_line) for override in files], values
 
 
 @lru_cache(maxsize=64)
 def _loaded(files: tuple[str, ...]) -> DictConfig:
-    """Return the configuration of some of our own files, which Hydra takes long to load; only read."""
+    """Return the configuration of some built-in files, which Hydra takes long to load; only read."""
     return compose("config", overrides=list(files))
 
 
 @cache
 def _defaults() -> dict[str, Any]:
     """Return the configuration of a user who says nothing; only read."""
-    return _composed([])
+    with _hydra([]):
+        return _composed([])
 
 
 def _depth(node: Any) -> int:
@@ -265,13 +226,13 @@ def _depth(node: Any) -> int:
 
 def known_names(group: str, overrides: Sequence[str] = (), config_dir: Path | None = None) -> list[str]:
     """Return the names a group offers, a user's own included."""
-    with _hydra(config_dir, overrides) as base:
-        names = _options(group, base)
-    return sorted({*names, *table_datasets(_TABLE)}) if group == "dataset" else names
+    with _hydra(user_folders(config_dir, overrides)):
+        names = _options(group)
+    return sorted({*names, *built_in_table()}) if group == "dataset" else names
 
 
 def dataset_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Return the configuration of every dataset with a file or a row of our table, by its name.
+    """Return the configuration of every dataset, by its name: of files, of our table, and of bare files.
 
     Each file is read by itself: Hydra takes seconds to compose some hundred of them. Only those with a list
     of `defaults` are composed.
@@ -282,19 +243,23 @@ def dataset_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None)
         If a file cannot be read.
     """
     config = compose_settings(overrides, config_dir)
-    files = _files_of("dataset", overrides, config_dir)
     try:
-        nodes = {name: OmegaConf.load(path) for name, path in sorted(files.items())}
-        composed = [name for name, node in nodes.items() if "defaults" in node]
-        plain = {name: node for name, node in nodes.items() if name not in composed}
-        read = OmegaConf.to_container(OmegaConf.create({**config, "dataset": plain}), resolve=True)
+        read = _files_of("dataset", overrides, config_dir)
+        composed = [name for name, node in read.items() if "defaults" in node]
+        plain = {name: node for name, node in read.items() if name not in composed}
+        resolved = OmegaConf.to_container(OmegaConf.create({**config, "dataset": plain}), resolve=True)
     except (OmegaConfBaseException, YAMLError) as error:
         raise ConfigError([one_line(error)]) from error
-    found: dict[str, dict[str, Any]] = read["dataset"]  # type: ignore[call-overload, index, assignment]
+    found: dict[str, dict[str, Any]] = resolved["dataset"]  # type: ignore[call-overload, index, assignment]
     if composed:
         found |= compose_settings([*overrides, f"datasets=[{','.join(composed)}]"], config_dir)["dataset"]
-    located = with_paths(found, _own_folders(config_dir, overrides))
-    return dict(sorted((table_datasets(_TABLE) | located).items()))
+    folders = user_folders(config_dir, overrides)
+    folder = Path(str(config["paths"]["data"]))
+    bare = {name: _bare_file(name, folder) for name in _files_in(folder)}
+    with _hydra(folders):
+        own = _own_files(list(bare))
+    nodes = bare | built_in_table() | with_paths(found, folders) | {name: bare[name] for name in own}
+    return dict(sorted(nodes.items()))
 
 
 def data_problems(
@@ -309,7 +274,7 @@ def data_problems(
     overrides, config_dir
         As of `load_settings`.
     """
-    return [*path_problems(nodes, _own_folders(config_dir, overrides))]
+    return [*path_problems(nodes, user_folders(config_dir, overrides))]
 
 
 def claim_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None) -> dict[str, dict[str, Any]]:
@@ -320,35 +285,31 @@ def claim_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None) -
     ConfigError
         If a file cannot be read.
     """
-    files = _files_of("claim", overrides, config_dir)
     try:
-        nodes = {name: OmegaConf.to_container(OmegaConf.load(path)) for name, path in sorted(files.items())}
+        found = _files_of("claim", overrides, config_dir)
+        return {name: OmegaConf.to_container(node) for name, node in found.items()}  # type: ignore[misc]
     except (OmegaConfBaseException, YAMLError) as error:
         raise ConfigError([one_line(error)]) from error
-    return nodes  # type: ignore[return-value]
 
 
-def _files_of(group: str, overrides: Sequence[str], config_dir: Path | None) -> dict[str, Path]:
-    """Return the files of a group by their names; of one name ours counts, as when Hydra composes."""
-    files: dict[str, Path] = {}
-    for folder in reversed([CONF_FOLDER, *_own_folders(config_dir, overrides)]):
-        files |= {path.stem: path for path in (folder / group).glob("*.yaml")}
-    if problems := list(filter(None, map(file_problem, files.values()))):
-        raise ConfigError(problems)
-    return files
+def _files_of(group: str, overrides: Sequence[str], config_dir: Path | None) -> dict[str, Any]:
+    """Return what the files of a group say, by their names, as Hydra reads them; nothing is composed."""
+    folders = user_folders(config_dir, overrides)
+    files = {name: (path, OmegaConf.load(path)) for name, path in sorted(group_files(group, folders).items())}
+    for name, (path, node) in files.items():
+        if not path.is_relative_to(CONF_FOLDER):
+            say_if_other(path, f"{group}/{name}", node)
+    return {name: node for name, (_, node) in files.items()}
 
 
-def _options(group: str, base: Sequence[str]) -> list[str]:
-    loader = GlobalHydra.instance().config_loader()
-    return list(loader.get_group_options(group, overrides=list(base)))
+def _options(group: str) -> list[str]:
+    return list(_loader().get_group_options(group))
 
 
 # -- overrides -----------------------------------------------------------------------------------
 
 
-def _checked_overrides(
-    overrides: Sequence[str], known: Mapping[str, Any], base: list[str], problems: list[str]
-) -> list[str]:
+def _checked_overrides(overrides: Sequence[str], known: Mapping[str, Any], problems: list[str]) -> list[str]:
     """Return the overrides as Hydra wants them; tell what is wrong with the others."""
     parser = OverridesParser.create()
     accepted: list[str] = []
@@ -366,15 +327,15 @@ def _checked_overrides(
             )
             continue
         if override.key_or_group == "hydra.searchpath":
-            continue  # in `base` already
-        if problem := _problem_of(override, known, base):
+            continue  # its folders are open already
+        if problem := _problem_of(override, known):
             problems.append(problem)
         else:
             accepted += _for_hydra(override, text)
     return accepted
 
 
-def _problem_of(override: Override, known: Mapping[str, Any], base: list[str]) -> str:
+def _problem_of(override: Override, known: Mapping[str, Any]) -> str:
     key, value = override.key_or_group, override.value()
     if key.startswith("hydra."):
         return f"{key} has no effect here; of Hydra's own settings, only hydra.searchpath has"
@@ -388,7 +349,7 @@ def _problem_of(override: Override, known: Mapping[str, Any], base: list[str]) -
         named = ",".join(name for name in names if isinstance(name, str) and _NAME.fullmatch(name))
         return f"unknown key {key!r}; did you mean '{key}s=[{named or 'NAME'}]'?"
     if key in GROUPS:
-        options = _options(key, base)
+        options = _options(key)
         if str(value) in options or (key == "experiment" and value is None):
             return ""
         near = did_you_mean(str(value), options)
@@ -445,8 +406,20 @@ def _unknown_keys(config: Any, known: Mapping[str, Any]) -> Iterator[str]:
         if key in expected:
             if problem := _not_a_section(key, value, expected[key]):
                 yield problem
+        elif key == "experiment":
+            yield "an experiment's file lacks the first line `# @package _global_`; add it"
         elif not _is_open(key) and (not parent or parent in expected):
             yield f"unknown key {key!r} in a configuration file{did_you_mean(key, expected)}"
+
+
+def _lost_sections(config: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
+    """Find sections that a file's `# @package` line has moved to another place."""
+    for key in known:
+        if key not in config:
+            yield (
+                f"the file chosen for {key} leaves the configuration without the key {key!r}; remove its "
+                f"line `# @package …`, or write its settings below `{key}:`"
+            )
 
 
 def _broken_groups(config: Mapping[str, Any]) -> Iterator[str]:
@@ -506,29 +479,42 @@ class _Choice:
         }
 
 
-def _choices(group: str, lists: Mapping[str, Any], base: list[str], problems: list[str]) -> _Choice:
-    options = _options(group, base)
+def _choices(group: str, lists: Mapping[str, Any], problems: list[str]) -> _Choice:
+    options = _options(group)
     folder = Path(str(lists["paths"]["data"]))
     choice = _Choice(group, _names(lists, group, problems), [], {})
-    table = table_datasets(_TABLE) if group == "dataset" else {}
-    found = [] if group == "solver" or set(choice.names) <= {*options, *table} else _files_in(folder)
+    table = built_in_table() if group == "dataset" else {}
+    found = _files_in(folder) if group == "dataset" else []
+    own = _own_files(found)
     for name in filter(None, choice.names):
         if name in options and not _NAME.fullmatch(name):
             problems.append(
                 f"the file {group}/{one_line(name, 60)}.yaml cannot be chosen: expected a name of letters, "
                 "digits, '-' and '_' that begins with a letter; rename it"
             )
-        elif name in options:
+        elif name in options and name not in own:
             choice.loads.append(f"+{group}@{group}.{name}='{name}'")
-        elif name in table:
+        elif name in table and name not in own:
             choice.files[name] = dict(table[name])
         elif name in found:
-            target = "orchestrator.datasets.libsvm_file"
-            choice.files[name] = {"_target_": target, "name": name, "folder": str(folder)}
+            choice.files[name] = _bare_file(name, folder)
+            if name in own and name in (*options, *table):
+                say_replaced(f"{name}.libsvm in {folder}", f"dataset {name}")
         else:
             near = did_you_mean(name, [*options, *table, *found])
             problems.append(f"unknown {group} {shown(name)}{near} (see: svmbench list {group}s)")
     return choice
+
+
+def _bare_file(name: str, folder: Path) -> dict[str, Any]:
+    return {"_target_": _LIBSVM_FILE, "name": name, "folder": str(folder)}
+
+
+def _own_files(found: Sequence[str]) -> set[str]:
+    """Return the bare files that no configuration describes: none of the user's, and no built-in one."""
+    users = [source for source in _loader().get_sources() if source.provider == _USER]
+    described = {name for name in found for source in users if source.is_config(f"dataset/{name}")}
+    return {name for name in found if not reads_bare_file(name)} - described
 
 
 def _files_in(folder: Path) -> list[str]:

@@ -53,7 +53,8 @@ def path_problems(nodes: Nodes, folders: list[Path]) -> Iterator[str]:
 def _named(nodes: Nodes, folders: list[Path]) -> Iterator[tuple[str, str, Path, Path]]:
     """Yield the dataset, the key and the two whole paths of each relative path that a user's file names."""
     for name, node in nodes.items():
-        files = (folder / "dataset" / f"{name}.yaml" for folder in folders)
+        names = (f"{name}.yaml", f"{name}.yml")
+        files = (folder / "dataset" / each for folder in folders for each in names)
         file = next((file for file in files if file.is_file()), None)
         if file is None or not str(node.get("_target_")).startswith(_OURS) or node.get("package"):
             continue

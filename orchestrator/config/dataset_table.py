@@ -1,9 +1,12 @@
 """Datasets that packages bring, as rows of a table: a file for each would repeat nearly all it says."""
 
 import csv
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from orchestrator.study.errors import ConfigError
 
 _NUMBERS = ("n", "d", "classes")
 _TEXTS = ("source", "licence", "citation", "note")
@@ -17,9 +20,22 @@ def table_datasets(path: Path) -> dict[str, dict[str, Any]]:
     ----------
     path : Path
         CSV as `conf/dataset/packages.csv`: name, arguments of `arff_file`, family, and what `about` holds.
+
+    Raises
+    ------
+    ConfigError
+        If two rows, or a row and a file beside the table, have one name.
     """
     with path.open(encoding="utf-8", newline="") as file:
-        return {row["name"]: _node(row) for row in csv.DictReader(file)}
+        rows = list(csv.DictReader(file))
+    names = Counter([row["name"] for row in rows] + [file.stem for file in path.parent.glob("*.yaml")])
+    if problems := [
+        f"{path}: {name} names {count} datasets of rows and files; keep one of them"
+        for name, count in names.items()
+        if count > 1
+    ]:
+        raise ConfigError(problems)
+    return {row["name"]: _node(row) for row in rows}
 
 
 def _node(row: dict[str, str]) -> dict[str, Any]:

@@ -1,0 +1,214 @@
+"""A user's folders of configuration files, which are searched before the built-in one."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra.core.object_type import ObjectType
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.plugins.config_source import ConfigResult
+from omegaconf import OmegaConf
+
+from orchestrator.config.dataset_table import table_datasets
+from orchestrator.config.yaml_files import file_problem
+from orchestrator.study.errors import ConfigError
+from orchestrator.study.text import shown
+
+_PACKAGE = Path(__file__).parents[1]
+
+CONF_FOLDER = next(folder for folder in (_PACKAGE / "conf", _PACKAGE.parent / "conf") if folder.is_dir())
+"""The built-in configurations: inside the package when installed from a wheel, beside it in a checkout."""
+
+SEARCH_PATH = "hydra.searchpath="
+
+_PRIMARY = "config"
+"""Name of the file with the defaults of every key, which only the built-in folder has."""
+
+_SUFFIXES = (".yaml", ".yml")
+
+
+class UserFiles(FileConfigSource):
+    """Hydra's access to the files of a user's folder: it checks them before they are loaded.
+
+    Each may end in `.yaml` or `.yml`.
+    """
+
+    @staticmethod
+    def scheme() -> str:
+        """Return what stands before `://` in the address of such a folder."""
+        return "checked"
+
+    def is_config(self, config_path: str) -> bool:
+        """Return whether the folder has a file of this name."""
+        return config_path != _PRIMARY and bool(self._files(config_path))
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        """Return the sorted names of a group's files or subgroups."""
+        names = super().list(config_path, results_filter)
+        return sorted({name.removesuffix(".yaml").removesuffix(".yml") for name in names})
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        """Return what a file says; say once if a built-in one of its name says something else.
+
+        Raises
+        ------
+        ConfigError
+            If the file cannot be loaded, or there are two of its name.
+        """
+        files = self._files(config_path)
+        if problem := two_files(files) or file_problem(files[0]):
+            raise ConfigError([problem])
+        loaded = super().load_config(str(files[0].relative_to(self.path)))
+        say_if_other(files[0], config_path.removesuffix(".yaml"), loaded.config)
+        return loaded
+
+    @staticmethod
+    def _normalize_file_name(filename: str) -> str:
+        return filename if filename.endswith(_SUFFIXES) else f"{filename}.yaml"
+
+    def _files(self, config_path: str) -> Sequence[Path]:
+        names = [config_path] if config_path.endswith(_SUFFIXES) else [config_path + end for end in _SUFFIXES]
+        return [path for name in names if (path := Path(self.path) / name).is_file()]
+
+
+def two_files(files: Sequence[Path]) -> str:
+    """Return what is wrong with files that share a folder and a name; empty if there is at most one.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        The files of one name.
+    """
+    if len(files) < 2:
+        return ""
+    first, second = sorted(files)[:2]
+    return f"{first.parent} holds {first.name} and {second.name}, two files of one name; remove one of them"
+
+
+def say_if_other(path: Path, name: str, config: Any) -> None:
+    """Warn if a user's file takes the place of a built-in configuration that says something else.
+
+    Parameters
+    ----------
+    path : Path
+        The user's file.
+    name : str
+        Its group and name, such as ``"dataset/iris"``.
+    config : DictConfig
+        What it says.
+    """
+    built_in = _built_in(name)
+    if built_in is not None and built_in != OmegaConf.to_container(config):
+        say_replaced(str(path), name.replace("/", " "))
+
+
+def say_replaced(file: str, name: str) -> None:
+    """Warn that a user's file is taken in place of something built in.
+
+    Parameters
+    ----------
+    file, name : str
+        What is taken, and the group and name of both.
+    """
+    warnings.warn(
+        f"{file} takes the place of the built-in {name}, from which it differs; "
+        "rename the file to use the built-in one",
+        stacklevel=2,
+    )
+
+
+def reads_bare_file(name: str) -> bool:
+    """Return whether the built-in dataset of a name reads the LIBSVM file of that name.
+
+    Parameters
+    ----------
+    name : str
+        Of a file in the folder of data.
+    """
+    node = _built_in(f"dataset/{name}") or {}
+    return str(node.get("_target_")).endswith(".libsvm_file") and node.get("name") == name
+
+
+def _built_in(name: str) -> Any:
+    """Return the built-in configuration of a name, in plain containers; None without one."""
+    path = CONF_FOLDER / f"{name}.yaml"
+    if path.is_file():
+        return OmegaConf.to_container(OmegaConf.load(path))
+    group, _, item = name.partition("/")
+    return built_in_table().get(item) if group == "dataset" else None
+
+
+def built_in_table() -> Mapping[str, dict[str, Any]]:
+    """Return the configurations of the datasets that the built-in table lists, by name; only read."""
+    return table_datasets(CONF_FOLDER / "dataset" / "packages.csv")
+
+
+def user_folders(config_dir: Path | None, overrides: Sequence[str]) -> list[Path]:
+    """Return a user's folders of configurations, in the order in which they are searched.
+
+    Parameters
+    ----------
+    config_dir : Path or None
+        Searched first.
+    overrides : sequence of str
+        Of Hydra's search path, which name further folders; others have no part in it.
+
+    Raises
+    ------
+    ConfigError
+        If one of them is not a folder.
+    """
+    if config_dir is not None and not _is_folder(config_dir):
+        raise ConfigError([f"--config-dir: {config_dir} is not a folder"])
+    further = [path for text in overrides if text.startswith(SEARCH_PATH) for path in _search_path(text)]
+    return [*([] if config_dir is None else [config_dir]), *further]
+
+
+def _search_path(text: str) -> list[Path]:
+    """Return the folders of an override of Hydra's search path."""
+    try:
+        value = OverridesParser.create().parse_override(text).value()
+    except Exception:  # not only Hydra's own: its parser recurses, and Python limits the digits of a number
+        value = None
+    paths = [Path(str(item).removeprefix("file://")) for item in value] if isinstance(value, list) else []
+    if not paths or not all(map(_is_folder, paths)):
+        raise ConfigError([f"expected {SEARCH_PATH}[file://DIR,…] with folders, found {shown(text)}"])
+    return paths
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except ValueError:  # a null byte
+        return False
+
+
+def group_files(group: str, folders: Sequence[Path]) -> dict[str, Path]:
+    """Return the files of a group by their names; a user's file comes before the built-in one.
+
+    Parameters
+    ----------
+    group : str
+        Such as ``"dataset"``.
+    folders : sequence of Path
+        A user's, as `user_folders` returns them.
+
+    Raises
+    ------
+    ConfigError
+        With every file that cannot be loaded.
+    """
+    files = {path.stem: path for path in (CONF_FOLDER / group).glob("*.yaml")}
+    problems = []
+    for folder in reversed(folders):
+        there: dict[str, list[Path]] = {}
+        for path in sorted((folder / group).glob("*.y*ml")):
+            if path.suffix in _SUFFIXES:
+                there.setdefault(path.stem, []).append(path)
+        problems += filter(None, map(two_files, there.values()))
+        files |= {name: paths[0] for name, paths in there.items()}
+    if problems := [*problems, *filter(None, map(file_problem, files.values()))]:
+        raise ConfigError(problems)
+    return files
