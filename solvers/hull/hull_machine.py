@@ -8,7 +8,8 @@ import numpy as np
 
 from solvers.common.certificate import AIMED_SHARE, certified_gap, error_of_sums
 from solvers.common.compile import njit
-from solvers.common.status import CONVERGED, FULL, NOT_POSITIVE, PAUSED, STALLED, TIMEOUT
+from solvers.common.progress import first_look, has_no_end, resolution
+from solvers.common.status import CONVERGED, FULL, NOT_POSITIVE, PAUSED, STALLED, TIMEOUT, UNRESOLVED
 from solvers.hull.bias import class_biases
 from solvers.hull.descent import Rules, descend
 from solvers.hull.draws import draw_first, inner_product
@@ -23,7 +24,13 @@ from solvers.hull.state import (
     make_room,
     new_hull,
 )
-from solvers.hull.stopping import NOISE_ROUNDINGS, default_tolerance, rule_holds, rule_text
+from solvers.hull.stopping import (
+    NOISE_ROUNDINGS,
+    default_tolerance,
+    rule_holds,
+    rule_text,
+    violation_threshold,
+)
 from solvers.hull.tracked_rows import row, track
 from solvers.kernels.functions import GRAM, NOT_FINITE, kernel_diagonal
 from solvers.problem import Solution
@@ -84,13 +91,13 @@ class HullSolver:
             drift = refresh(hull, problem.deadline)
             stale = stale if np.isnan(drift) else 0
             is_settled = not drift > ALLOWED_DRIFT * epsilon * hull.real[SQUARE_NORM]
-            if is_settled or status not in (CONVERGED, STALLED):
+            if is_settled or status not in (CONVERGED, UNRESOLVED):
                 break
         is_finite = np.isfinite(hull.g[: hull.counts[TRACKED]]).all()
         if not is_finite and problem.C.min() >= np.finfo(np.float64).tiny:  # below, 1/C is infinite
             raise ValueError(NOT_FINITE)
         if status == NOT_POSITIVE and not is_negative(hull):
-            status = STALLED
+            status = UNRESOLVED
         error = error_of_sums(*self._values(problem, hull), hull.counts[SUPPORT], stale)
         return self._solution(hull, status, float(epsilon), error, problem.deadline)
 
@@ -108,7 +115,8 @@ class HullSolver:
 
     def _descend(self, hull, epsilon, max_iter, problem):
         """Iterate to the end, with a look at room, clock and progress on the way; return status and state."""
-        steps, last = hull.counts[ITERATIONS], np.inf
+        begun, last = int(hull.counts[ITERATIONS]), np.inf
+        steps, look = begun, first_look(hull.n_samples)
         while True:
             status = self.loop(hull, epsilon, self.rules, max_iter, work_before_pause(problem.deadline))
             if status == FULL:
@@ -122,8 +130,22 @@ class HullSolver:
             if hull.counts[ITERATIONS] - steps > STEPS_WITHOUT_DRIFT:
                 square_norm = hull.real[SQUARE_NORM]
                 if abs(square_norm - last) < 1e-15 * last:
-                    return STALLED, hull
-                steps, last = hull.counts[ITERATIONS], square_norm
+                    return UNRESOLVED, hull
+                steps, last = int(hull.counts[ITERATIONS]), square_norm
+                if steps - begun >= look[0]:
+                    if self._has_no_end(hull, look, steps - begun, epsilon):
+                        return STALLED, hull
+                    look = (2 * (steps - begun), square_norm, look[1] - square_norm)
+
+    def _has_no_end(self, hull, look, steps, epsilon):
+        """Whether far more steps would be needed than have been taken; see `solvers.common.progress`."""
+        square_norm, m = hull.real[SQUARE_NORM], hull.counts[TRACKED]
+        diagonal, rule = hull.diagonal[:m], self.rules.stopping
+        resolved, ahead = resolution(diagonal.max()), square_norm - hull.g[:m].min()
+        lowest_allowed = min(
+            violation_threshold(rule, epsilon, square_norm, diagonal[0]), square_norm - resolved
+        )
+        return has_no_end(look, steps, square_norm, ahead, square_norm - lowest_allowed, hull.n_samples)
 
     def _gains_from_all(self, hull, deadline):
         """Whether draws have cost more so far than it would have to keep g of every sample."""
@@ -150,7 +172,7 @@ class HullSolver:
         biases = class_biases(self.bias, label, alpha, g, square_norm, n_classes) / margin
         gap = lowest = lowest_inner_product(hull, deadline)
         if not np.isnan(lowest):
-            gap = float(certified_gap(square_norm, lowest, error))
+            gap = float(certified_gap(square_norm, lowest, error, alpha.sum()))
         rule, square_radius = self.rules.stopping, hull.diagonal[0]
         converged = bool(rule_holds(rule, epsilon, square_norm, square_radius, lowest, error, gap))
         is_certain = hull.tracked_all and self.rules.exhaustive

@@ -164,6 +164,15 @@ def interruption(hull, budget):
     return GO_ON
 
 
+@inlined
+def largest_value_of(hull):
+    """Return a bound on the size of the kernel values of the tracked samples."""
+    largest = 0.0
+    for p in range(hull.counts[TRACKED]):
+        largest = max(largest, hull.diagonal[p])
+    return largest
+
+
 def make_room(hull, cache_bytes):
     """Return the state with room for more tracked samples.
 
