@@ -9,6 +9,8 @@ from solvers.common.compile import inner
 FIRST_LOOK, STEPS_PER_SAMPLE = 1 << 14, 4
 # Largest number of steps that a training may seem to need, as a multiple of those before the first look.
 MAX_LOOKS = 128.0
+# Draws that take as long as a step, about.
+DRAWS_PER_STEP = 64
 # Largest decay, as an exponent, that is believed for each half of the steps so far.
 MAX_DECAY = 1.0
 
@@ -50,7 +52,7 @@ def has_no_end(look, steps, objective, ahead, allowed, n):
     look : tuple
         The last one, see `first_look`.
     steps : int
-        Steps so far.
+        Steps so far, or what has taken as long.
     objective : float
         It is minimised.
     ahead, allowed : float

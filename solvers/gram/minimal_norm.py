@@ -28,7 +28,7 @@ from solvers.common.pair_selection import (
     shift_and_argmin_of_support,
     shift_and_ends_of_support,
 )
-from solvers.common.progress import first_look, has_no_end, resolution
+from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, resolution
 from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
 from solvers.gram.block import (
@@ -98,7 +98,7 @@ def descend_block(
     lowest, highest = shift_and_ends_of_support(g, alpha, H[0], H[0], 0.0)
     current = max(epsilon, rules.first_epsilon)
     steps, clipped, looked_at, last = 0, 0, 0, np.inf
-    look, resolved = first_look(g.size), resolution(largest_value(diagonal))
+    look, resolved, drawn = first_look(g.size), resolution(largest_value(diagonal)), 0
     while steps < max_iter:
         if square_norm <= 0.0:
             return square_norm, steps, clipped, NOT_POSITIVE
@@ -108,14 +108,16 @@ def descend_block(
             if abs(square_norm - last) < 1e-15 * last:
                 return square_norm, steps, clipped, UNRESOLVED
             looked_at, last = steps, square_norm
-        if steps >= look[0]:
+        spent = steps + drawn // DRAWS_PER_STEP
+        if spent >= look[0]:
             allowed = square_norm - sought_below(rules.stopping, epsilon, square_norm, diagonal[0], resolved)
-            if has_no_end(look, steps, square_norm, square_norm - lowest_value(g), allowed, g.size):
+            if has_no_end(look, spent, square_norm, square_norm - lowest_value(g), allowed, g.size):
                 return square_norm, steps, clipped, STALLED
-            look = (np.int64(2 * steps), square_norm, look[1] - square_norm)
+            look = (np.int64(2 * spent), square_norm, look[1] - square_norm)
 
         threshold = sought_below(rules.stopping, current, square_norm, diagonal[0], resolved)
         v, failed = find_tracked(g, threshold, rules, state, class_start)
+        drawn += 0 if rules.exhaustive else failed
         if v < 0:
             v = lowest
             if g[v] >= threshold or not rules.exhaustive:

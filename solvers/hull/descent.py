@@ -12,6 +12,7 @@ from solvers.common.status import CONVERGED, GO_ON, LIMIT, UNRESOLVED
 from solvers.hull.draws import find_violator
 from solvers.hull.hull_steps import TO_ORIGIN, take_step
 from solvers.hull.state import (
+    DRAWN,
     EPSILON,
     ITERATIONS,
     SQUARE_NORM,
@@ -67,6 +68,7 @@ def descend(hull, epsilon, rules, max_iter, budget):
         # A violator among the drawn samples, else (if exhaustive) among the support vectors.
         threshold = sought_below(rules.stopping, real[EPSILON], real[SQUARE_NORM], square_radius, resolved)
         v, failed = find_violator(hull, threshold, rules)
+        counts[DRAWN] += 0 if rules.exhaustive else failed
         if v < 0:
             v = lowest_support(g, hull.support, counts[SUPPORT], hull.scratch)
             if g[v] >= threshold or not rules.exhaustive:  # the ε̂-approximation is done

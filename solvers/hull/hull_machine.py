@@ -8,13 +8,14 @@ import numpy as np
 
 from solvers.common.certificate import AIMED_SHARE, certified_gap, error_of_sums
 from solvers.common.compile import njit
-from solvers.common.progress import first_look, has_no_end, resolution
+from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, resolution
 from solvers.common.status import CONVERGED, FULL, NOT_POSITIVE, PAUSED, STALLED, TIMEOUT, UNRESOLVED
 from solvers.hull.bias import class_biases
 from solvers.hull.descent import Rules, descend
 from solvers.hull.draws import draw_first, inner_product
 from solvers.hull.state import (
     CLIPPED,
+    DRAWN,
     EPSILON,
     EVALUATIONS,
     ITERATIONS,
@@ -42,6 +43,7 @@ REFRESHES = 3  # of g from the kernel, when rounding has moved it
 STEPS_WITHOUT_DRIFT = 1000  # rounding moves g by 10⁻¹⁶ a step
 ALLOWED_DRIFT = 0.001  # of g that is let pass, as a share of ε ‖c‖²
 ROWS_OF_STEP = 2.0  # of the kernel that a step takes where g is kept of every sample, about
+ROWS_PER_STEP = 16  # rows of the kernel that take as long as a step without a look at the kernel, or longer
 SHARE_OF_TIME = 0.25  # of what is left that it may take to begin with that
 SURE_CERTIFICATE = 50_000_000  # kernel evaluations that a certificate may always cost
 
@@ -115,8 +117,8 @@ class HullSolver:
 
     def _descend(self, hull, epsilon, max_iter, problem):
         """Iterate to the end, with a look at room, clock and progress on the way; return status and state."""
-        begun, last = int(hull.counts[ITERATIONS]), np.inf
-        steps, look = begun, first_look(hull.n_samples)
+        steps, last = hull.counts[ITERATIONS], np.inf
+        begun, look = steps_worth(hull), first_look(hull.n_samples)
         while True:
             status = self.loop(hull, epsilon, self.rules, max_iter, work_before_pause(problem.deadline))
             if status == FULL:
@@ -131,21 +133,21 @@ class HullSolver:
                 square_norm = hull.real[SQUARE_NORM]
                 if abs(square_norm - last) < 1e-15 * last:
                     return UNRESOLVED, hull
-                steps, last = int(hull.counts[ITERATIONS]), square_norm
-                if steps - begun >= look[0]:
-                    if self._has_no_end(hull, look, steps - begun, epsilon):
-                        return STALLED, hull
-                    look = (2 * (steps - begun), square_norm, look[1] - square_norm)
+                steps, last = hull.counts[ITERATIONS], square_norm
+            if (spent := steps_worth(hull) - begun) >= look[0]:
+                if self._has_no_end(hull, look, spent, epsilon):
+                    return STALLED, hull
+                look = (2 * spent, hull.real[SQUARE_NORM], look[1] - hull.real[SQUARE_NORM])
 
-    def _has_no_end(self, hull, look, steps, epsilon):
-        """Whether far more steps would be needed than have been taken; see `solvers.common.progress`."""
+    def _has_no_end(self, hull, look, spent, epsilon):
+        """Whether a training would take far too long; see `solvers.common.progress.has_no_end`."""
         square_norm, m = hull.real[SQUARE_NORM], hull.counts[TRACKED]
         diagonal, rule = hull.diagonal[:m], self.rules.stopping
         resolved, ahead = resolution(diagonal.max()), square_norm - hull.g[:m].min()
         lowest_allowed = min(
             violation_threshold(rule, epsilon, square_norm, diagonal[0]), square_norm - resolved
         )
-        return has_no_end(look, steps, square_norm, ahead, square_norm - lowest_allowed, hull.n_samples)
+        return has_no_end(look, spent, square_norm, ahead, square_norm - lowest_allowed, hull.n_samples)
 
     def _gains_from_all(self, hull, deadline):
         """Whether draws have cost more so far than it would have to keep g of every sample."""
@@ -206,6 +208,13 @@ def is_negative(hull):
     rounding = np.finfo(hull.X.dtype if hull.kind == GRAM else np.float64).eps
     largest = np.abs(hull.diagonal[: hull.counts[TRACKED]]).max()
     return hull.real[SQUARE_NORM] < -NOISE_ROUNDINGS * rounding * largest
+
+
+def steps_worth(hull):
+    """Return the work so far as a number of steps: what draws and kernel values have cost counts as well."""
+    counts = hull.counts
+    values = counts[EVALUATIONS] // (ROWS_PER_STEP * hull.n_samples)
+    return int(counts[ITERATIONS] + counts[DRAWN] // DRAWS_PER_STEP + values)
 
 
 def _seconds(values, n_features):

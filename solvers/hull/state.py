@@ -20,7 +20,7 @@ from solvers.kernels.functions import GRAM
 DENSE, CSR, VALUES = range(3)  # what X holds: features, sparse features, kernel values
 
 # Places in Hull.counts and Hull.real.
-TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK, CLIPPED = range(8)
+TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK, CLIPPED, DRAWN = range(9)
 SQUARE_NORM, EPSILON = range(2)
 
 TRACK_ALL = 50_000  # samples; above, g is kept for the support vectors only, unless asked for
@@ -67,7 +67,7 @@ class Hull(NamedTuple):
 
     point: np.ndarray  # (d,) the sample whose kernel values are being computed
     scratch: np.ndarray  # (capacity,) k̃ between a drawn sample and the tracked ones, or whatever
-    counts: np.ndarray  # (8,) int64
+    counts: np.ndarray  # (9,) int64
     real: np.ndarray  # (2,)
     state: np.ndarray  # (1,) uint64: random state
 
@@ -143,7 +143,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples, most_tracked=TRACK_AL
         length=np.zeros(slots, np.int32),
         point=np.zeros(0 if storage == VALUES else d),
         scratch=np.empty(capacity),
-        counts=np.zeros(8, np.int64),
+        counts=np.zeros(9, np.int64),
         real=np.array([0.0, epsilon]),
         state=np.array([problem.seed], np.uint64),
     )
