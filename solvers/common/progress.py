@@ -7,12 +7,10 @@ from solvers.common.compile import inner
 
 # Steps before the first look at how fast a training gains; on many samples, so many for each.
 FIRST_LOOK, STEPS_PER_SAMPLE = 1 << 14, 4
-# Largest number of steps that a training may seem to need, as a multiple of those before the first look.
+# Largest number of steps, taken or foreseen, as a multiple of those before the first look.
 MAX_LOOKS = 128.0
 # Draws that take as long as a step, about.
 DRAWS_PER_STEP = 64
-# Largest decay, as an exponent, that is believed for each half of the steps so far.
-MAX_DECAY = 1.0
 
 
 @inner
@@ -66,7 +64,8 @@ def has_no_end(look, steps, objective, ahead, allowed, n):
     if not gain > 0.0 or not before > 0.0:
         return True
     q = 0.5 * (np.sqrt(1.0 + 4.0 * gain / before) - 1.0)
-    decay, needed = min(-np.log(q), MAX_DECAY), 1.0
+    decay, needed = -np.log(q), 1.0
     if ahead > np.e * allowed:
         needed = np.log(ahead / allowed)
-    return not steps * needed <= decay * MAX_LOOKS * max(FIRST_LOOK, STEPS_PER_SAMPLE * n)
+    limit = MAX_LOOKS * max(FIRST_LOOK, STEPS_PER_SAMPLE * n)
+    return steps > limit or not steps * needed <= decay * limit

@@ -42,19 +42,19 @@ def grow_core_set(
         if square_norm <= 0.0:
             return square_norm, steps, clipped, NOT_POSITIVE
         if not square_norm < np.inf:
-            return square_norm, steps, clipped, STALLED
+            return square_norm, steps, clipped, UNRESOLVED
         if steps - looked_at > STEPS_IN_VAIN:
             if abs(square_norm - last) < 1e-15 * last:
                 return square_norm, steps, clipped, UNRESOLVED
             looked_at, last = steps, square_norm
-        if steps >= look[0]:
-            allowed = square_norm - sought_below(CORE, epsilon, square_norm, square_radius, resolved)
-            if has_no_end(look, steps, square_norm, square_norm - lowest_value(g), allowed, g.size):
-                return square_norm, steps, clipped, STALLED
-            look = (np.int64(2 * steps), square_norm, look[1] - square_norm)
+            if steps >= look[0]:
+                allowed = square_norm - sought_below(CORE, epsilon, square_norm, square_radius, resolved)
+                if has_no_end(look, steps, square_norm, square_norm - lowest_value(g), allowed, g.size):
+                    return square_norm, steps, clipped, STALLED
+                look = (np.int64(2 * steps), square_norm, look[1] - square_norm)
 
-        v = lowest
-        u = best_partner(IMDM, 1.0, g, alpha, H[v], diagonal, v)
+            v = lowest
+            u = best_partner(IMDM, 1.0, g, alpha, H[v], diagonal, v)
         threshold = sought_below(CORE, current, square_norm, square_radius, resolved)
         width = max(current * (square_radius - square_norm), resolved)
         if u >= 0 and (g[u] - g[v] > width or g[v] < threshold):

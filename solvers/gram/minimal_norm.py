@@ -103,21 +103,23 @@ def descend_block(
         if square_norm <= 0.0:
             return square_norm, steps, clipped, NOT_POSITIVE
         if not square_norm < np.inf:  # it would never end
-            return square_norm, steps, clipped, STALLED
+            return square_norm, steps, clipped, UNRESOLVED
         if steps - looked_at > STEPS_IN_VAIN:
             if abs(square_norm - last) < 1e-15 * last:
                 return square_norm, steps, clipped, UNRESOLVED
             looked_at, last = steps, square_norm
-        spent = steps + drawn // DRAWS_PER_STEP
-        if spent >= look[0]:
-            allowed = square_norm - sought_below(rules.stopping, epsilon, square_norm, diagonal[0], resolved)
-            if has_no_end(look, spent, square_norm, square_norm - lowest_value(g), allowed, g.size):
-                return square_norm, steps, clipped, STALLED
-            look = (np.int64(2 * spent), square_norm, look[1] - square_norm)
+            spent = steps + (0 if rules.exhaustive else drawn // DRAWS_PER_STEP)
+            if spent >= look[0]:
+                allowed = square_norm - sought_below(
+                    rules.stopping, epsilon, square_norm, diagonal[0], resolved
+                )
+                if has_no_end(look, spent, square_norm, square_norm - lowest_value(g), allowed, g.size):
+                    return square_norm, steps, clipped, STALLED
+                look = (np.int64(2 * spent), square_norm, look[1] - square_norm)
 
         threshold = sought_below(rules.stopping, current, square_norm, diagonal[0], resolved)
         v, failed = find_tracked(g, threshold, rules, state, class_start)
-        drawn += 0 if rules.exhaustive else failed
+        drawn += failed
         if v < 0:
             v = lowest
             if g[v] >= threshold or not rules.exhaustive:

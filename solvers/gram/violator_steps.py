@@ -42,26 +42,28 @@ def follow_violators(
             status = NOT_POSITIVE
             break
         if not square_norm < np.inf:
-            status = STALLED
+            status = UNRESOLVED
             break
         if steps - looked_at > STEPS_IN_VAIN:
             if abs(square_norm - last) < 1e-15 * last:
                 status = UNRESOLVED
                 break
             looked_at, last = steps, square_norm
-        spent = steps + drawn // DRAWS_PER_STEP
-        if spent >= look[0]:
-            allowed = square_norm - sought_below(
-                rules.stopping, epsilon, square_norm, square_radius, resolved
-            )
-            if has_no_end(look, spent, square_norm, square_norm - factor * lowest_value(g), allowed, g.size):
-                status = STALLED
-                break
-            look = (np.int64(2 * spent), square_norm, look[1] - square_norm)
+            spent = steps + (0 if rules.exhaustive else drawn // DRAWS_PER_STEP)
+            if spent >= look[0]:
+                allowed = square_norm - sought_below(
+                    rules.stopping, epsilon, square_norm, square_radius, resolved
+                )
+                if has_no_end(
+                    look, spent, square_norm, square_norm - factor * lowest_value(g), allowed, g.size
+                ):
+                    status = STALLED
+                    break
+                look = (np.int64(2 * spent), square_norm, look[1] - square_norm)
 
         threshold = sought_below(rules.stopping, current, square_norm, square_radius, resolved)
         v, failed = find_tracked(g, threshold / factor, rules, state, class_start)
-        drawn += 0 if rules.exhaustive else failed
+        drawn += failed
         if v < 0:
             v = shift_and_argmin_of_support(g, alpha, H[0], H[0], 0.0)
             if factor * g[v] >= threshold or not rules.exhaustive:

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from solvers.common.compile import inlined
 from solvers.common.memory import require_memory
-from solvers.common.status import FULL, GO_ON, NOT_POSITIVE, PAUSED, STALLED
+from solvers.common.status import FULL, GO_ON, NOT_POSITIVE, PAUSED, UNRESOLVED
 from solvers.kernels.functions import GRAM
 
 DENSE, CSR, VALUES = range(3)  # what X holds: features, sparse features, kernel values
@@ -160,7 +160,7 @@ def interruption(hull, budget):
     if hull.real[SQUARE_NORM] <= 0.0:
         return NOT_POSITIVE
     if not hull.real[SQUARE_NORM] < np.inf:  # it would never end
-        return STALLED
+        return UNRESOLVED
     return GO_ON
 
 

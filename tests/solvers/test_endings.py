@@ -35,9 +35,10 @@ def test_random_trainings_end_and_claim_no_smaller_gap_than_is_true(full_size, t
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert ended.returncode == 0, f"{lines[-1]['number']}: no end\n{random_case(lines[-1]['number']).about}"
-    faults = [f"{random_case(line['number']).about}\n  {line['faults']}" for line in lines if line["faults"]]
+    done = [line for line in lines if "faults" in line]
+    faults = [f"{random_case(line['number']).about}\n  {line['faults']}" for line in done if line["faults"]]
     assert not faults, "\n".join(faults)
-    assert len(lines) == count
+    assert len(done) == count
 
 
 @pytest.mark.parametrize("as_path", [False, True])
@@ -98,7 +99,7 @@ def test_a_training_whose_gains_halve_quickly_has_an_end():
         distance = 0.5 ** (steps / 10_000)
         decisions.append(has_no_end(look, steps, distance, distance, 1e-12, 100))
         look = (2 * steps, distance, look[1] - distance)
-    assert not any(decisions[:6])
+    assert not any(decisions[:5]), "the distance is 10⁻⁸ then"
 
 
 def test_a_training_that_gains_the_same_with_every_step_has_none_in_sight():
