@@ -65,12 +65,19 @@ def steps_at_new_C(n_steps, before, after):
 
 
 @njit
-def certified_gap(square_norm, lowest, error):
-    """Return the largest gap of a point whose ‖c‖² and lowest g are off by at most `error`."""
-    if not square_norm + error > 0.0:
+def certified_gap(square_norm, lowest, error, total):
+    """Return the largest gap of a point whose ‖c‖² and lowest g are off by at most `error`; 1 if unknown.
+
+    Parameters
+    ----------
+    square_norm, lowest, error : float
+    total : float
+        Sum of its weights, which rounding moves away from 1: divided by it, they are a point of the hull.
+    """
+    if not 0.0 < square_norm + error < np.inf:
         return 1.0
-    share = max(lowest - error, 0.0) / (square_norm + error)
-    return 1.0 - min(share, 1.0) ** 2
+    share = max(lowest - error, 0.0) * min(total, 1.0) / (square_norm + error)
+    return 1.0 - min(share, 1.0) ** 2 if share > 0.0 else 1.0
 
 
 @inner

@@ -5,6 +5,8 @@ import numpy as np
 # The first six are `fit_status_`; with the others a loop asks its caller for something and is called again:
 # to look at the clock, to make room for more samples, to fetch a kernel row.
 CONVERGED, LIMIT, TIMEOUT, NOT_POSITIVE, STALLED, NOT_DRAWN, PAUSED, FULL, ROW_MISSING, GO_ON = range(10)
+# Rounding hides what is left of the violation: `fit_status_` is that of STALLED, `stopping_` says which.
+UNRESOLVED = 10
 
 # The `fit_status_` of a whole fit is the last of these that a machine has.
 BY_SEVERITY = (CONVERGED, NOT_DRAWN, LIMIT, TIMEOUT, NOT_POSITIVE, STALLED)
@@ -17,12 +19,14 @@ ADVICE = {
     "scale the samples, use a smaller C, or a larger tol",
     NOT_DRAWN: "its draws found no violator, and one is left, or may be: raise draws",
 }
+PRECISION = "cannot be told apart at this precision"
 STOPPING_TEXTS = {
-    CONVERGED: "rounding leaves no smaller gap",
+    CONVERGED: PRECISION,
     LIMIT: "max_iter",
     TIMEOUT: "max_seconds",
     NOT_POSITIVE: "‖c‖² is not positive",
-    STALLED: "stalled: rounding ended its progress",
+    STALLED: "stalled: its steps gain next to nothing",
+    UNRESOLVED: PRECISION,
 }
 
 
@@ -41,7 +45,7 @@ def fit_status_of(status, converged, by_draws):
         return CONVERGED
     if status == CONVERGED:  # by its own stop, which nothing certifies
         return NOT_DRAWN if by_draws else STALLED
-    return int(status)
+    return STALLED if status == UNRESOLVED else int(status)
 
 
 def most_severe(statuses):

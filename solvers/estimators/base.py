@@ -194,7 +194,10 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         Whether what `tol` asks for is certified to hold for every machine; the table in `solvers` says what
         that is.
     stopping_ : str
-        ``"certified: ..."``, or what ended the machine that is farthest from its tolerance, and its gap.
+        ``"certified: ..."``, or what ended the machine that is farthest from its tolerance, and its gap:
+        ``"max_iter"``, ``"max_seconds"``, ``"cannot be told apart at this precision"`` (rounding hides what
+        is left of the violation), ``"stalled: its steps gain next to nothing"`` (the tolerance would take far
+        too many more of them), or another reason.
     fit_status_ : int
         0 exactly when `converged_`; else why: 1 `max_iter`, 2 `max_seconds`, 3 the kernel is not positive
         definite, 4 its steps made no more progress, or rounding is too large to certify `tol`, 5 its draws

@@ -200,11 +200,12 @@ def gap_of(alpha, g, square_norm, largest, value_error, stale):
     stale : int
         Steps since ``g`` was last computed from ``alpha``.
     """
-    n_terms = 0
+    n_terms, total = 0, 0.0
     for i in range(alpha.size):
         n_terms += alpha[i] != 0.0
+        total += alpha[i]
     error = error_of_sums(value_error, largest, n_terms / TERMS_IN_BLOCK, stale)
-    return certified_gap(square_norm, lowest_value(g), error)
+    return certified_gap(square_norm, lowest_value(g), error, total)
 
 
 @inner

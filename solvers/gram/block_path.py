@@ -19,7 +19,7 @@ from solvers.common.certificate import (
     violation_aimed_at,
 )
 from solvers.common.compile import implement, inlined, inner, njit
-from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, TIMEOUT
+from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, TIMEOUT, UNRESOLVED
 from solvers.gram.block import (
     change_C,
     chosen_values,
@@ -273,8 +273,8 @@ def status_of(H, inverse_C, alpha, value_error, gap, exact, tol, is_out_of_itera
     if is_out_of_work:
         return TIMEOUT
     if exact <= tol:
-        return STALLED
-    return NOT_POSITIVE if is_indefinite(H, inverse_C, alpha, value_error) else STALLED
+        return UNRESOLVED
+    return NOT_POSITIVE if is_indefinite(H, inverse_C, alpha, value_error) else UNRESOLVED
 
 
 @inlined
@@ -338,12 +338,12 @@ def newton_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits
             stale = np.int64(0)
             gaps[k] = gap_of(alpha, g, square_norm, largest, value_error, stale)
             if not certified:
-                lowrank = certified_gap(square_norm, lowest_value(g), 0.0) < USEFUL_GAP
+                lowrank = certified_gap(square_norm, lowest_value(g), 0.0, 1.0) < USEFUL_GAP
         else:
             square_norm = change_C(previous, inverse_C, alpha, g, square_norm)
             if k > 0:
                 stale = steps_at_new_C(stale, before, largest)
-        if methods[k] == 0 or gaps[k] > tol:
+        if methods[k] == 0 or not gaps[k] <= tol:
             left, cost_left = limits[k] - iterations[k], max_cost - costs[k]
             square_norm, stale, gaps[k], steps, rounds, cost = solve_shrunk(
                 H, inverse_C, alpha, g, square_norm, stale, tol, value_error, left, cost_left

@@ -141,7 +141,7 @@ def feature_path(training, max_rank):
             if total_rounds >= max_iter or time.monotonic() > deadline:
                 break
             target = min(RETRY_SHARE * target, TARGET_SHARE * tol * square_norm)
-        if gap > tol:
+        if not gap <= tol:
             break
         start = alpha / square_norm
         training.record(k, start, square_norm, gap, total_rounds, LOW_RANK, CONVERGED)

@@ -324,7 +324,7 @@ def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
             status, steps, clipped = _reach(hull, epsilon, int(limits[k]), stopping)
             square_norm, g = hull.point()
             error = hull.error()
-            gap = float(certified_gap(square_norm, g.min(), error))
+            gap = float(certified_gap(square_norm, g.min(), error, hull.alpha.sum()))
             outcome.statuses[k], outcome.gaps[k], outcome.square_norms[k] = status, gap, square_norm
             outcome.converged[k] = rule_holds(stopping, epsilon, square_norm, 0.0, g.min(), error, gap)
             outcome.iterations[k], outcome.clipped[k] = steps, clipped

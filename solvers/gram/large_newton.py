@@ -9,7 +9,7 @@ import numpy as np
 
 from solvers.common.blas import one_blas_thread
 from solvers.common.certificate import AIMED_SHARE, FEW_ROUNDINGS, UNIT_ROUNDOFF, certified_gap
-from solvers.common.status import CONVERGED, STALLED
+from solvers.common.status import CONVERGED, UNRESOLVED
 from solvers.gram.large_path import LargeMachine, bytes_of_tiles
 from solvers.gram.outcomes import PAIR_STEPS, SUPPORT_NEWTON
 from solvers.kernels.tiles import Samples, error_of_values, scaled_samples
@@ -47,7 +47,7 @@ class PenalisedBiasMachine(LargeMachine):
         if total == 0.0:
             return self._unknown_gap
         error += (FEW_ROUNDINGS + self.y.size) * UNIT_ROUNDOFF * (total + 1.0) if error > 0.0 else 0.0
-        return float(certified_gap(square_norm, lowest, error / total))
+        return float(certified_gap(square_norm, lowest, error / total, 1.0))
 
 
 def large_newton_path(training, start, first=0):
@@ -82,8 +82,8 @@ def large_newton_path(training, start, first=0):
                 machine.set_C(C)
                 begun = machine.start(limit) if start is None else _take(machine, start)
             status, gap, _, iterations = machine.solve(tol, limit - begun)
-            if status == CONVERGED and gap > tol:
-                status = STALLED
+            if status == CONVERGED and not gap <= tol:
+                status = UNRESOLVED
             square_norm, _, weights = machine.hull_point()
             methods = PAIR_STEPS | (SUPPORT_NEWTON if machine.newtons else 0)
             status = CONVERGED if gap <= tol else status

@@ -28,7 +28,9 @@ from solvers.common.pair_selection import (
     shift_and_argmin_of_support,
     shift_and_ends_of_support,
 )
-from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED
+from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, resolution
+from solvers.common.reductions import total_size
+from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
 from solvers.gram.block import (
     change_C,
     chosen_values,
@@ -47,7 +49,7 @@ from solvers.gram.machines import solve_path
 from solvers.hull.descent import Rules
 from solvers.hull.draws import draw_first, find_tracked
 from solvers.hull.hull_steps import step_length
-from solvers.hull.stopping import MN, NOISE_ROUNDINGS, VIOLATION, rule_holds, violation_threshold
+from solvers.hull.stopping import MN, NOISE_ROUNDINGS, VIOLATION, rule_holds, sought_below
 
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
 STEPS_IN_VAIN = 1000  # that leave ||c||² as it was: rounding ended the progress
@@ -96,18 +98,28 @@ def descend_block(
     lowest, highest = shift_and_ends_of_support(g, alpha, H[0], H[0], 0.0)
     current = max(epsilon, rules.first_epsilon)
     steps, clipped, looked_at, last = 0, 0, 0, np.inf
+    look, resolved, drawn = first_look(g.size), resolution(largest_value(diagonal)), 0
     while steps < max_iter:
         if square_norm <= 0.0:
             return square_norm, steps, clipped, NOT_POSITIVE
         if not square_norm < np.inf:  # it would never end
-            return square_norm, steps, clipped, STALLED
+            return square_norm, steps, clipped, UNRESOLVED
         if steps - looked_at > STEPS_IN_VAIN:
             if abs(square_norm - last) < 1e-15 * last:
-                return square_norm, steps, clipped, STALLED
+                return square_norm, steps, clipped, UNRESOLVED
             looked_at, last = steps, square_norm
+            spent = steps + (0 if rules.exhaustive else drawn // DRAWS_PER_STEP)
+            if spent >= look[0]:
+                allowed = square_norm - sought_below(
+                    rules.stopping, epsilon, square_norm, diagonal[0], resolved
+                )
+                if has_no_end(look, spent, square_norm, square_norm - lowest_value(g), allowed, g.size):
+                    return square_norm, steps, clipped, STALLED
+                look = (np.int64(2 * spent), square_norm, look[1] - square_norm)
 
-        threshold = violation_threshold(rules.stopping, current, square_norm, diagonal[0])
+        threshold = sought_below(rules.stopping, current, square_norm, diagonal[0], resolved)
         v, failed = find_tracked(g, threshold, rules, state, class_start)
+        drawn += failed
         if v < 0:
             v = lowest
             if g[v] >= threshold or not rules.exhaustive:
@@ -143,7 +155,7 @@ def descend_block(
             if g[v] >= threshold:
                 break
         if steps == before:  # no sample lies behind a violator: rounding ended the progress
-            return square_norm, steps, clipped, STALLED
+            return square_norm, steps, clipped, UNRESOLVED
     return square_norm, steps, clipped, LIMIT
 
 
@@ -311,7 +323,7 @@ def minimal_norm_path(
                 break
             square_norm = refresh(H, inverse_C, alpha, g)
             since_refresh = np.int64(0)
-            if statuses[k] != CONVERGED and statuses[k] != STALLED:
+            if statuses[k] != CONVERGED and statuses[k] != UNRESOLVED:
                 break
         square_norm = np.dot(alpha, g)
         if statuses[k] == NOT_POSITIVE:  # or is that rounding?
@@ -319,10 +331,10 @@ def minimal_norm_path(
             if square_norm >= -NOISE_ROUNDINGS * np.finfo(H.dtype).eps * max(
                 largest, -lowest_value(diagonal)
             ):
-                statuses[k] = STALLED
+                statuses[k] = UNRESOLVED
         n_terms = rows_with_weight(alpha).size / TERMS_IN_BLOCK
         error, lowest_g = error_of_sums(value_error, largest, n_terms, since_refresh), lowest_value(g)
-        gap = certified_gap(square_norm, lowest_g, error)
+        gap = certified_gap(square_norm, lowest_g, error, total_size(alpha))
         outcomes.square_norms[machine, k], outcomes.gaps[machine, k] = square_norm, gap
         outcomes.converged[machine, k] = rule_holds(
             rules.stopping, epsilons[k], square_norm, diagonal[0], lowest_g, error, gap

@@ -100,7 +100,7 @@ def dual_certificate(space, inverse_C, value_error, largest, alpha, g):
         inner = min(inner, g[i])
         outer = min(outer, g[i] - np.sqrt(residual[i] + noise) * q)
     inner = max(inner, 0.0) / square_norm
-    return square_norm, 1.0 - inner * inner, certified_gap(square_norm + q * q, outer, error)
+    return square_norm, 1.0 - inner * inner, certified_gap(square_norm + q * q, outer, error, 1.0)
 
 
 @njit

@@ -13,7 +13,7 @@ import numpy as np
 
 from solvers.common.blas import one_blas_thread
 from solvers.common.certificate import TERMS_IN_PRODUCT, certified_gap, error_of_sums
-from solvers.common.status import CONVERGED, LIMIT, STALLED, TIMEOUT
+from solvers.common.status import CONVERGED, LIMIT, TIMEOUT, UNRESOLVED
 from solvers.gram.block_path import NewtonRules, block_path
 from solvers.gram.feature_path import feature_path
 from solvers.gram.large_newton import large_newton_path
@@ -223,7 +223,7 @@ def _status_of(gap, tol, status):
     """Return the status of a machine by its gap over all samples; `status` is what its solver returned."""
     if gap <= tol:
         return CONVERGED
-    return status if status != CONVERGED else STALLED
+    return status if status != CONVERGED else UNRESOLVED
 
 
 def _certificate(training, k, alpha):
@@ -243,4 +243,4 @@ def _certificate(training, k, alpha):
     square_norm = float(alpha @ g)
     largest = (machine.diagonal() + inverse_C).max()
     error = error_of_sums(machine.kernel.error, largest, support.size / TERMS_IN_PRODUCT, 0)
-    return g, square_norm, certified_gap(square_norm, g.min(), error)
+    return g, square_norm, certified_gap(square_norm, g.min(), error, alpha.sum())

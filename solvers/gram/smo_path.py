@@ -20,9 +20,10 @@ from solvers.common.certificate import (
     UNIT_ROUNDOFF,
 )
 from solvers.common.compile import implement, inlined, inner, njit
+from solvers.common.progress import first_look, has_no_end, resolution
 from solvers.common.reductions import total_size
-from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED
-from solvers.gram.block import choose, find_rows_with_weight, sum_of_rows
+from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, UNRESOLVED
+from solvers.gram.block import choose, find_rows_with_weight, largest_value, sum_of_rows
 from solvers.gram.machines import solve_path
 from solvers.gram.smo_newton import newton_cost, newton_on_free
 from solvers.gram.smo_steps import smo_block_steps
@@ -216,7 +217,7 @@ def change_C(old, new, y, hinge, low, high, inverse_C, beta, F):
 def minimise(
     K, shift, diagonal, inverse_C, F, beta, low, high, tol, spent, max_iter, short_vectors, vectors, indices
 ):
-    """Minimise until no violation by the gradient at hand is above ``tol``.
+    """Minimise until no violation by the gradient at hand is above ``tol``, or more than rounding makes up.
 
     Newton's method is tried when the steps since it was last tried have cost as much as it does.
 
@@ -228,7 +229,7 @@ def minimise(
     Returns
     -------
     status : int
-        CONVERGED, LIMIT, STALLED or NOT_POSITIVE.
+        CONVERGED, LIMIT, STALLED, UNRESOLVED or NOT_POSITIVE.
     iterations : int
         Steps and rounds of Newton's method.
     roundings : float
@@ -238,11 +239,19 @@ def minimise(
     """
     m = F.size
     iterations, roundings, cost = 0, 0.0, 0.0
-    in_vain, gains = 0, 0.0
+    in_vain, gains, look = 0, 0.0, first_look(m)
+    largest = largest_value(diagonal)
     while iterations < max_iter:
-        n_free = np.int64(0)
+        n_free, weight = np.int64(0), 0.0
         for t in range(m):
             n_free += low[t] < beta[t] < high[t]
+            weight += abs(beta[t])
+        aim = max(tol, 2.0 * resolution((largest + shift) * weight + 1.0))
+        if iterations >= look[0]:
+            objective, (lowest, highest) = 0.5 * (np.dot(beta, F) - weight), extremes(F, beta, low, high)
+            if has_no_end(look, iterations, objective, highest - lowest, aim, m):
+                return STALLED, iterations, roundings, cost, spent
+            look = (np.int64(2 * iterations), objective, look[1] - objective)
         price = newton_cost(n_free, m)
         if n_free > 1 and spent > price:
             left = max_iter - iterations
@@ -254,7 +263,7 @@ def minimise(
         due = np.int64((price - spent) / step_cost(m)) + 1  # until Newton's method, if as many stay free
         allowed = min(max(LEAST_STEPS, due), MOST_STEPS, max_iter - iterations)
         status, steps, gain = smo_block_steps(
-            K, diagonal, inverse_C, F, beta, low, high, tol, allowed, short_vectors
+            K, diagonal, inverse_C, F, beta, low, high, aim, allowed, short_vectors
         )
         iterations += steps
         roundings += steps * ROUNDINGS_PER_STEP
@@ -266,7 +275,7 @@ def minimise(
         gains += gain
         if in_vain >= STEPS_IN_VAIN:
             if not gains > NO_PROGRESS * total_size(beta):
-                return STALLED, iterations, roundings, cost, spent
+                return UNRESOLVED, iterations, roundings, cost, spent
             in_vain, gains = 0, 0.0
     return LIMIT, iterations, roundings, cost, spent
 

@@ -9,11 +9,13 @@ import numpy as np
 
 from solvers.common.compile import implement
 from solvers.common.pair_selection import shift_and_argmin_of_support
-from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED
+from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, resolution
+from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
+from solvers.gram.block import largest_value, lowest_value
 from solvers.gram.machines import solve_path
 from solvers.gram.minimal_norm import STEPS_IN_VAIN, MinimalNormRules, descend, minimal_norm_path
 from solvers.hull.draws import find_tracked
-from solvers.hull.stopping import violation_threshold
+from solvers.hull.stopping import sought_below
 
 LEAST_FACTOR = 1e-100  # smaller ones are multiplied in
 
@@ -34,21 +36,34 @@ def follow_violators(
     square_radius = diagonal[0]
     current = max(epsilon, rules.first_epsilon)
     factor, steps, looked_at, last, status = 1.0, 0, 0, np.inf, LIMIT
+    look, resolved, drawn = first_look(g.size), resolution(largest_value(diagonal)), 0
     while steps < max_iter:
         if square_norm <= 0.0:
             status = NOT_POSITIVE
             break
         if not square_norm < np.inf:
-            status = STALLED
+            status = UNRESOLVED
             break
         if steps - looked_at > STEPS_IN_VAIN:
             if abs(square_norm - last) < 1e-15 * last:
-                status = STALLED
+                status = UNRESOLVED
                 break
             looked_at, last = steps, square_norm
+            spent = steps + (0 if rules.exhaustive else drawn // DRAWS_PER_STEP)
+            if spent >= look[0]:
+                allowed = square_norm - sought_below(
+                    rules.stopping, epsilon, square_norm, square_radius, resolved
+                )
+                if has_no_end(
+                    look, spent, square_norm, square_norm - factor * lowest_value(g), allowed, g.size
+                ):
+                    status = STALLED
+                    break
+                look = (np.int64(2 * spent), square_norm, look[1] - square_norm)
 
-        threshold = violation_threshold(rules.stopping, current, square_norm, square_radius)
-        v, _ = find_tracked(g, threshold / factor, rules, state, class_start)
+        threshold = sought_below(rules.stopping, current, square_norm, square_radius, resolved)
+        v, failed = find_tracked(g, threshold / factor, rules, state, class_start)
+        drawn += failed
         if v < 0:
             v = shift_and_argmin_of_support(g, alpha, H[0], H[0], 0.0)
             if factor * g[v] >= threshold or not rules.exhaustive:

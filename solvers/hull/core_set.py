@@ -1,7 +1,8 @@
 """Algorithm 1 of Strack (2013), by Tsang, Kwok and Cheung (2005): balls of a growing core set."""
 
 from solvers.common.compile import njit
-from solvers.common.pair_selection import IMDM, choose_partner, lowest_support
+from solvers.common.pair_selection import IMDM, TINY, choose_partner, lowest_support
+from solvers.common.progress import resolution
 from solvers.common.status import CONVERGED, GO_ON, LIMIT
 from solvers.hull.draws import find_violator
 from solvers.hull.hull_steps import enter, shift_weight
@@ -14,8 +15,9 @@ from solvers.hull.state import (
     TRACKED,
     WORK,
     interruption,
+    largest_value_of,
 )
-from solvers.hull.stopping import CORE, violation_threshold
+from solvers.hull.stopping import CORE, sought_below
 from solvers.hull.tracked_rows import row
 
 
@@ -35,6 +37,7 @@ def core_set_ball(hull, epsilon, rules, max_iter, budget):
     real, counts, scratch = hull.real, hull.counts, hull.scratch
     square_radius = diagonal[0]  # τ̃
     counts[WORK] = 0
+    resolved = resolution(largest_value_of(hull))
     while counts[ITERATIONS] < max_iter:
         status = interruption(hull, budget)
         if status != GO_ON:
@@ -45,11 +48,11 @@ def core_set_ball(hull, epsilon, rules, max_iter, budget):
         v = lowest_support(g, support, counts[SUPPORT], scratch)
         row_v = row(hull, v)
         u = choose_partner(IMDM, 1.0, v, row_v, g, alpha, diagonal, support, counts[SUPPORT], scratch)
-        threshold = violation_threshold(CORE, real[EPSILON], real[SQUARE_NORM], square_radius)
-        width = real[EPSILON] * (square_radius - real[SQUARE_NORM])
+        threshold = sought_below(CORE, real[EPSILON], real[SQUARE_NORM], square_radius, resolved)
+        width = max(real[EPSILON] * (square_radius - real[SQUARE_NORM]), resolved)
         if u >= 0 and (g[u] - g[v] > width or g[v] < threshold):
             row_u = row(hull, u)
-            beta_hat = (g[u] - g[v]) / (diagonal[v] + diagonal[u] - 2.0 * row_v[u])
+            beta_hat = (g[u] - g[v]) / max(diagonal[v] + diagonal[u] - 2.0 * row_v[u], TINY)
             counts[CLIPPED] += beta_hat > alpha[u]
             beta = min(beta_hat, alpha[u])
             m = counts[TRACKED]

@@ -7,11 +7,22 @@ from typing import NamedTuple
 
 from solvers.common.compile import njit
 from solvers.common.pair_selection import IMDM, lowest_support
-from solvers.common.status import CONVERGED, GO_ON, LIMIT, STALLED
+from solvers.common.progress import resolution
+from solvers.common.status import CONVERGED, GO_ON, LIMIT, UNRESOLVED
 from solvers.hull.draws import find_violator
 from solvers.hull.hull_steps import TO_ORIGIN, take_step
-from solvers.hull.state import EPSILON, ITERATIONS, SQUARE_NORM, SUPPORT, TRACK_ALL, WORK, interruption
-from solvers.hull.stopping import MN, violation_threshold
+from solvers.hull.state import (
+    DRAWN,
+    EPSILON,
+    ITERATIONS,
+    SQUARE_NORM,
+    SUPPORT,
+    TRACK_ALL,
+    WORK,
+    interruption,
+    largest_value_of,
+)
+from solvers.hull.stopping import MN, sought_below
 
 
 class Rules(NamedTuple):
@@ -48,14 +59,16 @@ def descend(hull, epsilon, rules, max_iter, budget):
     """
     g, real, counts, square_radius = hull.g, hull.real, hull.counts, hull.diagonal[0]
     counts[WORK] = 0
+    resolved = resolution(largest_value_of(hull))
     while counts[ITERATIONS] < max_iter:
         status = interruption(hull, budget)
         if status != GO_ON:
             return status
 
         # A violator among the drawn samples, else (if exhaustive) among the support vectors.
-        threshold = violation_threshold(rules.stopping, real[EPSILON], real[SQUARE_NORM], square_radius)
+        threshold = sought_below(rules.stopping, real[EPSILON], real[SQUARE_NORM], square_radius, resolved)
         v, failed = find_violator(hull, threshold, rules)
+        counts[DRAWN] += 0 if rules.exhaustive else failed
         if v < 0:
             v = lowest_support(g, hull.support, counts[SUPPORT], hull.scratch)
             if g[v] >= threshold or not rules.exhaustive:  # the ε̂-approximation is done
@@ -74,5 +87,5 @@ def descend(hull, epsilon, rules, max_iter, budget):
                 if g[v] >= threshold:
                     break
         if counts[ITERATIONS] == before:
-            return STALLED  # no sample lies behind a violator: rounding ended the progress
+            return UNRESOLVED  # no sample lies behind a violator: rounding ended the progress
     return LIMIT

@@ -8,12 +8,14 @@ import numpy as np
 
 from solvers.common.certificate import AIMED_SHARE, certified_gap, error_of_sums
 from solvers.common.compile import njit
-from solvers.common.status import CONVERGED, FULL, NOT_POSITIVE, PAUSED, STALLED, TIMEOUT
+from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, resolution
+from solvers.common.status import CONVERGED, FULL, NOT_POSITIVE, PAUSED, STALLED, TIMEOUT, UNRESOLVED
 from solvers.hull.bias import class_biases
 from solvers.hull.descent import Rules, descend
 from solvers.hull.draws import draw_first, inner_product
 from solvers.hull.state import (
     CLIPPED,
+    DRAWN,
     EPSILON,
     EVALUATIONS,
     ITERATIONS,
@@ -23,7 +25,13 @@ from solvers.hull.state import (
     make_room,
     new_hull,
 )
-from solvers.hull.stopping import NOISE_ROUNDINGS, default_tolerance, rule_holds, rule_text
+from solvers.hull.stopping import (
+    NOISE_ROUNDINGS,
+    default_tolerance,
+    rule_holds,
+    rule_text,
+    violation_threshold,
+)
 from solvers.hull.tracked_rows import row, track
 from solvers.kernels.functions import GRAM, NOT_FINITE, kernel_diagonal
 from solvers.problem import Solution
@@ -35,6 +43,7 @@ REFRESHES = 3  # of g from the kernel, when rounding has moved it
 STEPS_WITHOUT_DRIFT = 1000  # rounding moves g by 10⁻¹⁶ a step
 ALLOWED_DRIFT = 0.001  # of g that is let pass, as a share of ε ‖c‖²
 ROWS_OF_STEP = 2.0  # of the kernel that a step takes where g is kept of every sample, about
+ROWS_PER_STEP = 16  # rows of the kernel that take as long as a step without a look at the kernel, or longer
 SHARE_OF_TIME = 0.25  # of what is left that it may take to begin with that
 SURE_CERTIFICATE = 50_000_000  # kernel evaluations that a certificate may always cost
 
@@ -84,13 +93,13 @@ class HullSolver:
             drift = refresh(hull, problem.deadline)
             stale = stale if np.isnan(drift) else 0
             is_settled = not drift > ALLOWED_DRIFT * epsilon * hull.real[SQUARE_NORM]
-            if is_settled or status not in (CONVERGED, STALLED):
+            if is_settled or status not in (CONVERGED, UNRESOLVED):
                 break
         is_finite = np.isfinite(hull.g[: hull.counts[TRACKED]]).all()
         if not is_finite and problem.C.min() >= np.finfo(np.float64).tiny:  # below, 1/C is infinite
             raise ValueError(NOT_FINITE)
         if status == NOT_POSITIVE and not is_negative(hull):
-            status = STALLED
+            status = UNRESOLVED
         error = error_of_sums(*self._values(problem, hull), hull.counts[SUPPORT], stale)
         return self._solution(hull, status, float(epsilon), error, problem.deadline)
 
@@ -109,6 +118,7 @@ class HullSolver:
     def _descend(self, hull, epsilon, max_iter, problem):
         """Iterate to the end, with a look at room, clock and progress on the way; return status and state."""
         steps, last = hull.counts[ITERATIONS], np.inf
+        begun, look = steps_worth(hull), first_look(hull.n_samples)
         while True:
             status = self.loop(hull, epsilon, self.rules, max_iter, work_before_pause(problem.deadline))
             if status == FULL:
@@ -122,8 +132,22 @@ class HullSolver:
             if hull.counts[ITERATIONS] - steps > STEPS_WITHOUT_DRIFT:
                 square_norm = hull.real[SQUARE_NORM]
                 if abs(square_norm - last) < 1e-15 * last:
-                    return STALLED, hull
+                    return UNRESOLVED, hull
                 steps, last = hull.counts[ITERATIONS], square_norm
+            if (spent := steps_worth(hull) - begun) >= look[0]:
+                if self._has_no_end(hull, look, spent, epsilon):
+                    return STALLED, hull
+                look = (2 * spent, hull.real[SQUARE_NORM], look[1] - hull.real[SQUARE_NORM])
+
+    def _has_no_end(self, hull, look, spent, epsilon):
+        """Whether a training would take far too long; see `solvers.common.progress.has_no_end`."""
+        square_norm, m = hull.real[SQUARE_NORM], hull.counts[TRACKED]
+        diagonal, rule = hull.diagonal[:m], self.rules.stopping
+        resolved, ahead = resolution(diagonal.max()), square_norm - hull.g[:m].min()
+        lowest_allowed = min(
+            violation_threshold(rule, epsilon, square_norm, diagonal[0]), square_norm - resolved
+        )
+        return has_no_end(look, spent, square_norm, ahead, square_norm - lowest_allowed, hull.n_samples)
 
     def _gains_from_all(self, hull, deadline):
         """Whether draws have cost more so far than it would have to keep g of every sample."""
@@ -150,7 +174,7 @@ class HullSolver:
         biases = class_biases(self.bias, label, alpha, g, square_norm, n_classes) / margin
         gap = lowest = lowest_inner_product(hull, deadline)
         if not np.isnan(lowest):
-            gap = float(certified_gap(square_norm, lowest, error))
+            gap = float(certified_gap(square_norm, lowest, error, alpha.sum()))
         rule, square_radius = self.rules.stopping, hull.diagonal[0]
         converged = bool(rule_holds(rule, epsilon, square_norm, square_radius, lowest, error, gap))
         is_certain = hull.tracked_all and self.rules.exhaustive
@@ -184,6 +208,13 @@ def is_negative(hull):
     rounding = np.finfo(hull.X.dtype if hull.kind == GRAM else np.float64).eps
     largest = np.abs(hull.diagonal[: hull.counts[TRACKED]]).max()
     return hull.real[SQUARE_NORM] < -NOISE_ROUNDINGS * rounding * largest
+
+
+def steps_worth(hull):
+    """Return the work so far as a number of steps: what draws and kernel values have cost counts as well."""
+    counts = hull.counts
+    values = counts[EVALUATIONS] // (ROWS_PER_STEP * hull.n_samples)
+    return int(counts[ITERATIONS] + counts[DRAWN] // DRAWS_PER_STEP + values)
 
 
 def _seconds(values, n_features):

@@ -14,13 +14,13 @@ from scipy import sparse
 
 from solvers.common.compile import inlined
 from solvers.common.memory import require_memory
-from solvers.common.status import FULL, GO_ON, NOT_POSITIVE, PAUSED, STALLED
+from solvers.common.status import FULL, GO_ON, NOT_POSITIVE, PAUSED, UNRESOLVED
 from solvers.kernels.functions import GRAM
 
 DENSE, CSR, VALUES = range(3)  # what X holds: features, sparse features, kernel values
 
 # Places in Hull.counts and Hull.real.
-TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK, CLIPPED = range(8)
+TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK, CLIPPED, DRAWN = range(9)
 SQUARE_NORM, EPSILON = range(2)
 
 TRACK_ALL = 50_000  # samples; above, g is kept for the support vectors only, unless asked for
@@ -67,7 +67,7 @@ class Hull(NamedTuple):
 
     point: np.ndarray  # (d,) the sample whose kernel values are being computed
     scratch: np.ndarray  # (capacity,) k̃ between a drawn sample and the tracked ones, or whatever
-    counts: np.ndarray  # (8,) int64
+    counts: np.ndarray  # (9,) int64
     real: np.ndarray  # (2,)
     state: np.ndarray  # (1,) uint64: random state
 
@@ -143,7 +143,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples, most_tracked=TRACK_AL
         length=np.zeros(slots, np.int32),
         point=np.zeros(0 if storage == VALUES else d),
         scratch=np.empty(capacity),
-        counts=np.zeros(8, np.int64),
+        counts=np.zeros(9, np.int64),
         real=np.array([0.0, epsilon]),
         state=np.array([problem.seed], np.uint64),
     )
@@ -160,8 +160,17 @@ def interruption(hull, budget):
     if hull.real[SQUARE_NORM] <= 0.0:
         return NOT_POSITIVE
     if not hull.real[SQUARE_NORM] < np.inf:  # it would never end
-        return STALLED
+        return UNRESOLVED
     return GO_ON
+
+
+@inlined
+def largest_value_of(hull):
+    """Return a bound on the size of the kernel values of the tracked samples."""
+    largest = 0.0
+    for p in range(hull.counts[TRACKED]):
+        largest = max(largest, hull.diagonal[p])
+    return largest
 
 
 def make_room(hull, cache_bytes):

@@ -17,7 +17,7 @@ certificate, which looks at all samples: `converged_` says that none is left, an
 import numpy as np
 
 from solvers.common.certificate import FEW_ROUNDINGS, UNIT_ROUNDOFF
-from solvers.common.compile import njit
+from solvers.common.compile import inlined, njit
 from solvers.common.status import CONVERGED, STOPPING_TEXTS, uncertified_text
 
 MN, ADJMN, MEB, CORE, VIOLATION = range(5)
@@ -36,6 +36,21 @@ def violation_threshold(rule, epsilon, square_norm, square_radius):
         return square_norm - epsilon * np.sqrt(square_norm * square_radius)
     ball = square_radius - square_norm if rule == CORE else square_radius
     return 0.5 * (square_norm + square_radius - (1.0 + epsilon) ** 2 * ball)
+
+
+@inlined
+def sought_below(rule, epsilon, square_norm, square_radius, resolved):
+    """Return the value of g below which a sample is sought: a violator that rounding does not make one.
+
+    Parameters
+    ----------
+    rule, epsilon, square_norm, square_radius
+        As in `violation_threshold`.
+    resolved : float
+        Difference from ‖c‖² that rounding can make up, see `solvers.common.progress.resolution`.
+    """
+    threshold = violation_threshold(rule, epsilon, square_norm, square_radius)
+    return min(threshold, square_norm - resolved)
 
 
 @njit

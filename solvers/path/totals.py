@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solvers.common.compile import njit
-from solvers.common.status import BY_SEVERITY, CONVERGED, NOT_DRAWN, STALLED
+from solvers.common.status import BY_SEVERITY, CONVERGED, NOT_DRAWN, STALLED, UNRESOLVED
 
 
 class Totals(NamedTuple):
@@ -94,6 +94,8 @@ def _sum_up(
             else:
                 if status == CONVERGED:  # by its own stop, which nothing certifies
                     status = NOT_DRAWN if by_draws else STALLED
+                elif status == UNRESOLVED:
+                    status = STALLED
                 if n_missed[j] == 0:
                     farthest[j] = -np.inf
                 n_missed[j] += 1

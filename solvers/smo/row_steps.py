@@ -8,7 +8,10 @@ the L2 loss has half-lines and ``inverse_C = 1 / C``. With the gradient ``F`` th
 
 from solvers.common.compile import njit
 from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE, lowest_and_highest, second_order_partner
+from solvers.common.progress import resolution
+from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED, ROW_MISSING, STALLED
+from solvers.smo.smo_certificate import largest_size
 
 # A gradient of this size says that an indefinite kernel has left the L2 problem without a minimum.
 LARGEST_GRADIENT = 1e100
@@ -29,6 +32,7 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diagonal, inverse_C, tol, m
     low, high, diagonal, inverse_C : arrays (n,)
         Bounds; ``k(x, x) + inverse_C``; inverse_C.
     tol : float
+        Largest violation; a smaller one than rounding can make up is not asked for.
     max_steps : int
 
     Returns
@@ -44,6 +48,7 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diagonal, inverse_C, tol, m
     can_grow = beta < high
     can_shrink = beta > low
     gain = 0.0
+    tol = max(tol, 2.0 * resolution(largest_size(diagonal) * total_size(beta) + 1.0))
     for step in range(max_steps):
         i, worst = lowest_and_highest(F, can_grow, can_shrink)
         if i < 0 or worst < 0 or F[worst] - F[i] <= tol:

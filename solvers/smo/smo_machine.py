@@ -12,6 +12,7 @@ from solvers.common.certificate import (
     UNIT_ROUNDOFF,
     error_of_sums,
 )
+from solvers.common.progress import first_look, has_no_end, resolution
 from solvers.common.status import (
     CONVERGED,
     LIMIT,
@@ -105,6 +106,12 @@ class SmoState:
         """Return min F over weights that can grow and max F over those that can shrink, among the active."""
         a = self.active
         return extremes(self.F[a], self.beta[a], self.low[a], self.high[a])
+
+    def violation_and_allowed(self, tol):
+        """Return the violation among the active, and the largest that steps to `tol` or to rounding leave."""
+        lowest, highest = self.violation()
+        resolved = 2.0 * resolution(self.diagonal.max() * np.abs(self.beta).sum() + 1.0)
+        return highest - lowest, max(tol, resolved)
 
     def shrink(self):
         """Leave out samples at a bound that want to move beyond it (Fan, Chen & Lin 2005, section 4)."""
@@ -227,7 +234,7 @@ def _minimise(state, tol, shrinking, max_iter):
     """
     n = state.beta.size
     interval = min(n, STEPS_BEFORE_SHRINKING) if shrinking else STEPS_BEFORE_SHRINKING
-    looked_again = False
+    looked_again, begun, look = False, state.steps, first_look(n)
     while True:
         status = state.advance(tol, int(min(interval, max_iter - state.steps)))
         whole = state.active.size == n
@@ -237,6 +244,10 @@ def _minimise(state, tol, shrinking, max_iter):
             return LIMIT
         if whole and status in (NOT_POSITIVE, STALLED):
             return status
+        if (steps := state.steps - begun) >= look[0]:
+            if has_no_end(look, steps, state.objective, *state.violation_and_allowed(tol), n):
+                return STALLED
+            look = (2 * steps, state.objective, look[1] - state.objective)
         if status != PAUSED:
             state.unshrink()
         elif shrinking:
