@@ -1,0 +1,32 @@
+"""The range of penalties, which are products of C and weights."""
+
+import numpy as np
+
+from solvers.common.plain import plain
+
+
+def require_penalties(Cs, weights, names):
+    """Raise if C times a weight is no longer a positive finite number.
+
+    Parameters
+    ----------
+    Cs : ndarray of shape (n_C,)
+        Values of C. An infinite C, for the hard margin, is infinite with any weight.
+    weights : ndarray of shape (n,)
+        Positive weights.
+    names : sequence of str
+        Names of the parameters that the weights come from.
+
+    Raises
+    ------
+    ValueError
+        A product overflows, or underflows to 0. The message names the parameters and the values.
+    """
+    for C, weight in ((Cs.min(), weights.min()), (Cs.max(), weights.max())):
+        with np.errstate(over="ignore", under="ignore"):
+            penalty = C * weight
+        if np.inf > C and not 0.0 < penalty < np.inf:
+            raise ValueError(
+                f"the penalty C times {' times '.join(names)} must be a positive finite number, and is "
+                f"{plain(penalty)} for C={plain(C)} and a weight of {plain(weight)}: change C or the weights"
+            )
