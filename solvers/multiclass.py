@@ -137,6 +137,8 @@ def sort_by_class(y):
     """Return the classes, the rows sorted by class (int32), and where each class starts among them."""
     starts = np.concatenate(([0], np.flatnonzero(y[1:] != y[:-1]) + 1))
     classes, is_sorted = _ascending_classes(y, starts)
+    if classes.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y holds complex numbers, expected class labels")
     if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
         raise ValueError(
             "Unknown label type: continuous. A classifier needs class labels, y holds fractions: "

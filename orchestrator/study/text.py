@@ -79,7 +79,8 @@ def error_line(error: BaseException) -> str:
 def shown(value: Any, most: int = 60) -> str:
     """Return the representation of anything, on one line that is not longer than `most`."""
     try:
-        text = repr(value)
+        with np.printoptions(legacy="1.25"):  # 0.0 rather than np.float64(0.0)
+            text = repr(value)
     except BaseException:  # a __repr__ that fails, or exits
         text = f"a {type(value).__name__} that has no text"
     return one_line(text, most)

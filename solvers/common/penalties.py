@@ -4,9 +4,12 @@ import numpy as np
 
 from solvers.common.plain import plain
 
+LEAST_PENALTY = float(np.finfo(np.float64).tiny)
+"""Smallest penalty whose reciprocal is finite."""
+
 
 def require_penalties(Cs, weights, names):
-    """Raise if C times a weight is no longer a positive finite number.
+    """Raise if C times a weight, or its reciprocal, is no longer a positive finite number.
 
     Parameters
     ----------
@@ -20,13 +23,14 @@ def require_penalties(Cs, weights, names):
     Raises
     ------
     ValueError
-        A product overflows, or underflows to 0. The message names the parameters and the values.
+        A product overflows or underflows. The message names the parameters and the values.
     """
     for C, weight in ((Cs.min(), weights.min()), (Cs.max(), weights.max())):
         with np.errstate(over="ignore", under="ignore"):
             penalty = C * weight
-        if np.inf > C and not 0.0 < penalty < np.inf:
+        if np.isfinite(C) and not LEAST_PENALTY <= penalty < np.inf:
+            problem = "overflows" if penalty == np.inf else "underflows"
             raise ValueError(
-                f"the penalty C times {' times '.join(names)} must be a positive finite number, and is "
-                f"{plain(penalty)} for C={plain(C)} and a weight of {plain(weight)}: change C or the weights"
+                f"the penalty C times {' times '.join(names)} {problem} for C={plain(C)} and a weight of "
+                f"{plain(weight)}: change C or the weights"
             )

@@ -452,6 +452,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "classes_")
         if self._callable is not None and not is_table(X):
             return as_array(X)
+        if self._is_precomputed() and sparse.issparse(X):
+            X = sound_csr(X).toarray()
         return self._check_table(X, self._is_precomputed(), reset=False)
 
     def _is_precomputed(self):

@@ -85,5 +85,6 @@ def path_problem(model, y, Cs):
         max_iter=NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
         breaks_ties=bool(model.break_ties),  # "auto" does
     )
-    require_penalties(Cs, 1.0 / problem.inverse_weights, ["class_weight"])
+    if model.class_weight is not None:
+        require_penalties(np.append(Cs, 1.0), weights, ["class_weight"])  # 1: blocks hold 1/weight
     return problem, weights

@@ -2,7 +2,6 @@
 
 import tracemalloc
 from itertools import combinations
-from types import SimpleNamespace
 
 import numba
 import numpy as np
