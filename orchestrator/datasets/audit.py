@@ -94,7 +94,7 @@ class Audit:
             found.append(f"{_columns(dataset, self.near_constant)} one value in {share} rows")
         label, count = self.smallest_class
         if count < folds:
-            found.append(f"its class {shown(label)} has {count:,} rows, fewer than the {folds} folds")
+            found.append(f"its class {label!r} has {count:,} rows, fewer than the {folds} folds")
         return [*(f"dataset {dataset.name!r}: {sentence}" for sentence in found), *self.warnings(dataset)]
 
 

@@ -220,7 +220,7 @@ def without_value(protocol: Protocol, name: str, dataset: Dataset, splits: Split
             if len(found) < len(dataset.classes) and not _has_value(tested, metric):
                 lacking = dataset.classes[np.setdiff1d(np.arange(len(dataset.classes)), found)[0]].item()
                 yield (
-                    f"dataset {name}: {metric} has no value for test rows without class {shown(lacking)}, as "
+                    f"dataset {name}: {metric} has no value for test rows without class {lacking!r}, as "
                     f"protocol.{level} makes them; choose another metric, or test sets with all classes"
                 )
                 break

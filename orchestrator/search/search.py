@@ -71,7 +71,7 @@ class Search:
         known = self._scores.get(point)
         if known is not None:
             if known != score and not (math.isnan(known) and math.isnan(score)):
-                raise ValueError(f"candidate {candidate} was told twice, as {shown(known)} and as {shown(score)}")
+                raise ValueError(f"candidate {candidate} was told twice, as {known!r} and as {score!r}")
             return
         self._scores[point] = score
         self._awaited.remove(point)

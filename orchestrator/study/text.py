@@ -9,6 +9,8 @@ import math
 import re
 from typing import Any
 
+import numpy as np
+
 # Control characters, line and paragraph separators, marks that reverse the direction of the text around
 # them, and code points that UTF-8 or XML cannot hold.
 _UNPRINTABLE = re.compile(
