@@ -119,7 +119,7 @@ def assert_same_state(model, before):
 
 
 def assert_fails(train, *given):
-    """Assert that a call raises what is meant for its caller, and no accident of the code."""
+    """Assert that a call raises an error, and that it is not a missing attribute or name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
