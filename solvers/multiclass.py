@@ -4,6 +4,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
+from solvers.common.plain import plain
+
 
 def pairs_of(n_classes):
     """Return the pairs (i, j), i < j, of classes in the order of `decision_function_shape="ovo"`."""
@@ -97,13 +99,46 @@ def all_at_once_coefficients(class_of_support, alpha, n_classes):
     return products[:, class_of_support] * alpha
 
 
+def require_labels_of_one_type(y):
+    """Raise if labels in a list are numbers beside text: an array of them would hold text alone.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Arrays are left to `sort_by_class`.
+    """
+    if isinstance(y, (list, tuple)):
+        types = set(map(type, y))
+        is_text = {issubclass(kind, str) for kind in types}
+        if len(is_text) > 1:
+            raise _cannot_sort(types)
+
+
+def _cannot_sort(types):
+    """Return the error of labels whose types have no common order."""
+    found = " beside ".join(sorted(kind.__name__ for kind in types))
+    return ValueError(
+        f"y: expected labels of one type that can be sorted, found {found}. "
+        "Convert all labels to numbers or all to text"
+    )
+
+
+def _ascending_classes(y, starts):
+    """Return the classes, ascending, and whether y is sorted; `starts` are the rows where labels change."""
+    classes = y[starts]
+    try:
+        is_sorted = bool((classes[:-1] < classes[1:]).all())
+        return (classes if is_sorted else np.unique(y)), is_sorted
+    except TypeError as error:
+        raise _cannot_sort(set(map(type, classes))) from error
+
+
 def sort_by_class(y):
     """Return the classes, the rows sorted by class (int32), and where each class starts among them."""
     starts = np.concatenate(([0], np.flatnonzero(y[1:] != y[:-1]) + 1))
-    classes = y[starts]
-    is_sorted = bool((classes[:-1] < classes[1:]).all())
-    if not is_sorted:
-        classes = np.unique(y)
+    classes, is_sorted = _ascending_classes(y, starts)
+    if classes.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y holds complex numbers, expected class labels")
     if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
         raise ValueError(
             "Unknown label type: continuous. A classifier needs class labels, y holds fractions: "
@@ -111,7 +146,7 @@ def sort_by_class(y):
         )
     if classes.size < 2:
         raise ValueError(
-            f"a classifier needs samples of at least 2 classes; y has only one class: {classes[0]!r}"
+            f"a classifier needs samples of at least 2 classes; y has only one class: {plain(classes[0])}"
         )
     if is_sorted:
         return classes, np.arange(y.size, dtype=np.int32), np.concatenate((starts, [y.size]))

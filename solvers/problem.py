@@ -22,7 +22,7 @@ class Problem:
     bias: float  # added to the kernel: 1, or 0 for a machine without bias
     scale: np.ndarray  # (n,) 1/√k(x, x) if the kernel is to be normalised, else (0,)
     seed: int
-    deadline: float  # time.monotonic() at which to stop
+    deadline: float  # on `solvers.common.clock.clock` at which to stop
     max_iter: int = NO_LIMIT
     start: "Solution | None" = None  # of the last fit, to start from
 

@@ -9,6 +9,8 @@ import math
 import re
 from typing import Any
 
+import numpy as np
+
 # Control characters, line and paragraph separators, marks that reverse the direction of the text around
 # them, and code points that UTF-8 or XML cannot hold.
 _UNPRINTABLE = re.compile(
@@ -79,7 +81,8 @@ def error_line(error: BaseException) -> str:
 def shown(value: Any, most: int = 60) -> str:
     """Return the representation of anything, on one line that is not longer than `most`."""
     try:
-        text = repr(value)
+        with np.printoptions(legacy="1.25"):  # 0.0 rather than np.float64(0.0)
+            text = repr(value)
     except BaseException:  # a __repr__ that fails, or exits
         text = f"a {type(value).__name__} that has no text"
     return one_line(text, most)

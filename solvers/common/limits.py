@@ -1,9 +1,8 @@
 """What `max_iter` and `max_seconds` of an estimator leave to each of its machines."""
 
-import time
-
 import numpy as np
 
+from solvers.common.clock import clock
 from solvers.common.compile import njit
 
 NO_LIMIT = int(np.iinfo(np.int64).max)
@@ -27,7 +26,7 @@ class Budget:
     max_seconds : float or None
     n_machines : int
     started : float
-        `time.monotonic()` at which the seconds begin to count.
+        `solvers.common.clock.clock()` at which the seconds begin to count.
     """
 
     def __init__(self, max_iter, max_seconds, n_machines, started):
@@ -37,7 +36,7 @@ class Budget:
 
     def share(self):
         """Return the next machine's limit of the iterations, and its deadline on the clock."""
-        now = time.monotonic()
+        now = clock()
         max_iter = self._iterations
         if max_iter != NO_LIMIT:
             max_iter = share_of(max_iter, self._machines)

@@ -10,11 +10,13 @@ problem are numbered 0 … n − 1 class by class (`class_start`), and sample i 
 binary machine the first class has y = +1. `X` is dense or CSR float64, as `Kernel.place` returns it; for a
 precomputed or callable kernel (`kernel.kind == GRAM`) it is the full Gram matrix, float32 or float64. A
 solution holds the weights such that d(x) = Σ α_i y_i k(x_i, x) + bias has margin 1. `_solve` ends in order
-after `problem.max_iter` iterations or at `problem.deadline` (`time.monotonic`) with the best it has. What is
-a parameter of some solvers only is an attribute of the class for all (`bias`, `multiclass`).
+after `problem.max_iter` iterations or at `problem.deadline` (`solvers.common.clock.clock`) with the best it
+has. What is a parameter of some solvers only is an attribute of the class for all (`bias`, `multiclass`).
+
+`fit` trains a copy of the estimator and takes over the copy's attributes in its last statement: a fit that
+fails, at whatever line, leaves the estimator as it was.
 """
 
-import time
 import warnings
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -36,9 +38,14 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from solvers.common.clock import clock
 from solvers.common.limits import Budget
 from solvers.common.memory import require_memory
+from solvers.common.number_types import require_real_numbers
+from solvers.common.penalties import require_penalties
+from solvers.common.plain import plain
 from solvers.common.seeds import machine_seeds
+from solvers.common.sparse_structure import sound_csr
 from solvers.common.status import ADVICE, most_severe, stopping_of
 from solvers.common.threads import in_threads, n_threads
 from solvers.estimators.calibration import fit_calibrated
@@ -63,6 +70,7 @@ from solvers.multiclass import (
     pairs_of,
     pairwise_coefficients,
     pairwise_decisions,
+    require_labels_of_one_type,
     sort_by_class,
     votes,
     without,
@@ -257,11 +265,35 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        started = time.monotonic()
-        self._check_parameters()
-        if self.probability:
-            self._calibrated = fit_calibrated(self, X, y, sample_weight)
-            return self
+        started = clock()
+        model = self._copy()
+        model._check_parameters()
+        if model.probability:
+            model._fit_with_probabilities(X, y, sample_weight)
+        else:
+            model._fit(X, y, sample_weight, started)
+            if not model.converged_:
+                model._warn()
+        self.__dict__ = model.__dict__
+        return self
+
+    def _copy(self):
+        """Return a copy that shares parameters and fitted attributes."""
+        model = object.__new__(type(self))
+        vars(model).update(vars(self))
+        return model
+
+    def _fit_with_probabilities(self, X, y, sample_weight):
+        """Train on all samples and once more for each fold of the calibration."""
+        X = sound_csr(X)
+        _, labels = self._check_training_samples(X, y)
+        _, rows, _ = sort_by_class(labels)
+        if sample_weight is not None:
+            sample_weight = self._check_sample_weight(sample_weight, rows.size)
+        self._calibrated = fit_calibrated(self, X, labels, sample_weight)
+
+    def _fit(self, X, y, sample_weight, started):
+        """Train on all samples, by a clock that started at some time."""
         X, y = self._check_training_samples(X, y)
         self.classes_, rows, class_start = sort_by_class(y)
         self.class_weight_ = self._weights_of_classes(self.classes_, y)
@@ -271,9 +303,10 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         self._require_cache(rows.size)
         C = np.array([float(self.C)])
         if weights is not None:
-            C = self._penalties(weights, rows)
+            C = self._penalties(weights, rows, sample_weight)
         kernel, X_or_gram = self._resolve_kernel(X, None if weights is None else weights > 0.0)
         self._kernel, self._gamma = kernel, kernel.gamma
+        self._callable = self.kernel if callable(self.kernel) else None
         self._check_diagonal(X_or_gram, kernel, rows, C)
         scale = self._normalisation(X_or_gram, kernel)
 
@@ -287,9 +320,6 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             self._last = (rows, class_start, machines.solutions)
         if self.verbose:
             print(f"[{type(self).__name__}] {self.n_iter_.sum()} iterations; {self.stopping_}")
-        if not self.converged_:
-            self._warn()
-        return self
 
     def _groups(self):
         """Return the classes of each machine."""
@@ -332,7 +362,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     @property
     def coef_(self):
         """Weights of the features."""
-        if self.kernel != "linear" or getattr(self, "_normalised", False):
+        fitted = getattr(self, "_kernel", None)
+        is_linear = self.kernel == "linear" if fitted is None else fitted.kind == LINEAR
+        if not is_linear or getattr(self, "_normalised", False):
             raise AttributeError(
                 f"coef_ holds the weights of features, which {type(self).__name__} has only with "
                 "kernel='linear', where that is not normalised"
@@ -389,6 +421,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             raise NotFittedError(
                 "predict_proba is not available when fitted with probability=False: fit once more"
             )
+        X = sound_csr(X)
         blocks = self._blocks(_num_samples(X))
         return np.concatenate([self._calibrated.predict_proba(_safe_indexing(X, block)) for block in blocks])
 
@@ -399,6 +432,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
 
     def _check_training_samples(self, X, y):
         """Validate what a model is trained on."""
+        require_labels_of_one_type(y)
         if self.kernel == "precomputed" and sparse.issparse(X):
             raise TypeError(
                 "Sparse precomputed kernels are not read: kernel='precomputed' needs a dense matrix, as "
@@ -407,15 +441,27 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         if callable(self.kernel) and not is_table(X):
             check_consistent_length(X, y)
             return as_array(X), column_or_1d(y, warn=True)
-        return validate_data(self, X, y, accept_sparse="csr", dtype=self._accepted_types(), order="C")
+        return self._check_table(X, self.kernel == "precomputed", y=y)
+
+    def _check_table(self, X, is_precomputed, **others):
+        """Validate rows of numbers: float64 features, or a precomputed matrix as it is."""
+        X = sound_csr(X)
+        require_real_numbers(X)
+        accepted = [np.float64, np.float32] if is_precomputed else np.float64
+        return validate_data(self, X, accept_sparse="csr", dtype=accepted, order="C", **others)
 
     def _check_samples(self, X):
         """Validate samples to predict."""
         check_is_fitted(self, "classes_")
-        if callable(self.kernel) and not is_table(X):
+        if self._callable is not None and not is_table(X):
             return as_array(X)
-        accepted = self._accepted_types()
-        return validate_data(self, X, accept_sparse="csr", dtype=accepted, order="C", reset=False)
+        if self._is_precomputed() and sparse.issparse(X):
+            X = sound_csr(X).toarray()
+        return self._check_table(X, self._is_precomputed(), reset=False)
+
+    def _is_precomputed(self):
+        """Return whether the fitted kernel is a matrix that the caller computes."""
+        return self._kernel.kind == GRAM and self._callable is None
 
     def _decision_blocks(self, X):
         """Cut samples into blocks that are evaluated one by one."""
@@ -488,17 +534,34 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         """Return `class_weight_`."""
         if self.class_weight is None:
             return np.ones(classes.size)
-        weights = compute_class_weight(self.class_weight, classes=classes, y=y)
-        if not np.isfinite(weights).all():
-            raise ValueError(f"class_weight must be finite numbers; got {self.class_weight}")
-        return weights
+        given = self.class_weight if isinstance(self.class_weight, dict) else {}
+        if not all(isinstance(weight, Real) and np.isfinite(weight) for weight in given.values()):
+            raise ValueError(f"class_weight must be finite numbers; got {plain(given)}")
+        return compute_class_weight(self.class_weight, classes=classes, y=y)
 
     def _weights_of_samples(self, sample_weight, rows, class_start):
         """Return weights (n,), those of classes included, or None where all are equal to one."""
         if sample_weight is None and self.class_weight is None:
             return None
-        n = rows.size
-        weights = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
+        weights = self._check_sample_weight(1.0 if sample_weight is None else sample_weight, rows.size)
+        if self.class_weight is not None:
+            of_classes = np.empty(rows.size)
+            of_classes[rows] = np.repeat(self.class_weight_, np.diff(class_start))
+            with np.errstate(over="ignore", under="ignore"):
+                product = weights * of_classes
+            is_lost = (product == 0.0) & (weights != 0.0) & (of_classes != 0.0)
+            if is_lost.any() or not np.isfinite(product).all():
+                raise ValueError(
+                    "sample_weight times class_weight leaves the range of float64: scale them, for the model "
+                    "depends on C times both"
+                )
+            weights = product
+        return None if (weights == 1.0).all() else weights
+
+    def _check_sample_weight(self, sample_weight, n):
+        """Return the weights of n samples as an array (n,), or raise."""
+        require_real_numbers(sample_weight, "sample_weight")
+        weights = np.asarray(sample_weight, dtype=np.float64)
         if weights.ndim == 0:
             weights = np.full(n, float(weights))
         if weights.shape != (n,):
@@ -509,13 +572,13 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "sample_weight must be finite; drop the samples or mend the weights that are not"
             )
-        if self.class_weight is not None:
-            weights = weights.copy()
-            weights[rows] *= np.repeat(self.class_weight_, np.diff(class_start))
-        return None if (weights == 1.0).all() else weights
+        return weights
 
-    def _penalties(self, weights, rows):
+    def _penalties(self, weights, rows, sample_weight):
         """C_i of the samples; a single number where it is the same for all rows."""
+        given = {"sample_weight": sample_weight, "class_weight": self.class_weight}
+        names = [name for name, value in given.items() if value is not None]
+        require_penalties(np.array([float(self.C)]), weights[rows], names)
         if (weights[rows] == weights[rows[0]]).all():
             return self.C * weights[rows[:1]]
         if self.normalises:
@@ -524,10 +587,6 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
                 "sample_weight has different weights: use MNSVC, or weights that are all equal (or zero)"
             )
         return self.C * np.where(weights > 0.0, weights, 1.0)
-
-    def _accepted_types(self):
-        """Return what X may be: float64 features; a precomputed matrix as it is."""
-        return [np.float64, np.float32] if self.kernel == "precomputed" else np.float64
 
     def _resolve_kernel(self, X, used=None):
         """Return the kernel with its numbers, and what it is evaluated on: samples, or a Gram matrix."""
@@ -654,12 +713,12 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
 
     def _kernel_to_support(self, X):
         """Kernel between a block of samples and the support vectors."""
-        if self.kernel == "precomputed":
-            return np.asarray(X[:, self.support_], dtype=np.float64)
-        if callable(self.kernel):
+        if self._callable is not None:
             if self._samples is None:
-                return values_of(self.kernel, X, self.support_vectors_)
-            return values_of(self.kernel, X, self._samples)[:, self.support_]
+                return values_of(self._callable, X, self.support_vectors_)
+            return values_of(self._callable, X, self._samples)[:, self.support_]
+        if self._kernel.kind == GRAM:
+            return np.asarray(X[:, self.support_], dtype=np.float64)
         X = self._kernel.place(X)
         K = kernel_block(X, self._kernel.place(self.support_vectors_), self._kernel)
         return normalise_rows(K, X, self._kernel) if self._normalised else K

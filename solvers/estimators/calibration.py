@@ -17,15 +17,19 @@ def fit_calibrated(model, X, y, sample_weight):
     ----------
     model : KernelSVC
         Gets the fitted attributes of the training on all samples.
-    X, y, sample_weight
-        As `fit` takes them.
+    X : {array-like, CSR}
+        As `fit` takes it.
+    y : ndarray of shape (n_samples,)
+        Labels of at least two classes.
+    sample_weight : ndarray of shape (n_samples,), or None
+        Finite weights.
 
     Returns
     -------
     CalibratedClassifierCV
     """
-    kept = np.broadcast_to(True if sample_weight is None else np.asarray(sample_weight) > 0.0, len(y))
-    _, counts = np.unique(np.asarray(y)[kept], return_counts=True)
+    kept = np.broadcast_to(True if sample_weight is None else sample_weight > 0.0, y.size)
+    _, counts = np.unique(y[kept], return_counts=True)
     if counts.min() < 2:
         raise ValueError(
             "probability=True holds samples out, which needs at least 2 of every class; "
@@ -34,7 +38,7 @@ def fit_calibrated(model, X, y, sample_weight):
     n_folds = min(FOLDS, int(counts.min()))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_seed(model.random_state) % 2**32)
     if not kept.all():
-        folds = _folds_of_kept(folds, np.asarray(y), kept)
+        folds = _folds_of_kept(folds, y, kept)
     limits = {}
     if model.max_iter != -1:
         limits["max_iter"] = max(1, model.max_iter // (n_folds + 1))

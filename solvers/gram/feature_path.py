@@ -5,10 +5,9 @@ residual of the factorisation (`solvers.gram.newton_lowrank`). Where the rank wo
 stops and says how far it came.
 """
 
-import time
-
 import numpy as np
 
+from solvers.common.clock import clock
 from solvers.common.status import CONVERGED
 from solvers.gram.cholesky import NOISE_ROUNDINGS, append_pivot
 from solvers.gram.lowrank_space import LOWRANK_ROUNDS, TARGET_SHARE
@@ -33,7 +32,7 @@ class PivotedFactor:
     diagonal : ndarray of shape (m,)
     max_rank : int
     deadline : float, optional
-        `time.monotonic()` at which to append no more.
+        `solvers.common.clock.clock()` at which to append no more.
     """
 
     def __init__(self, column, diagonal, max_rank, deadline=np.inf):
@@ -63,7 +62,7 @@ class PivotedFactor:
             left = self.residual[pivot]
             if left <= max(target, self.noise) or self.rank >= min(max_rank, self.max_rank):
                 return left
-            if time.monotonic() > self.deadline:
+            if clock() > self.deadline:
                 return left
             if self.rank == self._rows.shape[0]:
                 self._rows = np.concatenate((self._rows, np.empty_like(self._rows)))
@@ -117,7 +116,7 @@ def feature_path(training, max_rank):
             if (k == 0 or attempt > 0) and not factor.can_reach(target):
                 break
             factor.extend(target, max_rank)
-            if time.monotonic() > deadline:
+            if clock() > deadline:
                 break
             grown = factor.rank - w.size
             if grown:
@@ -135,10 +134,10 @@ def feature_path(training, max_rank):
                 )
                 total_rounds += rounds
                 allowed -= rounds
-                finished = finished or allowed <= 0 or time.monotonic() > deadline
+                finished = finished or allowed <= 0 or clock() > deadline
             if gap <= tol or factor.rank >= factor.max_rank:
                 break
-            if total_rounds >= max_iter or time.monotonic() > deadline:
+            if total_rounds >= max_iter or clock() > deadline:
                 break
             target = min(RETRY_SHARE * target, TARGET_SHARE * tol * square_norm)
         if not gap <= tol:

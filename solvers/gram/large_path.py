@@ -10,7 +10,6 @@ The first C starts from the solution for some of the samples, which says about h
 inside the margin; from C to the next the rules are those of `solvers.gram.smo_path`.
 """
 
-import time
 from contextlib import contextmanager, suppress
 from itertools import count
 
@@ -19,6 +18,7 @@ from scipy import sparse
 
 from solvers.common.blas import one_blas_thread
 from solvers.common.certificate import AFFORDABLE_SHARE, AIMED_SHARE, FEW_ROUNDINGS, UNIT_ROUNDOFF
+from solvers.common.clock import clock
 from solvers.common.compile import njit
 from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, TIMEOUT, uncertified_text
@@ -158,7 +158,7 @@ class LargeMachine:
     memory : float
         Bytes for the block and for what Newton's method takes.
     deadline : float
-        `time.monotonic` at which to stop.
+        `solvers.common.clock.clock()` at which to stop.
     hinge : bool
         Whether the loss is C ξ; if not, it is ½ C ξ², and F has β_i / C_i as well.
     """
@@ -383,7 +383,7 @@ class LargeMachine:
                 return CONVERGED, iterations
             if iterations >= max_iter:
                 return LIMIT, iterations
-            if time.monotonic() > self._deadline:
+            if clock() > self._deadline:
                 return TIMEOUT, iterations
             if n_rounds % ROUNDS_IN_VAIN == 0:
                 objective = self.objective
@@ -439,7 +439,7 @@ class LargeMachine:
         scratch = np.empty((4, w), np.float32)
         iterations, spent = 0, 0.0
         look = int(STEPS_BEFORE_LOOK / step_cost(w))
-        while iterations < max_iter and time.monotonic() < self._deadline:
+        while iterations < max_iter and clock() < self._deadline:
             status, taken = steps_before_newton(
                 *(block.values, diagonal, ridge, F, beta, low, high, tol, spent),
                 int(min(look, max_iter - iterations)),
@@ -482,7 +482,7 @@ class LargeMachine:
         if deadline < np.inf:
             F, step = F.copy(), ROWS_AT_A_TIME * (1 + VALUES_BEFORE_LOOK // (ROWS_AT_A_TIME * F.size))
         for first in range(0, chosen.size, step):
-            if time.monotonic() > deadline:
+            if clock() > deadline:
                 raise OutOfTime
             some = slice(first, first + step)
             add_products(self._samples, self._rows[chosen[some]], weights[some], self._tiles, F)

@@ -1,11 +1,11 @@
 """What it takes to train one machine for an ascending path of C by exact methods: its kernel, its limits."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from solvers.common.clock import clock
 from solvers.gram.cut import cut_block, require_block_memory
 from solvers.gram.outcomes import Outcomes
 from solvers.kernels.machine_kernel import MachineKernel
@@ -57,7 +57,7 @@ class Machine(MachineKernel):
         H = np.empty((some.size, some.size))
         step = max(1, BLOCK_VALUES // some.size)
         for start in range(0, some.size, step):
-            if time.monotonic() > deadline:
+            if clock() > deadline:
                 return None
             H[start : start + step] = self.part(some[start : start + step], some)
         return H
@@ -106,7 +106,7 @@ class Training:
 
     def seconds_left(self):
         """Time until the deadline; infinite without one."""
-        return self.problem.deadline - time.monotonic()
+        return self.problem.deadline - clock()
 
     def affordable(self):
         """Cost of the next portion of work, see `solvers.gram.block.step_cost`."""

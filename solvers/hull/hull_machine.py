@@ -1,12 +1,12 @@
 """A machine trained by a loop on the hull: its start, room, clock and rounding, and the certificate."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from solvers.common.certificate import AIMED_SHARE, certified_gap, error_of_sums
+from solvers.common.clock import clock
 from solvers.common.compile import njit
 from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, resolution
 from solvers.common.status import CONVERGED, FULL, NOT_POSITIVE, PAUSED, STALLED, TIMEOUT, UNRESOLVED
@@ -125,7 +125,7 @@ class HullSolver:
                 hull = make_room(hull, self.cache_bytes)
             elif status != PAUSED:
                 return status, hull
-            if time.monotonic() > problem.deadline:
+            if clock() > problem.deadline:
                 return TIMEOUT, hull
             if self._gains_from_all(hull, problem.deadline):
                 hull = track_all(hull, problem, self.cache_bytes)
@@ -159,7 +159,7 @@ class HullSolver:
         return (
             counts[EVALUATIONS] > max(values, ROWS_OF_STEP * n * counts[ITERATIONS])
             and 8.0 * n * hull.features.shape[0] <= self.cache_bytes
-            and seconds <= SHARE_OF_TIME * (deadline - time.monotonic())
+            and seconds <= SHARE_OF_TIME * (deadline - clock())
         )
 
     def _solution(self, hull, status, epsilon, error, deadline):
@@ -198,7 +198,7 @@ def work_before_pause(deadline):
     """Return how many operations to do before the next look at the clock."""
     if deadline == np.inf:
         return WORK_BEFORE_PAUSE
-    left = WORK_PER_SECOND * (deadline - time.monotonic())
+    left = WORK_PER_SECOND * (deadline - clock())
     return int(np.clip(left, LEAST_WORK, WORK_BEFORE_PAUSE))
 
 
@@ -280,7 +280,7 @@ def refresh(hull, deadline):
     hull.scratch[:m] = 0.0
     for first in range(0, hull.counts[SUPPORT], step):
         add_rows(hull, first, min(first + step, hull.counts[SUPPORT]))
-        if time.monotonic() > deadline:
+        if clock() > deadline:
             return np.nan
     drift = np.abs(hull.scratch[:m] - hull.g[:m]).max()
     hull.g[:m] = hull.scratch[:m]
@@ -299,7 +299,7 @@ def lowest_inner_product(hull, deadline):
     step = _samples_before_pause(hull)
     for first in range(0, n, step):
         lowest = min(lowest, lowest_of(hull, first, min(first + step, n)))
-        if time.monotonic() > deadline:
+        if clock() > deadline:
             return np.nan
     return lowest
 

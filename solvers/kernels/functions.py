@@ -23,7 +23,9 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from solvers.common.certificate import UNIT_ROUNDOFF
 from solvers.common.compile import inlined, inner, njit
+from solvers.common.number_types import require_real_numbers
 from solvers.common.pair_selection import float_of_bits
+from solvers.common.sparse_structure import sound_csr
 
 LINEAR, POLY, RBF, SIGMOID, IMQ, GRAM = range(6)
 RADIAL = (RBF, IMQ)
@@ -113,7 +115,8 @@ def as_array(X):
 def values_of(function, A, B):
     """Evaluate a callable kernel between two sets of samples: C-contiguous, float64."""
     values = function(A, B)
-    values = values.toarray() if sparse.issparse(values) else values
+    values = sound_csr(values).toarray() if sparse.issparse(values) else values
+    require_real_numbers(values, "the kernel callable's values")
     values = np.ascontiguousarray(values, dtype=np.float64)
     if values.shape != (A.shape[0], B.shape[0]):
         raise ValueError(

@@ -4,6 +4,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
+from solvers.common.number_types import require_real_numbers
+from solvers.common.sparse_structure import sound_csr
 from solvers.gram.cut import class_sizes, groups_of
 from solvers.gram.outcomes import method_names
 from solvers.kernels.functions import (
@@ -131,6 +133,8 @@ class FittedPath(FittedTrainings):
     def _check_samples(self, X):
         if self._callable is not None and not is_table(X):
             return as_array(X)
+        X = sound_csr(X)
+        require_real_numbers(X)
         if self._vectors is None:
             X = np.asarray(X.toarray() if sparse.issparse(X) else X)
             if X.dtype.kind not in "iufb":

@@ -7,8 +7,9 @@ import numpy as np
 from scipy import sparse
 
 from solvers.common.limits import NO_LIMIT
+from solvers.common.penalties import require_penalties
 from solvers.kernels.functions import require_finite
-from solvers.multiclass import sort_by_class, without
+from solvers.multiclass import require_labels_of_one_type, sort_by_class, without
 from solvers.path.result import PathProblem
 
 
@@ -17,8 +18,7 @@ def detached(estimator):
 
     Parameters are shared, but for a random generator, which would advance.
     """
-    model = object.__new__(type(estimator))
-    vars(model).update(vars(estimator))
+    model = estimator._copy()
     if isinstance(getattr(model, "random_state", None), np.random.RandomState):
         model.random_state = deepcopy(model.random_state)
     return model
@@ -51,6 +51,7 @@ def require_no_time_limit(estimator):
 
 def check_labels(y):
     """Return labels as an array; refuse what is none of samples."""
+    require_labels_of_one_type(y)
     y = np.asarray(y)
     if y.ndim != 1 or not y.size:
         raise ValueError(f"fit_path needs labels of shape (n_samples,), at least one; got {y.shape}")
@@ -84,4 +85,6 @@ def path_problem(model, y, Cs):
         max_iter=NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
         breaks_ties=bool(model.break_ties),  # "auto" does
     )
+    if model.class_weight is not None:
+        require_penalties(np.append(Cs, 1.0), weights, ["class_weight"])  # 1: blocks hold 1/weight
     return problem, weights

@@ -2,7 +2,6 @@
 
 import tracemalloc
 from itertools import combinations
-from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -460,8 +459,7 @@ def test_whenever_time_is_over_what_is_said_of_the_model_holds(loss, C, monkeypa
     weights, is_done = [], False
     while not is_done:
         looks = iter([0.0] * len(weights))
-        clock = SimpleNamespace(monotonic=lambda looks=looks: next(looks, np.inf))
-        monkeypatch.setattr(rules, "time", clock)
+        monkeypatch.setattr(rules, "clock", lambda looks=looks: next(looks, np.inf))
         model = make(C=C, gamma=0.5, cache_size=CACHE, max_seconds=1e6).fit(X, y)
         is_done = model.fit_status_ == 0
         beta = np.zeros(y.size)

@@ -9,7 +9,7 @@ FOLDER = Path(solvers.__file__).parent
 MAY_IMPORT = {
     "common": set(),
     "kernels": {"common"},
-    "multiclass": set(),
+    "multiclass": {"common"},
     "problem": {"common", "kernels"},
     "hull": {"common", "kernels", "problem"},
     "smo": {"common", "kernels", "problem"},
