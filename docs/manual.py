@@ -24,7 +24,7 @@ PUBLIC = {
         "orchestrator.store.results.StudyResults": StudyResults,
     },
 }
-"""By section: what has a page of its own."""
+"""Public names that get a page of signatures under "Reference", by section."""
 
 
 class WholeTypes(griffe.Extension):
@@ -46,14 +46,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if isinstance(entry, dict):
             sections |= entry
     named = str(config.nav)
-    sections["How to"] += sorted(
+    sections["Develop"] += sorted(
         file.src_uri for file in files.documentation_pages() if f"'{file.src_uri}'" not in named
     )
     for section, public in PUBLIC.items():
+        pages: list[dict[str, str]] = []
         for path, thing in public.items():
             page = f"reference/{thing.__name__}.md"
             files.append(File.generated(config, page, content=_reference(path, thing)))
-            sections[section].append({thing.__name__: page})
+            pages.append({thing.__name__: page})
+        sections["Reference"].append({section: pages})
     return files
 
 

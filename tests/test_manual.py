@@ -105,8 +105,8 @@ def test_an_example_runs(example, tmp_path, monkeypatch):
             exec(compile("".join(cell["source"]), example.name, "exec"), names)
 
 
-def test_there_are_five_examples():
-    assert len(EXAMPLES) == 5
+def test_the_examples_are_found():
+    assert EXAMPLES
 
 
 def columns(heading):
