@@ -258,7 +258,7 @@ def dataset_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None)
     bare = {name: _bare_file(name, folder) for name in _files_in(folder)}
     with _hydra(folders):
         own = _own_files(list(bare))
-    nodes = bare | built_in_table() | with_paths(found, folders) | {name: bare[name] for name in own}
+    nodes = bare | {**built_in_table()} | with_paths(found, folders) | {name: bare[name] for name in own}
     return dict(sorted(nodes.items()))
 
 

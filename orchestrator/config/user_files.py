@@ -201,7 +201,7 @@ def group_files(group: str, folders: Sequence[Path]) -> dict[str, Path]:
         With every file that cannot be loaded.
     """
     files = {path.stem: path for path in (CONF_FOLDER / group).glob("*.yaml")}
-    problems = []
+    problems: list[str] = []
     for folder in reversed(folders):
         there: dict[str, list[Path]] = {}
         for path in sorted((folder / group).glob("*.y*ml")):

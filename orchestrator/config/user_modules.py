@@ -8,8 +8,10 @@ from pathlib import Path
 
 from orchestrator.study.errors import ConfigError
 
-_NEEDED = ("orchestrator", "solvers", "svmbench", "dask", "distributed", "hydra", "joblib", "matplotlib")
-_NEEDED += ("numba", "numpy", "omegaconf", "pandas", "pyarrow", "rich", "scipy", "sklearn", "yaml")
+_NEEDED = (
+    *("orchestrator", "solvers", "svmbench", "dask", "distributed", "hydra", "joblib", "matplotlib"),
+    *("numba", "numpy", "omegaconf", "pandas", "pyarrow", "rich", "scipy", "sklearn", "yaml"),
+)
 """Modules that the program imports itself, some of them later than a user's folder is known."""
 
 

@@ -280,7 +280,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     def _copy(self):
         """Return a copy that shares parameters and fitted attributes."""
         model = object.__new__(type(self))
-        vars(model).update(vars(self))
+        model.__dict__.update(self.__dict__)
         return model
 
     def _fit_with_probabilities(self, X, y, sample_weight):
@@ -535,7 +535,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         if self.class_weight is None:
             return np.ones(classes.size)
         given = self.class_weight if isinstance(self.class_weight, dict) else {}
-        if not all(isinstance(weight, Real) and np.isfinite(weight) for weight in given.values()):
+        if not all(isinstance(weight, Real) and np.isfinite(float(weight)) for weight in given.values()):
             raise ValueError(f"class_weight must be finite numbers; got {plain(given)}")
         return compute_class_weight(self.class_weight, classes=classes, y=y)
 
