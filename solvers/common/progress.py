@@ -6,11 +6,11 @@ from solvers.common.certificate import FEW_ROUNDINGS, UNIT_ROUNDOFF
 from solvers.common.compile import inner
 
 # Steps before the first look at how fast a training gains; on many samples, so many for each.
-FIRST_LOOK, STEPS_PER_SAMPLE = 1 << 14, 4
+FIRST_LOOK, STEPS_PER_SAMPLE = 1 << 14, 128
 # Largest number of steps, taken or foreseen, as a multiple of those before the first look.
 MAX_LOOKS = 128.0
 # Draws that take as long as a step, about.
-DRAWS_PER_STEP = 64
+DRAWS_PER_STEP = 16
 
 
 @inner

@@ -53,8 +53,8 @@ def grow_core_set(
                     return square_norm, steps, clipped, STALLED
                 look = (np.int64(2 * steps), square_norm, look[1] - square_norm)
 
-            v = lowest
-            u = best_partner(IMDM, 1.0, g, alpha, H[v], diagonal, v)
+        v = lowest
+        u = best_partner(IMDM, 1.0, g, alpha, H[v], diagonal, v)
         threshold = sought_below(CORE, current, square_norm, square_radius, resolved)
         width = max(current * (square_radius - square_norm), resolved)
         if u >= 0 and (g[u] - g[v] > width or g[v] < threshold):

@@ -60,6 +60,8 @@ def descend(hull, epsilon, rules, max_iter, budget):
     g, real, counts, square_radius = hull.g, hull.real, hull.counts, hull.diagonal[0]
     counts[WORK] = 0
     resolved = resolution(largest_value_of(hull))
+    # Else a search looks at samples in a loop that takes next to no time, or at kernel values, which count.
+    draws_alone = rules.most_tracked == 0 or (hull.tracked_all and not rules.exhaustive)
     while counts[ITERATIONS] < max_iter:
         status = interruption(hull, budget)
         if status != GO_ON:
@@ -68,7 +70,9 @@ def descend(hull, epsilon, rules, max_iter, budget):
         # A violator among the drawn samples, else (if exhaustive) among the support vectors.
         threshold = sought_below(rules.stopping, real[EPSILON], real[SQUARE_NORM], square_radius, resolved)
         v, failed = find_violator(hull, threshold, rules)
-        counts[DRAWN] += 0 if rules.exhaustive else failed
+        if draws_alone:
+            counts[DRAWN] += failed + rules.subset
+            counts[WORK] += failed + rules.subset
         if v < 0:
             v = lowest_support(g, hull.support, counts[SUPPORT], hull.scratch)
             if g[v] >= threshold or not rules.exhaustive:  # the ε̂-approximation is done

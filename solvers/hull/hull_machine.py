@@ -43,7 +43,7 @@ REFRESHES = 3  # of g from the kernel, when rounding has moved it
 STEPS_WITHOUT_DRIFT = 1000  # rounding moves g by 10⁻¹⁶ a step
 ALLOWED_DRIFT = 0.001  # of g that is let pass, as a share of ε ‖c‖²
 ROWS_OF_STEP = 2.0  # of the kernel that a step takes where g is kept of every sample, about
-ROWS_PER_STEP = 16  # rows of the kernel that take as long as a step without a look at the kernel, or longer
+ROWS_PER_STEP = 4  # rows of the kernel that take at least as long as a step without a look at the kernel
 SHARE_OF_TIME = 0.25  # of what is left that it may take to begin with that
 SURE_CERTIFICATE = 50_000_000  # kernel evaluations that a certificate may always cost
 

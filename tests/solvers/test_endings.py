@@ -41,6 +41,12 @@ def test_random_trainings_end_and_claim_no_smaller_gap_than_is_true(full_size, t
     assert len(done) == count
 
 
+@pytest.mark.parametrize("number", [30669, 33175, 33455, 36297])
+def test_searches_that_draw_much_and_gain_little_end(number, tmp_path):
+    command = [sys.executable, "-m", "tests.solvers.extreme_cases", str(number), str(number + 1)]
+    subprocess.run([*command, str(tmp_path / "cases.jsonl")], cwd=ROOT, check=True)
+
+
 @pytest.mark.parametrize("as_path", [False, True])
 @pytest.mark.parametrize("C", [1.0, 65536.0, 1e9])
 def test_steps_do_not_grow_with_C_for_ever(C, as_path):
