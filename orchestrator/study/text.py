@@ -7,9 +7,9 @@ for LaTeX and Markdown, autoescaping for HTML.
 import json
 import math
 import re
+import sys
+from contextlib import nullcontext
 from typing import Any
-
-import numpy as np
 
 # Control characters, line and paragraph separators, marks that reverse the direction of the text around
 # them, and code points that UTF-8 or XML cannot hold.
@@ -80,8 +80,10 @@ def error_line(error: BaseException) -> str:
 
 def shown(value: Any, most: int = 60) -> str:
     """Return the representation of anything, on one line that is not longer than `most`."""
+    numpy = sys.modules.get("numpy")  # without it no value is one of its scalars
     try:
-        with np.printoptions(legacy="1.25"):  # 0.0 rather than np.float64(0.0)
+        # 0.0 rather than np.float64(0.0)
+        with numpy.printoptions(legacy="1.25") if numpy else nullcontext():
             text = repr(value)
     except BaseException:  # a __repr__ that fails, or exits
         text = f"a {type(value).__name__} that has no text"

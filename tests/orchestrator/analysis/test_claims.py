@@ -49,6 +49,7 @@ def study(name, values, sweep=None, facts=None, **columns):
     folds = frame.groupby("dataset")["outer"].nunique()
     facts = facts or {}
     design = SimpleNamespace(
+        metric="f1_macro",  # of which means that differ are no ties
         protocol={"max_seconds": 100},
         arms={arm: {"solver": arm.partition("[")[0], "sweep": (sweep or {}).get(arm, {})} for arm in values},
         datasets={each: {"split_hash": each, **facts.get(each, {})} for each in frame["dataset"].unique()},
