@@ -170,7 +170,8 @@ def test_a_bit_that_flips_before_a_run_changes_nothing_silently(block, whole, tm
             error.add_note(f"seed {seed}: {path}, after: {case.said}")
             raise
         shutil.rmtree(case.folder)
-    assert {*outcomes} == {"harmless", "named"}
+    if full_size:  # six flips may all meet bytes that nobody reads
+        assert {*outcomes} == {"harmless", "named"}
 
 
 @pytest.mark.parametrize("block", range(4))
