@@ -118,7 +118,8 @@ def test_a_compiled_function_is_pickled_by_its_name():
         assert again(np.arange(3, dtype=np.int32))
     code = "import pickle, sys; print(pickle.load(sys.stdin.buffer)(0.5, 0.4, 0.0, 1.0))"
     known = {"input": pickle.dumps(certified_gap), "capture_output": True, "check": True}
-    assert float(subprocess.run([sys.executable, "-c", code], **known).stdout) == certified_gap(0.5, 0.4, 0.0, 1.0)
+    printed = subprocess.run([sys.executable, "-c", code], **known).stdout
+    assert float(printed) == certified_gap(0.5, 0.4, 0.0, 1.0)
 
 
 def test_an_inner_function_that_makes_an_array_has_to_say_so():
