@@ -4,15 +4,19 @@ import hashlib
 import http.client
 import json
 import os
+import queue
 import re
 import socket
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from orchestrator import __version__
 from orchestrator.study.atomic import atomic_write
@@ -20,7 +24,16 @@ from orchestrator.study.text import one_line, shown
 
 PIECE = 1 << 16
 TIMEOUT = 30.0
-"""Seconds without a byte after which a connection is given up."""
+"""Longest time without a byte, in seconds. A connection that waits longer is closed."""
+
+TRANSFER_SECONDS = 24 * 3600.0
+"""Longest time that one address may take for the whole file, in seconds, attempts and pauses included."""
+
+MIN_BYTES_PER_SECOND = 100
+"""Slowest transfer that goes on. A slower one has stalled; see `_pieces`."""
+
+_ANSWER_FACTOR = 4
+"""Longest time until the header of an answer is complete, in units of `timeout`: a server may redirect."""
 
 PAUSES = (0.5, 2.0, 8.0)
 """Seconds before each further attempt at an address; they begin again whenever the file has grown."""
@@ -43,6 +56,10 @@ class _Transient(Exception):
     """What another attempt at the same address may mend."""
 
 
+class _Stalled(_Transient):
+    """A transfer so slow that the little which it adds does not count as progress."""
+
+
 class _Unusable(Exception):
     """What no further attempt at the same address will mend."""
 
@@ -56,6 +73,7 @@ def download(
     *,
     timeout: float = TIMEOUT,
     pauses: Sequence[float] = PAUSES,
+    transfer_seconds: float = TRANSFER_SECONDS,
 ) -> tuple[str, str]:
     """Complete a file, from what an earlier attempt left of it.
 
@@ -65,7 +83,8 @@ def download(
     Parameters
     ----------
     urls : sequence of str
-        Tried in this order.
+        Tried in this order. A name and a password before the host (`https://name:password@host/…`) are sent
+        to that host only, and are neither printed nor stored.
     partial : Path
         The file; nobody else may write to it meanwhile.
     sha256 : str
@@ -74,11 +93,16 @@ def download(
     problem_of : callable
         Says why a whole file is not what was meant; empty if it is.
     timeout : float
+        Longest time without a byte, in seconds.
     pauses : sequence of float
+        Seconds before each further attempt at an address.
+    transfer_seconds : float
+        Longest time for the whole file from one address, in seconds.
 
     Returns
     -------
     url, sha256 : str
+        The address without a name and a password, and the digest in hexadecimal.
 
     Raises
     ------
@@ -90,10 +114,21 @@ def download(
     problems = []
     for url in urls:
         try:
-            return url, _from_address(_Target(url, partial, sha256, on_progress, problem_of, timeout), pauses)
+            deadline = time.monotonic() + transfer_seconds
+            target = _Target(url, partial, sha256, on_progress, problem_of, timeout, deadline)
+            return public_url(url), _from_address(target, pauses)
         except (_Transient, _Unusable) as error:
-            problems.append(f"{url}: {error}")
+            problems.append(f"{public_url(url)}: {error}")
     raise DownloadError(problems)
+
+
+def public_url(url: str) -> str:
+    """Return an address without the name and the password that may stand before its host."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # no address: only what may stand before a host is taken off
+        return re.sub(r"//[^/@]*@", "//", url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def sha256_of(path: Path) -> str:
@@ -116,6 +151,7 @@ class _Target:
     on_progress: OnProgress
     problem_of: Callable[[Path], str]
     timeout: float
+    deadline: float
 
     @property
     def size(self) -> int:
@@ -136,11 +172,14 @@ def _from_address(target: _Target, pauses: Sequence[float]) -> str:
     while True:
         try:
             return _attempt(target)
-        except _Transient:
-            failures = 0 if target.size > furthest else failures + 1
+        except _Transient as error:
+            has_grown = target.size > furthest and not isinstance(error, _Stalled)
+            failures = 0 if has_grown else failures + 1
             furthest = max(furthest, target.size)
             if failures >= len(pauses) + 1:
                 raise
+            if time.monotonic() >= target.deadline:
+                raise _Unusable(f"{error}; the time for the whole file is over") from error
             time.sleep(pauses[max(failures - 1, 0)] if pauses else 0.0)
 
 
@@ -170,7 +209,7 @@ def _attempt(target: _Target) -> str:
 def _receive(target: _Target) -> int:
     """Append what is missing to the file, and return how many bytes were there before."""
     origin, start = _read_origin(target.partial), target.size
-    known = origin.url == target.url and origin.validator
+    known = origin.url == public_url(target.url) and origin.validator
     if not (known or target.sha256):
         start = 0
     if start and known and start == origin.total:
@@ -180,21 +219,22 @@ def _receive(target: _Target) -> int:
         headers["Range"] = f"bytes={start}-"
         if known:
             headers["If-Range"] = origin.validator
-    response = _open(target, headers, start)
+    transfer = _Transfer(target, headers, start)
+    response = transfer.answer()
     if response is None:
         return start
-    with response:
+    with transfer:
         begin, total = _place(response, start)
         # Said before the first byte is written: whoever is killed leaves a file that can be judged.
         if begin == 0:
             discard(target.partial)
-        _write_origin(target.partial, _Origin(target.url, _validator(response), total))
-        with target.partial.open("r+b" if begin else "wb") as file:
+        _write_origin(target.partial, _Origin(public_url(target.url), _validator(response), total))
+        with open(target.partial, "r+b" if begin else "wb", opener=_open_no_link) as file:
             file.seek(begin)
             file.truncate()
             here = begin
             target.on_progress(here, total)
-            while piece := _read(response):
+            for piece in transfer.pieces():
                 file.write(piece)
                 file.flush()  # so that whoever is killed loses nothing of it
                 here += len(piece)
@@ -207,11 +247,105 @@ def _receive(target: _Target) -> int:
     return begin
 
 
+def _open_no_link(path: str, flags: int) -> int:
+    """Open a file for `open`; raise an OSError for a link."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+class _Transfer:
+    """A request whose answer is read in a thread, so that each wait for it ends, however slowly it drips.
+
+    The thread is a daemon: one that waits in a system call is left behind when the transfer is given up.
+
+    Parameters
+    ----------
+    target : _Target
+    headers : dict of str
+    start : int
+        Number of bytes that are here.
+    """
+
+    def __init__(self, target: _Target, headers: dict[str, str], start: int):
+        self._target, self._is_over = target, threading.Event()
+        self._received: queue.Queue[Any] = queue.Queue(maxsize=16)
+        threading.Thread(target=self._read, args=(headers, start), daemon=True).start()
+
+    def __enter__(self) -> "_Transfer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+
+    def answer(self) -> Any:
+        """Return the response; None if the server says that the file is complete."""
+        limit = _ANSWER_FACTOR * self._target.timeout
+        answer = self._next(limit, f"no complete answer within {limit:g} s")
+        if answer is None:
+            self._is_over.set()
+        return answer
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield what arrives until the answer ends; raise where too little arrives or the time is over."""
+        least = MIN_BYTES_PER_SECOND * self._target.timeout
+        started, received = time.monotonic(), 0
+        while piece := self._next(self._target.timeout, "the server stopped sending"):
+            yield piece
+            received, now = received + len(piece), time.monotonic()
+            if now >= self._target.deadline:
+                raise _Stalled("the file is not complete after the longest time that a transfer may take")
+            if now - started >= self._target.timeout:
+                if received < least:
+                    raise _Stalled(f"the server sends fewer than {MIN_BYTES_PER_SECOND} bytes a second")
+                started, received = now, 0
+
+    def _next(self, limit: float, problem: str) -> Any:
+        """Return what the thread has received next, or raise what it has met."""
+        try:
+            received = self._received.get(timeout=limit)
+        except queue.Empty:
+            self._is_over.set()
+            raise _Transient(problem) from None
+        if isinstance(received, Exception):
+            raise received
+        return received
+
+    def _read(self, headers: dict[str, str], start: int) -> None:
+        """Hand over the response, its pieces and an empty one at the end; or the exception that ended it."""
+        try:
+            response = _open(self._target, headers, start)
+            self._hand_over(response)
+            if response is not None:
+                with response:
+                    while self._hand_over(piece := _read(response)) and piece:
+                        pass
+        except (_Transient, _Unusable) as error:
+            self._hand_over(error)
+
+    def _hand_over(self, received: Any) -> bool:
+        """Return whether somebody still takes what is received."""
+        while not self._is_over.is_set():
+            try:
+                self._received.put(received, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+
+def _request(url: str, headers: dict[str, str]) -> urllib.request.Request:
+    """Return a request in which a name and a password are a header that no redirection takes along."""
+    request = urllib.request.Request(public_url(url), headers=headers)
+    parts = urlsplit(url)
+    if parts.username is not None:
+        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        request.add_unredirected_header("Authorization", f"Basic {b64encode(user.encode()).decode()}")
+    return request
+
+
 def _open(target: _Target, headers: dict[str, str], start: int) -> Any:
     """Send the request; None if the server says that the file is complete."""
     try:
-        request = urllib.request.Request(target.url, headers=headers)
-        return urllib.request.urlopen(request, timeout=target.timeout)
+        return urllib.request.urlopen(_request(target.url, headers), timeout=target.timeout)
     except urllib.error.HTTPError as error:
         with error:
             if error.code == 416:  # nothing follows what is here
@@ -249,14 +383,31 @@ def _place(response: Any, start: int) -> tuple[int, int | None]:
     encoding = response.headers.get("Content-Encoding", "identity")
     if encoding != "identity" and not response.url.endswith((".gz", ".bz2", ".xz")):  # some call that encoded
         raise _Unusable(f"the server sends it encoded as {shown(encoding)}, which nobody asked for")
-    length = response.headers.get("Content-Length", "")
-    n_bytes = int(length) if length.isdecimal() else None
+    n_bytes = _announced_length(response.headers)
     if response.status == 200:
         return 0, n_bytes
     begin, total = _content_range(response.headers)
     if response.status != 206 or begin != start:
         raise _Unusable(f"asked for what follows byte {start:,}, the server answers with something else")
-    return start, start + n_bytes if total is None and n_bytes is not None else total
+    if n_bytes is None:
+        return start, total
+    if total not in (None, start + n_bytes):
+        raise _Unusable(
+            f"the server announces {n_bytes:,} bytes (Content-Length) from byte {start:,} "
+            f"of a file of {total:,}"
+        )
+    return start, start + n_bytes
+
+
+def _announced_length(headers: Any) -> int | None:
+    """Return the `Content-Length` of an answer, None where there is none, or raise if it is no number."""
+    lengths = {text.strip() for text in headers.get_all("Content-Length", [])}
+    if not lengths:
+        return None
+    length = lengths.pop()
+    if lengths or not (length.isascii() and length.isdecimal()):
+        raise _Unusable(f"expected one length as Content-Length, found {shown(length)}")
+    return int(length)
 
 
 def _content_range(headers: Any) -> tuple[int | None, int | None]:

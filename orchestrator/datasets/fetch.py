@@ -18,6 +18,7 @@ from orchestrator.datasets.download import (
     OnProgress,
     discard,
     download,
+    public_url,
     sha256_of,
 )
 from orchestrator.datasets.files import PIECE, READ_ERRORS, pieces
@@ -74,8 +75,7 @@ def fetch(
     OSError
         If the folder cannot be written.
     """
-    work = folder / _WORK
-    work.mkdir(parents=True, exist_ok=True)
+    work = work_folder(folder)
     lock = FileLock(work / f"{name}.lock")
     try:
         lock.acquire(timeout=0)
@@ -113,6 +113,29 @@ def fetch(
         lock.release()
 
 
+def work_folder(folder: Path) -> Path:
+    """Return the folder of unfinished files within a folder of data; make it if it is missing.
+
+    Raises
+    ------
+    FetchError
+        If it is a link, or one of its files or the record of fetched files is.
+    OSError
+        If the folder cannot be written.
+    """
+    work = folder / _WORK
+    _refuse_link(work)
+    work.mkdir(parents=True, exist_ok=True)
+    for path in (folder / RECORDS, *work.iterdir()):
+        _refuse_link(path)
+    return work
+
+
+def _refuse_link(path: Path) -> None:
+    if path.is_symlink():
+        raise FetchError([f"{path} is a link, through which no file is fetched; remove it"])
+
+
 def read_records(folder: Path) -> dict[str, Any]:
     """Return what is recorded of the files that were fetched into a folder, by their names.
 
@@ -126,11 +149,28 @@ def read_records(folder: Path) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
-            raise ValueError("expected an object of objects")
+        if not isinstance(found, dict):
+            raise ValueError(f"expected an object, found {shown(found)}")
+        for name, facts in found.items():
+            if problem := _record_problem(facts):
+                raise ValueError(f"{shown(name)}: {problem}")
         return found
     except ValueError as error:
-        raise FetchError([f"{path} is damaged ({error}); correct it, or remove it to record anew"]) from error
+        raise FetchError(
+            [f"{path} is damaged ({error}); correct it, or remove it to record the files again"]
+        ) from error
+
+
+def _record_problem(facts: Any) -> str:
+    """Return why something is no record of a fetched file, or empty text."""
+    if not isinstance(facts, dict):
+        return f"expected an object, found {shown(facts)}"
+    files = facts.get("files", [])
+    if not isinstance(files, list) or not all(isinstance(each, dict) for each in files):
+        return f"expected a list of objects as files, found {shown(files)}"
+    digests = [each["sha256"] for each in (facts, *files) if "sha256" in each]
+    wrong = [digest for digest in digests if not isinstance(digest, str)]
+    return f"expected a SHA-256 in hexadecimal as sha256, found {shown(wrong[0])}" if wrong else ""
 
 
 def changed_since_fetched(path: Path) -> list[str]:
@@ -156,7 +196,7 @@ def how_to_get(name: str, about: About, folder: Path) -> str:
     if not about.files:
         where = f"; it is published as: {about.source}" if about.source else ""
         return f"no address is known to fetch {name!r} from{where}; put it as LIBSVM text in {target}"
-    urls = [file.urls[0] for file in about.files]
+    urls = [public_url(file.urls[0]) for file in about.files]
     join = ", joined in this order," if len(urls) > 1 else ""
     return f"without a connection, get {' and '.join(urls)} elsewhere and put it{join} in {target}"
 

@@ -12,8 +12,8 @@ from filelock import FileLock
 
 from orchestrator.datasets.arff import arff_file
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.datasets.download import PAUSES, TIMEOUT, DownloadError, OnProgress, download
-from orchestrator.datasets.fetch import FetchError, read_records, record
+from orchestrator.datasets.download import PAUSES, TIMEOUT, DownloadError, OnProgress, download, public_url
+from orchestrator.datasets.fetch import FetchError, read_records, record, work_folder
 from orchestrator.datasets.openml_files import SERVER, openml_path
 from orchestrator.datasets.table import require_lists
 from orchestrator.study.text import one_line, shown
@@ -59,9 +59,10 @@ def openml_file(
         raise DatasetError(f"expected the number of a dataset of OpenML as `id`, found {shown(id)}")
     path = openml_path(id, folder)
     if missing := next((file for file in (path, path.with_suffix(".json")) if not file.is_file()), None):
+        address = public_url(_description_url(id, server))
         raise DatasetError(
             f"expected {missing}, found no such file; get it with `svmbench data fetch NAME`, "
-            f"or put the ARFF file and the description ({_description_url(id, server)}) of OpenML {id} there"
+            f"or put the ARFF file and the description ({address}) of OpenML {id} there"
         )
     require_lists(drop=drop)
     facts = _facts(path.with_suffix(".json"))
@@ -96,8 +97,7 @@ def fetch_openml(
         If the folder cannot be written.
     """
     path = openml_path(id, folder)
-    work = folder / ".fetch"
-    work.mkdir(parents=True, exist_ok=True)
+    work = work_folder(folder)
     with FileLock(work / f"{path.name}.lock"):
         description = path.with_suffix(".json")
         if path.is_file() and description.is_file():
@@ -125,7 +125,7 @@ def fetch_openml(
         except DownloadError as error:
             advice = f"without a connection, put the ARFF file of OpenML {id} and its description in {folder}"
             raise FetchError([*error.problems, advice]) from error
-        record(folder, path.name, {"sha256": sha256, "files": [{"url": url, "sha256": sha256}]})
+        record(folder, path.name, {"sha256": sha256, "files": [{"url": public_url(url), "sha256": sha256}]})
         os.replace(said, description)
         os.replace(part, path)
         return path

@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -13,7 +13,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.faults, self.requests = {}, {}, []
+        self.files, self.faults, self.requests, self.authorizations = {}, {}, [], []
         self.sent = threading.Semaphore(0)
         self.end = threading.Event()
 
@@ -34,9 +34,12 @@ class Handler(BaseHTTPRequestHandler):
         content = server.files.get(self.path)
         start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
         server.requests.append((self.path, start))
+        server.authorizations.append(self.headers.get("Authorization"))
         if fault.isdecimal() or content is None:
             return self.send_error(int(fault or 404))
-        if fault.startswith("/"):
+        if fault == "drips its header":
+            return self.drip(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 10_000)
+        if fault.startswith(("/", "http://")):
             self.send_response(302)
             self.send_header("Location", fault)
             return self.end_headers()
@@ -56,13 +59,18 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.send_response(200)
         factor = {"announces more": 2, "lies": 2, "announces less": 0.5}.get(fault, 1)
-        if fault != "no length":
+        if fault.startswith("length "):
+            for length in fault.removeprefix("length ").split(" and "):
+                self.send_header("Content-Length", length)
+        elif fault != "no length":
             self.send_header("Content-Length", str(int(factor * len(content)) - start))
         if fault != "no etag":
             self.send_header("ETag", etag)
         if fault == "encoded":
             self.send_header("Content-Encoding", "br")
         self.end_headers()
+        if fault == "drips":
+            return self.drip(content[start:])
         stop = len(content)
         if fault in ("breaks off", "no etag", "stalls"):
             stop = start + (len(content) - start) // 2
@@ -73,6 +81,19 @@ class Handler(BaseHTTPRequestHandler):
         server.sent.release()
         if fault.startswith("stalls"):
             server.end.wait(30)
+
+    def drip(self, content):
+        """Send a byte every 20 ms until the client has gone."""
+        for i in range(len(content)):
+            self.wfile.write(content[i : i + 1])
+            self.wfile.flush()
+            if self.server.end.wait(0.02):
+                break
+
+    def handle(self):
+        """Serve a request; a client that goes away meanwhile is no error."""
+        with suppress(ConnectionError):
+            super().handle()
 
     def log_message(self, *arguments):
         """Print nothing."""

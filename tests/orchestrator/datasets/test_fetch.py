@@ -1,5 +1,6 @@
 """Datasets are fetched from servers that break off, stall, redirect, lie and fail, by processes that end."""
 
+import base64
 import bz2
 import hashlib
 import itertools
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from orchestrator.datasets.about import About, RemoteFile
+from orchestrator.datasets.download import download
 from orchestrator.datasets.fetch import RECORDS, FetchError, changed_since_fetched, fetch, read_records
 from tests.orchestrator.file_server import serving
 
@@ -145,6 +147,90 @@ def test_what_is_no_dataset_is_not_put_in_place(faults, content, sentence, serve
     assert not (tmp_path / "data" / "rows.libsvm").exists()
     server.files["/rows"], server.faults["/rows"] = TEXT, []
     assert get().read_bytes() == TEXT  # nothing that was left is in the way
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        ("drips", "fewer than 100 bytes a second"),
+        ("drips its header", "no complete answer within"),
+        ("length -5", "found '-5'"),
+        ("length 1e9", "found '1e9'"),
+        ("length 5 and 6", "expected one length"),
+    ],
+)
+def test_a_server_that_drips_or_lies_about_the_length_holds_nobody(fault, sentence, server, get, tmp_path):
+    server.faults["/rows"] = [fault] * 9
+    started = time.monotonic()
+    with pytest.raises(FetchError, match=sentence):
+        get(timeout=0.3)
+    assert time.monotonic() - started < 8
+    server.faults["/rows"] = []
+    assert get().read_bytes() == TEXT
+
+
+def test_an_address_that_takes_longer_than_allowed_is_left(server, tmp_path):
+    server.files["/slow"] = TEXT
+    server.faults["/slow"] = ["breaks off"] * 99  # each attempt adds half of what is missing
+    urls = [server.url("/slow"), server.url("/rows")]
+    found = download(urls, tmp_path / "part", timeout=1.0, pauses=(0.4,), transfer_seconds=1.5)
+    assert found == (server.url("/rows"), hashlib.sha256(TEXT).hexdigest())
+    assert (tmp_path / "part").read_bytes() == TEXT
+    assert 1 < sum(path == "/slow" for path, _ in server.requests) < 10
+
+
+def test_a_part_whose_length_contradicts_its_range_is_refused(server, get):
+    server.faults["/rows"] = ["breaks off", "length 7"]
+    with pytest.raises(FetchError, match=r"7 bytes \(Content-Length\)"):
+        get()
+
+
+def test_a_name_and_a_password_are_sent_to_their_host_only_and_never_shown(server, get, tmp_path):
+    with serving({"/rows": TEXT}) as other:
+        server.faults["/rows"] = ["breaks off", other.url("/rows")]
+        secret = server.url("/rows").replace("http://", "http://me:s3cret%40@")
+        file = RemoteFile((secret,))
+        path = fetch("rows", About(n=N_ROWS, files=(file,)), tmp_path / "data", timeout=1.0, pauses=(0.01,))
+        assert path.read_bytes() == TEXT
+        assert server.authorizations == ["Basic " + base64.b64encode(b"me:s3cret@").decode()] * 2
+        assert other.authorizations == [None]
+    server.faults["/gone"] = ["404"]
+    get_from = RemoteFile((secret.replace("/rows", "/gone"),))
+    with pytest.raises(FetchError) as caught:
+        fetch("gone", About(n=N_ROWS, files=(get_from,)), tmp_path / "data", timeout=1.0, pauses=())
+    kept = b"".join(each.read_bytes() for each in (tmp_path / "data").rglob("*") if each.is_file())
+    for text in (str(caught.value), kept.decode()):
+        assert "s3cret" not in text
+        assert "me:" not in text
+    assert server.url("/gone") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [{"files": 3}, {"files": [3]}, {"files": [{"sha256": 3}]}, {"sha256": None}, [], "text", None, 3],
+)
+def test_a_record_with_other_contents_is_named(record, get, tmp_path):
+    (tmp_path / "data").mkdir()
+    for content in ({"rows.libsvm": record}, record if not isinstance(record, dict) else [record]):
+        (tmp_path / "data" / RECORDS).write_text(json.dumps(content))
+        with pytest.raises(FetchError, match=r"fetched\.json is damaged .*found"):
+            get()
+
+
+@pytest.mark.parametrize(
+    "name", [".fetch", ".fetch/rows.0", ".fetch/rows.lock", ".fetch/rows.0.json", RECORDS]
+)
+def test_a_link_in_the_folder_of_downloads_is_not_followed(name, get, tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_text("precious")
+    link = tmp_path / "data" / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside)
+    with pytest.raises(FetchError, match="is a link"):
+        get()
+    assert outside.read_text() == "precious"
+    link.unlink()
+    assert get().read_bytes() == TEXT
 
 
 def test_an_archive_is_joined_from_its_parts_and_a_damaged_one_refused(server, get, tmp_path):
