@@ -64,7 +64,7 @@ def _store_at(name: str | Path, results: Path, places: Sequence[Path]) -> Store:
     except OSError as error:
         raise StoreError(f"cannot read {places[0]}: {error.strerror}") from None
     except ValueError:  # a NUL, or what no path can be written with
-        raise StoreError(f"study={shown(str(name))}: expected a study's name or the path of its folder") from None
+        raise StoreError(f"study={shown(str(name))}: expected a name, or the path of a folder") from None
     if folder is None:
         known = [path.name for path in study_folders(results)]
         found = f"it holds {', '.join(known)}" if known else "it holds no study yet"

@@ -82,7 +82,7 @@ def fitted_path_columns(fitted: Any, n: int) -> Columns:
 
 
 def seconds_of_trainings(fitted: Any) -> np.ndarray | None:
-    """Return the `fit_seconds_` of a path that was fitted in one call, None if they are other than numbers."""
+    """Return the `fit_seconds_` of a path that was fitted in one call; None if they are not numbers."""
     value = fitted.fit_seconds_
     return _read(lambda value: np.array(_numbers(value), dtype=float), _one_each(value))
 

@@ -152,7 +152,7 @@ LEFT_OUT = {
     "EvalsHuge": ("n_kernel_evals_", lambda: 10**30),
     "EvalsInfinite": ("n_kernel_evals_", lambda: np.inf),
 }
-"""Names of classes, the attributes that they publish, and how to make the values, which no column can hold."""
+"""Names of classes, the attributes that they publish, and how to make values that no column can hold."""
 
 DIVERGED = {
     "ObjectiveNaN": ("objective_", lambda: np.nan),

@@ -1,4 +1,4 @@
-"""What an estimator publishes is checked: each odd class is rows with its problem named, in one serial study."""
+"""What an estimator publishes is checked: in one serial study each odd class leaves rows that name it."""
 
 import numpy as np
 import pytest
