@@ -15,7 +15,7 @@ from typing import Any
 
 def keep_tracker_quiet() -> None:
     """Have the tracker of this process write nothing, now and whenever it is started again."""
-    tracker: Any = resource_tracker._resource_tracker  # type: ignore[attr-defined]
+    tracker: Any = resource_tracker._resource_tracker
 
     def ensure_running() -> None:
         if tracker._fd is None or not tracker._check_alive():

@@ -63,22 +63,24 @@ def fitted_path_columns(fitted: Any, n: int) -> Columns:
     Its attributes are those of a fitted estimator, each with one value a training, and `sv_share_`.
     """
     columns: Columns = {}
-    left_out: list[list[str]] = [[] for _ in range(n)]
+    left_out: dict[int, str] = {}
     for name, (attribute, read) in _PATH_COLUMNS.items():
         value = getattr(fitted, attribute, None)
         if value is None:
             continue
-        values = _read(_one_each, value)
+        values = value if type(value) is np.ndarray and value.ndim else _read(_one_each, value)
         if values is None or len(values) != n:
-            for sentences in left_out:
-                sentences.append(_left_out(name, value, f"{n} values in an array, one for each training"))
+            sentence = _left_out(name, value, f"{n} values in an array, one for each training")
+            left_out |= {k: f"{left_out.get(k, '')} {sentence}" for k in range(n)}
             continue
         columns[name] = _of_each(read, values)
         if None in columns[name]:
             for k, found in enumerate(columns[name]):
                 if found is None and values[k] is not None:
-                    left_out[k].append(_left_out(name, values[k]))
-    return columns | ({"message": [" ".join(each) for each in left_out]} if any(left_out) else {})
+                    left_out[k] = f"{left_out.get(k, '')} {_left_out(name, values[k])}"
+    if left_out:
+        columns["message"] = [left_out.get(k, "").strip() for k in range(n)]
+    return columns
 
 
 def seconds_of_trainings(fitted: Any) -> np.ndarray | None:
@@ -96,9 +98,10 @@ def _left_out(name: str, value: Any, expected: str = "") -> str:
 
 def _one_each(value: Any) -> Any:
     """Return values that can be counted and read one by one, None if there may be no end of them."""
-    if isinstance(value, (np.ndarray, list, tuple)):
-        return None if isinstance(value, np.ndarray) and value.ndim == 0 else value
-    return np.asarray(value) if hasattr(type(value), "__array__") and not np.isscalar(value) else None
+    if isinstance(value, (list, tuple)):
+        return value
+    array = np.asarray(value) if hasattr(type(value), "__array__") else np.array(None)
+    return array if array.ndim else None
 
 
 def _of_each(read: _Read, values: Any) -> list[Any]:
