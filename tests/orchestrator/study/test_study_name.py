@@ -1,12 +1,14 @@
 """Names of studies are checked wherever one is given; nothing outside the folder of studies is touched."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
 from orchestrator import load_study
 from orchestrator.cli.main import EXIT_BAD, EXIT_OK, main
 from orchestrator.config.search_settings import read_search
+from orchestrator.engine.load import find_study
 from orchestrator.store.files import StoreError
 from orchestrator.study.study_name import name_problem
 
@@ -97,20 +99,31 @@ def test_no_verb_takes_what_is_no_name_nor_touches_anything(kind, stored, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", BAD)
-def test_no_name_in_python_is_a_sentence(kind, stored):
+@pytest.mark.parametrize(
+    "name", [*BAD.values(), "x/a\0b", Path("a\0b"), "x/\ud800", "x/a\nb", "y/" + "x" * 5000]
+)
+def test_no_name_in_python_is_a_sentence(name, stored, monkeypatch):
+    monkeypatch.chdir(stored / "results")
     with pytest.raises(StoreError) as caught:
-        load_study(BAD[kind], stored / "empty")
+        load_study(name, stored / "empty")
     assert "\n" not in str(caught.value)
 
 
 def test_a_study_is_found_by_its_name_and_by_its_path(stored, monkeypatch):
     monkeypatch.chdir(stored)
-    for given in ("first", "results/first", "./other", stored / "other", str(stored / "results" / "first")):
-        assert len(load_study(given).trials) == 6
+    given = (
+        "first",
+        "results/first",
+        "./other",
+        "other",
+        stored / "other",
+        str(stored / "results" / "first"),
+    )
+    for each in given:
+        assert len(load_study(each).trials) == 6
     assert len(load_study("first", stored / "results").trials) == 6
     with pytest.raises(StoreError, match="no study 'other'"):
-        load_study("other")  # which is the name of a folder, but not among the studies
+        find_study("other", stored / "results")  # a folder, but not among the studies
 
 
 def test_a_name_of_digits_is_one_wherever_it_is_given():
