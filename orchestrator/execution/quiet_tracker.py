@@ -16,14 +16,23 @@ from typing import Any
 def keep_tracker_quiet() -> None:
     """Have the tracker of this process write nothing, now and whenever it is started again."""
     tracker: Any = resource_tracker._resource_tracker
+    kind = type(tracker)
+
+    def launch() -> None:
+        with _errors_discarded():
+            kind._launch(tracker)
 
     def ensure_running() -> None:
         if tracker._fd is None or not tracker._check_alive():
             with _errors_discarded(), warnings.catch_warnings(action="ignore"):
-                type(tracker).ensure_running(tracker)
+                kind.ensure_running(tracker)
 
-    tracker.ensure_running = ensure_running
-    ensure_running()
+    if hasattr(kind, "_launch"):  # later versions of Python start it there, also without `ensure_running`
+        warnings.filterwarnings("ignore", "resource_tracker: process died unexpectedly")
+        tracker._launch = launch
+    else:
+        tracker.ensure_running = ensure_running
+    tracker.ensure_running()
 
 
 @contextmanager

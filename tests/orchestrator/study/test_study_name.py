@@ -102,10 +102,10 @@ def test_no_verb_takes_what_is_no_name_nor_touches_anything(kind, stored, tmp_pa
 @pytest.mark.parametrize(
     "name", [*BAD.values(), "x/a\0b", Path("a\0b"), "x/\ud800", "x/a\nb", "y/" + "x" * 5000]
 )
-def test_no_name_in_python_is_a_sentence(name, stored, monkeypatch):
-    monkeypatch.chdir(stored / "results")
+def test_no_name_in_python_is_a_sentence(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(StoreError) as caught:
-        load_study(name, stored / "empty")
+        load_study(name, tmp_path / "empty")
     assert "\n" not in str(caught.value)
 
 
