@@ -171,7 +171,7 @@ def other_terms(findings: Findings, results: Path, config_dir: Path | None) -> l
     """
     terms = _declared_otherwise(findings.results.name, findings.design, config_dir)
     source = findings.design.search.options.get("study")
-    if source in {path.name for path in study_folders(results)}:
+    if source in [path.name for path in study_folders(results)]:  # an option of a user's search may be a list
         try:
             selecting = read_design(load_study(source, results))
         except StoreError:  # what cannot be read says nothing of its terms

@@ -22,7 +22,7 @@ from orchestrator.cli.watch import watch
 from orchestrator.config.report_settings import given_choices, published_files, section_names
 from orchestrator.config.schema import folders, study_name
 from orchestrator.config.user_modules import find_modules
-from orchestrator.engine.load import find_study, load_study
+from orchestrator.engine.load import find_study, read_results
 from orchestrator.report import markdown_summary, write_report
 from orchestrator.report.coverage import coverage_note
 from orchestrator.study.errors import ConfigError
@@ -43,7 +43,7 @@ class _Wanted:
 
     def findings(self) -> Findings:
         """Read the studies as they are now, and analyse them."""
-        read = [load_study(name, self.results) for name in self.studies]
+        read = [read_results(find_study(name, self.results)) for name in self.studies]
         if len(read) == 1:
             return analyse(read[0], report_choices(read[0].provenance, self.given), self.published)
         merged = merge(read, self.given.get("leave_out", ()))

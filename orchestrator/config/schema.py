@@ -1,6 +1,5 @@
 """From a composed configuration, in plain containers, to a `Study`; all its problems are told at once."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,12 +16,9 @@ from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import ResolveError, is_imported, resolve
 from orchestrator.study.settings import MOST_TRAININGS, Cluster, Paths, Settings
 from orchestrator.study.study import Arm, DatasetSpec, Protocol, SearchSpec, Study
+from orchestrator.study.study_name import name_problem
 from orchestrator.study.text import shown
 from orchestrator.training.cores import physical_cores, usable_cores
-
-_STUDY_NAME = re.compile(r"[^\W_][\w.-]{0,99}")
-_DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
-"""Names that Windows keeps for devices, whatever follows the dot."""
 
 
 def check_settings(config: Mapping[str, Any]) -> Settings:
@@ -134,17 +130,12 @@ def study_name(config: Mapping[str, Any]) -> str:
 
 def _study_name(config: Mapping[str, Any], problems: list[str]) -> str:
     given = config["study"]
-    name = str(given) if isinstance(given, str) or type(given) is int else ""
     if given is None or given == "":
         problems.append("the study has no name; give it one with study=NAME, or choose an experiment")
-    elif not _STUDY_NAME.fullmatch(name) or name.endswith(".") or len(name.encode()) > 200:
-        problems.append(
-            f"study={shown(given)}: expected letters, digits, '-', '_' and '.', for it names a folder; "
-            "a letter or digit first, not a '.' last, at most 100 of them, in quotes if they read as a number"
-        )
-    elif _DEVICES.fullmatch(name):
-        problems.append(f"study={shown(given)} is the name of a device on Windows; choose another")
-    return name
+        return ""
+    if problem := name_problem(given):
+        problems.append(problem)
+    return str(given)
 
 
 def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:

@@ -10,6 +10,7 @@ from orchestrator.search.race import highest_score
 from orchestrator.search.statistical_race import DEFAULTS, STATISTICAL
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import SELECTED, SearchSpec
+from orchestrator.study.study_name import name_problem
 from orchestrator.study.text import shown
 from orchestrator.study.values import canonical_json, is_number
 
@@ -70,6 +71,7 @@ def read_search(
         problems += wrong
     if kind == SELECTED and target is None:
         problems += _selected_problems(options)
+        options["study"] = str(options.get("study"))  # YAML makes a number of a name of digits
     return SearchSpec(target or str(kind), options), dict(space), resolution
 
 
@@ -89,11 +91,13 @@ def _resolution(value: Any, problems: list[str]) -> int | list[int] | None:
 def _selected_problems(options: Mapping[str, Any]) -> Iterator[str]:
     """Find what is wrong with a search that takes what another study has selected."""
     study, arm = options.get("study"), options.get("arm")
-    if not isinstance(study, str) or not study:
+    if study is None or study == "":
         yield (
             "search=selected takes the hyper-parameters that a finished study has selected; name it with "
             f"search.study=NAME, found {shown(study)}"
         )
+    elif problem := name_problem(study, "search.study"):
+        yield problem
     if not isinstance(arm, str | None):
         yield f"search.arm must be the name of an arm of that study, or null, found {shown(arm)}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations  # so that `status` does not import pandas
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ from orchestrator.store.store import Store
 from orchestrator.store.study_folders import holds_study, study_folders
 from orchestrator.study.declaration import Declaration, current_declaration
 from orchestrator.study.records import StoredTrial
+from orchestrator.study.study_name import name_problem
+from orchestrator.study.text import printable, shown
 from orchestrator.study.trials import REFIT, Pair
 from orchestrator.study.values import stored_as_numbers
 
@@ -28,27 +31,40 @@ if TYPE_CHECKING:
 
 def load_study(name: str | Path, results: str | Path = "results") -> StudyResults:
     """Read a study's tables; see `orchestrator.load_study`."""
-    return read_results(find_study(name, results))
+    is_path = isinstance(name, Path) or any(mark and mark in str(name) for mark in (os.sep, os.altsep))
+    if not is_path and (problem := name_problem(name)):
+        raise StoreError(problem)
+    path = Path(str(name))
+    return read_results(_store_at(path, Path(results), [Path(results) / path, path]))
 
 
-def find_study(name: str | Path, results: str | Path = "results") -> Store:
-    """Return the store of a study by its name or folder.
+def find_study(name: str, results: str | Path = "results") -> Store:
+    """Return the store of a study by its name, in the folder of studies and nowhere else.
 
     Raises
     ------
     StoreError
-        When there is no such study.
+        When the text is not the name of a study, or there is no such study.
     """
-    places = (Path(results) / name, Path(name))
+    if problem := name_problem(name):
+        raise StoreError(problem)
+    return _store_at(Path(name), Path(results), [Path(results) / name])
+
+
+def _store_at(name: Path, results: Path, places: Sequence[Path]) -> Store:
+    """Return the store of the first place that holds a study."""
     try:
         folder = next(filter(holds_study, places), None)
     except OSError as error:
-        raise StoreError(f"cannot read {Path(results) / name}: {error.strerror}") from None
+        raise StoreError(f"cannot read {shown(str(places[0]), 300)}: {error.strerror}") from None
+    except ValueError:  # a NUL, or what no path can be written with
+        raise StoreError(f"study={shown(str(name))}: expected a name, or the path of a folder") from None
     if folder is None:
-        known = [path.name for path in study_folders(Path(results))]
+        known = [path.name for path in study_folders(results)]
         found = f"it holds {', '.join(known)}" if known else "it holds no study yet"
         raise StoreError(
-            f"no study {str(name)!r} in {Path(results)}; {found}. Run one with: svmbench run study={name} …"
+            f"no study {str(name)!r} in {results}; {found}. "
+            f"Run one with: svmbench run study={printable(name.name)} …"
         )
     return Store(folder)
 

@@ -143,6 +143,7 @@ class _Child:
             pass_fds=[other_end.fileno(), read_end],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
+            env={**os.environ, "PYTHONWARNINGS": _warning_filters()},
         )
         other_end.close()
         os.close(read_end)
@@ -226,6 +227,15 @@ class _Child:
         self.process.wait()
         self._pipe.close()
         os.close(self._guard)
+
+
+def _warning_filters() -> str:
+    """Return filters of warnings with one more, which keeps what pools leave in a killed child untold.
+
+    Python's and joblib's trackers of resources release it, and end; what they warn of is handled.
+    """
+    given = os.environ.get("PYTHONWARNINGS", "")
+    return f"{given},ignore:resource_tracker:UserWarning".lstrip(",")
 
 
 _child: _Child | None = None

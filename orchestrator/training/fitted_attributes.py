@@ -1,9 +1,12 @@
 """The columns of a row that come from attributes of a fitted estimator, by scikit-learn's conventions.
 
-All are optional. An attribute that is missing, or not a number, leaves its column empty.
+All are optional. An attribute that is missing leaves its column empty. One that holds something else than its
+column does so, too, and the row's message names it. Nothing that could be endless is iterated over.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,12 @@ from sklearn.pipeline import Pipeline
 
 from orchestrator.study.records import Columns
 from orchestrator.study.storable import LARGEST, storable_text
+from orchestrator.study.text import shown
+
+_ADDRESS = re.compile(" at 0x[0-9a-f]*")
+
+_Read = Callable[[Any], Any]
+"""Returns what a column holds of an attribute's value, None if the value is something else."""
 
 
 def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
@@ -26,17 +35,26 @@ def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     -------
     dict
         The columns `n_iter n_clipped n_kernel_evals n_sv sv_share gap objective converged fit_status
-        stopping` it has; of a pipeline those of its last step.
+        stopping` it has; of a pipeline those of its last step. A `message` if an attribute was left out.
     """
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
-    columns = {
-        name: (_total if read is _count else read)(getattr(estimator, attribute, None))
-        for name, (attribute, read) in _COLUMNS.items()
-    }
-    share = _read(lambda: support_vector_share(estimator, y_train))
-    columns["sv_share"] = share if share is not None and 0 <= share <= 1 else None
-    return {name: value for name, value in columns.items() if value is not None}
+    columns: dict[str, Any] = {}
+    left_out: dict[str, str] = {}
+    for name, (attribute, read) in _COLUMNS.items():
+        value = getattr(estimator, attribute, None)
+        if value is None:
+            continue
+        found = _read(_total if read is _count else read, value)
+        if found is None:
+            left_out[name] = _left_out(name, value)
+        else:
+            columns[name] = found
+    if "n_sv" in columns:
+        share = _read(lambda fitted: support_vector_share(fitted, y_train), estimator)
+        if share is not None and 0 <= share <= 1:
+            columns["sv_share"] = share
+    return columns | ({"message": " ".join(left_out.values())} if left_out else {})
 
 
 def fitted_path_columns(fitted: Any, n: int) -> Columns:
@@ -44,16 +62,51 @@ def fitted_path_columns(fitted: Any, n: int) -> Columns:
 
     Its attributes are those of a fitted estimator, each with one value a training, and `sv_share_`.
     """
-    return {
-        name: _of_each(read, getattr(fitted, attribute)[:n])
-        for name, (attribute, read) in {**_COLUMNS, "sv_share": ("sv_share_", _number)}.items()
-        if hasattr(fitted, attribute)
-    }
+    columns: Columns = {}
+    left_out: dict[int, str] = {}
+    for name, (attribute, read) in _PATH_COLUMNS.items():
+        value = getattr(fitted, attribute, None)
+        if value is None:
+            continue
+        values = value if type(value) is np.ndarray and value.ndim else _read(_one_each, value)
+        if values is None or len(values) != n:
+            sentence = _left_out(name, value, f"{n} values in an array, one for each training")
+            left_out |= {k: f"{left_out.get(k, '')} {sentence}" for k in range(n)}
+            continue
+        columns[name] = _of_each(read, values)
+        if None in columns[name]:
+            for k, found in enumerate(columns[name]):
+                if found is None and values[k] is not None:
+                    left_out[k] = f"{left_out.get(k, '')} {_left_out(name, values[k])}"
+    if left_out:
+        columns["message"] = [left_out.get(k, "").strip() for k in range(n)]
+    return columns
 
 
-def _of_each(read: Callable[[Any], Any], values: Any) -> list[Any]:
+def seconds_of_trainings(fitted: Any) -> np.ndarray | None:
+    """Return the `fit_seconds_` of a path that was fitted in one call; None if they are not numbers."""
+    value = fitted.fit_seconds_
+    return _read(lambda value: np.array(_numbers(value), dtype=float), _one_each(value))
+
+
+def _left_out(name: str, value: Any, expected: str = "") -> str:
+    """Say which attribute a column has not been filled from, and why, in the same words in every process."""
+    attribute, read = _PATH_COLUMNS[name]
+    found = _ADDRESS.sub("", shown(value))
+    return f"{attribute}: expected {expected or _EXPECTED[read]}, found {found}; the column {name} is empty."
+
+
+def _one_each(value: Any) -> Any:
+    """Return values that can be counted and read one by one, None if there may be no end of them."""
+    if isinstance(value, (list, tuple)):
+        return value
+    array = np.asarray(value) if hasattr(type(value), "__array__") else np.array(None)
+    return array if array.ndim else None
+
+
+def _of_each(read: _Read, values: Any) -> list[Any]:
     """Read the value of each training; an array of numbers as they should be is one step."""
-    if isinstance(values, np.ndarray) and values.dtype == _ARRAYS.get(read, object):
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype == _ARRAYS.get(read, object):
         numbers = values.tolist()
         if read is _status:
             return list(map(str, numbers))
@@ -61,7 +114,7 @@ def _of_each(read: Callable[[Any], Any], values: Any) -> list[Any]:
             return numbers
     if read is _status and set(map(type, values)) == {str}:
         return list(values)
-    return [read(value) for value in values]
+    return [None if value is None else _read(read, value) for value in values]
 
 
 def support_vector_share(estimator: Any, y_train: np.ndarray) -> float | None:
@@ -89,38 +142,56 @@ def support_vector_share(estimator: Any, y_train: np.ndarray) -> float | None:
     return float(np.mean(of_pair / (counts[first] + counts[second])))
 
 
-def _read(read: Callable[[], Any]) -> Any:
-    """Return what a function reads of an estimator's attribute; None if it holds something else."""
+def _read(read: _Read, value: Any) -> Any:
+    """Return what a function reads of an attribute's value; None if it holds something else."""
     try:
-        return read()
+        return read(value)
     except BaseException:  # whatever classes of other authors hold and raise
         return None
 
 
+def _numbers(value: Any) -> list[Any]:
+    """Return the real numbers that a number, an array or a list of them holds, as Python's.
+
+    Raises
+    ------
+    TypeError
+        If it holds anything else, or nothing.
+    """
+    if isinstance(value, (list, tuple)) and len(value) > 0:
+        if all(isinstance(each, (int, float, np.number, np.ndarray)) for each in value):
+            return list(chain.from_iterable(map(_numbers, value)))
+    elif isinstance(value, bool):
+        pass
+    elif isinstance(value, int):
+        return [int.__int__(value)]
+    elif isinstance(value, float):
+        return [float.__float__(value)]
+    elif hasattr(type(value), "__array__") and not np.ma.is_masked(value):
+        array = np.asarray(value)
+        if array.dtype.kind in "iuf" and array.size:
+            return array.ravel().tolist()
+    raise TypeError(f"expected real numbers, found {shown(value)}")
+
+
 def _total(value: Any) -> int | None:
     """Return the sum of counts, as Python's integers, which do not overflow."""
-    counts = None if value is None else _read(lambda: np.asarray(value).ravel().tolist())
-    if counts is None or any(_count(count) is None for count in counts):
+    counts = _numbers(value)
+    if any(count < 0 or count != int(count) for count in counts):
         return None
     return _count(sum(map(int, counts)))
 
 
 def _number(value: Any) -> float | None:
     """Return the sum of numbers."""
-    if value is None or isinstance(value, float):
-        return value if value is None else float(value)
-    return _read(lambda: _real(np.sum(value)))
+    if type(value) is float:
+        return value
+    return float(np.sum(_numbers(value)))
 
 
 def _count(value: Any) -> int | None:
-    if isinstance(value, (bool, np.bool_)):
-        return None
-    number = _read(lambda: int(value))
-    return number if number is not None and 0 <= number <= LARGEST else None
-
-
-def _real(value: Any) -> float | None:
-    return None if isinstance(value, (complex, np.complexfloating)) else float(value)
+    (number,) = _numbers(value)
+    return int(number) if 0 <= number <= LARGEST and number == int(number) else None
 
 
 def _gap(value: Any) -> float | None:
@@ -134,10 +205,10 @@ def _truth(value: Any) -> bool | None:
 
 
 def _status(value: Any) -> str | None:
-    return None if value is None else storable_text(value)
+    return storable_text(value)
 
 
-_ARRAYS: dict[Callable[[Any], Any], type] = {
+_ARRAYS: dict[_Read, type] = {
     _count: np.int64,
     _number: np.float64,
     _gap: np.float64,
@@ -146,7 +217,7 @@ _ARRAYS: dict[Callable[[Any], Any], type] = {
 }
 """The types of arrays of which Python's numbers are what a function reads of each value, or their texts."""
 
-_COLUMNS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+_COLUMNS: dict[str, tuple[str, _Read]] = {
     "n_iter": ("n_iter_", _count),
     "n_clipped": ("n_clipped_", _count),
     "n_kernel_evals": ("n_kernel_evals_", _count),
@@ -157,3 +228,14 @@ _COLUMNS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "fit_status": ("fit_status_", _status),
     "stopping": ("stopping_", _status),
 }
+
+_PATH_COLUMNS: Mapping[str, tuple[str, _Read]] = {**_COLUMNS, "sv_share": ("sv_share_", _number)}
+
+_EXPECTED: Mapping[_Read, str] = {
+    _count: "whole numbers from 0 to 2⁶³ − 1",
+    _number: "real numbers",
+    _gap: "a real number of at least 0",
+    _truth: "True or False",
+    _status: "a text",
+}
+"""What an attribute should hold, by what reads it."""

@@ -22,10 +22,10 @@ from orchestrator.study.records import Columns, Status, number_of_rows
 from orchestrator.study.storable import describe_error, error_text, storable_text
 from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
 from orchestrator.study.targets import instantiate
-from orchestrator.study.text import format_seconds
+from orchestrator.study.text import format_seconds, shown
 from orchestrator.study.trials import Path
 from orchestrator.training.estimators import estimator_class, make_estimator
-from orchestrator.training.fitted_attributes import fitted_columns, fitted_path_columns
+from orchestrator.training.fitted_attributes import fitted_columns, fitted_path_columns, seconds_of_trainings
 from orchestrator.training.interrupts import was_interrupted
 from orchestrator.training.process_state import ProcessState
 from orchestrator.training.responses import (
@@ -344,7 +344,7 @@ def _outcome(row: Row, protocol: Protocol) -> Row:
     is_out_of_time = limit is not None and (row["fit_seconds"] >= limit or row.get("fit_status") == TIMED_OUT)
     if is_out_of_time and row.get("converged") is False:
         return {"status": Status.TIMEOUT, "message": f"stopped after {limit:g} s with its best model so far"}
-    return {"status": Status.OK, "message": ""}
+    return {"status": Status.OK, "message": row.get("message", "")}
 
 
 def _divergence(objective: float, score: float) -> Row:
@@ -418,6 +418,10 @@ def _attempt_whole(task: PathTask, share: Share) -> tuple[Columns, BaseException
     timer = Timer()
     try:
         fitted, predicted, *seconds = task.call(_fit_and_predict_whole, task, share, timer)
+        if not isinstance(predicted, (np.ndarray, list, tuple)):
+            raise ResponseError(
+                f"expected a sequence of {n} arrays from predict_path, found {shown(predicted)}"
+            )
         if len(predicted) != n:
             raise ResponseError(f"expected labels for each of {n} trainings, found {len(predicted)}")
         return repeated(common, n) | columns_of_trainings(task.split, fitted, predicted, *seconds), None
@@ -464,7 +468,7 @@ def columns_of_trainings(split: Split, fitted: Any, predicted: Any, fit: Row, pr
     n_correct = np.count_nonzero(labels == split.y_test, axis=1).tolist()
     scores = [number / len(split.y_test) for number in n_correct]
     columns |= {"n_correct": n_correct, "score": scores, "predicted": list(labels)}
-    columns |= repeated({"status": Status.OK.value, "message": ""}, n)
+    columns = repeated({"status": Status.OK.value, "message": ""}, n) | columns
     odd = {k: _failure(error) | {"n_correct": None, "predicted": None} for k, error in errors.items()}
     for k, objective in enumerate(columns.get("objective", ())):
         if k not in odd and objective is not None and not math.isfinite(objective):
@@ -477,10 +481,9 @@ def columns_of_trainings(split: Split, fitted: Any, predicted: Any, fit: Row, pr
 
 def _shares_of_time(fitted: Any, n: int) -> NDArray[np.float64]:
     """Return the share of each training in the seconds of its path."""
-    try:
-        seconds = np.asarray(fitted.fit_seconds_, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ResponseError("expected numbers in fit_seconds_, found others") from error
+    seconds = seconds_of_trainings(fitted)
+    if seconds is None:
+        raise ResponseError(f"expected {n} real numbers in fit_seconds_, found {shown(fitted.fit_seconds_)}")
     if seconds.shape != (n,):
         raise ResponseError(f"expected fit_seconds_ of shape ({n},), found {seconds.shape}")
     if not np.isfinite(seconds).all() or (seconds < 0).any():

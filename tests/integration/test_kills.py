@@ -5,6 +5,8 @@ import random
 import re
 import signal
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
@@ -174,3 +176,33 @@ def test_a_second_run_of_the_same_study_is_refused_with_the_name_of_the_first(tm
     assert f"svmbench: study 'small' is being run by process {process.pid} on " in second.stderr
     assert status.returncode == 0
     assert f"of {TRIALS} trials, 0 failed, about" in plain(status.stdout)
+
+
+def test_what_is_killed_during_a_run_leaves_nothing_on_its_terminal(tmp_path):
+    """A worker, the child process in which it trains, and the tracker of resources that workers share."""
+    config_dir = tmp_path / "mine"
+    (config_dir / "solver").mkdir(parents=True)
+    text = "_target_: tests.orchestrator.own_workers.ForkPool\nspace: {C: [1,2,4,8,16,32,64,128]}\n"
+    (config_dir / "solver" / "pool.yaml").write_text(text)
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    run = ["run", "study=small", "datasets=[breast_cancer]", "solvers=[pool]", "cluster.workers=2"]
+    run += ["protocol.outer=3", "protocol.inner=3", "--config-dir", str(config_dir)]
+
+    def kill_one(part):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                if part in " ".join(child.cmdline()):
+                    child.kill()
+                    return True
+        return False
+
+    with started(tmp_path, *run, env=env) as process:
+        wait_for_rows(tmp_path)
+        for part in ("batch_process", "resource_tracker", "spawn_main"):
+            wait_until(lambda part=part: kill_one(part), f"a process of {part}")
+            time.sleep(0.5)
+        _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0
+    assert "resource_tracker" not in errors
+    assert "Traceback" not in errors
+    assert len(stored_rows(tmp_path)) == 3 * (3 * 8 + 1)

@@ -8,6 +8,7 @@ from distributed import Client
 from orchestrator.execution.clusters.deployment import Deployment
 from orchestrator.execution.dask_settings import LOOPBACK, PAGES_ADDRESS
 from orchestrator.execution.main_guard import UNGUARDED, unguarded_reported
+from orchestrator.execution.quiet_tracker import keep_tracker_quiet
 from orchestrator.study.errors import ExecutionError
 from orchestrator.training.cores import usable_cores
 
@@ -31,6 +32,7 @@ class Local(Deployment):
             logging.getLogger(name) for name in ("distributed.nanny", "asyncio", "tornado.application")
         ]
         levels = [logger.level for logger in loggers]
+        keep_tracker_quiet()
         with unguarded_reported() as report:
             for logger in loggers:
                 logger.setLevel(logging.CRITICAL + 1)

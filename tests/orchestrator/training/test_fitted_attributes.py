@@ -97,7 +97,6 @@ def test_a_path_fitted_in_one_call_publishes_a_value_for_each_training():
         objective_ = np.array([0.5, np.nan])
         converged_ = np.array([True, False])
 
-    assert fitted_path_columns(Fitted, 1) == {"n_iter": [3], "objective": [0.5], "converged": [True]}
     columns = fitted_path_columns(Fitted, 2)
     assert (columns["n_iter"], columns["converged"]) == ([3, 5], [True, False])
     assert np.isnan(columns["objective"][1])
@@ -115,6 +114,10 @@ def test_of_a_path_what_is_no_count_and_no_gap_is_missing():
 
     columns = fitted_path_columns(Fitted, 2)
     assert np.isnan(columns.pop("gap")[0])
+    first, second = columns.pop("message")
+    assert all(name in second for name in ("n_iter_", "-5", "duality_gap_", "-1.0", "converged_"))
+    assert "n_kernel_evals_" in first
+    assert "n_iter_" not in first
     assert columns == {
         "n_iter": [3, None],
         "n_kernel_evals": [None, 1],
@@ -135,4 +138,6 @@ class Odd:
 
 def test_what_is_no_count_no_truth_and_no_gap_is_missing():
     columns = fitted_columns(Odd(), np.array([0, 1]))
-    assert not columns.keys() & {"n_iter", "n_kernel_evals", "n_sv", "converged", "gap"}
+    assert columns.keys() == {"message"}
+    published = ("n_iter_", "n_kernel_evals_", "n_support_", "converged_", "duality_gap_")
+    assert all(name in columns["message"] for name in published)

@@ -8,15 +8,19 @@ from dataclasses import replace
 import psutil
 import pytest
 
+from orchestrator.engine.load import read_results
 from orchestrator.engine.queue import WorkQueue
 from orchestrator.engine.runner import _default_seconds
+from orchestrator.execution.dask.client import cluster_executor
 from orchestrator.execution.serial import SerialExecutor
-from orchestrator.study.settings import FOREIGN_SECONDS, MEMORY_DEATHS
+from orchestrator.study.settings import FOREIGN_SECONDS, MEMORY_DEATHS, Cluster
 from orchestrator.training.batch_process import end_child, run_in_child
 from orchestrator.training.class_checks import starts_processes
 from tests.orchestrator.classifiers import order_for
+from tests.orchestrator.studies import StudyRun
 
 HERE = "tests.orchestrator.own_workers"
+POOLS = ("ForkPool", "SpawnPool", "ForkServerPool")
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +56,47 @@ def test_rows_are_those_of_one_process_here_and_in_a_child(kind, tmp_path):
     (outcome,) = executor.wait(1)
     executor.close()
     assert scores(outcome.result) == expected
+
+
+@pytest.fixture(scope="module")
+def on_local_workers(tmp_path_factory):
+    """The trials of one study on two local workers: each kind of pool with two processes, and one without."""
+    folder = tmp_path_factory.mktemp("local")
+    (folder / "conf" / "solver").mkdir(parents=True)
+    solvers = ["ForkPool1", *(f"{kind}2" for kind in POOLS)]
+    for name in solvers:
+        text = f"_target_: {HERE}.{name[:-1]}\nn_jobs: {name[-1]}\nspace: {{C: [1]}}\n"
+        (folder / "conf" / "solver" / f"{name}.yaml").write_text(text)
+    base = ("study=pools", "datasets=[iris]", "protocol.outer=2", "protocol.inner=2")
+    with cluster_executor(Cluster(kind="local", workers=2)) as executor:
+        choice = f"solvers=[{','.join(solvers)}]"
+        run = StudyRun(folder, choice, base=base, executor=executor, config_dir=folder / "conf")
+        run.go()
+        assert executor.slots == 2  # no worker was lost
+    trials = read_results(run.store).trials.sort_values(["outer", "inner"])
+    return dict(iter(trials.groupby("solver")))
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_pools_of_each_start_method_end_on_local_workers_with_the_rows_of_one_process(kind, on_local_workers):
+    alone, pool = on_local_workers["ForkPool1"], on_local_workers[f"{kind}2"]
+    columns = ["outer", "inner", "status", "message", "n_correct", "score"]
+    assert len(pool) == 6
+    assert set(pool["status"]) == {"ok"}
+    assert pool[columns].to_numpy().tolist() == alone[columns].to_numpy().tolist()
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_boosting_with_two_threads_gives_the_rows_of_one(library, tmp_path):
+    pytest.importorskip(library, reason=f"{library} is not installed; it is no dependency of the project")
+    target = {"xgboost": "xgboost.XGBClassifier", "lightgbm": "lightgbm.LGBMClassifier"}[library]
+    params = {"n_estimators": 5, "random_state": 0}
+    rows = []
+    for n_jobs in (1, 2):
+        order = order_for(target, tmp_path, C=(1,), params={**params, "n_jobs": n_jobs})
+        rows.append(scores(run_in_child(order)[0]))
+    assert rows[0] == rows[1]
+    assert rows[0][0] == ["ok"]
 
 
 @pytest.mark.parametrize("in_child", [True, False])
