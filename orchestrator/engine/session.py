@@ -4,7 +4,7 @@ import logging
 import shlex
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -23,6 +23,7 @@ from orchestrator.execution.worker_pool import Requirements
 from orchestrator.store.run_log import run_log, warnings_shown
 from orchestrator.store.store import Store, StoreError
 from orchestrator.study.errors import ExecutionError, StudyStopped
+from orchestrator.study.processors import mixed_note
 from orchestrator.study.settings import Settings
 from orchestrator.study.storable import describe_error
 from orchestrator.study.study import Study
@@ -75,6 +76,8 @@ def run_session(
         if dashboard := facts.get("dashboard"):
             display.say(f"Dask dashboard, without a password: {dashboard}")
         provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
+        if mixed := mixed_note(provenance["hosts"]):
+            display.say(f"The workers have {mixed}.")
         provenance["report"] = settings.report.declared()
         provenance["found_trials"] = store.holds_trials()
         store.write_provenance(run_id, provenance)
@@ -99,6 +102,7 @@ def run_session(
                 log.info("run %s is complete: %s", run_id, asdict(summary))
             finally:
                 provenance |= {
+                    "hosts": _with_later_hosts(provenance["hosts"], executor.facts()["hosts"]),
                     "finished_at": _now(),
                     "worker_share": runner.summary.worker_share,
                     "summary": asdict(runner.summary),
@@ -108,6 +112,14 @@ def run_session(
                 except StoreError as error:  # what was declared is recorded, and how the run ended is known
                     log.warning("the end of the run is not recorded: %s", error)
         return summary
+
+
+def _with_later_hosts(
+    first: Sequence[Mapping[str, Any]], last: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Return the hosts of a run's start, and those that have joined it since."""
+    known = {host["host"] for host in first}
+    return [*first, *(host for host in last if host["host"] not in known)]
 
 
 @contextmanager
