@@ -10,7 +10,21 @@ MISSING = "–"
 MARK = "‡"
 """Marks an arm whose refits are not known to be near the optimum of their problem."""
 
+DIGITS = 10
+"""Significant digits of numbers in files. Processors differ in the last few of the 16 that a float64 has."""
+
 _METRIC_NAMES = {"roc_auc": "area under the ROC curve"}
+
+
+def reproducible(value: float) -> float:
+    """Return a number with the digits that another processor reproduces.
+
+    Parameters
+    ----------
+    value : float
+        NaN and infinities stay as they are.
+    """
+    return float(f"{value:.{DIGITS}g}")
 
 
 def metric_name(metric: str) -> str:
