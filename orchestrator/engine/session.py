@@ -146,7 +146,17 @@ def _tell_of_vanished(vanished: Sequence[Path], store: Store, progress: Progress
 def _with_later_hosts(
     first: Sequence[Mapping[str, Any]], last: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Return the hosts of a run's start, and those that have joined it since."""
+    """Return the hosts of a run's start, and those that have joined it since.
+
+    Parameters
+    ----------
+    first, last : sequence of mapping
+        The hosts at the start and at the end of the run, as `host_facts` describes them.
+
+    Returns
+    -------
+    list of mapping
+    """
     known = {host["host"] for host in first}
     return [*first, *(host for host in last if host["host"] not in known)]
 

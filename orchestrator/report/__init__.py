@@ -126,7 +126,7 @@ def _csv(frame: pd.DataFrame) -> str:
 
 
 def _column(column: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Return a column whose texts are no formulas, and whose numbers another processor reproduces."""
+    """Return a column whose texts are no formulas and whose numbers have the digits of `reproducible`."""
     if is_float_dtype(column):
         return column.map(reproducible, na_action="ignore")
     return column if is_numeric_dtype(column) else column.map(_cell)

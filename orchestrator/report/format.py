@@ -22,9 +22,15 @@ def reproducible(value: float) -> float:
     Parameters
     ----------
     value : float
-        NaN and infinities stay as they are.
+        Whole numbers stay as they are, for counts are exact, and so do NaN and infinities.
+
+    Returns
+    -------
+    float
+        The number, rounded to `DIGITS` significant digits.
     """
-    return float(f"{value:.{DIGITS}g}")
+    value = float(value)
+    return value if value.is_integer() else float(f"{value:.{DIGITS}g}")
 
 
 def metric_name(metric: str) -> str:

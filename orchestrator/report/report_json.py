@@ -19,7 +19,7 @@ from orchestrator.report.verdict import answers, incomplete_note, verdict
 from orchestrator.study.text import json_text
 
 _AS_RECORDED = ("protocol", "provenance")
-"""Entries whose numbers were declared or recorded, and are read by programs as they were."""
+"""Entries of `report.json` that repeat what was declared or recorded, with all digits."""
 
 
 def report_json(
@@ -31,7 +31,8 @@ def report_json(
 ) -> str:
     """Return every number of the report as JSON; a number that does not exist is null.
 
-    What the report computes has `DIGITS` significant digits. What was declared or recorded is not rounded.
+    Numbers that the report computes have `DIGITS` significant digits. Those that were declared or recorded,
+    in the entries `_AS_RECORDED`, have all their digits.
 
     Parameters
     ----------

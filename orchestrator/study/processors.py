@@ -1,23 +1,35 @@
-"""The kinds of processors that runs have recorded, of which each may compute other last digits."""
+"""The kinds of processors that runs have recorded; each kind may compute other last digits."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from orchestrator.study.values import canonical_json
 
-MIXED = "processors of {} kinds, whose numbers may differ in their last digits"
-"""What is said of a run on several kinds of processors."""
-
 
 def processor_kinds(hosts: Iterable[Mapping[str, Any]]) -> int:
     """Return the number of kinds of processors among hosts.
 
+    Processors of different models are of one kind if NumPy, numba and BLAS have chosen the same code for
+    them. Older runs have recorded the model only. A recorded model without its code is a kind by itself,
+    unless another host of that model has its code recorded.
+
     Parameters
     ----------
     hosts : iterable of mapping
-        What runs have recorded of their hosts. Of older runs the processor's name is all that is known.
+        Hosts as runs have recorded them. Those that say nothing of their processor are not counted.
+
+    Returns
+    -------
+    int
     """
-    return len({canonical_json([host.get("cpu"), host.get("arithmetic")]) for host in hosts})
+    known, models, described = set(), set(), set()
+    for host in hosts:
+        if host.get("arithmetic"):
+            known.add(canonical_json(host["arithmetic"]))
+            described.add(host.get("cpu"))
+        elif host.get("cpu"):
+            models.add(host["cpu"])
+    return len(known) + len(models - described)
 
 
 def mixed_note(hosts: Iterable[Mapping[str, Any]]) -> str:
@@ -27,6 +39,13 @@ def mixed_note(hosts: Iterable[Mapping[str, Any]]) -> str:
     ----------
     hosts : iterable of mapping
         As of `processor_kinds`.
+
+    Returns
+    -------
+    str
+        A noun phrase, which may continue a sentence or stand in a list.
     """
     number = processor_kinds(hosts)
-    return MIXED.format(number) if number > 1 else ""
+    if number <= 1:
+        return ""
+    return f"processors of {number} kinds, whose numbers may differ in their last digits"

@@ -1,20 +1,29 @@
-"""What of a processor changes the last digits of numbers: the code that libraries choose for it."""
+"""The code that numeric libraries choose for this processor, on which the last digits of numbers depend."""
 
+import importlib
 import os
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
+
+_WITH_BLAS = ("numpy", "scipy.linalg")
+"""Modules that load the BLAS libraries by which our numbers are computed."""
 
 
 @lru_cache(maxsize=1)
 def arithmetic() -> dict[str, Any]:
-    """Return which code of NumPy, of numba's compiler and of BLAS computes on this processor.
+    """Return the code that NumPy, numba and BLAS have chosen for this processor.
+
+    Two processors of one `arithmetic` compute the same digits with the same software. NumPy, numba's
+    compiler and OpenBLAS let environment variables choose (`NPY_DISABLE_CPU_FEATURES`, `NUMBA_CPU_NAME`,
+    `OPENBLAS_CORETYPE`), and their choice is what is returned.
 
     Returns
     -------
     dict
-        `numpy`: the processor features for which NumPy has loops of its own and that it uses; `numba`: the
-        processor for which numba compiles; `blas`: the kernels that each BLAS library in use has chosen.
+        `numpy`: the processor features for which NumPy has loops of their own and that it uses; `numba`: the
+        processor for which numba compiles; `blas`: the kernels that the BLAS of NumPy and of SciPy use.
     """
     return {"numpy": _numpy_features(), "numba": _numba_processor(), "blas": _blas_kernels()}
 
@@ -32,9 +41,23 @@ def _numba_processor() -> str:
 
 
 def _blas_kernels() -> Sequence[str]:
+    """Return the kernels in use, whatever else this process has imported."""
     from threadpoolctl import threadpool_info
 
-    found = {
-        str(library.get("architecture")) for library in threadpool_info() if library["user_api"] == "blas"
-    }
-    return sorted(found)
+    packages = [importlib.import_module(name).__name__.partition(".")[0] for name in _WITH_BLAS]
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    return sorted({_kernels(each) for each in libraries if _is_shared_or_of(packages, each["filepath"])})
+
+
+def _kernels(library: dict[str, Any]) -> str:
+    return str(library.get("architecture") or library["internal_api"])
+
+
+def _is_shared_or_of(packages: Sequence[str], library: str) -> bool:
+    """Whether a library belongs to the system or to one of the packages, and not to any other package."""
+    import numpy
+
+    installed, path = Path(numpy.__file__).resolve().parents[1], Path(library).resolve()
+    return not path.is_relative_to(installed) or path.relative_to(installed).parts[0].startswith(
+        tuple(packages)
+    )
