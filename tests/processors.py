@@ -63,7 +63,8 @@ def _is_avx512(feature: str) -> bool:
 def main() -> int:
     """Run pytest under each processor; return 0 if all of them pass."""
     parser = argparse.ArgumentParser(
-        description="Run the tests as other processors would. Arguments that are not listed go to pytest."
+        description="Run the tests as other processors would. Arguments that are not listed go to pytest.",
+        allow_abbrev=False,
     )
     parser.add_argument(
         "--as", action="append", choices=NAMES, dest="names", help=f"default: {' and '.join(BY_DEFAULT)}"
