@@ -67,7 +67,11 @@ def main() -> int:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--as", action="append", choices=NAMES, dest="names", help=f"default: {' and '.join(BY_DEFAULT)}"
+        "--as",
+        action="append",
+        choices=NAMES,
+        dest="names",
+        help=f"may be repeated; default: {' and '.join(BY_DEFAULT)}",
     )
     options, arguments = parser.parse_known_args()
     failed = []
