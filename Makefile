@@ -1,5 +1,6 @@
 # Two commands do everything: `make demo` and `make test`. Both create .venv on first use.
-# `make test` runs fixed-seed samples of long checks, `make check` their full size.
+# `make test` runs fixed-seed samples of long checks. `make check` runs their full size, and then the samples as on
+# two other kinds of processors.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,6 +17,7 @@ test: $(INSTALLED)
 
 check: $(INSTALLED)
 	$(BIN)/python -m pytest --full
+	$(BIN)/python -m tests.processors
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

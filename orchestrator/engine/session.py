@@ -4,7 +4,7 @@ import logging
 import shlex
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -24,6 +24,7 @@ from orchestrator.execution.worker_pool import Requirements
 from orchestrator.store.run_log import run_log, warnings_shown
 from orchestrator.store.store import Store, StoreError
 from orchestrator.study.errors import ExecutionError, StudyStopped
+from orchestrator.study.processors import mixed_note
 from orchestrator.study.settings import Settings
 from orchestrator.study.storable import describe_error
 from orchestrator.study.study import Study
@@ -81,6 +82,8 @@ def run_session(
         for sentence in changed_contents(prepared.datasets, prepared.files, store):
             display.say(sentence)
         provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
+        if mixed := mixed_note(provenance["hosts"]):
+            display.say(f"The workers have {mixed}.")
         provenance["report"] = settings.report.declared()
         provenance["found_trials"] = store.holds_trials()
         provenance["found_scores"] = store.holds_scores()
@@ -116,6 +119,7 @@ def run_session(
             finally:
                 summary = total([each.summary for each in runners])
                 provenance |= {
+                    "hosts": _with_later_hosts(provenance["hosts"], executor.facts()["hosts"]),
                     "finished_at": _now(),
                     "worker_share": summary.worker_share,
                     "summary": asdict(summary),
@@ -137,6 +141,24 @@ def _tell_of_vanished(vanished: Sequence[Path], store: Store, progress: Progress
             "command to resume"
         )
     progress.note(f"{what}: {vanished[0].name}{', …' if len(vanished) > 1 else ''}. They are trained again.")
+
+
+def _with_later_hosts(
+    first: Sequence[Mapping[str, Any]], last: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Return the hosts of a run's start, and those that have joined it since.
+
+    Parameters
+    ----------
+    first, last : sequence of mapping
+        The hosts at the start and at the end of the run, as `host_facts` describes them.
+
+    Returns
+    -------
+    list of mapping
+    """
+    known = {host["host"] for host in first}
+    return [*first, *(host for host in last if host["host"] not in known)]
 
 
 @contextmanager

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
+from pandas.api.types import is_float_dtype, is_numeric_dtype
 
 from orchestrator.analysis.findings import Findings, analyse
+from orchestrator.report.format import reproducible
 from orchestrator.report.latex import latex
 from orchestrator.report.markdown import markdown_summary
 from orchestrator.report.tables import all_tables
@@ -120,8 +121,19 @@ def write_report(
 
 def _csv(frame: pd.DataFrame) -> str:
     """Return a CSV file in which every text is quoted, whatever a spreadsheet takes for a separator."""
-    safe = frame.apply(lambda column: column if is_numeric_dtype(column) else column.map(spreadsheet_text))
+    safe = frame.apply(_column)
     return safe.rename(columns=spreadsheet_text).to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
+
+
+def _column(column: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return a column whose texts are no formulas and whose numbers have the digits of `reproducible`."""
+    if is_float_dtype(column):
+        return column.map(reproducible, na_action="ignore")
+    return column if is_numeric_dtype(column) else column.map(_cell)
+
+
+def _cell(value: Any) -> Any:
+    return reproducible(value) if isinstance(value, float) else spreadsheet_text(value)
 
 
 def _listed(path: Path, study: str, names: list[str]) -> list[str]:

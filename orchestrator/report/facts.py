@@ -10,6 +10,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.merged_studies import MergedStudies
 from orchestrator.report import format as fmt
 from orchestrator.report.table import Printer, Table, print_table
+from orchestrator.study.processors import mixed_note
 from orchestrator.study.text import format_seconds
 from orchestrator.study.values import cell
 
@@ -140,6 +141,8 @@ def _run(run: Mapping[str, Any]) -> dict[str, str]:
         f"{host.get('memory_gb', '?')} GB"
         for host in hosts
     )
+    if mixed := mixed_note(hosts):
+        machines += f"; {mixed}"
     cluster = run.get("cluster") or {}
     if cluster.get("workers"):
         machines += f"; {fmt.plural(int(cluster['workers']), 'worker')}"

@@ -10,7 +10,27 @@ MISSING = "–"
 MARK = "‡"
 """Marks an arm whose refits are not known to be near the optimum of their problem."""
 
+DIGITS = 10
+"""Significant digits of numbers in files. Processors differ in the last few of the 16 that a float64 has."""
+
 _METRIC_NAMES = {"roc_auc": "area under the ROC curve"}
+
+
+def reproducible(value: float) -> float:
+    """Return a number with the digits that another processor reproduces.
+
+    Parameters
+    ----------
+    value : float
+        Whole numbers stay as they are, for counts are exact, and so do NaN and infinities.
+
+    Returns
+    -------
+    float
+        The number, rounded to `DIGITS` significant digits.
+    """
+    value = float(value)
+    return value if value.is_integer() else float(f"{value:.{DIGITS}g}")
 
 
 def metric_name(metric: str) -> str:

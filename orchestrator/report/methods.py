@@ -16,6 +16,7 @@ from orchestrator.report.captions import protocol
 from orchestrator.report.coverage import coverage_note
 from orchestrator.report.table import Table, print_table
 from orchestrator.store.results import StudyResults
+from orchestrator.study.processors import mixed_note
 from orchestrator.study.text import format_seconds
 
 NOT_RECORDED = "not recorded"
@@ -174,7 +175,7 @@ def _machines(findings: Findings) -> str:
         f"{host.get('memory_gb', '?')} GB"
         for host in hosts
     )
-    return "; ".join(kinds) or "machines that were not recorded"
+    return "; ".join(filter(None, [*kinds, mixed_note(hosts)])) or "machines that were not recorded"
 
 
 def _runs(findings: Findings, study: StudyResults) -> list[dict[str, Any]]:

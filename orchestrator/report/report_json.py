@@ -11,11 +11,15 @@ import pandas as pd
 from orchestrator.analysis.findings import Findings
 from orchestrator.report.captions import protocol
 from orchestrator.report.figures import Drawn
+from orchestrator.report.format import reproducible
 from orchestrator.report.methods import methods
 from orchestrator.report.sections import PrintedSection
 from orchestrator.report.table import Table
 from orchestrator.report.verdict import answers, incomplete_note, verdict
 from orchestrator.study.text import json_text
+
+_AS_RECORDED = ("protocol", "provenance")
+"""Entries of `report.json` that repeat what was declared or recorded, with all digits."""
 
 
 def report_json(
@@ -25,7 +29,10 @@ def report_json(
     sections: Sequence[PrintedSection] = (),
     figures: Mapping[str, Drawn] | None = None,
 ) -> str:
-    """Return every number of the report, unrounded, as JSON; a number that does not exist is null.
+    """Return every number of the report as JSON; a number that does not exist is null.
+
+    Numbers that the report computes have `DIGITS` significant digits. Those that were declared or recorded,
+    in the entries `_AS_RECORDED`, have all their digits.
 
     Parameters
     ----------
@@ -63,7 +70,9 @@ def report_json(
         "provenance": findings.results.provenance,
         "files": files,
     }
-    entries = (f"{json_text(key)}: {_lines(_plain(item))}" for key, item in content.items())
+    entries = (
+        f"{json_text(key)}: {_lines(_plain(item, key in _AS_RECORDED))}" for key, item in content.items()
+    )
     return "{\n" + ",\n".join(entries) + "\n}\n"
 
 
@@ -77,13 +86,15 @@ def _lines(value: Any) -> str:
     return json_text(value)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, as_recorded: bool) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _plain(item, as_recorded) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item, as_recorded) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if value is pd.NA or value is pd.NaT or (isinstance(value, float) and not math.isfinite(value)):
         return None
+    if isinstance(value, float) and not as_recorded:
+        return reproducible(value)
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

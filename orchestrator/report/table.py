@@ -48,7 +48,7 @@ class Table:
     header : sequence of str
     rows : sequence of sequence of Cell
     data : DataFrame
-        The unrounded numbers, in a long form for programs.
+        The numbers with all their digits, in a long form for programs.
     text_columns : int
         How many leading columns hold text and are set flush left.
     last_is_text : bool

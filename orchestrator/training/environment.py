@@ -20,6 +20,7 @@ import platformdirs
 import psutil
 
 from orchestrator.study.values import digest
+from orchestrator.training.processor import arithmetic
 
 _PACKAGES = (
     "svmbench",
@@ -86,10 +87,11 @@ def cache_token(folder: Path) -> str:
 
 @lru_cache(maxsize=1)
 def host_facts() -> dict[str, Any]:
-    """Return name, processor, physical and logical cores, and memory (GB) of this host."""
+    """Return name, processor and the code chosen for it, cores, and memory (GB) of this host."""
     return {
         "host": host_name(),
         "cpu": _cpu_model(),
+        "arithmetic": arithmetic(),
         "cores": psutil.cpu_count(logical=False) or os.cpu_count() or 1,
         "threads": os.cpu_count() or 1,
         "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),

@@ -388,7 +388,7 @@ def test_a_command_imports_no_library_that_it_does_not_need(verb, finished):
     found = imported_by([verb, *arguments], finished)
     never = {"matplotlib", "jinja2", "distributed", "asyncssh", "cryptography"}
     if verb in ("--help", "list", "data", "status"):
-        never |= {"pandas", "scipy", "sklearn", "numba", "joblib", "psutil"}
+        never |= {"pandas", "scipy", "sklearn", "numba", "llvmlite", "threadpoolctl", "joblib", "psutil"}
     if verb == "--help":
         never |= {"numpy", "pyarrow", "hydra", "markdown_it"}
     assert not found & never

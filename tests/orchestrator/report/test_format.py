@@ -95,3 +95,18 @@ def test_logarithmic_axes_are_for_decades():
     assert spans_decades([0.01, 1.0])
     assert not spans_decades([0.5, 1.0, math.nan, 0.0])
     assert not spans_decades([])
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (1.1930483046659437, 1.193048305),
+        (1.193048304665944, 1.193048305),
+        (-1.23456789012345e-20, -1.23456789e-20),
+        (0.1, 0.1),
+        (12345678901234.0, 12345678901234.0),  # a count of kernel evaluations
+        (math.inf, math.inf),
+    ],
+)
+def test_files_have_ten_significant_digits_and_exact_counts(value, kept):
+    assert words.reproducible(value) == kept

@@ -13,6 +13,7 @@ from matplotlib.container import ErrorbarContainer
 
 from orchestrator.analysis.findings import analyse
 from orchestrator.report import figures, markdown_summary, write_report
+from orchestrator.report.format import DIGITS, reproducible
 from orchestrator.report.verdict import verdict
 from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
@@ -198,12 +199,37 @@ def test_printed_numbers_are_those_of_the_json(quickstart, tmp_path):
     assert twin["provenance"] == quickstart.provenance
 
 
-def test_csv_keeps_every_digit(quickstart, tmp_path):
+def test_files_keep_the_digits_that_another_processor_reproduces(quickstart, tmp_path):
     write_report(quickstart, tmp_path / "report")
     frame = pd.read_csv(tmp_path / "report" / "tables" / "scores.csv")
+    twin = json.loads((tmp_path / "report" / "report.json").read_text())
     expected = analyse(quickstart).scores
-    assert frame["mean"].tolist() == expected["mean"].tolist()
-    assert frame["corrected_se"].tolist() == expected["corrected_se"].tolist()
+    for column in ("mean", "corrected_se"):
+        numbers = [reproducible(value) for value in expected[column]]
+        assert numbers == pytest.approx(expected[column].tolist(), rel=10.0 ** (1 - DIGITS))
+        assert frame[column].tolist() == numbers
+        assert [row[column] for row in twin["tables"]["scores"]["rows"]] == numbers
+    assert frame["mean"].tolist() != expected["mean"].tolist()  # of which some have more digits
+
+
+def test_the_report_does_not_show_the_last_digits_of_a_processor(quickstart, tmp_path):
+    """Two stores whose scores differ as those of two processors may have the same files."""
+
+    def files(folder, factor):
+        trials, outer = (
+            frame.assign(**{name: frame[name] * factor for name in ("score", "fit_seconds")})
+            for frame in (quickstart.trials, quickstart.outer)
+        )
+        other = StudyResults(
+            quickstart.name, quickstart.folder, trials, quickstart.selections, outer, quickstart.provenance
+        )
+        write_report(other, folder)
+        paths = (path for path in folder.rglob("*") if path.suffix in (".csv", ".json"))
+        return {path.relative_to(folder): path.read_text() for path in paths}
+
+    first, second = files(tmp_path / "first", 1.0), files(tmp_path / "second", 1 + 2.0**-50)
+    assert len(first) > 5
+    assert first == second
 
 
 def test_latex_tables_are_well_formed(tmp_path):
