@@ -100,7 +100,7 @@ def test_seconds_that_no_training_took_are_not_counted(finished, seconds, capsys
     pq.write_table(table.slice(0, 100).replace_schema_metadata(), part)
     part = part.rename(part.with_name("part-x.parquet"))
     try:
-        status(SimpleNamespace(study=lambda: (store.folder, store.folder)), Console())
+        status(SimpleNamespace(study=lambda: (store.folder.name, store.folder.parent)), Console())
     finally:
         part.write_bytes(content)
     assert re.search(r"100 of 114 trials, 0 failed, about \d.* left on 1 worker", capsys.readouterr().out)

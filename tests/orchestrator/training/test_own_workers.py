@@ -77,6 +77,7 @@ def on_local_workers(tmp_path_factory):
     return dict(iter(trials.groupby("solver")))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", POOLS)
 def test_pools_of_each_start_method_end_on_local_workers_with_the_rows_of_one_process(kind, on_local_workers):
     alone, pool = on_local_workers["ForkPool1"], on_local_workers[f"{kind}2"]
