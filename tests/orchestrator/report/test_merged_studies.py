@@ -146,5 +146,11 @@ def test_the_verb_merges_into_a_folder_of_its_own(folder, tmp_path, capsys):
     assert main([*base, f"to={tmp_path / 'm'}", "study=a,"]) == EXIT_BAD
     assert "empty name between its commas" in capsys.readouterr().err
     other = f"study={folder / 'a'},{folder / 'other' / 'a'}"
-    assert main([*base, f"to={tmp_path / 'same'}", other]) == EXIT_OK
-    assert "96 trials of two studies" in " ".join(capsys.readouterr().out.split())
+    assert main([*base, f"to={tmp_path / 'same'}", other]) == EXIT_BAD
+    assert "names a folder" in capsys.readouterr().err
+
+
+def test_a_study_and_its_copy_in_another_folder_agree_in_every_trial(folder):
+    findings = merged(folder, "a", "other/a")
+    assert list(findings.design.arms) == ["near", "bayes"]
+    assert findings.same_arms["n_common"].sum() == findings.same_arms["n_agree"].sum() == 96 - 24
