@@ -3,8 +3,8 @@
 from solvers.common.limits import NO_LIMIT
 from solvers.estimators.geometric import GeometricSVC
 from solvers.estimators.parameters import with_parameters
-from solvers.gram.violator_steps import ViolatorRules
-from solvers.hull.hull_steps import TO_VIOLATOR
+from solvers.hull.block_ball import ViolatorRules
+from solvers.hull.steps import TO_VIOLATOR
 
 
 @with_parameters

@@ -10,17 +10,17 @@ from solvers.common.limits import NO_LIMIT
 from solvers.common.pair_selection import PAIRS, TINY
 from solvers.common.seeds import random_seed
 from solvers.estimators.base import KernelSVC
+from solvers.estimators.fit_path import PathMixin
 from solvers.estimators.parameters import Count, Multiclass, Switch
-from solvers.gram.large_descent import solve_large_descent, takes_large_descent
-from solvers.gram.minimal_norm import MinimalNormRules
+from solvers.hull.block_descent import MinimalNormRules
 from solvers.hull.descent import Rules, descend
-from solvers.hull.hull_machine import HullSolver
-from solvers.hull.hull_steps import TO_ORIGIN
+from solvers.hull.row_training import HullSolver
 from solvers.hull.state import TRACK_ALL
+from solvers.hull.steps import TO_ORIGIN
 from solvers.hull.stopping import RULES, default_tolerance, rule_text
 from solvers.kernels.functions import NOT_FINITE
+from solvers.margin.descent import solve_large_descent, takes_large_descent
 from solvers.path.minimal_norm_solver import MinimalNormSolver
-from solvers.path.mixin import PathMixin
 
 
 class GeometricSVC(PathMixin, KernelSVC):

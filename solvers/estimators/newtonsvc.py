@@ -11,12 +11,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from solvers.common.status import CONVERGED, STOPPING_TEXTS, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
+from solvers.estimators.fit_path import PathMixin
 from solvers.estimators.parameters import Multiclass, Switch, with_parameters
-from solvers.gram.large_path import LARGEST_DENSE, has_large_machine
-from solvers.gram.newton_machine import FEATURE_ROWS, FEW_FEATURES, SOME_FEATURES, solve_machine
 from solvers.gram.outcomes import method_names, new_outcomes
 from solvers.hull.bias import class_biases
-from solvers.path.mixin import PathMixin
+from solvers.margin.l1_path import LARGEST_DENSE, has_large_machine
+from solvers.newton.method_choice import FEATURE_ROWS, FEW_FEATURES, SOME_FEATURES, solve_machine
 from solvers.path.newton_solver import NewtonSolver
 from solvers.problem import Solution
 

@@ -10,14 +10,14 @@ from solvers.common.certificate import UNIT_ROUNDOFF
 from solvers.common.memory import require_memory
 from solvers.common.status import TIMEOUT, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
+from solvers.estimators.fit_path import PathMixin
 from solvers.estimators.parameters import Positive, Switch, with_parameters
-from solvers.gram.large_path import has_large_machine, solve_large, takes_large_path
-from solvers.kernels.machine_kernel import OutOfTime
-from solvers.path.mixin import PathMixin
+from solvers.kernels.subproblem_kernel import OutOfTime
+from solvers.margin.l1_path import has_large_machine, solve_large, takes_large_path
 from solvers.path.smo_solver import SmoSolver
+from solvers.smo.certificate import SMO_STOPPING_TEXTS, certified_text
 from solvers.smo.kernel_rows import rows_of
-from solvers.smo.smo_certificate import SMO_STOPPING_TEXTS, certified_text
-from solvers.smo.smo_machine import SmoState, certify
+from solvers.smo.row_training import SmoState, certify
 
 
 @with_parameters

@@ -11,7 +11,7 @@ import numpy as np
 
 from solvers.common.compile import implement_by_types, njit
 from solvers.common.limits import share_of
-from solvers.gram.cut import cut_block, is_sorted, require_block_memory, store_block
+from solvers.gram.gather import cut_block, is_sorted, require_block_memory, store_block
 
 
 def solve_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
@@ -74,7 +74,7 @@ def cut_and_solve(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits,
     rules, machine, inverse_weight, Cs, limits, weights, outcomes
         As of `solve_path`.
     K, H : arrays
-        As of `solvers.gram.cut.cut_block`.
+        As of `solvers.gram.gather.cut_block`.
     cut : tuple
         What that takes between the two.
     starts : int64 array (classes of the machine + 1,)

@@ -15,7 +15,7 @@ import numpy as np
 from solvers.common.certificate import block_dtype, errors_in_blocks
 from solvers.common.limits import share_of
 from solvers.common.seeds import machine_seeds
-from solvers.gram.cut import groups_of, store_block
+from solvers.gram.gather import groups_of, store_block
 from solvers.gram.machines import new_room, solve_machines
 from solvers.gram.outcomes import Outcomes, new_outcomes
 from solvers.hull.state import writeable

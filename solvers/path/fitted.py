@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_array
 
 from solvers.common.number_types import require_real_numbers
 from solvers.common.sparse_structure import sound_csr
-from solvers.gram.cut import class_sizes, groups_of
+from solvers.gram.gather import class_sizes, groups_of
 from solvers.gram.outcomes import method_names
 from solvers.kernels.functions import (
     GRAM,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.gram.large_descent import large_descent, takes_large_descent
-from solvers.gram.minimal_norm import MinimalNormRules
+from solvers.hull.block_descent import MinimalNormRules
 from solvers.hull.descent import Rules
 from solvers.hull.stopping import default_tolerance
+from solvers.margin.descent import large_descent, takes_large_descent
 from solvers.path.driver import BlockSolver
 
 

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.common.blas import one_blas_thread
-from solvers.gram.block_path import NewtonRules
-from solvers.gram.newton_machine import solve_machine
+from solvers.newton.block_path import NewtonRules
+from solvers.newton.method_choice import solve_machine
 from solvers.path.driver import BlockSolver
 from solvers.path.result import intercepts
 
 
 @dataclass
 class NewtonSolver(BlockSolver):
-    """A `solvers.path.driver.BlockSolver` by the exact methods of `solvers.gram.block_path`.
+    """A `solvers.path.driver.BlockSolver` by the exact methods of `solvers.newton.block_path`.
 
-    A machine without a Gram matrix is trained by whichever method suits it (`solvers.gram.newton_machine`).
+    A machine without a Gram matrix is trained by whichever method suits it (`solvers.newton.method_choice`).
     """
 
     tol: float

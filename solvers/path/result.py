@@ -12,7 +12,7 @@ import numpy as np
 
 from solvers.common.compile import inner, njit
 from solvers.common.limits import NO_LIMIT
-from solvers.gram.cut import is_sorted
+from solvers.gram.gather import is_sorted
 from solvers.gram.outcomes import Outcomes
 from solvers.multiclass import pairs_of
 

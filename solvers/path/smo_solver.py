@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from solvers.gram.class_blocks import ClassBlocks
-from solvers.gram.cut import class_sizes
-from solvers.gram.large_path import large_path, takes_large_path
-from solvers.gram.smo_path import N_INDICES, N_SHORT_VECTORS, N_VECTORS, SmoRules
+from solvers.gram.gather import class_sizes
 from solvers.kernels.tiles import is_tiled
+from solvers.margin.l1_path import large_path, takes_large_path
 from solvers.path.driver import BlockSolver
+from solvers.smo.block_path import N_INDICES, N_SHORT_VECTORS, N_VECTORS, SmoRules
 
 
 @dataclass
 class SmoSolver(BlockSolver):
-    """A `solvers.path.driver.BlockSolver` by `solvers.gram.smo_path` and `solvers.gram.large_path`.
+    """A `solvers.path.driver.BlockSolver` by `solvers.smo.block_path` and `solvers.margin.l1_path`.
 
     It is made for one path, and keeps what the machines of that have in common.
     """

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from solvers.kernels.machine_kernel import BLOCK_VALUES
+from solvers.kernels.subproblem_kernel import BLOCK_VALUES
 
 # Of the memory allowed, that a copy of the active samples (side by side, they are read faster) may take.
 SHARE_OF_COPY = 0.5
@@ -20,7 +20,7 @@ class GramRows:
 
     Parameters
     ----------
-    kernel : solvers.kernels.machine_kernel.MachineKernel
+    kernel : solvers.kernels.subproblem_kernel.MachineKernel
     """
 
     is_whole = True  # every value is at hand: a product takes no time to speak of
@@ -57,7 +57,7 @@ class CachedRows:
 
     Parameters
     ----------
-    kernel : solvers.kernels.machine_kernel.MachineKernel
+    kernel : solvers.kernels.subproblem_kernel.MachineKernel
     cache_bytes : float
     """
 

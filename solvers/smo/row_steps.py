@@ -11,7 +11,7 @@ from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE, lowest_and_h
 from solvers.common.progress import resolution
 from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED, ROW_MISSING, STALLED
-from solvers.smo.smo_certificate import largest_size
+from solvers.smo.certificate import largest_size
 
 # A gradient of this size says that an indefinite kernel has left the L2 problem without a minimum.
 LARGEST_GRADIENT = 1e100

@@ -8,9 +8,9 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from solvers import MNSVC, NewtonSVC
-from solvers.gram import large_descent as rules
-from solvers.gram import large_path
-from solvers.gram.large_descent import give_labels, spread, takes_large_descent
+from solvers.margin import descent as rules
+from solvers.margin import l1_path as large_path
+from solvers.margin.descent import give_labels, spread, takes_large_descent
 from tests.solvers.test_large_path import CACHE, CS, SLACK, overlapping, problem_of
 
 GAP = 1 - (1 - 1e-3) ** 4

@@ -13,10 +13,13 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from solvers import SMOSVC, NewtonSVC
-from solvers.gram import large_path as rules
+from solvers.estimators import fit_path as mixin
 from solvers.gram.class_blocks import ClassBlocks
-from solvers.gram.large_path import LargeMachine, takes_large_path
-from solvers.gram.newton_face import (
+from solvers.kernels.functions import RBF, Kernel
+from solvers.kernels.tiles import add_products, error_of_values, fill_block, scaled_samples, tiles_of
+from solvers.margin import l1_path as rules
+from solvers.margin.l1_path import LargeMachine, takes_large_path
+from solvers.margin.newton_face import (
     FIRST_PROXIMITY,
     LARGEST_PROXIMITY,
     LEAST_PROXIMITY,
@@ -24,10 +27,7 @@ from solvers.gram.newton_face import (
     gather_packed,
     newton_on_face,
 )
-from solvers.gram.newton_machine import _is_large
-from solvers.kernels.functions import RBF, Kernel
-from solvers.kernels.tiles import add_products, error_of_values, fill_block, scaled_samples, tiles_of
-from solvers.path import mixin
+from solvers.newton.method_choice import _is_large
 from solvers.problem import Problem
 
 CS = 4.0 ** np.arange(-2, 6)

@@ -1,6 +1,6 @@
 """The modified L2 SVM on many samples, for an ascending path of C, without a Gram matrix.
 
-Its bias b = Σ β_i is penalised by ½ b². That is the L2 problem of `solvers.gram.large_path`, whose bias is
+Its bias b = Σ β_i is penalised by ½ b². That is the L2 problem of `solvers.margin.l1_path`, whose bias is
 free, with one more sample: its kernel with all others is zero, its weight -b has no bounds and the ridge 1.
 Σ β_i = 0 over all of them then defines b, and the optimality condition of that sample makes b the bias.
 """
@@ -10,9 +10,9 @@ import numpy as np
 from solvers.common.blas import one_blas_thread
 from solvers.common.certificate import AIMED_SHARE, FEW_ROUNDINGS, UNIT_ROUNDOFF, certified_gap
 from solvers.common.status import CONVERGED, UNRESOLVED
-from solvers.gram.large_path import LargeMachine, bytes_of_tiles
 from solvers.gram.outcomes import PAIR_STEPS, SUPPORT_NEWTON
 from solvers.kernels.tiles import Samples, error_of_values, scaled_samples
+from solvers.margin.l1_path import LargeMachine, bytes_of_tiles
 
 # ½‖x‖² of a sample whose kernel with all others is zero: exp(-50), at most, is far below any rounding.
 FAR = 50.0
@@ -55,7 +55,7 @@ def large_newton_path(training, start, first=0):
 
     Parameters
     ----------
-    training : solvers.gram.training.Training
+    training : solvers.newton.training.Training
         Receives the solutions.
     start : ndarray of shape (m,) or None
         Weights to start from.

@@ -12,7 +12,7 @@ from solvers.common.progress import first_look, has_no_end, resolution
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
 from solvers.gram.block import largest_value, lowest_value
 from solvers.gram.machines import solve_path
-from solvers.gram.minimal_norm import STEPS_IN_VAIN, MinimalNormRules, descend, minimal_norm_path
+from solvers.hull.block_descent import STEPS_IN_VAIN, MinimalNormRules, descend, minimal_norm_path
 from solvers.hull.draws import find_tracked
 from solvers.hull.stopping import CORE, sought_below
 
@@ -27,7 +27,7 @@ def grow_core_set(
 ):
     """Let the core set grow, and move to the centre of its ball, until no sample lies outside.
 
-    Parameters and result are those of `solvers.gram.minimal_norm.descend`.
+    Parameters and result are those of `solvers.hull.block_descent.descend`.
     """
     rules = path_rules.rules
     square_radius = diagonal[0]

@@ -7,7 +7,7 @@ box is found by active sets (M. Hintermüller, K. Ito and K. Kunisch, 2003, The 
 as a semismooth Newton method): those that leave the box are held at the bounds that they cross, and those at
 bounds whose gradient says so are let go, all at once, until there are none. Where they go to and fro instead,
 it is looked for anew with a larger ρ. An exact line search leads there.
-`solvers.gram.smo_newton` meets one bound at a time, which is cheaper where a step meets few.
+`solvers.smo.free_weights` meets one bound at a time, which is cheaper where a step meets few.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from scipy.linalg import lapack
 
 from solvers.common.compile import njit
 from solvers.gram.block import block_product
-from solvers.gram.smo_newton import free_weights, longest_step
+from solvers.smo.free_weights import free_weights, longest_step
 
 # Added to the diagonal; the larger ones where rounded values are not positive definite with the smaller.
 RIDGES = (0.0, 1e-5, 1e-3)

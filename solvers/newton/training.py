@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.common.clock import clock
-from solvers.gram.cut import cut_block, require_block_memory
+from solvers.gram.gather import cut_block, require_block_memory
 from solvers.gram.outcomes import Outcomes
-from solvers.kernels.machine_kernel import MachineKernel
+from solvers.kernels.subproblem_kernel import MachineKernel
 from solvers.kernels.tiles import error_of_values, fill_block, is_tiled, scaled_samples, tiles_of
 from solvers.problem import Problem
 

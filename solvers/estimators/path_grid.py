@@ -10,12 +10,18 @@ from itertools import groupby
 import numpy as np
 
 from solvers.common.certificate import block_dtype
-from solvers.gram.cut import groups_of
+from solvers.estimators.path_input import (
+    check_ascending,
+    check_labels,
+    detached,
+    path_problem,
+    require_no_time_limit,
+)
+from solvers.gram.gather import groups_of
 from solvers.gram.outcomes import Outcomes, new_outcomes
 from solvers.kernels.functions import require_finite
 from solvers.path.driver import shares_of, solution_of, solve_grams
 from solvers.path.fitted import FittedTrainings, blocks_of, room_for_predictions
-from solvers.path.input import check_ascending, check_labels, detached, path_problem, require_no_time_limit
 from solvers.path.result import labels_of
 from solvers.path.totals import rows_used, totals_of
 
@@ -26,7 +32,7 @@ class PathGrid:
     Parameters
     ----------
     estimators, y, Cs
-        See `solvers.path.mixin.PathMixin.path_grid`.
+        See `solvers.estimators.fit_path.PathMixin.path_grid`.
     """
 
     def __init__(self, estimators, y, Cs):

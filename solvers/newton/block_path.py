@@ -37,12 +37,12 @@ from solvers.gram.block import (
     rows_with_weight,
     step_cost,
 )
-from solvers.gram.lowrank_space import lowrank_point, lowrank_space
 from solvers.gram.machines import solve_path
-from solvers.gram.newton_support import newton_rounds
 from solvers.gram.outcomes import LOW_RANK, PAIR_STEPS, SUPPORT_NEWTON
-from solvers.gram.pair_steps import N_SHORT_VECTORS, pair_steps
 from solvers.hull.stopping import NOISE_ROUNDINGS
+from solvers.newton.lowrank_space import lowrank_point, lowrank_space
+from solvers.newton.pair_steps import N_SHORT_VECTORS, pair_steps
+from solvers.newton.support import newton_rounds
 
 STEPS_PER_CHUNK = 64
 NEWTON_ROUNDS = 30

@@ -7,7 +7,7 @@ import numpy as np
 from solvers.common.compile import inner, njit
 from solvers.gram.block import largest_value
 from solvers.gram.cholesky import extend_from_block
-from solvers.gram.newton_lowrank import FeatureSpace, newton_rounds_lowrank
+from solvers.newton.lowrank import FeatureSpace, newton_rounds_lowrank
 
 LOWRANK_ROUNDS = 60
 # The residual that certifies a gap `tol` is about this share of it times ||c||².

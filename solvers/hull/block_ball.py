@@ -13,7 +13,7 @@ from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, reso
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
 from solvers.gram.block import largest_value, lowest_value
 from solvers.gram.machines import solve_path
-from solvers.gram.minimal_norm import STEPS_IN_VAIN, MinimalNormRules, descend, minimal_norm_path
+from solvers.hull.block_descent import STEPS_IN_VAIN, MinimalNormRules, descend, minimal_norm_path
 from solvers.hull.draws import find_tracked
 from solvers.hull.stopping import sought_below
 
@@ -30,7 +30,7 @@ def follow_violators(
 ):
     """Move a point of the hull towards violators until none is left.
 
-    Parameters and result are those of `solvers.gram.minimal_norm.descend`.
+    Parameters and result are those of `solvers.hull.block_descent.descend`.
     """
     rules = path_rules.rules
     square_radius = diagonal[0]

@@ -23,10 +23,10 @@ from solvers.common.status import (
     TIMEOUT,
     uncertified_text,
 )
-from solvers.kernels.machine_kernel import MachineKernel, OutOfTime
+from solvers.kernels.subproblem_kernel import MachineKernel, OutOfTime
 from solvers.problem import Solution
+from solvers.smo.certificate import SMO_STOPPING_TEXTS, bias_of, certified_text, extremes, gap_of
 from solvers.smo.row_steps import smo_steps
-from solvers.smo.smo_certificate import SMO_STOPPING_TEXTS, bias_of, certified_text, extremes, gap_of
 
 STEPS_BEFORE_SHRINKING = 1000
 # Leaving samples out pays when at least this share of the active ones goes.

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from solvers.common.status import text_among
+from solvers.estimators.path_grid import PathGrid
+from solvers.estimators.path_input import check_ascending, check_path_input, detached, path_problem
 from solvers.kernels.functions import GRAM, kernel_block
 from solvers.path.driver import normalised, path_by_machines, path_from_gram
 from solvers.path.fitted import FittedPath
-from solvers.path.grid import PathGrid
-from solvers.path.input import check_ascending, check_path_input, detached, path_problem
 from solvers.path.totals import totals_of
 
 
@@ -101,7 +101,7 @@ class PathMixin:
 
         Returns
         -------
-        solvers.path.grid.PathGrid
+        solvers.estimators.path_grid.PathGrid
         """
         return PathGrid(estimators, y, Cs)
 

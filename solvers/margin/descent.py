@@ -2,7 +2,7 @@
 
 What g_i = x̃_i·c needs of the kernel is kept of all samples in float64, from kernel values that are made and
 used at once (`solvers.kernels.tiles`). The iteration runs on a float32 block of the samples near the margin,
-with the draws, steps and counters that it has on all of them (`solvers.gram.minimal_norm.descend_block`).
+with the draws, steps and counters that it has on all of them (`solvers.hull.block_descent.descend_block`).
 Then g of all is brought up to date, and the samples are chosen anew, until none of all violates the
 ε-approximation: what the block rounds is put right by the next round.
 """
@@ -21,7 +21,20 @@ from solvers.common.certificate import (
 )
 from solvers.common.compile import njit
 from solvers.common.status import CONVERGED, LIMIT, STALLED
-from solvers.gram.large_path import (
+from solvers.gram.outcomes import new_outcomes
+from solvers.hull.bias import class_biases
+from solvers.hull.block_descent import ALLOWED_DRIFT, REFRESHES, MinimalNormRules, descend_block
+from solvers.hull.draws import draw_first
+from solvers.hull.stopping import MN, VIOLATION, rule_holds, rule_text, violation_threshold
+from solvers.kernels.tiles import (
+    ROWS_AT_A_TIME,
+    add_products,
+    error_of_values,
+    fill_block,
+    scaled_samples,
+    tiles_of,
+)
+from solvers.margin.l1_path import (
     COST_OF_STEP,
     FEW_NEAR,
     NEAR,
@@ -34,20 +47,7 @@ from solvers.gram.large_path import (
     bytes_of_tiles,
     takes_large_path,
 )
-from solvers.gram.margin_block import KEPT_SHARE, LEAST_ROWS, PIECE, keep, new_block
-from solvers.gram.minimal_norm import ALLOWED_DRIFT, REFRESHES, MinimalNormRules, descend_block
-from solvers.gram.outcomes import new_outcomes
-from solvers.hull.bias import class_biases
-from solvers.hull.draws import draw_first
-from solvers.hull.stopping import MN, VIOLATION, rule_holds, rule_text, violation_threshold
-from solvers.kernels.tiles import (
-    ROWS_AT_A_TIME,
-    add_products,
-    error_of_values,
-    fill_block,
-    scaled_samples,
-    tiles_of,
-)
+from solvers.margin.margin_block import KEPT_SHARE, LEAST_ROWS, PIECE, keep, new_block
 from solvers.problem import Solution
 
 # Of the samples, those of the first block: evenly from all.
@@ -130,7 +130,7 @@ class LargeHull:
     Parameters
     ----------
     problem : solvers.problem.Problem
-    path_rules : solvers.gram.minimal_norm.MinimalNormRules
+    path_rules : solvers.hull.block_descent.MinimalNormRules
     memory : float
         Bytes for all that training takes.
     seed : uint64
@@ -294,7 +294,7 @@ def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
     ----------
     problem : solvers.problem.Problem
         The penalty of a sample is its C times that of the path.
-    path_rules : solvers.gram.minimal_norm.MinimalNormRules
+    path_rules : solvers.hull.block_descent.MinimalNormRules
         Of one machine.
     Cs : ndarray of shape (n_C,)
         Ascending.

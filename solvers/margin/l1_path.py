@@ -2,12 +2,12 @@
 
 The gradient F of all samples is kept in float64, from kernel values that are made and used at once
 (`solvers.kernels.tiles`). What is solved at a time is the problem of the samples near the margin, on a
-float32 block of their kernel (`solvers.gram.margin_block`), by the steps of `solvers.gram.smo_steps` and by
+float32 block of their kernel (`solvers.margin.margin_block`), by the steps of `smo.block_steps` and by
 Newton's method. Then F is brought up to date, and the samples near the margin are chosen anew, until none of
 all samples violates its condition: what the block rounds is put right by the next round.
 
 The first C starts from the solution for some of the samples, which says about how many of each class are
-inside the margin; from C to the next the rules are those of `solvers.gram.smo_path`.
+inside the margin; from C to the next the rules are those of `solvers.smo.block_path`.
 """
 
 from contextlib import contextmanager, suppress
@@ -22,10 +22,21 @@ from solvers.common.clock import clock
 from solvers.common.compile import njit
 from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, TIMEOUT, uncertified_text
-from solvers.gram.margin_block import MarginBlock
-from solvers.gram.newton_face import FIRST_PROXIMITY, face_cost, newton_on_face
 from solvers.gram.outcomes import new_outcomes
-from solvers.gram.smo_path import (
+from solvers.kernels.subproblem_kernel import OutOfTime
+from solvers.kernels.tiles import (
+    ROWS_AT_A_TIME,
+    Samples,
+    add_products,
+    error_of_values,
+    is_tiled,
+    scaled_samples,
+    tiles_of,
+)
+from solvers.margin.margin_block import MarginBlock
+from solvers.margin.newton_face import FIRST_PROXIMITY, face_cost, newton_on_face
+from solvers.problem import Solution
+from solvers.smo.block_path import (
     ALLOWED_DRIFT,
     BOUNDED_PER_FREE,
     LEAST_SHARE,
@@ -39,19 +50,8 @@ from solvers.gram.smo_path import (
     set_bounds,
     state_of,
 )
-from solvers.gram.smo_steps import smo_block_steps
-from solvers.kernels.machine_kernel import OutOfTime
-from solvers.kernels.tiles import (
-    ROWS_AT_A_TIME,
-    Samples,
-    add_products,
-    error_of_values,
-    is_tiled,
-    scaled_samples,
-    tiles_of,
-)
-from solvers.problem import Solution
-from solvers.smo.smo_certificate import (
+from solvers.smo.block_steps import smo_block_steps
+from solvers.smo.certificate import (
     SMO_STOPPING_TEXTS,
     bias_of,
     certified_text,

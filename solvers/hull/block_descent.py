@@ -48,7 +48,7 @@ from solvers.gram.block import (
 from solvers.gram.machines import solve_path
 from solvers.hull.descent import Rules
 from solvers.hull.draws import draw_first, find_tracked
-from solvers.hull.hull_steps import step_length
+from solvers.hull.steps import step_length
 from solvers.hull.stopping import MN, NOISE_ROUNDINGS, VIOLATION, rule_holds, sought_below
 
 REFRESHES = 3  # of g from the kernel, when rounding has moved it

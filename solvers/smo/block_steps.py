@@ -15,7 +15,7 @@ from solvers.common.fused import multiply_add
 from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE
 from solvers.common.reductions import larger_of, smaller_of
 from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED
-from solvers.smo.smo_certificate import extremes
+from solvers.smo.certificate import extremes
 
 NEVER = np.float32(1e30)  # added to the value of a weight that cannot move
 NONE = np.float32(1e29)  # a larger one is that of such a weight

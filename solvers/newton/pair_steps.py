@@ -2,7 +2,7 @@
 
 The block ``H`` is ``(y_i·y_j)(k(x_i, x_j) + bias)``; ``inverse_C = 1 / C_i`` is a vector. The problem is
 ``min ||c||² = αᵀ(H + diag(inverse_C))α`` over ``α >= 0, sum(α) = 1``; ``g = (H + diag(inverse_C))α``. As in
-`solvers.gram.smo_steps`, of which this is the case without upper bounds, samples are chosen by float32 copies
+`smo.block_steps`, of which this is the case without upper bounds, samples are chosen by float32 copies
 in units of the violation at the start; steps and the stopping rule use the exact values.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 from solvers.common.compile import inner
 from solvers.common.float32_keys import bits_for, index_of
 from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE, argmin, second_order_partner
-from solvers.gram.smo_steps import NEVER, move, partner
+from solvers.smo.block_steps import NEVER, move, partner
 
 N_SHORT_VECTORS = 4
 """Vectors of float32 that the steps need memory for."""

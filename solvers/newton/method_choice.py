@@ -1,7 +1,7 @@
 """One machine for an ascending path of C: which of the exact methods takes it, and what came out.
 
 In feature space without a Gram matrix where the rank stays small; else on the samples near the margin where
-it is large (`solvers.gram.large_newton`); on the machine's Gram block where that fits the memory allowed; or
+it is large (`solvers.margin.newton`); on the machine's Gram block where that fits the memory allowed; or
 on a working set that grows by the worst violators and, once that does not fit either, by pair steps on kernel
 rows.
 """
@@ -14,14 +14,14 @@ import numpy as np
 from solvers.common.blas import one_blas_thread
 from solvers.common.certificate import TERMS_IN_PRODUCT, certified_gap, error_of_sums
 from solvers.common.status import CONVERGED, LIMIT, TIMEOUT, UNRESOLVED
-from solvers.gram.block_path import NewtonRules, block_path
-from solvers.gram.feature_path import feature_path
-from solvers.gram.large_newton import large_newton_path
-from solvers.gram.large_path import takes_large_path
 from solvers.gram.outcomes import PAIR_STEPS, new_outcomes
-from solvers.gram.training import BLOCK_VALUES, LEAST_TIME, Machine, Training
 from solvers.hull.descent import Rules
-from solvers.hull.hull_machine import HullSolver, seconds_to_start
+from solvers.hull.row_training import HullSolver, seconds_to_start
+from solvers.margin.l1_path import takes_large_path
+from solvers.margin.newton import large_newton_path
+from solvers.newton.block_path import NewtonRules, block_path
+from solvers.newton.feature_path import feature_path
+from solvers.newton.training import BLOCK_VALUES, LEAST_TIME, Machine, Training
 from solvers.problem import Solution
 
 # Below this many rows a Gram block costs less than asking for kernel columns one by one.

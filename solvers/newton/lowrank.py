@@ -12,7 +12,7 @@ import numpy as np
 from solvers.common.certificate import TERMS_IN_PRODUCT, UNIT_ROUNDOFF, certified_gap, error_of_sums
 from solvers.common.compile import inlined, inner, njit
 from solvers.gram.block import divided, largest_value
-from solvers.gram.newton_support import line_search, solve_cholesky
+from solvers.newton.support import line_search, solve_cholesky
 
 # A certificate is worth its price once at most one active row in this many has changed.
 CHANGES_NEAR_THE_END = 64

@@ -1,4 +1,4 @@
-"""Newton's method on the free weights of a block: exact where `solvers.gram.smo_steps` needs many steps.
+"""Newton's method on the free weights of a block: exact where `solvers.smo.block_steps` needs many steps.
 
 With all other weights fixed, the objective is minimised over the free ones on ``Σ β = 0``. Where the minimum
 lies outside the box, the point stops at the first bound, that weight is left out of the factor by Givens

@@ -25,9 +25,9 @@ from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, UNRESOLVED
 from solvers.gram.block import choose, find_rows_with_weight, largest_value, sum_of_rows
 from solvers.gram.machines import solve_path
-from solvers.gram.smo_newton import newton_cost, newton_on_free
-from solvers.gram.smo_steps import smo_block_steps
-from solvers.smo.smo_certificate import bias_of, extremes, gap_of
+from solvers.smo.block_steps import smo_block_steps
+from solvers.smo.certificate import bias_of, extremes, gap_of
+from solvers.smo.free_weights import newton_cost, newton_on_free
 
 LEAST_STEPS, MOST_STEPS = 64, 256  # before the free weights are counted again
 # How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.

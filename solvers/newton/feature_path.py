@@ -1,7 +1,7 @@
 """An ascending path of C in a low-rank feature space that grows on demand, without a Gram matrix.
 
 Kernel columns are asked for one at a time, and every solution is certified against the exact kernel by the
-residual of the factorisation (`solvers.gram.newton_lowrank`). Where the rank would grow too large, the path
+residual of the factorisation (`solvers.newton.lowrank`). Where the rank would grow too large, the path
 stops and says how far it came.
 """
 
@@ -10,9 +10,9 @@ import numpy as np
 from solvers.common.clock import clock
 from solvers.common.status import CONVERGED
 from solvers.gram.cholesky import NOISE_ROUNDINGS, append_pivot
-from solvers.gram.lowrank_space import LOWRANK_ROUNDS, TARGET_SHARE
-from solvers.gram.newton_lowrank import FeatureSpace, newton_rounds_lowrank
 from solvers.gram.outcomes import LOW_RANK
+from solvers.newton.lowrank import FeatureSpace, newton_rounds_lowrank
+from solvers.newton.lowrank_space import LOWRANK_ROUNDS, TARGET_SHARE
 
 # The first residual to try is no smaller than this share of the median diagonal: the bound of ||c||² that the
 # target follows from is far too low at a large C.
@@ -85,7 +85,7 @@ def feature_path(training, max_rank):
 
     Parameters
     ----------
-    training : solvers.gram.training.Training
+    training : solvers.newton.training.Training
         Receives the solutions.
     max_rank : int
 
