@@ -19,8 +19,6 @@ MAY_IMPORT = {
     "newton": {"common", "kernels", "problem", "gram", "smo", "hull", "margin"},
     "path": PATH,
     "estimators": {*PATH, "path"},
-        ["common", "kernels", "problem", "multiclass", "gram", "smo", "hull", "margin", "newton", "path"]
-    ),
     "__init__": {"estimators"},
 }
 
