@@ -12,7 +12,7 @@ def pairs_of(n_classes):
     return list(combinations(range(n_classes), 2))
 
 
-def pairwise_coefficients(n_classes, class_of_support, machines):
+def pairwise_coefficients(n_classes, class_of_support, subproblems):
     """Arrange the weights of pair machines as `sklearn.svm.SVC.dual_coef_` does.
 
     Parameters
@@ -20,7 +20,7 @@ def pairwise_coefficients(n_classes, class_of_support, machines):
     n_classes : int
     class_of_support : ndarray of shape (n_SV,)
         Class of every support vector of the model, ascending.
-    machines : list of (places, alpha)
+    subproblems : list of (places, alpha)
         For every pair (i, j): where its support vectors are among those of the model, and their weights ≥ 0.
 
     Returns
@@ -30,7 +30,7 @@ def pairwise_coefficients(n_classes, class_of_support, machines):
         Positive for the first class of a pair; for the second one if there are two classes only.
     """
     dual_coef = np.zeros((n_classes - 1, class_of_support.size))
-    for (i, j), (places, alpha) in zip(pairs_of(n_classes), machines, strict=True):
+    for (i, j), (places, alpha) in zip(pairs_of(n_classes), subproblems, strict=True):
         first = class_of_support[places] == i
         dual_coef[j - 1, places[first]] = alpha[first]
         dual_coef[i, places[~first]] = -alpha[~first]

@@ -24,26 +24,26 @@ class Budget:
     max_iter : int
         −1 for no limit.
     max_seconds : float or None
-    n_machines : int
+    n_subproblems : int
     started : float
         `solvers.common.clock.clock()` at which the seconds begin to count.
     """
 
-    def __init__(self, max_iter, max_seconds, n_machines, started):
+    def __init__(self, max_iter, max_seconds, n_subproblems, started):
         self._iterations = NO_LIMIT if max_iter == -1 else int(max_iter)
         self._end = np.inf if max_seconds is None else started + max_seconds
-        self._machines = n_machines
+        self._subproblems = n_subproblems
 
     def share(self):
         """Return the next machine's limit of the iterations, and its deadline on the clock."""
         now = clock()
         max_iter = self._iterations
         if max_iter != NO_LIMIT:
-            max_iter = share_of(max_iter, self._machines)
-        return max_iter, now + (self._end - now) / self._machines
+            max_iter = share_of(max_iter, self._subproblems)
+        return max_iter, now + (self._end - now) / self._subproblems
 
     def spend(self, n_iter):
         """Note that the machine is done, and how many iterations it took."""
         if self._iterations != NO_LIMIT:
             self._iterations = max(0, self._iterations - int(n_iter))
-        self._machines -= 1
+        self._subproblems -= 1

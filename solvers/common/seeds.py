@@ -20,16 +20,16 @@ def random_seed(random_state):
     return int(check_random_state(random_state).randint(1 << 31))
 
 
-def machine_seeds(seed, n_machines):
+def subproblem_seeds(seed, n_subproblems):
     """Derive a random state, a number of 64 bits but 0, for every machine of a fit.
 
     `SeedSequence` hashes seed and number of the machine: no two share a stream, whereas by adding them up
     machine k of seed s would have that of machine k − 1 of seed s + 1.
     """
-    return _machine_seeds(seed, n_machines).copy()
+    return _subproblem_seeds(seed, n_subproblems).copy()
 
 
 @lru_cache(maxsize=64)
-def _machine_seeds(seed, n_machines):
-    states = np.random.SeedSequence(seed).generate_state(n_machines, np.uint64)
+def _subproblem_seeds(seed, n_subproblems):
+    states = np.random.SeedSequence(seed).generate_state(n_subproblems, np.uint64)
     return np.maximum(states, np.uint64(1))

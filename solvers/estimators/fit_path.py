@@ -9,7 +9,7 @@ from solvers.common.status import text_among
 from solvers.estimators.path_grid import PathGrid
 from solvers.estimators.path_input import check_ascending, check_path_input, detached, path_problem
 from solvers.kernels.functions import GRAM, kernel_block
-from solvers.path.driver import normalised, path_by_machines, path_from_gram
+from solvers.path.driver import normalised, path_by_subproblems, path_from_gram
 from solvers.path.fitted import FittedPath
 from solvers.path.totals import totals_of
 
@@ -21,7 +21,7 @@ class PathMixin:
     """
 
     _path_solver: Any
-    _machine_text: Any
+    _subproblem_text: Any
 
     def fit_path(self, X, y, Cs, check_finite=True):
         """Train for every C of an ascending path, each from the solution before it.
@@ -72,7 +72,7 @@ class PathMixin:
             K, error = normalised(K, kernel.error, scale)
             solution = path_from_gram(K, error, problem, solver)
         else:
-            solution = path_by_machines(source, kernel, scale, problem, solver)
+            solution = path_by_subproblems(source, kernel, scale, problem, solver)
         model._check_path(solution)
         if scale.size:
             solution.weights *= scale[rows]
@@ -122,10 +122,10 @@ class PathMixin:
 
     def _path_texts(self, outcomes, totals, by_draws):
         """Return `stopping_` for every C of a path."""
-        n_C, n_machines = outcomes.gaps.shape
+        n_C, n_subproblems = outcomes.gaps.shape
         known = (outcomes.statuses, outcomes.converged, outcomes.gaps)
         of_worst = (values[np.arange(n_C), totals.worst].tolist() for values in known)
         return [
-            text_among(self._machine_text(*certificate, by_draws), n_missed, n_machines)
+            text_among(self._subproblem_text(*certificate, by_draws), n_missed, n_subproblems)
             for *certificate, n_missed in zip(*of_worst, totals.n_missed.tolist(), strict=True)
         ]

@@ -60,7 +60,7 @@ class GeometricSVC(PathMixin, KernelSVC):
 
     Attributes
     ----------
-    n_clipped_ : int ndarray of shape (n_machines,)
+    n_clipped_ : int ndarray of shape (n_subproblems,)
         How many of `n_iter_` the weight of the sample that gives it cut short: η β̂ > α_u (3.3, 4.9).
     """
 
@@ -120,17 +120,17 @@ class GeometricSVC(PathMixin, KernelSVC):
         rules, memory = self._rules(), 1e6 * self.cache_size
         return MinimalNormSolver(rules, self.tol, self._seed(), memory, self._solve, self.block_rules)
 
-    def _publish(self, X, samples, machines):
-        super()._publish(X, samples, machines)
-        self.n_clipped_ = np.array([s.n_clipped for s in machines.solutions], dtype=np.int64)
+    def _publish(self, X, samples, subproblems):
+        super()._publish(X, samples, subproblems)
+        self.n_clipped_ = np.array([s.n_clipped for s in subproblems.solutions], dtype=np.int64)
 
     def _check_path(self, solution):
         usual = solution.problem.Cs >= TINY  # below, 1/C is infinite
-        if not np.isfinite(solution.outcomes.square_norms[usual]).all():
+        if not np.isfinite(solution.outcomes.objectives[usual]).all():
             raise ValueError(NOT_FINITE)
 
     def _stops_by_draws(self, n_samples):
         return not (self.exhaustive and n_samples <= self._most_tracked())
 
-    def _machine_text(self, status, converged, gap, by_draws):
+    def _subproblem_text(self, status, converged, gap, by_draws):
         return rule_text(RULES[self.stopping], converged, gap, status, self.draws if by_draws else 0)

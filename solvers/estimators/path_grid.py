@@ -21,7 +21,7 @@ from solvers.gram.gather import groups_of
 from solvers.gram.outcomes import Outcomes, new_outcomes
 from solvers.kernels.functions import require_finite
 from solvers.path.driver import shares_of, solution_of, solve_grams
-from solvers.path.fitted import FittedTrainings, blocks_of, room_for_predictions
+from solvers.path.fitted import FittedTrainings, blocks_of, values_of_predictions
 from solvers.path.result import labels_of
 from solvers.path.totals import rows_used, totals_of
 
@@ -59,7 +59,7 @@ class PathGrid:
         shape = len(self._groups), n_C, self._groups.shape[1]
         self._weights = np.zeros((n_matrices, n_C, 1 if problem.at_once else n_classes - 1, n))
         self._outcomes = new_outcomes(*shape, n_matrices=n_matrices)
-        self._room, self._type_in_room = None, None
+        self._workspace, self._type_in_workspace = None, None
 
     def fit(self, Ks, check_finite=True):
         """Train for every C on the next matrices.
@@ -108,12 +108,12 @@ class PathGrid:
     def _solve(self, Ks, errors, solvers, first, dtype):
         """Train on matrices whose blocks have the same type, of which the first is the grid's `first`."""
         problem, own = self._problem, slice(first, first + len(Ks))
-        if dtype != self._type_in_room:
-            self._room, self._type_in_room = None, dtype
+        if dtype != self._type_in_workspace:
+            self._workspace, self._type_in_workspace = None, dtype
         left = np.full((len(Ks), problem.Cs.size), problem.max_iter)
         outcomes = Outcomes(*(values[own].reshape(-1, *values.shape[2:]) for values in self._outcomes))
-        self._room = solve_grams(
-            Ks, errors, problem, self._groups, left, solvers, self._weights[own], outcomes, self._room
+        self._workspace = solve_grams(
+            Ks, errors, problem, self._groups, left, solvers, self._weights[own], outcomes, self._workspace
         )
 
     def _solutions_of(self, own, solvers, started):
@@ -123,7 +123,7 @@ class PathGrid:
         used = rows_used(weights.reshape(-1, depth, n)).reshape(-1, n_C, n)
         seconds = shares_of(time.perf_counter() - started, outcomes.costs)
         return [
-            solution_of(self._problem, weights[k], used[k], outcomes.of_machine(k), solver, seconds[k])
+            solution_of(self._problem, weights[k], used[k], outcomes.of_subproblem(k), solver, seconds[k])
             for k, solver in enumerate(solvers)
         ]
 
@@ -149,7 +149,7 @@ class PathGrid:
         newest = self._solutions[-self._n_newest :]
         weights = self._weights[len(self._solutions) - self._n_newest : len(self._solutions)]
         intercepts = np.stack([solution.intercepts for solution in newest])
-        room = room_for_predictions(self._models[0])
+        room = values_of_predictions(self._models[0])
         blocks = blocks_of(Ks.shape[1], newest[0].weights, self._problem.classes.size, room)
         labels = [labels_of(self._problem, weights, intercepts, Ks[:, rows]) for rows in blocks]
         return labels[0] if len(labels) == 1 else np.concatenate(labels, axis=2)

@@ -13,7 +13,7 @@ from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.fit_path import PathMixin
 from solvers.estimators.parameters import Positive, Switch, with_parameters
 from solvers.kernels.subproblem_kernel import OutOfTime
-from solvers.margin.l1_path import has_large_machine, solve_large, takes_large_path
+from solvers.margin.l1_path import has_large_subproblem, solve_large, takes_large_path
 from solvers.path.smo_solver import SmoSolver
 from solvers.smo.certificate import SMO_STOPPING_TEXTS, certified_text
 from solvers.smo.kernel_rows import rows_of
@@ -130,12 +130,12 @@ class SMOSVC(PathMixin, KernelSVC):
         return state.solution(status, gap, converged, tol)
 
     def _takes_one_gram(self, problem, kernel, X):
-        return not has_large_machine(problem, kernel, X)
+        return not has_large_subproblem(problem, kernel, X)
 
     def _path_solver(self):
         return SmoSolver(
             self.loss == "l1", float(self.tol), 1e6 * self.cache_size, self._solve, self._shift()
         )
 
-    def _machine_text(self, status, converged, gap, by_draws):
+    def _subproblem_text(self, status, converged, gap, by_draws):
         return certified_text(self.tol) if converged else uncertified_text(SMO_STOPPING_TEXTS[status], gap)

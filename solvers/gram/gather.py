@@ -8,7 +8,7 @@ from solvers.multiclass import pairs_of
 
 
 def groups_of(n_classes, at_once):
-    """Return the classes of every machine: an int64 array of shape (n_machines, classes of a machine)."""
+    """Return the classes of every machine: an int64 array of shape (n_subproblems, classes of a machine)."""
     return np.array([range(n_classes)] if at_once else pairs_of(n_classes), dtype=np.int64)
 
 
@@ -38,7 +38,7 @@ def is_sorted(rows):
 
 
 @njit(allocates=False)
-def cut_block(K, rows, in_order, class_start, group, opposite, bias, H):
+def gather_block(K, rows, in_order, class_start, group, opposite, bias, H):
     """Fill ``H = (y_i·y_j)(K + bias)`` for the samples of the classes in ``group``.
 
     ``H`` is float32 or float64, whatever ``K`` is. ``y_i·y_j`` is 1 within a class and ``opposite`` between

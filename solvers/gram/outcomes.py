@@ -10,9 +10,9 @@ METHOD_NAMES = {LOW_RANK: "low_rank", PAIR_STEPS: "pair_steps", SUPPORT_NEWTON: 
 
 
 class Outcomes(NamedTuple):
-    """Arrays of shape (n_machines, n_C), which the block solvers fill."""
+    """Arrays of shape (n_subproblems, n_C), which the block solvers fill."""
 
-    square_norms: np.ndarray
+    objectives: np.ndarray
     gaps: np.ndarray
     iterations: np.ndarray  # int64: pair steps and Newton rounds
     clipped: np.ndarray  # int64: steps of the hull that the weight at hand cut short
@@ -22,18 +22,20 @@ class Outcomes(NamedTuple):
     evaluations: np.ndarray  # int64
     methods: np.ndarray  # int64: bits of `METHOD_NAMES`
     costs: np.ndarray  # of the work, in any unit
-    biases: np.ndarray  # (n_machines, n_C, classes of a machine): y_t·b of each, where the solver finds them
+    biases: (
+        np.ndarray
+    )  # (n_subproblems, n_C, classes of a machine): y_t·b of each, where the solver finds them
 
-    def of_machine(self, k):
+    def of_subproblem(self, k):
         """Return views of the arrays' k-th rows."""
         return Outcomes(*(values[k] for values in self))
 
 
-def new_outcomes(n_machines, n_C, n_members, order="C", n_matrices=None):
+def new_outcomes(n_subproblems, n_C, n_members, order="C", n_matrices=None):
     """Allocate them, in C or Fortran order; with `n_matrices` one after the other, for that many."""
-    shape = (n_machines, n_C) if n_matrices is None else (n_matrices, n_machines, n_C)
+    shape = (n_subproblems, n_C) if n_matrices is None else (n_matrices, n_subproblems, n_C)
     biases = np.zeros((*shape, n_members))
-    types = {"square_norms": float, "gaps": float, "costs": float, "converged": np.bool_}
+    types = {"objectives": float, "gaps": float, "costs": float, "converged": np.bool_}
     names = (name for name in Outcomes._fields if name != "biases")
     arrays = {name: np.zeros(shape, types.get(name, np.int64), order) for name in names}
     return Outcomes(**arrays, biases=biases)

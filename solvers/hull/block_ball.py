@@ -12,12 +12,12 @@ from solvers.common.pair_selection import shift_and_argmin_of_support
 from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, resolution
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
 from solvers.gram.block import largest_value, lowest_value
-from solvers.gram.machines import solve_path
+from solvers.gram.subproblems import solve_path
 from solvers.hull.block_descent import STEPS_IN_VAIN, MinimalNormRules, descend, minimal_norm_path
 from solvers.hull.draws import find_tracked
 from solvers.hull.stopping import sought_below
 
-LEAST_FACTOR = 1e-100  # smaller ones are multiplied in
+MIN_FACTOR = 1e-100  # smaller ones are multiplied in
 
 
 class ViolatorRules(MinimalNormRules):
@@ -49,17 +49,17 @@ def follow_violators(
                 status = UNRESOLVED
                 break
             looked_at, last = steps, square_norm
-            spent = steps + (0 if rules.exhaustive else drawn // DRAWS_PER_STEP)
-            if spent >= look[0]:
+            n_done = steps + (0 if rules.exhaustive else drawn // DRAWS_PER_STEP)
+            if n_done >= look[0]:
                 allowed = square_norm - sought_below(
                     rules.stopping, epsilon, square_norm, square_radius, resolved
                 )
                 if has_no_end(
-                    look, spent, square_norm, square_norm - factor * lowest_value(g), allowed, g.size
+                    look, n_done, square_norm, square_norm - factor * lowest_value(g), allowed, g.size
                 ):
                     status = STALLED
                     break
-                look = (np.int64(2 * spent), square_norm, look[1] - square_norm)
+                look = (np.int64(2 * n_done), square_norm, look[1] - square_norm)
 
         threshold = sought_below(rules.stopping, current, square_norm, square_radius, resolved)
         v, failed = find_tracked(g, threshold / factor, rules, state, class_start)
@@ -78,7 +78,7 @@ def follow_violators(
         rest = 1.0 - beta
         square_norm = rest * rest * square_norm + beta * (2.0 * rest * g_v + beta * diagonal[v])
         factor *= rest
-        if factor < LEAST_FACTOR:
+        if factor < MIN_FACTOR:
             for i in range(g.size):
                 alpha[i] *= factor
                 g[i] *= factor

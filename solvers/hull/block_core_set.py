@@ -11,7 +11,7 @@ from solvers.common.pair_selection import IMDM, TINY, best_partner, shift_and_ar
 from solvers.common.progress import first_look, has_no_end, resolution
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
 from solvers.gram.block import largest_value, lowest_value
-from solvers.gram.machines import solve_path
+from solvers.gram.subproblems import solve_path
 from solvers.hull.block_descent import STEPS_IN_VAIN, MinimalNormRules, descend, minimal_norm_path
 from solvers.hull.draws import find_tracked
 from solvers.hull.stopping import CORE, sought_below

@@ -39,13 +39,13 @@ from solvers.gram.block import (
     gather,
     largest_value,
     lowest_value,
-    put_values,
     refresh,
     rows_near_margin,
     rows_with_weight,
     step_cost,
+    write_values,
 )
-from solvers.gram.machines import solve_path
+from solvers.gram.subproblems import solve_path
 from solvers.hull.descent import Rules
 from solvers.hull.draws import draw_first, find_tracked
 from solvers.hull.steps import step_length
@@ -108,14 +108,14 @@ def descend_block(
             if abs(square_norm - last) < 1e-15 * last:
                 return square_norm, steps, clipped, UNRESOLVED
             looked_at, last = steps, square_norm
-            spent = steps + (0 if rules.exhaustive else drawn // DRAWS_PER_STEP)
-            if spent >= look[0]:
+            n_done = steps + (0 if rules.exhaustive else drawn // DRAWS_PER_STEP)
+            if n_done >= look[0]:
                 allowed = square_norm - sought_below(
                     rules.stopping, epsilon, square_norm, diagonal[0], resolved
                 )
-                if has_no_end(look, spent, square_norm, square_norm - lowest_value(g), allowed, g.size):
+                if has_no_end(look, n_done, square_norm, square_norm - lowest_value(g), allowed, g.size):
                     return square_norm, steps, clipped, STALLED
-                look = (np.int64(2 * spent), square_norm, look[1] - square_norm)
+                look = (np.int64(2 * n_done), square_norm, look[1] - square_norm)
 
         threshold = sought_below(rules.stopping, current, square_norm, diagonal[0], resolved)
         v, failed = find_tracked(g, threshold, rules, state, class_start)
@@ -163,9 +163,9 @@ class MinimalNormRules(NamedTuple):
     """What the blocks of a path are solved by."""
 
     rules: Rules
-    epsilons: np.ndarray  # (n_machines, n_C)
-    seeds: np.ndarray  # (n_machines,) uint64
-    value_errors: np.ndarray  # (n_machines,): bounds on the errors of the entries of their blocks
+    epsilons: np.ndarray  # (n_subproblems, n_C)
+    seeds: np.ndarray  # (n_subproblems,) uint64
+    value_errors: np.ndarray  # (n_subproblems,): bounds on the errors of the entries of their blocks
 
 
 def descend(path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state):
@@ -236,7 +236,7 @@ def descend_shrunk(
             state,
         )
         steps, clipped = steps + taken, clipped + cut
-        put_values(part_alpha, rows, alpha)
+        write_values(part_alpha, rows, alpha)
         square_norm = refresh(H, inverse_C, alpha, g)
     square_norm, taken, cut, status = descend_block(
         H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter - steps, state
@@ -274,17 +274,17 @@ def block_biases(class_start, alpha, g, square_norm, average, biases):
 
 @implement(solve_path, MinimalNormRules)
 def minimal_norm_path(
-    path_rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes
+    path_rules, subproblem, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes
 ):
     """Solve one block for every C, the first from random samples, each other from the solution before it.
 
-    Parameters are those of `solvers.gram.machines.solve_path`.
+    Parameters are those of `solvers.gram.subproblems.solve_path`.
     """
-    rules, value_error = path_rules.rules, path_rules.value_errors[machine]
-    epsilons, state = path_rules.epsilons[machine], np.empty(1, np.uint64)
-    state[0] = path_rules.seeds[machine]
-    steps, statuses = outcomes.iterations[machine], outcomes.statuses[machine]
-    clipped = outcomes.clipped[machine]
+    rules, value_error = path_rules.rules, path_rules.value_errors[subproblem]
+    epsilons, state = path_rules.epsilons[subproblem], np.empty(1, np.uint64)
+    state[0] = path_rules.seeds[subproblem]
+    steps, statuses = outcomes.iterations[subproblem], outcomes.statuses[subproblem]
+    clipped = outcomes.clipped[subproblem]
     m = H.shape[0]
     alpha, g = np.zeros(m), np.empty(m)
     first = draw_first(state, class_start, rules.first_samples)
@@ -335,12 +335,12 @@ def minimal_norm_path(
         n_terms = rows_with_weight(alpha).size / TERMS_IN_BLOCK
         error, lowest_g = error_of_sums(value_error, largest, n_terms, since_refresh), lowest_value(g)
         gap = certified_gap(square_norm, lowest_g, error, total_size(alpha))
-        outcomes.square_norms[machine, k], outcomes.gaps[machine, k] = square_norm, gap
-        outcomes.converged[machine, k] = rule_holds(
+        outcomes.objectives[subproblem, k], outcomes.gaps[subproblem, k] = square_norm, gap
+        outcomes.converged[subproblem, k] = rule_holds(
             rules.stopping, epsilons[k], square_norm, diagonal[0], lowest_g, error, gap
         )
-        outcomes.costs[machine, k] = (1.0 + steps[k]) * step_cost(m)
-        biases = outcomes.biases[machine, k]
+        outcomes.costs[subproblem, k] = (1.0 + steps[k]) * step_cost(m)
+        biases = outcomes.biases[subproblem, k]
         margin = square_norm if square_norm > 0.0 else 1.0  # no margin: the weights stay those of the hull
         for i in range(m):
             weights[k, i] = alpha[i] / margin

@@ -22,7 +22,7 @@ from solvers.hull.state import (
     SQUARE_NORM,
     SUPPORT,
     TRACKED,
-    make_room,
+    grow,
     new_hull,
 )
 from solvers.hull.stopping import (
@@ -37,7 +37,7 @@ from solvers.kernels.functions import GRAM, NOT_FINITE, kernel_diagonal
 from solvers.problem import Solution
 
 WORK_BEFORE_PAUSE = 30_000_000  # elementary operations between two looks at the clock: some 20 ms
-LEAST_WORK = 100_000  # the same where little time is left
+MIN_WORK = 100_000  # the same where little time is left
 WORK_PER_SECOND = 1_500_000_000
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
 STEPS_WITHOUT_DRIFT = 1000  # rounding moves g by 10⁻¹⁶ a step
@@ -122,7 +122,7 @@ class HullSolver:
         while True:
             status = self.loop(hull, epsilon, self.rules, max_iter, work_before_pause(problem.deadline))
             if status == FULL:
-                hull = make_room(hull, self.cache_bytes)
+                hull = grow(hull, self.cache_bytes)
             elif status != PAUSED:
                 return status, hull
             if clock() > problem.deadline:
@@ -134,12 +134,12 @@ class HullSolver:
                 if abs(square_norm - last) < 1e-15 * last:
                     return UNRESOLVED, hull
                 steps, last = hull.counts[ITERATIONS], square_norm
-            if (spent := steps_worth(hull) - begun) >= look[0]:
-                if self._has_no_end(hull, look, spent, epsilon):
+            if (n_done := steps_worth(hull) - begun) >= look[0]:
+                if self._has_no_end(hull, look, n_done, epsilon):
                     return STALLED, hull
-                look = (2 * spent, hull.real[SQUARE_NORM], look[1] - hull.real[SQUARE_NORM])
+                look = (2 * n_done, hull.real[SQUARE_NORM], look[1] - hull.real[SQUARE_NORM])
 
-    def _has_no_end(self, hull, look, spent, epsilon):
+    def _has_no_end(self, hull, look, n_done, epsilon):
         """Whether a training would take far too long; see `solvers.common.progress.has_no_end`."""
         square_norm, m = hull.real[SQUARE_NORM], hull.counts[TRACKED]
         diagonal, rule = hull.diagonal[:m], self.rules.stopping
@@ -147,7 +147,7 @@ class HullSolver:
         lowest_allowed = min(
             violation_threshold(rule, epsilon, square_norm, diagonal[0]), square_norm - resolved
         )
-        return has_no_end(look, spent, square_norm, ahead, square_norm - lowest_allowed, hull.n_samples)
+        return has_no_end(look, n_done, square_norm, ahead, square_norm - lowest_allowed, hull.n_samples)
 
     def _gains_from_all(self, hull, deadline):
         """Whether draws have cost more so far than it would have to keep g of every sample."""
@@ -199,7 +199,7 @@ def work_before_pause(deadline):
     if deadline == np.inf:
         return WORK_BEFORE_PAUSE
     left = WORK_PER_SECOND * (deadline - clock())
-    return int(np.clip(left, LEAST_WORK, WORK_BEFORE_PAUSE))
+    return int(np.clip(left, MIN_WORK, WORK_BEFORE_PAUSE))
 
 
 def is_negative(hull):

@@ -173,7 +173,7 @@ def largest_value_of(hull):
     return largest
 
 
-def make_room(hull, cache_bytes):
+def grow(hull, cache_bytes):
     """Return the state with room for more tracked samples.
 
     Those without weight are forgotten if they have piled up to half of all; else the room is doubled. Cached

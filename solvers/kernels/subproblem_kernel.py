@@ -13,7 +13,7 @@ class OutOfTime(Exception):
     """The deadline passed before the kernel values asked for were there."""
 
 
-class MachineKernel:
+class SubproblemKernel:
     """Kernel between the samples of a machine, read from a Gram matrix or evaluated on their features.
 
     Parameters

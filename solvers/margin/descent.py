@@ -47,11 +47,11 @@ from solvers.margin.l1_path import (
     bytes_of_tiles,
     takes_large_path,
 )
-from solvers.margin.margin_block import KEPT_SHARE, LEAST_ROWS, PIECE, keep, new_block
+from solvers.margin.margin_block import KEPT_SHARE, MIN_ROWS, PIECE, keep, new_block
 from solvers.problem import Solution
 
 # Of the samples, those of the first block: evenly from all.
-FIRST_SHARE, LEAST_FIRST = 0.1, 1000
+FIRST_SHARE, MIN_FIRST = 0.1, 1000
 ROWS_TO_COLUMNS = 16  # rows that are copied to columns at a time
 NO_PROGRESS = 1e-12  # `ROUNDS_IN_VAIN` that take a smaller share off ‖c‖² have met rounding
 
@@ -77,7 +77,7 @@ def spread(values, places):
 
 
 @njit(allocates=False)
-def give_labels(values, new, n_first, n):
+def apply_labels(values, new, n_first, n):
     """Change the sign of kernel values between the classes in new rows, and copy these rows to columns.
 
     Parameters
@@ -155,7 +155,7 @@ class LargeHull:
         self._tiles = tiles_of(self._samples, self._rows, self._n_features)
         m = self._rows.size
         left = SHARE_OF_BLOCK * (memory - bytes_of_tiles(problem))
-        self._capacity = int(min(m, max(LEAST_ROWS, np.sqrt(left / 4.0))))
+        self._capacity = int(min(m, max(MIN_ROWS, np.sqrt(left / 4.0))))
         self._members, self._block = np.empty(0, np.int64), new_block(self._capacity)
         self._y = np.where(np.arange(m) < self._class_start[1], 1.0, -1.0)
         self._product = np.zeros(m)  # Σ_j y_j α_j k(j, i)
@@ -206,7 +206,7 @@ class LargeHull:
             n_rounds += 1
             reached = epsilon_reached(stopping, square_norm, g.min())
             epsilon_inside = max(SHARE_INSIDE * epsilon, SHARE_OF_VIOLATION * reached)
-            self._hold(self._near_margin(square_norm, g))
+            self._gather(self._near_margin(square_norm, g))
             taken, cut = self._descend(square_norm, g, epsilon_inside, max_iter - steps)
             steps, clipped = steps + taken, clipped + cut
 
@@ -223,7 +223,7 @@ class LargeHull:
             return np.arange(m)
         n_support = int(np.count_nonzero(has_weight))
         if n_support <= self._path_rules.rules.first_samples:  # the start: no optimum has one support vector
-            n_first = min(self._capacity, max(LEAST_FIRST, int(FIRST_SHARE * m))) - n_support
+            n_first = min(self._capacity, max(MIN_FIRST, int(FIRST_SHARE * m))) - n_support
             return np.union1d(np.flatnonzero(has_weight), np.linspace(0, m - 1, n_first).astype(np.int64))
         near = has_weight | (g < (1.0 + NEAR) * square_norm)
         limit = min(self._capacity, 2 * n_support + max(FEW_NEAR, int(SHARE_NEAR * m)))
@@ -237,7 +237,7 @@ class LargeHull:
         near[others[np.argpartition(g[others], n_left)[:n_left]]] = True
         return np.flatnonzero(near)
 
-    def _hold(self, wanted):
+    def _gather(self, wanted):
         """Make the block that of some samples and few others: with labels and bias, in their order."""
         members = np.union1d(self._members, wanted)
         if members.size > self._capacity or wanted.size < KEPT_SHARE * members.size:
@@ -257,7 +257,7 @@ class LargeHull:
         for start in range(0, members.size, PIECE):
             columns = tiles_of(self._samples, rows[start : start + PIECE], self._n_features)
             fill_block(self._samples, rows[new], new, columns, start, -self._bias, block)
-        give_labels(block, new, np.searchsorted(members, self._class_start[1]), members.size)
+        apply_labels(block, new, np.searchsorted(members, self._class_start[1]), members.size)
         self.evaluations += new.size * members.size
 
     def _descend(self, square_norm, g, epsilon, max_iter):
@@ -325,7 +325,7 @@ def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
             square_norm, g = hull.point()
             error = hull.error()
             gap = float(certified_gap(square_norm, g.min(), error, hull.alpha.sum()))
-            outcome.statuses[k], outcome.gaps[k], outcome.square_norms[k] = status, gap, square_norm
+            outcome.statuses[k], outcome.gaps[k], outcome.objectives[k] = status, gap, square_norm
             outcome.converged[k] = rule_holds(stopping, epsilon, square_norm, 0.0, g.min(), error, gap)
             outcome.iterations[k], outcome.clipped[k] = steps, clipped
             outcome.evaluations[k] = hull.evaluations - before
@@ -357,7 +357,7 @@ def solve_large_descent(problem, rules, tol, memory):
     -------
     solvers.problem.Solution
     """
-    outcome, seeds = new_outcomes(1, 1, 2).of_machine(0), np.full(1, problem.seed, np.uint64)
+    outcome, seeds = new_outcomes(1, 1, 2).of_subproblem(0), np.full(1, problem.seed, np.uint64)
     path_rules = MinimalNormRules(rules, np.full((1, 1), tol), seeds, np.zeros(1))
     limits = np.array([problem.max_iter])
     weights = large_descent(problem, path_rules, np.ones(1), limits, memory, seeds[0], outcome)[0]
@@ -367,7 +367,7 @@ def solve_large_descent(problem, rules, tol, memory):
         support=support,
         alpha=weights[support],
         bias=outcome.biases[0, :1],
-        objective=float(outcome.square_norms[0]),
+        objective=float(outcome.objectives[0]),
         gap=gap,
         n_iter=int(outcome.iterations[0]),
         n_kernel_evals=int(outcome.evaluations[0]),

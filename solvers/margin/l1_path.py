@@ -39,9 +39,9 @@ from solvers.problem import Solution
 from solvers.smo.block_path import (
     ALLOWED_DRIFT,
     BOUNDED_PER_FREE,
-    LEAST_SHARE,
-    LEAST_STEPS,
-    MOST_STEPS,
+    MAX_STEPS,
+    MIN_SHARE,
+    MIN_STEPS,
     NO_PROGRESS,
     REFINEMENTS,
     ROUNDINGS_PER_SCALING,
@@ -57,7 +57,7 @@ from solvers.smo.certificate import (
     certified_text,
     extremes,
     gap_of,
-    put_at_bounds,
+    set_to_bounds,
 )
 
 # A sample is near the margin if its F + b is not on the side of its bound by more than this.
@@ -81,7 +81,7 @@ BYTES_OF_NEWTON = (
 # What is done between two looks at the clock: nanoseconds of steps, kernel values.
 STEPS_BEFORE_LOOK, VALUES_BEFORE_LOOK = 50_000_000.0, 1 << 24
 # Of the samples, that the first C starts from; how near to its optimum they are brought.
-SUBSAMPLE, LEAST_SUBSAMPLE, LARGEST_SUBSAMPLE, LEAST_OF_CLASS = 0.1, 1000, 4000, 50
+SUBSAMPLE, MIN_SUBSAMPLE, LARGEST_SUBSAMPLE, MIN_OF_CLASS = 0.1, 1000, 4000, 50
 TOL_OF_SUBSAMPLE = 0.05
 # Up to so many samples, the block of all costs less than choosing some.
 LARGEST_DENSE = 3000
@@ -99,7 +99,7 @@ def step_cost(w):
 
 
 @njit(allocates=False)
-def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, spent, max_steps, scratch):
+def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, elapsed_cost, max_steps, scratch):
     """Take steps until they cost more than `PATIENCE` times Newton's method.
 
     Parameters
@@ -107,7 +107,7 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, spent, 
     K : float32 array (w, any), C-contiguous
     diagonal, inverse_C, F, beta, low, high : arrays (w,)
     tol : float
-    spent : float
+    elapsed_cost : float
         What steps have cost since Newton's method was last tried; −∞: it is not to be tried.
     max_steps : int
     scratch : float32 array (4, w)
@@ -124,11 +124,11 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, spent, 
         n = 0
         for t in range(w):
             n += low[t] < beta[t] < high[t]
-        left = PATIENCE * face_cost(n, w) - (spent + taken * step_cost(w))
+        left = PATIENCE * face_cost(n, w) - (elapsed_cost + taken * step_cost(w))
         if n > 1 and left < 0.0:
             return PAUSED, taken
-        due = np.int64(min(left / step_cost(w), MOST_STEPS))
-        allowed = min(max(LEAST_STEPS, due), max_steps - taken)
+        due = np.int64(min(left / step_cost(w), MAX_STEPS))
+        allowed = min(max(MIN_STEPS, due), max_steps - taken)
         status, steps, gain = smo_block_steps(
             K, diagonal, inverse_C, F, beta, low, high, tol, allowed, scratch
         )
@@ -144,7 +144,7 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, spent, 
     return LIMIT, taken
 
 
-class LargeMachine:
+class LargeSubproblem:
     """Weights β_i = y_i α_i of the samples of a machine, and the gradient F = K β - y of all of them.
 
     Parameters
@@ -242,14 +242,14 @@ class LargeMachine:
             Of that machine.
         """
         m = self.y.size
-        n = min(max(LEAST_SUBSAMPLE, int(SUBSAMPLE * m)), LARGEST_SUBSAMPLE, self._block.capacity)
+        n = min(max(MIN_SUBSAMPLE, int(SUBSAMPLE * m)), LARGEST_SUBSAMPLE, self._block.capacity)
         if n >= m:
             return 0
         classes = [np.flatnonzero(self.y == sign) for sign in (1.0, -1.0)]
         generator = np.random.default_rng(0)
         chosen, C = [], np.ones(m)
         for members in classes:
-            size = min(members.size, max(LEAST_OF_CLASS, round(n * members.size / m)))
+            size = min(members.size, max(MIN_OF_CLASS, round(n * members.size / m)))
             chosen.append(np.sort(generator.permutation(members)[:size]))
             C[members] = self.C[members] * (members.size / size)
         some = np.concatenate((*chosen, np.flatnonzero(self.y == 0.0)))
@@ -360,7 +360,7 @@ class LargeMachine:
             is_unreachable = 2.0 * error > enough or gap - exact > enough or max(exact, violation) <= enough
             if is_unreachable and violation <= tol:
                 break
-            aim *= min(0.5, max(LEAST_SHARE, enough / exact)) if violation <= tol else 0.5
+            aim *= min(0.5, max(MIN_SHARE, enough / exact)) if violation <= tol else 0.5
         return status, gap, converged, iterations
 
     def _gap(self, b, error):
@@ -376,7 +376,7 @@ class LargeMachine:
         iterations, before = 0, np.inf
         for n_rounds in count():
             # A bias that says which samples are near the margin does not count such weights as free.
-            self._drift += put_at_bounds(self.beta, self._low, self._high, ALLOWED_DRIFT * tol)
+            self._drift += set_to_bounds(self.beta, self._low, self._high, ALLOWED_DRIFT * tol)
             lowest, highest = extremes(self.F, self.beta, self._low, self._high)
             violation = highest - lowest
             if violation <= tol:
@@ -437,22 +437,22 @@ class LargeMachine:
         ridge = self._ridge[members]
         diagonal = (1.0 - block.shift) + ridge
         scratch = np.empty((4, w), np.float32)
-        iterations, spent = 0, 0.0
+        iterations, elapsed_cost = 0, 0.0
         look = int(STEPS_BEFORE_LOOK / step_cost(w))
         while iterations < max_iter and clock() < self._deadline:
             status, taken = steps_before_newton(
-                *(block.values, diagonal, ridge, F, beta, low, high, tol, spent),
+                *(block.values, diagonal, ridge, F, beta, low, high, tol, elapsed_cost),
                 int(min(look, max_iter - iterations)),
                 scratch,
             )
             iterations += taken
-            spent += taken * step_cost(w)
+            elapsed_cost += taken * step_cost(w)
             if status == PAUSED:
                 n_free = np.count_nonzero((low < beta) & (beta < high))
                 fits = BYTES_OF_NEWTON * n_free**2 <= left
                 moved = fits and self._newton(ridge, F, beta, low, high, tol)
                 self.newtons += moved
-                spent = 0.0 if moved else -np.inf
+                elapsed_cost = 0.0 if moved else -np.inf
                 iterations += 1
             elif status != LIMIT:
                 break
@@ -526,7 +526,7 @@ def takes_large_path(problem, memory):
     return bool(np.isfinite(problem.C).all()) and is_tiled(problem.kernel, problem.X)
 
 
-def has_large_machine(problem, kernel, X):
+def has_large_subproblem(problem, kernel, X):
     """Whether a machine of a path is so large that a Gram matrix of all samples costs more than it saves.
 
     Parameters
@@ -560,7 +560,7 @@ def solve_large(problem, tol, memory, hinge):
     -------
     solvers.problem.Solution
     """
-    outcome = new_outcomes(1, 1, 2).of_machine(0)
+    outcome = new_outcomes(1, 1, 2).of_subproblem(0)
     samples, limits = scaled_samples(problem.X, problem.kernel.gamma), np.array([problem.max_iter])
     alpha = large_path(problem, samples, np.ones(1), tol, limits, memory, outcome, hinge)[0]
     support, gap, status = np.flatnonzero(alpha), float(outcome.gaps[0]), int(outcome.statuses[0])
@@ -570,7 +570,7 @@ def solve_large(problem, tol, memory, hinge):
         support=support,
         alpha=alpha[support],
         bias=outcome.biases[0, :1],
-        objective=float(outcome.square_norms[0]),
+        objective=float(outcome.objectives[0]),
         gap=gap,
         n_iter=int(outcome.iterations[0]),
         n_kernel_evals=int(outcome.evaluations[0]),
@@ -610,32 +610,34 @@ def large_path(problem, samples, Cs, tol, limits, memory, outcome, hinge):
     weight = np.ascontiguousarray(np.broadcast_to(problem.C, (m,)))
     y = np.where(np.arange(m) < problem.class_start[1], 1.0, -1.0)
     rows, left = problem.rows.astype(np.int64), memory - bytes_of_tiles(problem)
-    machine = LargeMachine(samples, problem.X.shape[1], rows, y, left, problem.deadline, hinge)
+    subproblem = LargeSubproblem(samples, problem.X.shape[1], rows, y, left, problem.deadline, hinge)
     weights = np.zeros((Cs.size, m))
     with one_blas_thread():
         for k, C in enumerate(Cs):
-            before, begun = machine.evaluations, 0
+            before, begun = subproblem.evaluations, 0
             if k > 0:
-                machine.raise_C(C * weight)
+                subproblem.raise_C(C * weight)
             else:
-                machine.set_C(C * weight)
-                begun = machine.start(int(limits[k])) if problem.start is None else _take(machine, problem)
-            status, gap, converged, iterations = machine.solve(tol, int(limits[k]) - begun)
+                subproblem.set_C(C * weight)
+                begun = (
+                    subproblem.start(int(limits[k])) if problem.start is None else _take(subproblem, problem)
+                )
+            status, gap, converged, iterations = subproblem.solve(tol, int(limits[k]) - begun)
             outcome.statuses[k], outcome.gaps[k], outcome.converged[k] = status, gap, converged
-            outcome.iterations[k], outcome.square_norms[k] = begun + iterations, machine.objective
-            outcome.evaluations[k] = machine.evaluations - before
+            outcome.iterations[k], outcome.objectives[k] = begun + iterations, subproblem.objective
+            outcome.evaluations[k] = subproblem.evaluations - before
             outcome.costs[k] = outcome.evaluations[k] + COST_OF_STEP * (begun + iterations)
-            outcome.biases[k] = machine.bias, -machine.bias
-            weights[k] = np.abs(machine.beta)
+            outcome.biases[k] = subproblem.bias, -subproblem.bias
+            weights[k] = np.abs(subproblem.beta)
             outcome.supports[k] = np.count_nonzero(weights[k])
     return weights
 
 
-def _take(machine, problem):
+def _take(subproblem, problem):
     """Begin with the weights of the last fit, scaled down where they leave the bounds."""
     support, alpha = problem.start.support, problem.start.alpha
-    scale = min(1.0, (machine.C[support] / alpha).min(initial=1.0))
-    beta = np.zeros(machine.y.size)
-    beta[support] = machine.y[support] * np.minimum(scale * alpha, machine.C[support])
-    machine.put(beta)
+    scale = min(1.0, (subproblem.C[support] / alpha).min(initial=1.0))
+    beta = np.zeros(subproblem.y.size)
+    beta[support] = subproblem.y[support] * np.minimum(scale * alpha, subproblem.C[support])
+    subproblem.put(beta)
     return 0

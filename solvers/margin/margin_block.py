@@ -7,7 +7,7 @@ from solvers.kernels.tiles import fill_block, tiles_of
 
 # The block is cut down to the samples asked for when they are less than this share of it.
 KEPT_SHARE = 0.8
-LEAST_ROWS = 100
+MIN_ROWS = 100
 PIECE = 1024  # columns that there are tiles of at a time
 LANES = 16
 
@@ -36,7 +36,7 @@ class MarginBlock:
 
     def __init__(self, samples, n_features, rows, shift, n_bytes):
         self._samples, self._n_features, self._rows, self.shift = samples, n_features, rows, shift
-        self.capacity = int(min(rows.size, max(LEAST_ROWS, np.sqrt(n_bytes / 4.0))))
+        self.capacity = int(min(rows.size, max(MIN_ROWS, np.sqrt(n_bytes / 4.0))))
         self._values = np.empty((0, 0), np.float32)
         self.members = np.empty(0, np.int64)
         self.evaluations = 0

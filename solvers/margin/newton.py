@@ -12,13 +12,13 @@ from solvers.common.certificate import AIMED_SHARE, FEW_ROUNDINGS, UNIT_ROUNDOFF
 from solvers.common.status import CONVERGED, UNRESOLVED
 from solvers.gram.outcomes import PAIR_STEPS, SUPPORT_NEWTON
 from solvers.kernels.tiles import Samples, error_of_values, scaled_samples
-from solvers.margin.l1_path import LargeMachine, bytes_of_tiles
+from solvers.margin.l1_path import LargeSubproblem, bytes_of_tiles
 
 # ½‖x‖² of a sample whose kernel with all others is zero: exp(-50), at most, is far below any rounding.
 FAR = 50.0
 
 
-class PenalisedBiasMachine(LargeMachine):
+class PenalisedBiasSubproblem(LargeSubproblem):
     """The L2 machine of which the last sample has no label and stands for the bias."""
 
     _aimed_share = 0.5 * AIMED_SHARE  # a gap is about twice the violation
@@ -71,24 +71,24 @@ def large_newton_path(training, start, first=0):
     y[:m] = np.where(np.arange(m) < problem.class_start[1], 1.0, -1.0)
     rows = np.append(problem.rows.astype(np.int64), n_samples)
     left = training.memory - bytes_of_tiles(problem)
-    machine = PenalisedBiasMachine(samples, problem.X.shape[1], rows, y, left, problem.deadline, False)
+    subproblem = PenalisedBiasSubproblem(samples, problem.X.shape[1], rows, y, left, problem.deadline, False)
     with one_blas_thread():
         for k in range(first, training.Cs.size):
             C, limit, begun = np.ones(m + 1), int(training.iterations_left()[k]), 0
             C[:m] = training.Cs[k] / training.inverse_weight
             if k > first:
-                machine.raise_C(C)
+                subproblem.raise_C(C)
             else:
-                machine.set_C(C)
-                begun = machine.start(limit) if start is None else _take(machine, start)
-            status, gap, _, iterations = machine.solve(tol, limit - begun)
+                subproblem.set_C(C)
+                begun = subproblem.start(limit) if start is None else _take(subproblem, start)
+            status, gap, _, iterations = subproblem.solve(tol, limit - begun)
             if status == CONVERGED and not gap <= tol:
                 status = UNRESOLVED
-            square_norm, _, weights = machine.hull_point()
-            methods = PAIR_STEPS | (SUPPORT_NEWTON if machine.newtons else 0)
+            square_norm, _, weights = subproblem.hull_point()
+            methods = PAIR_STEPS | (SUPPORT_NEWTON if subproblem.newtons else 0)
             status = CONVERGED if gap <= tol else status
             training.record(k, weights, square_norm, gap, begun + iterations, methods, status)
-    training.machine.evaluations += machine.evaluations
+    training.subproblem.evaluations += subproblem.evaluations
 
 
 def _with_far_sample(samples):
@@ -96,9 +96,9 @@ def _with_far_sample(samples):
     return Samples(starts, samples.features, samples.values, halves)
 
 
-def _take(machine, weights):
-    beta = machine.y.copy()
+def _take(subproblem, weights):
+    beta = subproblem.y.copy()
     beta[:-1] *= weights
     beta[-1] = -beta[:-1].sum()
-    machine.put(beta)
+    subproblem.put(beta)
     return 0

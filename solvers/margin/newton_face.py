@@ -20,11 +20,11 @@ from solvers.smo.free_weights import free_weights, longest_step
 # Added to the diagonal; the larger ones where rounded values are not positive definite with the smaller.
 RIDGES = (0.0, 1e-5, 1e-3)
 # ρ at first, and its bounds. Active sets settle in few rounds where it is large, but a step leads less far.
-FIRST_PROXIMITY, LEAST_PROXIMITY, LARGEST_PROXIMITY = 1e-4, 1e-7, 1e-2
+FIRST_PROXIMITY, MIN_PROXIMITY, LARGEST_PROXIMITY = 1e-4, 1e-7, 1e-2
 FEW_ROUNDS, MANY_ROUNDS = 3, 8  # of active sets, after which ρ is made smaller, or larger, tenfold
 # They settle in fewer rounds than this, or not at all, and if a round changes more than these few and this
 # share of what the last but one did; before the first, that was so often the free weights and a few.
-MOST_ROUNDS, FEW_CHANGES, SHARE_OF_CHANGES, CHANGES_BEFORE, FEW_BEFORE = 10, 10, 0.5, 4, 200
+MAX_ROUNDS, FEW_CHANGES, SHARE_OF_CHANGES, CHANGES_BEFORE, FEW_BEFORE = 10, 10, 0.5, 4, 200
 # Where free weights differ by less than this share from those of the last factor, it solves for them as well.
 SHARE_CORRECTED = 1.0 / 24.0
 
@@ -62,14 +62,14 @@ def newton_on_face(K, shift, ridge, F, beta, low, high, tol, proximity):
     while True:
         face = _Face(K, shift, ridge + proximity, F, beta, low, high)
         rounds = face.settle(0.5 * tol)
-        if rounds < MOST_ROUNDS or proximity >= LARGEST_PROXIMITY:
+        if rounds < MAX_ROUNDS or proximity >= LARGEST_PROXIMITY:
             break
         proximity *= 10.0
-    if rounds == MOST_ROUNDS:
+    if rounds == MAX_ROUNDS:
         face.hold()
     next_proximity = proximity
     if rounds <= FEW_ROUNDS:
-        next_proximity = max(0.1 * proximity, LEAST_PROXIMITY)
+        next_proximity = max(0.1 * proximity, MIN_PROXIMITY)
     elif rounds >= MANY_ROUNDS:
         next_proximity = min(10.0 * proximity, LARGEST_PROXIMITY)
     direction = face.point - beta
@@ -108,10 +108,10 @@ class _Face:
         Returns
         -------
         rounds : int
-            Of active sets; `MOST_ROUNDS` if they do not settle.
+            Of active sets; `MAX_ROUNDS` if they do not settle.
         """
         before = last = CHANGES_BEFORE * int(np.count_nonzero(self._is_free)) + FEW_BEFORE
-        for rounds in range(1, MOST_ROUNDS):
+        for rounds in range(1, MAX_ROUNDS):
             if not self._to_plane():
                 break
             if rounds == 1:
@@ -124,7 +124,7 @@ class _Face:
                 break
             before, last = last, n_changes
             self._exchange(change)
-        return MOST_ROUNDS
+        return MAX_ROUNDS
 
     def hold(self):
         """Go on with those that leave the box held, and none let go."""

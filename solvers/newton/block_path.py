@@ -31,14 +31,14 @@ from solvers.gram.block import (
     largest_diagonal,
     largest_value,
     lowest_value,
-    put_values,
     refresh,
     rows_near_margin,
     rows_with_weight,
     step_cost,
+    write_values,
 )
-from solvers.gram.machines import solve_path
 from solvers.gram.outcomes import LOW_RANK, PAIR_STEPS, SUPPORT_NEWTON
+from solvers.gram.subproblems import solve_path
 from solvers.hull.stopping import NOISE_ROUNDINGS
 from solvers.newton.lowrank_space import lowrank_point, lowrank_space
 from solvers.newton.pair_steps import N_SHORT_VECTORS, pair_steps
@@ -204,23 +204,23 @@ def solve_shrunk(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, m
         part_inverse_C, part_alpha = chosen_values(inverse_C, rows), chosen_values(alpha, rows)
         part_g = chosen_values(g, rows)
         left, budget, aim = max_iter - steps - rounds, max_cost - cost, 0.9 * tol
-        square_norm, _, _, taken, used, spent = solve_block(
+        square_norm, _, _, taken, used, elapsed_cost = solve_block(
             part, part_inverse_C, part_alpha, part_g, square_norm, stale, aim, value_error, left, budget
         )
-        put_values(part_alpha, rows, alpha)
+        write_values(part_alpha, rows, alpha)
         square_norm = refresh(H, inverse_C, alpha, g)
         stale = np.int64(0)
         steps += taken
         rounds += used
-        cost += spent + 0.3 * rows.size * rows.size
+        cost += elapsed_cost + 0.3 * rows.size * rows.size
         gap = gap_of(alpha, g, square_norm, largest_diagonal(H, inverse_C), value_error, stale)
         if gap <= tol or steps + rounds >= max_iter or cost >= max_cost:
             return square_norm, stale, gap, steps, rounds, cost
     left, budget = max_iter - steps - rounds, max_cost - cost
-    square_norm, stale, gap, taken, used, spent = solve_block(
+    square_norm, stale, gap, taken, used, elapsed_cost = solve_block(
         H, inverse_C, alpha, g, square_norm, stale, tol, value_error, left, budget
     )
-    return square_norm, stale, gap, steps + taken, rounds + used, cost + spent
+    return square_norm, stale, gap, steps + taken, rounds + used, cost + elapsed_cost
 
 
 @inner(allocates=True)
@@ -290,24 +290,24 @@ class NewtonRules(NamedTuple):
     """What a block is solved by."""
 
     tol: float
-    value_errors: np.ndarray  # (n_machines,): bounds on the errors of the entries of their blocks
+    value_errors: np.ndarray  # (n_subproblems,): bounds on the errors of the entries of their blocks
     max_cost: float  # of the work for each C, about; see `step_cost`
     start: np.ndarray  # (m,) weights to start from, which will hold the last solution; (0,): all zero
 
 
 @implement(solve_path, NewtonRules)
-def newton_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
+def newton_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
     """Solve one block for every C, each from the solution before it.
 
     Where all weights are zero at the start, low-rank Newton may find them. Parameters are those of
-    `solvers.gram.machines.solve_path`; `class_start` and `bias` are not read.
+    `solvers.gram.subproblems.solve_path`; `class_start` and `bias` are not read.
     """
-    tol, value_error, max_cost = rules.tol, rules.value_errors[machine], rules.max_cost
+    tol, value_error, max_cost = rules.tol, rules.value_errors[subproblem], rules.max_cost
     alpha = rules.start if rules.start.size > 0 else np.zeros(H.shape[0])
     m = alpha.size
     g = np.empty(m)
-    gaps, iterations = outcomes.gaps[machine], outcomes.iterations[machine]
-    methods, costs = outcomes.methods[machine], outcomes.costs[machine]
+    gaps, iterations = outcomes.gaps[subproblem], outcomes.iterations[subproblem]
+    methods, costs = outcomes.methods[subproblem], outcomes.costs[subproblem]
     inverse_C = divided(inverse_weight, Cs[0])
     is_cold = rows_with_weight(alpha).size == 0
     lowrank = is_cold and m >= LOWRANK_ROWS and 0.2 * m * m <= max_cost  # of the first √m pivots
@@ -355,15 +355,15 @@ def newton_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits
         is_costly = costs[k] >= 0.9 * max_cost
         exact = gap_of(alpha, g, square_norm, largest, 0.0, stale)
         status = status_of(H, inverse_C, alpha, value_error, gaps[k], exact, tol, is_out, is_costly)
-        outcomes.statuses[machine, k] = status
-        outcomes.converged[machine, k] = gaps[k] <= tol
-        outcomes.square_norms[machine, k] = square_norm
+        outcomes.statuses[subproblem, k] = status
+        outcomes.converged[subproblem, k] = gaps[k] <= tol
+        outcomes.objectives[subproblem, k] = square_norm
         scale = 1.0 / square_norm if square_norm > 0.0 else 1.0
         for i in range(m):
             weights[k, i] = scale * alpha[i]
 
 
 @njit
-def block_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
+def block_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
     """Call `newton_path` from Python."""
-    solve_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes)
+    solve_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes)

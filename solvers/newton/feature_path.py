@@ -96,10 +96,15 @@ def feature_path(training, max_rank):
     start : ndarray of shape (m,) or None
         Weights for the others to start from.
     """
-    machine, inverse_weight, Cs, tol = training.machine, training.inverse_weight, training.Cs, training.tol
+    subproblem, inverse_weight, Cs, tol = (
+        training.subproblem,
+        training.inverse_weight,
+        training.Cs,
+        training.tol,
+    )
     deadline, max_iter = training.problem.deadline, training.limits.min()
-    column, value_error = machine.columns()
-    diagonal = machine.diagonal()
+    column, value_error = subproblem.columns()
+    diagonal = subproblem.diagonal()
     m, largest = diagonal.size, diagonal.max()
     factor = PivotedFactor(column, diagonal, max_rank, deadline)
     f, alpha, g = np.zeros(m), np.zeros(m), np.empty(m)

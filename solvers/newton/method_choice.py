@@ -21,7 +21,7 @@ from solvers.margin.l1_path import takes_large_path
 from solvers.margin.newton import large_newton_path
 from solvers.newton.block_path import NewtonRules, block_path
 from solvers.newton.feature_path import feature_path
-from solvers.newton.training import BLOCK_VALUES, LEAST_TIME, Machine, Training
+from solvers.newton.training import BLOCK_VALUES, MIN_TIME, Subproblem, Training
 from solvers.problem import Solution
 
 # Below this many rows a Gram block costs less than asking for kernel columns one by one.
@@ -33,7 +33,7 @@ SOME_FEATURES, SOME_ROWS = 16, 150_000
 # At a larger C so few samples have weight that the large path is faster.
 SOME_C = 16.0
 # Up to this many rows a kernel block is not worth waking threads for.
-SMALL_MACHINE = 2000
+SMALL_SUBPROBLEM = 2000
 # A feature space of more than this many times √m dimensions is slower than the Gram block.
 FEATURE_RANK = 4
 # The same where the alternative is the large path.
@@ -41,7 +41,7 @@ LARGE_FEATURE_RANK = 3
 FIRST_WORKING_SET = 500
 
 
-def solve_machine(problem, C, Cs, tol, limits, memory, outcomes, start=None):
+def solve_subproblem(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     """Train one machine for ascending C.
 
     Parameters
@@ -65,37 +65,37 @@ def solve_machine(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     -------
     Training
     """
-    machine = Machine(problem)
-    m = machine.size
+    subproblem = Subproblem(problem)
+    m = subproblem.size
     inverse_weight = np.broadcast_to(C / problem.C, (m,)).astype(np.float64)
-    outcome, weights = outcomes.of_machine(0), np.zeros((Cs.size, m))
-    training = Training(problem, machine, inverse_weight, Cs, tol, limits, memory, outcome, weights)
-    fits = 8.0 * m * m <= memory or machine.is_gram
+    outcome, weights = outcomes.of_subproblem(0), np.zeros((Cs.size, m))
+    training = Training(problem, subproblem, inverse_weight, Cs, tol, limits, memory, outcome, weights)
+    fits = 8.0 * m * m <= memory or subproblem.is_gram
     solved = 0
     is_large = _is_large(problem, memory)
     max_rank = _largest_rank(training, fits, is_large)
     # The feature space certifies by what its rank leaves out, which only bounds if it is not negative.
-    if machine.kernel.is_positive and m >= FEATURE_ROWS and start is None and max_rank > 0:
+    if subproblem.kernel.is_positive and m >= FEATURE_ROWS and start is None and max_rank > 0:
         with one_blas_thread():
             solved, start = feature_path(training, max_rank)
     if is_large:
         large_newton_path(training, start, solved)
     elif solved < Cs.size:
         alpha = np.zeros(m) if start is None else start / start.sum()
-        with one_blas_thread() if m <= SMALL_MACHINE else nullcontext():
-            H = machine.whole(problem.deadline) if fits else None
+        with one_blas_thread() if m <= SMALL_SUBPROBLEM else nullcontext():
+            H = subproblem.whole(problem.deadline) if fits else None
             if H is not None:
                 _on_block(training, H, alpha, solved)
             else:
                 _on_working_set(training, alpha, solved)
-    outcome.evaluations[:] = machine.evaluations
+    outcome.evaluations[:] = subproblem.evaluations
     outcome.converged[:] = outcome.gaps <= tol
     return training
 
 
 def _largest_rank(training, fits, is_large):
     """Return the dimensions that a feature space may have; 0 where none is looked for."""
-    problem, m = training.problem, training.machine.size
+    problem, m = training.problem, training.subproblem.size
     root, affordable = int(np.sqrt(m)), int(training.memory / (16.0 * m))
     if not is_large:
         return FEATURE_RANK * root if fits else affordable
@@ -120,13 +120,13 @@ def _solve_on(H, training, k, tol, alpha, rows=slice(None)):
         Arrays of shape (n_C,).
     """
     Cs, limits, cost = training.Cs[k], training.iterations_left()[k], training.affordable()
-    rules = NewtonRules(tol, np.full(1, training.machine.kernel.error), cost, alpha)
+    rules = NewtonRules(tol, np.full(1, training.subproblem.kernel.error), cost, alpha)
     inverse_weight, class_start = training.inverse_weight[rows], training.problem.class_start
     weights = np.empty((Cs.size, alpha.size))
     outcomes = new_outcomes(1, Cs.size, 0)
     with one_blas_thread():
         block_path(rules, 0, H, class_start, inverse_weight, 1.0, Cs, limits, weights, outcomes)
-    return weights, outcomes.of_machine(0)
+    return weights, outcomes.of_subproblem(0)
 
 
 def _on_block(training, H, alpha, first):
@@ -135,22 +135,22 @@ def _on_block(training, H, alpha, first):
     is_limited = training.problem.deadline < np.inf
     parts = [slice(k, k + 1) for k in range(first, n_C)] if is_limited else [slice(first, n_C)]
     for k in parts:
-        is_cut_short = True
-        while is_cut_short:
+        is_stopped_early = True
+        while is_stopped_early:
             weights, new = _solve_on(H, training, k, training.tol, alpha)
-            training.record(k, weights, new.square_norms, new.gaps, new.iterations, new.methods, new.statuses)
-            is_cut_short = new.statuses[0] == TIMEOUT and training.seconds_left() >= LEAST_TIME
+            training.record(k, weights, new.objectives, new.gaps, new.iterations, new.methods, new.statuses)
+            is_stopped_early = new.statuses[0] == TIMEOUT and training.seconds_left() >= MIN_TIME
 
 
 def _on_working_set(training, alpha, first):
     """Solve for the support vectors and the worst violators, look for new ones among all rows, repeat."""
     if not alpha.any():
-        alpha[training.machine.class_start[:-1]] = 1.0 / training.machine.n_classes
+        alpha[training.subproblem.class_start[:-1]] = 1.0 / training.subproblem.n_classes
     for k in range(first, training.Cs.size):
         largest = int(np.sqrt(training.memory / 8.0))
         if _grow_working_set(training, k, alpha, largest):
             continue
-        if seconds_to_start(training.problem.X, training.machine.size, alpha) <= training.seconds_left():
+        if seconds_to_start(training.problem.X, training.subproblem.size, alpha) <= training.seconds_left():
             _on_kernel_rows(training, k, alpha)
         else:
             training.record(k, alpha, np.nan, 1.0, 0, 0, TIMEOUT)
@@ -158,21 +158,21 @@ def _on_working_set(training, alpha, first):
 
 def _grow_working_set(training, k, alpha, largest):
     """Solve for one C from `alpha`, which is changed in place; False if `largest` does not hold the set."""
-    machine, deadline = training.machine, training.problem.deadline
-    m = machine.size
+    subproblem, deadline = training.subproblem, training.problem.deadline
+    m = subproblem.size
     violators = np.linspace(0, m - 1, min(m, FIRST_WORKING_SET, max(2, largest // 2))).astype(np.int64)
     is_known = False
     while True:
         rows = np.union1d(np.flatnonzero(alpha), violators)
         if rows.size > largest:
             return False
-        H = machine.symmetric_part(rows, deadline)
+        H = subproblem.symmetric_part(rows, deadline)
         if H is None and is_known:
             return True
         if H is None:  # no time: the best that can be had is the machine of a few samples
             alpha[:] = 0.0
             rows = violators
-            H = machine.symmetric_part(rows, np.inf)
+            H = subproblem.symmetric_part(rows, np.inf)
         part = alpha[rows]
         _, solved = _solve_on(H, training, slice(k, k + 1), 0.5 * training.tol, part, rows)
         iterations, methods, status = solved.iterations[0], solved.methods[0], solved.statuses[0]
@@ -180,7 +180,7 @@ def _grow_working_set(training, k, alpha, largest):
         is_known = True
         g, square_norm, gap = _certificate(training, k, alpha)
         if g is None:  # the gap of all samples is not known
-            square_norm, status = solved.square_norms[0], TIMEOUT
+            square_norm, status = solved.objectives[0], TIMEOUT
         else:
             status = _status_of(gap, training.tol, status)
         weights = alpha / square_norm if square_norm > 0.0 else alpha
@@ -199,7 +199,7 @@ def _grow_working_set(training, k, alpha, largest):
 
 def _on_kernel_rows(training, k, alpha):
     """Solve for one C from `alpha`, which is changed in place, without a block: by the steps of `MNSVC`."""
-    machine, tol = training.machine, training.tol
+    subproblem, tol = training.subproblem, training.tol
     epsilon = 1.0 - (1.0 - 0.99 * tol) ** 0.25  # at which its rule, g ≥ (1 − ε)² ‖c‖², gives the gap
     support = np.flatnonzero(alpha)
     problem = replace(
@@ -208,10 +208,10 @@ def _on_kernel_rows(training, k, alpha):
         max_iter=int(training.iterations_left()[k]),
         start=Solution(support, alpha[support], np.zeros(1), 0.0, 1.0, 0, 0, CONVERGED, True, ""),
     )
-    solver = HullSolver(Rules(draws=machine.size), tol=epsilon, cache_bytes=training.memory, bias="none")
+    solver = HullSolver(Rules(draws=subproblem.size), tol=epsilon, cache_bytes=training.memory, bias="none")
     solved = solver.solve(problem)
-    machine.evaluations += solved.n_kernel_evals
-    weights = np.zeros(machine.size)
+    subproblem.evaluations += solved.n_kernel_evals
+    weights = np.zeros(subproblem.size)
     weights[solved.support] = solved.alpha
     alpha[:] = weights / weights.sum()
     gap = _certificate(training, k, alpha)[2] if np.isnan(solved.gap) else solved.gap
@@ -231,16 +231,16 @@ def _certificate(training, k, alpha):
 
     If the deadline passes before, ``g`` is None, ``||c||²`` is NaN, and the gap is 1: a bound of any.
     """
-    machine, support = training.machine, np.flatnonzero(alpha)
+    subproblem, support = training.subproblem, np.flatnonzero(alpha)
     inverse_C = training.inverse_weight / training.Cs[k]
     g = inverse_C * alpha
     step = max(1, BLOCK_VALUES // support.size)
-    for start in range(0, machine.size, step):
+    for start in range(0, subproblem.size, step):
         if training.seconds_left() < 0.0:
             return None, np.nan, 1.0
-        part = np.arange(start, min(start + step, machine.size))
-        g[part] += machine.part(part, support) @ alpha[support]
+        part = np.arange(start, min(start + step, subproblem.size))
+        g[part] += subproblem.part(part, support) @ alpha[support]
     square_norm = float(alpha @ g)
-    largest = (machine.diagonal() + inverse_C).max()
-    error = error_of_sums(machine.kernel.error, largest, support.size / TERMS_IN_PRODUCT, 0)
+    largest = (subproblem.diagonal() + inverse_C).max()
+    error = error_of_sums(subproblem.kernel.error, largest, support.size / TERMS_IN_PRODUCT, 0)
     return g, square_norm, certified_gap(square_norm, g.min(), error, alpha.sum())

@@ -10,7 +10,14 @@ import numpy as np
 
 from solvers.common.compile import inner, njit
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE
-from solvers.gram.block import block_product, copy_values, gather, lowest_value, put_values, rows_with_weight
+from solvers.gram.block import (
+    block_product,
+    copy_values,
+    gather,
+    lowest_value,
+    rows_with_weight,
+    write_values,
+)
 
 # After a full step a row must violate its margin by this share of the tolerance to enter: rounding does not.
 ENTRY_SHARE = 0.1
@@ -124,7 +131,7 @@ def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
             return round_, NOT_POSITIVE
         block_product(H, active, x, f_new)
         beta_new[:] = 0.0
-        put_values(x, active, beta_new)
+        write_values(x, active, beta_new)
         least_margin = 1.0
         changes = 0
         for i in range(m):

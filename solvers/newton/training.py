@@ -6,21 +6,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.common.clock import clock
-from solvers.gram.gather import cut_block, require_block_memory
+from solvers.gram.gather import gather_block, require_block_memory
 from solvers.gram.outcomes import Outcomes
-from solvers.kernels.subproblem_kernel import MachineKernel
+from solvers.kernels.subproblem_kernel import SubproblemKernel
 from solvers.kernels.tiles import error_of_values, fill_block, is_tiled, scaled_samples, tiles_of
 from solvers.problem import Problem
 
 # Share of the time that is left which the next portion of work may take by its cost in nanoseconds: a core
 # may be slower than the one the costs were measured on.
 SHARE_OF_TIME = 0.25
-LEAST_TIME = 1e-3
+MIN_TIME = 1e-3
 BLOCK_VALUES = 1 << 22
 FEW_FEATURES = 64  # of which tiles of all samples take little memory
 
 
-class Machine(MachineKernel):
+class Subproblem(SubproblemKernel):
     """The kernel of one machine with labels and bias, ``H_ij = (y_i·y_j)(k(x_i, x_j) + bias)``.
 
     Parameters
@@ -49,7 +49,7 @@ class Machine(MachineKernel):
         group = np.arange(self.n_classes)
         require_block_memory(self.class_start, group[None, :], 8)
         H = np.empty((m, m))
-        cut_block(self._X, self._rows, False, self.class_start, group, self.opposite, self.bias, H)
+        gather_block(self._X, self._rows, False, self.class_start, group, self.opposite, self.bias, H)
         return H
 
     def symmetric_part(self, some, deadline):
@@ -93,7 +93,7 @@ class Training:
     """What it takes to train a machine, and what has come of it."""
 
     problem: Problem
-    machine: Machine
+    subproblem: Subproblem
     inverse_weight: np.ndarray  # (m,)
     Cs: np.ndarray
     tol: float
@@ -110,7 +110,7 @@ class Training:
 
     def affordable(self):
         """Cost of the next portion of work, see `solvers.gram.block.step_cost`."""
-        return 1e9 * SHARE_OF_TIME * max(self.seconds_left(), LEAST_TIME)
+        return 1e9 * SHARE_OF_TIME * max(self.seconds_left(), MIN_TIME)
 
     def iterations_left(self):
         """Return how many iterations are left for each C."""
@@ -119,7 +119,7 @@ class Training:
     def record(self, k, weights, square_norm, gap, iterations, methods, status):
         """Note the solution for a C, or for a slice of them; iterations and methods add up."""
         outcome = self.outcome
-        self.weights[k], outcome.square_norms[k], outcome.gaps[k] = weights, square_norm, gap
+        self.weights[k], outcome.objectives[k], outcome.gaps[k] = weights, square_norm, gap
         outcome.iterations[k] += iterations
         outcome.methods[k] |= methods
         outcome.statuses[k] = status

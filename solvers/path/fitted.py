@@ -29,7 +29,7 @@ class FittedTrainings:
     solution : solvers.path.result.PathSolution
         Of the same problem by the same solver.
     outcomes : solvers.gram.outcomes.Outcomes
-        Arrays of shape (n_trainings, n_machines).
+        Arrays of shape (n_trainings, n_subproblems).
     totals : solvers.path.totals.Totals
     stopping : list of str
     seconds : ndarray of shape (n_trainings,)
@@ -44,7 +44,7 @@ class FittedTrainings:
         self.n_kernel_evals_ = totals.evaluations
         self.n_support_ = totals.n_support
         self.sv_share_ = (outcomes.supports / sizes).sum(axis=1) / len(groups)
-        self.objective_ = outcomes.square_norms.sum(axis=1)
+        self.objective_ = outcomes.objectives.sum(axis=1)
         self.duality_gap_ = totals.gaps
         self.converged_ = totals.converged
         self.fit_status_ = totals.fit_status
@@ -102,7 +102,7 @@ class FittedPath(FittedTrainings):
         self.Cs_ = solution.problem.Cs
         self._kernel, self._normalised = kernel, normalised
         self._name, self._width = type(estimator).__name__, X.shape[-1]
-        self._room = room_for_predictions(estimator)
+        self._workspace = values_of_predictions(estimator)
         self._callable = estimator.kernel if callable(estimator.kernel) else None
         if kernel.kind == GRAM and (self._callable is None or not is_table(X)):
             self._solution, self._vectors = solution, None if self._callable is None else X
@@ -123,7 +123,7 @@ class FittedPath(FittedTrainings):
         """
         X = self._check_samples(X)
         width = X.shape[1] if sparse.issparse(X) and not sparse.issparse(self._vectors) else 0  # of a copy
-        blocks = blocks_of(X.shape[0], self._solution.weights, self.classes_.size, self._room, width)
+        blocks = blocks_of(X.shape[0], self._solution.weights, self.classes_.size, self._workspace, width)
         labels = np.empty((self.Cs_.size, X.shape[0]), self.classes_.dtype)
         for block in blocks:
             K = X[block] if self._vectors is None else self._kernel_to(X[block])
@@ -157,7 +157,7 @@ class FittedPath(FittedTrainings):
         return normalise_rows(K, X, self._kernel) if self._normalised else K
 
 
-def room_for_predictions(estimator):
+def values_of_predictions(estimator):
     """Return how many values a block of predictions may have."""
     return min(BLOCK_VALUES, 1e6 * estimator.cache_size / 24)
 

@@ -40,7 +40,7 @@ class MinimalNormSolver(BlockSolver):
             return super().train(problem, path, limits, seed, outcome)
         tol = default_tolerance(self.parameters.stopping, 1.0, 1.0) if self.tol == "auto" else self.tol
         rules = MinimalNormRules(self.parameters, np.full((1, path.Cs.size), tol), seed, np.zeros(1))
-        alone = outcome.of_machine(0)
+        alone = outcome.of_subproblem(0)
         weights = large_descent(problem, rules, path.Cs, limits, self.memory, seed[0], alone)
         return weights, weights
 

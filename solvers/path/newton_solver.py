@@ -6,7 +6,7 @@ import numpy as np
 
 from solvers.common.blas import one_blas_thread
 from solvers.newton.block_path import NewtonRules
-from solvers.newton.method_choice import solve_machine
+from solvers.newton.method_choice import solve_subproblem
 from solvers.path.driver import BlockSolver
 from solvers.path.result import intercepts
 
@@ -38,7 +38,7 @@ class NewtonSolver(BlockSolver):
 
     def train(self, problem, path, limits, seed, outcome):
         """Train a machine for every C; solved in feature space, the model has its pivots only."""
-        solved = solve_machine(problem, 1.0, path.Cs, self.tol, limits, self.memory, outcome)
+        solved = solve_subproblem(problem, 1.0, path.Cs, self.tol, limits, self.memory, outcome)
         outcome.supports[0] = np.count_nonzero(solved.weights, axis=1)
         model = solved.weights
         if len(solved.coefficients):

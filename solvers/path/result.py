@@ -17,8 +17,8 @@ from solvers.gram.outcomes import Outcomes
 from solvers.multiclass import pairs_of
 
 BLOCK_VALUES = 1 << 16  # kernel values that are widened to float64 at a time, so that they stay in the cache
-LEAST_ROWS = 128  # but at least so many rows: a product prepares all coefficients anew
-ROOM_VALUES = 1 << 18  # that the blocks of several matrices may take together
+MIN_ROWS = 128  # but at least so many rows: a product prepares all coefficients anew
+WORKSPACE_VALUES = 1 << 18  # that the blocks of several matrices may take together
 
 
 class PathProblem(NamedTuple):
@@ -48,7 +48,7 @@ class PathSolution:
     intercepts : ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
         Positive for the first class of a pair.
     outcomes : Outcomes
-        Transposed: arrays of shape (n_C, n_machines).
+        Transposed: arrays of shape (n_C, n_subproblems).
     has_methods, has_clipped : bool
         Whether `outcomes.methods` and `outcomes.clipped` say anything.
     used : bool ndarray of shape (n_C, n)
@@ -108,8 +108,8 @@ def labels_of(problem, weights, intercepts, Ks):
     n_matrices, n_C, depth, n = weights.shape
     n_test, n_classes = Ks.shape[1], problem.class_start.size - 1
     # Not by the number of matrices: sums round by the rows that are multiplied together.
-    step = max(1, min(n_test, max(LEAST_ROWS, BLOCK_VALUES // max(1, n))))
-    together = max(1, ROOM_VALUES // (step * (n + n_classes * n_C * depth)))
+    step = max(1, min(n_test, max(MIN_ROWS, BLOCK_VALUES // max(1, n))))
+    together = max(1, WORKSPACE_VALUES // (step * (n + n_classes * n_C * depth)))
     winners = np.empty((n_matrices, n_C, n_test), np.int64)
     for start in range(0, n_matrices, together):
         some = slice(start, start + together)
@@ -137,8 +137,8 @@ def _elect(problem, weights, intercepts, Ks, step, winners):
         if problem.at_once:
             winners[:, :, first : first + size] = elect_all_at_once(parts, intercepts)
         else:
-            machines = parts.reshape(*shape[:2], n_C, depth, size)
-            elect_pairwise(machines, intercepts, problem.breaks_ties, first, winners)
+            subproblems = parts.reshape(*shape[:2], n_C, depth, size)
+            elect_pairwise(subproblems, intercepts, problem.breaks_ties, first, winners)
 
 
 @njit
@@ -164,12 +164,12 @@ def elect_pairwise(parts, intercepts, breaks_ties, first, winners):
         for k in range(n_C):
             votes[:] = 0.0
             evidence[:] = 0.0
-            machine = 0
+            subproblem = 0
             for i in range(n_classes):
                 for j in range(i + 1, n_classes):
                     ahead, behind = parts[i, matrix, k, j - 1], parts[j, matrix, k, i]
-                    intercept = intercepts[matrix, k, machine]
-                    machine += 1
+                    intercept = intercepts[matrix, k, subproblem]
+                    subproblem += 1
                     for x in range(m):
                         d = ahead[x] - behind[x] + intercept
                         won = 1.0 if d > 0.0 else (of_both if d == 0.0 else 0.0)

@@ -41,7 +41,7 @@ class SmoSolver(BlockSolver):
         """Train a large machine without a Gram matrix."""
         if not takes_large_path(problem, self.memory):
             return super().train(problem, path, limits, seed, outcome)
-        samples, alone = self._blocks_of(problem).samples, outcome.of_machine(0)
+        samples, alone = self._blocks_of(problem).samples, outcome.of_subproblem(0)
         weights = large_path(problem, samples, path.Cs, self.tol, limits, self.memory, alone, self.hinge)
         return weights, weights
 

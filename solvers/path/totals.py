@@ -52,7 +52,7 @@ def totals_of(outcomes, used, by_draws):
     Parameters
     ----------
     outcomes : solvers.gram.outcomes.Outcomes
-        Arrays of shape (n_C, n_machines).
+        Arrays of shape (n_C, n_subproblems).
     used : bool array (n_C, n)
         The rows that any machine uses.
     by_draws : bool
@@ -79,8 +79,8 @@ def _sum_up(
     """Fill the rows of `sums` with what `totals_of` names, and the other arrays of shape (n_C,)."""
     n_iterations, n_evaluations, n_support = sums[0], sums[1], sums[2]
     severity, n_missed, worst = sums[3], sums[4], sums[5]
-    n_machines, n_C = gaps.shape
-    for k in range(n_machines):
+    n_subproblems, n_C = gaps.shape
+    for k in range(n_subproblems):
         for j in range(n_C):
             n_iterations[j] += iterations[k, j]
             n_evaluations[j] += evaluations[k, j]

@@ -24,12 +24,12 @@ from solvers.common.progress import first_look, has_no_end, resolution
 from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, UNRESOLVED
 from solvers.gram.block import choose, find_rows_with_weight, largest_value, sum_of_rows
-from solvers.gram.machines import solve_path
+from solvers.gram.subproblems import solve_path
 from solvers.smo.block_steps import smo_block_steps
 from solvers.smo.certificate import bias_of, extremes, gap_of
 from solvers.smo.free_weights import newton_cost, newton_on_free
 
-LEAST_STEPS, MOST_STEPS = 64, 256  # before the free weights are counted again
+MIN_STEPS, MAX_STEPS = 64, 256  # before the free weights are counted again
 # How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.
 REFINEMENTS = 30
 # A point is scaled with C if it has as many weights at their bounds as this times its free ones.
@@ -39,7 +39,7 @@ BOUNDED_PER_FREE = 2
 ALLOWED_DRIFT = 0.01
 ROUNDINGS_PER_SCALING = 4.0
 UNBOUNDED = 1e300
-LEAST_SHARE = 1e-3  # that the tolerance aimed at is lowered to at a time
+MIN_SHARE = 1e-3  # that the tolerance aimed at is lowered to at a time
 # So many steps that take a smaller share than the other off the objective have met rounding.
 STEPS_IN_VAIN, NO_PROGRESS = 2400, 1e-15
 # Vectors of a block's size that its path takes: of float64, of float32, of indices.
@@ -99,7 +99,7 @@ def value_of_rank(values, rank, a):
 
 
 @inlined
-def put_weights(margins, n_full, full, total, beta, scratch):
+def write_weights(margins, n_full, full, total, beta, scratch):
     """Give the samples of the smallest margins the weight ``full``, the rest of the total to the next."""
     m = margins.size
     border = np.inf
@@ -133,22 +133,25 @@ def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
         chosen[t], rows[t] = 1.0, t
     sum_of_rows(K, rows[:n_first], chosen, of_first, partial)
     sum_of_rows(K, rows[n_first:], chosen, of_second, partial)
-    room_first, room_second = n_first * C[0], n_second * C[m - 1]
+    capacity_first, capacity_second = n_first * C[0], n_second * C[m - 1]
     if not hinge:
-        both = room_first + room_second
-        of_each_first, of_each_second = 2.0 * room_second / both * C[0], -2.0 * room_first / both * C[m - 1]
-        mean = (room_first - room_second) / both
+        both = capacity_first + capacity_second
+        of_each_first, of_each_second = (
+            2.0 * capacity_second / both * C[0],
+            -2.0 * capacity_first / both * C[m - 1],
+        )
+        mean = (capacity_first - capacity_second) / both
         for t in range(m):
             beta[t] = of_each_first if y[t] > 0.0 else of_each_second
             F[t] = of_each_first * of_first[t] + of_each_second * of_second[t] - mean
         return
-    is_first = room_first <= room_second  # that is the smaller
+    is_first = capacity_first <= capacity_second  # that is the smaller
     sign = 1.0 if is_first else -1.0
-    room, C_small, C_large = room_first, C[0], C[m - 1]
+    room, C_small, C_large = capacity_first, C[0], C[m - 1]
     of_small, of_large = of_first, of_second
     first, last = n_first, m  # of the larger class
     if not is_first:
-        room, C_small, C_large = room_second, C[m - 1], C[0]
+        room, C_small, C_large = capacity_second, C[m - 1], C[0]
         of_small, of_large = of_second, of_first
         first, last = 0, n_first
     equal = room / (last - first)
@@ -158,7 +161,7 @@ def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
     n_full = min(np.int64(room / C_large), last - first)
     for t in range(m):
         beta[t] = sign * C_small
-    put_weights(margins, n_full, -sign * C_large, -sign * room, beta[first:last], vectors[5])
+    write_weights(margins, n_full, -sign * C_large, -sign * room, beta[first:last], vectors[5])
     from_all = 2 * n_full > last - first  # the sums are corrected by what takes fewer rows
     base = -sign * C_large if from_all else 0.0
     n = 0
@@ -215,7 +218,20 @@ def change_C(old, new, y, hinge, low, high, inverse_C, beta, F):
 
 @inlined
 def minimise(
-    K, shift, diagonal, inverse_C, F, beta, low, high, tol, spent, max_iter, short_vectors, vectors, indices
+    K,
+    shift,
+    diagonal,
+    inverse_C,
+    F,
+    beta,
+    low,
+    high,
+    tol,
+    elapsed_cost,
+    max_iter,
+    short_vectors,
+    vectors,
+    indices,
 ):
     """Minimise until no violation by the gradient at hand is above ``tol``, or more than rounding makes up.
 
@@ -223,7 +239,7 @@ def minimise(
 
     Parameters
     ----------
-    spent : float
+    elapsed_cost : float
         Cost of the steps since then.
 
     Returns
@@ -235,7 +251,7 @@ def minimise(
     roundings : float
         Of the largest value that the gradient can have.
     cost : float
-    spent : float
+    elapsed_cost : float
     """
     m = F.size
     iterations, roundings, cost = 0, 0.0, 0.0
@@ -250,34 +266,36 @@ def minimise(
         if iterations >= look[0]:
             objective, (lowest, highest) = 0.5 * (np.dot(beta, F) - weight), extremes(F, beta, low, high)
             if has_no_end(look, iterations, objective, highest - lowest, aim, m):
-                return STALLED, iterations, roundings, cost, spent
+                return STALLED, iterations, roundings, cost, elapsed_cost
             look = (np.int64(2 * iterations), objective, look[1] - objective)
-        price = newton_cost(n_free, m)
-        if n_free > 1 and spent > price:
+        cost_of_newton = newton_cost(n_free, m)
+        if n_free > 1 and elapsed_cost > cost_of_newton:
             left = max_iter - iterations
             iterations += newton_on_free(K, shift, inverse_C, F, beta, low, high, left, vectors, indices)
             roundings += 2.0 * (n_free / TERMS_IN_BLOCK + FEW_ROUNDINGS)  # no weight moves by more than 2 C
-            cost += price
-            spent = 0.0
+            cost += cost_of_newton
+            elapsed_cost = 0.0
             continue
-        due = np.int64((price - spent) / step_cost(m)) + 1  # until Newton's method, if as many stay free
-        allowed = min(max(LEAST_STEPS, due), MOST_STEPS, max_iter - iterations)
+        due = (
+            np.int64((cost_of_newton - elapsed_cost) / step_cost(m)) + 1
+        )  # until Newton's method, if as many stay free
+        allowed = min(max(MIN_STEPS, due), MAX_STEPS, max_iter - iterations)
         status, steps, gain = smo_block_steps(
             K, diagonal, inverse_C, F, beta, low, high, aim, allowed, short_vectors
         )
         iterations += steps
         roundings += steps * ROUNDINGS_PER_STEP
         cost += steps * step_cost(m)
-        spent += steps * step_cost(m)
+        elapsed_cost += steps * step_cost(m)
         if status != PAUSED:
-            return status, iterations, roundings, cost, spent
+            return status, iterations, roundings, cost, elapsed_cost
         in_vain += steps
         gains += gain
         if in_vain >= STEPS_IN_VAIN:
             if not gains > NO_PROGRESS * total_size(beta):
-                return UNRESOLVED, iterations, roundings, cost, spent
+                return UNRESOLVED, iterations, roundings, cost, elapsed_cost
             in_vain, gains = 0, 0.0
-    return LIMIT, iterations, roundings, cost, spent
+    return LIMIT, iterations, roundings, cost, elapsed_cost
 
 
 @njit(allocates=False)
@@ -294,20 +312,26 @@ class SmoRules(NamedTuple):
 
     hinge: bool  # the loss is C ξ; if not, ½ C ξ²
     tol: float  # largest violation, and largest gap
-    value_errors: np.ndarray  # (n_machines,): bounds on the errors of the entries of their blocks
-    shifts: np.ndarray  # (n_machines,): what was subtracted from the kernel
+    value_errors: np.ndarray  # (n_subproblems,): bounds on the errors of the entries of their blocks
+    shifts: np.ndarray  # (n_subproblems,): what was subtracted from the kernel
     vectors: np.ndarray  # (N_VECTORS · m,)
     short_vectors: np.ndarray  # (N_SHORT_VECTORS · m,) float32
     indices: np.ndarray  # (N_INDICES · m,) int64
 
 
 @implement(solve_path, SmoRules, allocates=False)
-def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
+def smo_path(rules, subproblem, K, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
     """Solve one block for every C, each from the solution before it.
 
-    Parameters are those of `solvers.gram.machines.solve_path`, but that the block has no labels.
+    Parameters are those of `solvers.gram.subproblems.solve_path`, but that the block has no labels.
     """
-    hinge, tol, shift, m, n_first = rules.hinge, rules.tol, rules.shifts[machine], K.shape[0], class_start[1]
+    hinge, tol, shift, m, n_first = (
+        rules.hinge,
+        rules.tol,
+        rules.shifts[subproblem],
+        K.shape[0],
+        class_start[1],
+    )
     vectors = rules.vectors[: N_VECTORS * m].reshape((N_VECTORS, m))
     short_vectors = rules.short_vectors[: N_SHORT_VECTORS * m].reshape((N_SHORT_VECTORS, m))
     indices = rules.indices[: N_INDICES * m].reshape((N_INDICES, m))
@@ -315,7 +339,7 @@ def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, w
     low, high, beta, F, others = vectors[5], vectors[6], vectors[7], vectors[8], vectors[9:]
     for t in range(m):
         y[t] = 1.0 if t < n_first else -1.0
-    spent, drift, growth, lost, status, is_optimal = 0.0, 0.0, 1.0, 0.0, CONVERGED, False
+    elapsed_cost, drift, growth, lost, status, is_optimal = 0.0, 0.0, 1.0, 0.0, CONVERGED, False
     b, violation, weight, error, gap, converged = 0.0, 0.0, 0.0, 0.0, 0.0, False
     for k in range(Cs.size):
         total = 0.0
@@ -340,7 +364,7 @@ def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, w
         for _ in range(REFINEMENTS):
             if not is_optimal:
                 left = limits[k] - iterations
-                status, taken, lost, price, spent = minimise(
+                status, taken, lost, cost_taken, elapsed_cost = minimise(
                     K,
                     shift,
                     diagonal,
@@ -350,21 +374,23 @@ def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, w
                     low,
                     high,
                     aim,
-                    spent,
+                    elapsed_cost,
                     left,
                     short_vectors,
                     others,
                     indices,
                 )
                 iterations += taken
-                cost += price
+                cost += cost_taken
                 drift += lost * rounding
             is_optimal = False
             is_stale = drift > ALLOWED_DRIFT * aim
             while True:
                 if is_stale:
                     drift = refresh(K, inverse_C, y, beta, F, largest, others, indices)
-                b, violation, weight, error = state_of(F, beta, low, high, rules.value_errors[machine], drift)
+                b, violation, weight, error = state_of(
+                    F, beta, low, high, rules.value_errors[subproblem], drift
+                )
                 gap = gap_of(F, beta, y, C, inverse_C, hinge, b, error)
                 converged = gap <= tol and violation + 2.0 * error <= tol
                 if converged or is_stale or drift <= ALLOWED_DRIFT * error:
@@ -377,11 +403,11 @@ def smo_path(rules, machine, K, class_start, inverse_weight, bias, Cs, limits, w
             is_unreachable = 2.0 * error > enough or gap - exact > enough or max(exact, violation) <= enough
             if is_unreachable and violation <= tol:
                 break
-            aim *= min(0.5, max(LEAST_SHARE, enough / exact)) if violation <= tol else 0.5
-        outcomes.statuses[machine, k], outcomes.converged[machine, k] = status, converged
-        outcomes.square_norms[machine, k] = 0.5 * (np.dot(beta, F) - weight)
-        outcomes.gaps[machine, k], outcomes.iterations[machine, k] = gap, iterations
-        outcomes.costs[machine, k] = cost
-        outcomes.biases[machine, k, 0], outcomes.biases[machine, k, 1] = b, -b
+            aim *= min(0.5, max(MIN_SHARE, enough / exact)) if violation <= tol else 0.5
+        outcomes.statuses[subproblem, k], outcomes.converged[subproblem, k] = status, converged
+        outcomes.objectives[subproblem, k] = 0.5 * (np.dot(beta, F) - weight)
+        outcomes.gaps[subproblem, k], outcomes.iterations[subproblem, k] = gap, iterations
+        outcomes.costs[subproblem, k] = cost
+        outcomes.biases[subproblem, k, 0], outcomes.biases[subproblem, k, 1] = b, -b
         for t in range(m):
             weights[k, t] = abs(beta[t])

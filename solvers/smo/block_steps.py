@@ -20,7 +20,7 @@ from solvers.smo.certificate import extremes
 NEVER = np.float32(1e30)  # added to the value of a weight that cannot move
 NONE = np.float32(1e29)  # a larger one is that of such a weight
 FARTHEST = np.float32(1e12)  # that one violation can be beyond that at the start
-LEAST_SHARE = np.float32(1e-7)  # of the largest distance, that one is taken for when partners are compared
+MIN_SHARE = np.float32(1e-7)  # of the largest distance, that one is taken for when partners are compared
 # A gradient of this size says that an indefinite kernel has left the L2 problem without a minimum.
 LARGEST_GRADIENT = 1e100
 
@@ -52,7 +52,7 @@ def partner(K_i, level, fixed, diagonal, i, largest, bits):
     bits : int64
         Of a key, that hold the index.
     """
-    least = LEAST_SHARE * largest
+    least = MIN_SHARE * largest
     nothing, two = np.float32(0.0), np.float32(2.0)
     level_i, diagonal_i = level[i], diagonal[i]
     best = nothing
@@ -141,11 +141,11 @@ def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, 
             return NOT_POSITIVE, step, gain
         K_j = K[j]
         square_distance = max(diagonal[i] + diagonal[j] - 2.0 * K_i[j], SMALLEST_SQUARE_DISTANCE)
-        room_i, room_j = high[i] - beta[i], beta[j] - low[j]
-        delta = min(ahead / square_distance, room_i, room_j)
+        slack_i, slack_j = high[i] - beta[i], beta[j] - low[j]
+        delta = min(ahead / square_distance, slack_i, slack_j)
         before_i, before_j = beta[i], beta[j]
-        beta[i] = high[i] if delta == room_i else before_i + delta
-        beta[j] = low[j] if delta == room_j else before_j - delta
+        beta[i] = high[i] if delta == slack_i else before_i + delta
+        beta[j] = low[j] if delta == slack_j else before_j - delta
         if beta[i] != before_i and beta[j] != before_j:  # else the step is lost to rounding
             gain += delta * (ahead - 0.5 * delta * square_distance)
         fixed[i], blocked[i] = np.float32(0.0), NEVER if beta[i] >= high[i] else np.float32(0.0)

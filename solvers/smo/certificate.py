@@ -52,7 +52,7 @@ def rounding_at_bound(low, high, largest):
 
 
 @njit(allocates=False)
-def put_at_bounds(beta, low, high, most):
+def set_to_bounds(beta, low, high, most):
     """Put weights to the bounds that they are at but for roundings.
 
     Returns

@@ -12,7 +12,7 @@ from solvers.common.reductions import dot
 from solvers.gram.block import choose, sum_of_rows
 
 # A pivot below this share of its diagonal entry says that a sample depends on those before it: it stays.
-LEAST_PIVOT = 1e-9
+MIN_PIVOT = 1e-9
 NOISE_ROUNDINGS = 8.0
 
 
@@ -183,7 +183,7 @@ def minimise_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, free, 
         for b in range(a, free.size):
             target[b] = source[free[b]] + shift
         target[a] += ridge
-    n = factorise(A, max(LEAST_PIVOT, NOISE_ROUNDINGS * np.finfo(K.dtype).eps), ones, members)
+    n = factorise(A, max(MIN_PIVOT, NOISE_ROUNDINGS * np.finfo(K.dtype).eps), ones, members)
     for k in range(n):
         members[k] = free[members[k]]
         ones[k], slope[k] = 1.0, -F[members[k]]

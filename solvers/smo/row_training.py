@@ -23,7 +23,7 @@ from solvers.common.status import (
     TIMEOUT,
     uncertified_text,
 )
-from solvers.kernels.subproblem_kernel import MachineKernel, OutOfTime
+from solvers.kernels.subproblem_kernel import OutOfTime, SubproblemKernel
 from solvers.problem import Solution
 from solvers.smo.certificate import SMO_STOPPING_TEXTS, bias_of, certified_text, extremes, gap_of
 from solvers.smo.row_steps import smo_steps
@@ -50,7 +50,7 @@ class SmoState:
         self.low = np.where(self.y > 0, 0.0, -limit)
         self.high = np.where(self.y > 0, limit, 0.0)
         self.inverse_C = np.zeros(n) if loss == "l1" else 1.0 / C
-        self.kernel = MachineKernel(problem)
+        self.kernel = SubproblemKernel(problem)
         self.kernel_error = problem.kernel.error
         self.store: Any = None
         self.diagonal = self.kernel.diagonal() + self.inverse_C

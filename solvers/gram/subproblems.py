@@ -11,17 +11,17 @@ import numpy as np
 
 from solvers.common.compile import implement_by_types, njit
 from solvers.common.limits import share_of
-from solvers.gram.gather import cut_block, is_sorted, require_block_memory, store_block
+from solvers.gram.gather import gather_block, is_sorted, require_block_memory, store_block
 
 
-def solve_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
+def solve_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
     """Solve the block of a machine for every C; numba picks the solver by the type of its rules.
 
     Parameters
     ----------
     rules : NamedTuple
         Of the solver.
-    machine : int
+    subproblem : int
         Its number among those of all Gram matrices.
     H : array (m, m), float32 or float64, C-contiguous
         ``(y_i·y_j)(k(x_i, x_j) + bias)``; without ``y_i·y_j`` for solvers whose weights have labels. It
@@ -36,12 +36,12 @@ def solve_path(rules, machine, H, class_start, inverse_weight, bias, Cs, limits,
     weights : array (n_C, m)
         Receives the weights of margin 1, ``α / ||c||²``.
     outcomes : solvers.gram.outcomes.Outcomes
-        Row `machine` receives all else, but for supports and evaluations.
+        Row `subproblem` receives all else, but for supports and evaluations.
     """
     raise NotImplementedError
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Memory for the machines, one after the other; the largest has m samples."""
 
     block: np.ndarray  # (m²,) float32 or float64
@@ -51,11 +51,11 @@ class Room(NamedTuple):
     inverse_weight: np.ndarray  # (m,)
 
 
-def new_room(class_start, groups, n_C, dtype):
+def new_workspace(class_start, groups, n_C, dtype):
     """Return room for machines of some classes, with blocks of a type."""
     n_values = require_block_memory(class_start, groups, np.dtype(dtype).itemsize)
     m = math.isqrt(n_values)
-    return Room(
+    return Workspace(
         np.empty(n_values, dtype),
         np.empty(n_C * m),
         np.empty(groups.shape[1] + 1, np.int64),
@@ -64,7 +64,9 @@ def new_room(class_start, groups, n_C, dtype):
     )
 
 
-def cut_and_solve(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits, weights, outcomes):
+def gather_and_solve(
+    rules, subproblem, K, gathered, H, starts, inverse_weight, Cs, limits, weights, outcomes
+):
     """Cut the block of a machine into ``H`` and solve it; numba picks how by the types of the matrices.
 
     Where all of ``K`` is the block, it is not copied.
@@ -74,8 +76,8 @@ def cut_and_solve(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits,
     rules, machine, inverse_weight, Cs, limits, weights, outcomes
         As of `solve_path`.
     K, H : arrays
-        As of `solvers.gram.gather.cut_block`.
-    cut : tuple
+        As of `solvers.gram.gather.gather_block`.
+    gathered : tuple
         What that takes between the two.
     starts : int64 array (classes of the machine + 1,)
         Where in ``H`` the samples of each class start.
@@ -83,28 +85,44 @@ def cut_and_solve(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits,
     raise NotImplementedError
 
 
-@implement_by_types(cut_and_solve)
-def _of_types(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits, weights, outcomes):
-    def always_cut(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits, weights, outcomes):
-        rows, in_order, class_start, group, opposite, bias = cut
-        cut_block(K, rows, in_order, class_start, group, opposite, bias, H)
-        solve_path(rules, machine, H, starts, inverse_weight, bias, Cs, limits, weights, outcomes)
+@implement_by_types(gather_and_solve)
+def _of_types(rules, subproblem, K, gathered, H, starts, inverse_weight, Cs, limits, weights, outcomes):
+    def always_gather(
+        rules, subproblem, K, gathered, H, starts, inverse_weight, Cs, limits, weights, outcomes
+    ):
+        rows, in_order, class_start, group, opposite, bias = gathered
+        gather_block(K, rows, in_order, class_start, group, opposite, bias, H)
+        solve_path(rules, subproblem, H, starts, inverse_weight, bias, Cs, limits, weights, outcomes)
 
-    def cut_if_larger(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits, weights, outcomes):
-        rows, in_order, class_start, group, opposite, bias = cut
+    def gather_if_larger(
+        rules, subproblem, K, gathered, H, starts, inverse_weight, Cs, limits, weights, outcomes
+    ):
+        rows, in_order, class_start, group, opposite, bias = gathered
         block = H
         if H.size == K.size and in_order and opposite == 1.0 and bias == 0.0:
             block = K
         else:
-            cut_block(K, rows, in_order, class_start, group, opposite, bias, H)
-        solve_path(rules, machine, block, starts, inverse_weight, bias, Cs, limits, weights, outcomes)
+            gather_block(K, rows, in_order, class_start, group, opposite, bias, H)
+        solve_path(rules, subproblem, block, starts, inverse_weight, bias, Cs, limits, weights, outcomes)
 
-    return cut_if_larger if K.dtype == H.dtype else always_cut
+    return gather_if_larger if K.dtype == H.dtype else always_gather
 
 
 @njit(allocates=False)
-def solve_machines(
-    rules, Ks, rows, class_start, inverse_weights, groups, opposite, bias, Cs, left, room, weights, outcomes
+def solve_subproblems(
+    rules,
+    Ks,
+    rows,
+    class_start,
+    inverse_weights,
+    groups,
+    opposite,
+    bias,
+    Cs,
+    left,
+    workspace,
+    weights,
+    outcomes,
 ):
     """Solve every machine of every Gram matrix for every C.
 
@@ -118,40 +136,45 @@ def solve_machines(
     class_start : int64 array (n_classes + 1,)
     inverse_weights : array (n_classes,)
         1/C of the samples of a class is this over C.
-    groups : int64 array (n_machines, classes of a machine)
+    groups : int64 array (n_subproblems, classes of a machine)
     opposite, bias : float
         y_i·y_j of different classes, or 1; what is added to the kernel.
     Cs : array (n_C,)
     left : int64 array (n_matrices, n_C)
         Iterations that the machines may take together for each C: each an equal share of what is left.
-    room : Room
+    workspace : Room
     weights : array (n_matrices, n_C, n_classes - 1 or 1, n)
         Receives the weights of margin 1, in the layout of `PathSolution.weights`.
     outcomes : solvers.gram.outcomes.Outcomes
         Of the machines of all matrices; receives all else.
     """
-    n_C, n_machines, in_order = Cs.size, groups.shape[0], is_sorted(rows)
-    starts, limits = room.starts, room.limits
-    for machine in range(Ks.shape[0] * n_machines):
-        matrix, k = machine // n_machines, machine % n_machines
+    n_C, n_subproblems, in_order = Cs.size, groups.shape[0], is_sorted(rows)
+    starts, limits = workspace.starts, workspace.limits
+    for subproblem in range(Ks.shape[0] * n_subproblems):
+        matrix, k = subproblem // n_subproblems, subproblem % n_subproblems
         K, group, m = Ks[matrix], groups[k], np.int64(0)
         for t in range(group.size):
             starts[t] = m
             for _ in range(class_start[group[t]], class_start[group[t] + 1]):
-                room.inverse_weight[m] = inverse_weights[group[t]]
+                workspace.inverse_weight[m] = inverse_weights[group[t]]
                 m += 1
         starts[group.size] = m
-        H = room.block[: m * m].reshape((m, m))
-        solution = room.solution[: n_C * m].reshape((n_C, m))
+        H = workspace.block[: m * m].reshape((m, m))
+        solution = workspace.solution[: n_C * m].reshape((n_C, m))
         for j in range(n_C):
-            limits[j] = share_of(left[matrix, j], n_machines - k)
-        cut, inverse_weight = (rows, in_order, class_start, group, opposite, bias), room.inverse_weight[:m]
-        cut_and_solve(rules, machine, K, cut, H, starts, inverse_weight, Cs, limits, solution, outcomes)
+            limits[j] = share_of(left[matrix, j], n_subproblems - k)
+        gathered, inverse_weight = (
+            (rows, in_order, class_start, group, opposite, bias),
+            workspace.inverse_weight[:m],
+        )
+        gather_and_solve(
+            rules, subproblem, K, gathered, H, starts, inverse_weight, Cs, limits, solution, outcomes
+        )
         store_block(solution, class_start, group, weights[matrix])
         for j in range(n_C):
-            left[matrix, j] -= min(left[matrix, j], outcomes.iterations[machine, j])
-            outcomes.evaluations[machine, j] = m * m
+            left[matrix, j] -= min(left[matrix, j], outcomes.iterations[subproblem, j])
+            outcomes.evaluations[subproblem, j] = m * m
             n_support = 0
             for i in range(m):
                 n_support += solution[j, i] > 0.0
-            outcomes.supports[machine, j] = n_support
+            outcomes.supports[subproblem, j] = n_support
