@@ -76,3 +76,8 @@ def stopping_of(converged, gaps, text_of):
 def text_among(text, n_missed, n_subproblems):
     """Add to the text of a machine how many missed their tolerance, if others may have."""
     return f"{text}; {n_missed} of {n_subproblems} machines" if n_missed and n_subproblems > 1 else text
+
+
+def certified_text(tol):
+    """Say what is certified of a machine that converged."""
+    return f"certified: violation and gap <= {tol:g}"

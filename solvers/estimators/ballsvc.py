@@ -1,6 +1,6 @@
 """Ball Vector Machine (Tsang, Kocsor, Kwok 2007; Strack 2013, 2.3.3.2): the centre follows the violators."""
 
-from solvers.common.limits import NO_LIMIT
+from solvers.common.resources import NO_LIMIT
 from solvers.estimators.geometric import GeometricSVC
 from solvers.estimators.parameters import with_parameters
 from solvers.hull.block_ball import ViolatorRules

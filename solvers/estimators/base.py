@@ -39,15 +39,11 @@ from sklearn.utils.validation import (
 )
 
 from solvers.common.clock import clock
-from solvers.common.limits import Budget
-from solvers.common.memory import require_memory
-from solvers.common.number_types import require_real_numbers
+from solvers.common.input_checks import require_real_numbers, sound_csr
 from solvers.common.penalties import require_penalties
 from solvers.common.plain import plain
-from solvers.common.seeds import subproblem_seeds
-from solvers.common.sparse_structure import sound_csr
+from solvers.common.resources import Budget, in_threads, n_threads, require_memory
 from solvers.common.status import ADVICE, most_severe, stopping_of
-from solvers.common.threads import in_threads, n_threads
 from solvers.estimators.calibration import fit_calibrated
 from solvers.estimators.parameters import Positive, Switch
 from solvers.kernels.functions import (
@@ -72,6 +68,7 @@ from solvers.multiclass import (
     pairwise_decisions,
     require_labels_of_one_type,
     sort_by_class,
+    subproblem_seeds,
     votes,
     without,
 )

@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from solvers.common.blas import one_blas_thread
 from solvers.common.status import CONVERGED, STOPPING_TEXTS, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.fit_path import PathMixin
@@ -16,8 +17,10 @@ from solvers.estimators.parameters import Multiclass, Switch, with_parameters
 from solvers.gram.outcomes import method_names, new_outcomes
 from solvers.hull.bias import class_biases
 from solvers.margin.l1_path import LARGEST_DENSE, has_large_subproblem
+from solvers.newton.block_path import NewtonRules
 from solvers.newton.method_choice import FEATURE_ROWS, FEW_FEATURES, SOME_FEATURES, solve_subproblem
-from solvers.path.newton_solver import NewtonSolver
+from solvers.path.driver import BlockSolver
+from solvers.path.result import intercepts
 from solvers.problem import Solution
 
 
@@ -160,3 +163,40 @@ class NewtonSVC(PathMixin, KernelSVC):
 
     def _path_solver(self):
         return NewtonSolver(float(self.tol), 1e6 * self.cache_size)
+
+
+@dataclass
+class NewtonSolver(BlockSolver):
+    """A `solvers.path.driver.BlockSolver` by the exact methods of `solvers.newton.block_path`.
+
+    A machine without a Gram matrix is trained by whichever method suits it (`solvers.newton.method_choice`).
+    """
+
+    tol: float
+    memory: float = np.inf  # bytes that the Gram matrix of a machine may take
+    seed: int = 0
+    has_methods = True
+    order = "F"
+
+    def rules(self, solvers, Ks, problem, groups, seeds, value_errors):
+        """Return what numba needs."""
+        return NewtonRules(self.tol, value_errors, np.inf, np.empty(0))
+
+    def threads(self):
+        """Return the context of one thread for the factorisations of small blocks."""
+        return one_blas_thread()
+
+    def intercepts(self, weights, outcomes, problem):
+        """Return the theoretic ones, of the weights."""
+        return intercepts(weights, problem.class_start, problem.bias, problem.at_once)
+
+    def train(self, problem, path, limits, seed, outcome):
+        """Train a machine for every C; solved in feature space, the model has its pivots only."""
+        solved = solve_subproblem(problem, 1.0, path.Cs, self.tol, limits, self.memory, outcome)
+        outcome.supports[0] = np.count_nonzero(solved.weights, axis=1)
+        model = solved.weights
+        if len(solved.coefficients):
+            compact = len(solved.coefficients)
+            model = np.concatenate((np.zeros((compact, problem.rows.size)), solved.weights[compact:]))
+            model[:compact, solved.pivots] = solved.coefficients
+        return solved.weights, model

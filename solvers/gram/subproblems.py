@@ -1,7 +1,7 @@
-"""All machines of a path from one Gram matrix or several, whatever solves their blocks.
+"""The blocks of the subproblems of a path: gathered from one Gram matrix or several, and solved for every C.
 
-This is what a model selection spends its time on, so it is one numba call: every machine's block is cut out
-of the Gram matrix once and solved for every C, each from the solution before it.
+Model selection spends its time here, so that it is one numba call: the block of every subproblem is gathered
+from the Gram matrix once and solved for every C, each from the solution before it.
 """
 
 import math
@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvers.common.compile import implement_by_types, njit
-from solvers.common.limits import share_of
-from solvers.gram.gather import gather_block, is_sorted, require_block_memory, store_block
+from solvers.common.compile import implement_by_types, inner, njit
+from solvers.common.resources import require_memory, share_of
+from solvers.multiclass import pairs_of
 
 
 def solve_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
@@ -76,7 +76,7 @@ def gather_and_solve(
     rules, machine, inverse_weight, Cs, limits, weights, outcomes
         As of `solve_path`.
     K, H : arrays
-        As of `solvers.gram.gather.gather_block`.
+        As of `solvers.gram.subproblems.gather_block`.
     gathered : tuple
         What that takes between the two.
     starts : int64 array (classes of the machine + 1,)
@@ -178,3 +178,120 @@ def solve_subproblems(
             for i in range(m):
                 n_support += solution[j, i] > 0.0
             outcomes.supports[subproblem, j] = n_support
+
+
+def groups_of(n_classes, at_once):
+    """Return the classes of every machine: an int64 array of shape (n_subproblems, classes of a machine)."""
+    return np.array([range(n_classes)] if at_once else pairs_of(n_classes), dtype=np.int64)
+
+
+def class_sizes(class_start):
+    """Return the numbers of samples of the classes; `np.diff` takes ten times as long."""
+    return class_start[1:] - class_start[:-1]
+
+
+def require_block_memory(class_start, groups, itemsize):
+    """Return the values of the largest machine's block; refuse one that would not fit into memory."""
+    largest = int(class_sizes(class_start)[groups].sum(axis=1).max())
+    require_memory(
+        float(itemsize) * largest**2,
+        f"the block of a machine of {largest:,} samples, cut from a Gram matrix,",
+        "use features in place of a precomputed kernel, or fewer samples",
+    )
+    return largest**2
+
+
+@njit(allocates=False)
+def is_sorted(rows):
+    """Whether ``rows`` counts up from 0."""
+    i = 0
+    while i < rows.size and rows[i] == i:
+        i += 1
+    return i == rows.size
+
+
+@njit(allocates=False)
+def gather_block(K, rows, in_order, class_start, group, opposite, bias, H):
+    """Fill ``H = (y_i·y_j)(K + bias)`` for the samples of the classes in ``group``.
+
+    ``H`` is float32 or float64, whatever ``K`` is. ``y_i·y_j`` is 1 within a class and ``opposite`` between
+    classes. With ``in_order`` the rows of K are sorted by class already and its segments are read in one go.
+    """
+    a = 0
+    for p in group:
+        for i in range(class_start[p], class_start[p + 1]):
+            source = K[rows[i]]
+            target = H[a]
+            b = 0
+            for q in group:
+                low, high = class_start[q], class_start[q + 1]
+                product = H.dtype.type(1.0 if p == q else opposite)
+                shift = H.dtype.type(bias) * product
+                if in_order:
+                    segment = source[low:high]
+                    piece = target[b : b + high - low]
+                    for j in range(high - low):
+                        piece[j] = product * segment[j] + shift
+                else:
+                    for j in range(low, high):
+                        target[b + j - low] = product * source[rows[j]] + shift
+                b += high - low
+            a += 1
+
+
+@njit(allocates=False)
+def store_block(solution, class_start, group, weights):
+    """Put the weights of a machine's samples, array (n_C, m), where `PathSolution.weights` has them."""
+    a = 0
+    for p in group:
+        low, high = class_start[p], class_start[p + 1]
+        row = layer(p, group, weights.shape[1])
+        for j in range(weights.shape[0]):
+            for i in range(low, high):
+                weights[j, row, i] = solution[j, a + i - low]
+        a += high - low
+
+
+@inner
+def layer(p, group, depth):
+    """Row of `PathSolution.weights` in which class ``p`` keeps its weights for the machine of ``group``."""
+    if depth == 1:
+        return 0
+    other = group[1] if p == group[0] else group[0]
+    return other if other < p else other - 1
+
+
+def errors_in_blocks(Ks, kernel_errors, opposite, bias, dtype):
+    """Bound the errors of the values (y_i·y_j)(k + bias) of blocks that are stored in `dtype`, by matrix."""
+    kernel_errors = np.asarray(kernel_errors, dtype=np.float64)
+    if dtype == np.float64:
+        return kernel_errors
+    largest = (np.abs(np.diagonal(Ks, axis1=1, axis2=2)).max(axis=1) + bias).astype(np.float32)
+    half_a_unit = 0.5 * np.spacing(np.nextafter(largest, np.float32(0.0))).astype(np.float64)
+    roundings = 1.0 if abs(opposite) == 1.0 else 4.0  # of the sum; of the products and their factor
+    return kernel_errors + roundings * half_a_unit
+
+
+def block_dtype(K, kernel_error):
+    """Type of a block of `K`: float64, unless K is float32 and no closer to the kernel than that."""
+    return np.float32 if K.dtype == np.float32 and kernel_error > 0.0 else np.float64
+
+
+def writeable(array):
+    """View a read-only array (a memory map, say) as writeable.
+
+    Numba would compile everything once more for it. Nothing in this package writes to it.
+    """
+    if array.flags.writeable:
+        return array
+    interface = dict(array.__array_interface__)
+    interface["data"] = (interface["data"][0], False)
+    return np.asarray(_Memory(interface, array))
+
+
+class _Memory:
+    """Owner of borrowed memory, as NumPy's array interface wants it."""
+
+    def __init__(self, interface, owner):
+        self.__array_interface__ = interface
+        self.owner = owner

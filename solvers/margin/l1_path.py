@@ -21,7 +21,7 @@ from solvers.common.certificate import AFFORDABLE_SHARE, AIMED_SHARE, FEW_ROUNDI
 from solvers.common.clock import clock
 from solvers.common.compile import njit
 from solvers.common.reductions import total_size
-from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, TIMEOUT, uncertified_text
+from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, TIMEOUT, certified_text, uncertified_text
 from solvers.gram.outcomes import new_outcomes
 from solvers.kernels.subproblem_kernel import OutOfTime
 from solvers.kernels.tiles import (
@@ -51,14 +51,7 @@ from solvers.smo.block_path import (
     state_of,
 )
 from solvers.smo.block_steps import smo_block_steps
-from solvers.smo.certificate import (
-    SMO_STOPPING_TEXTS,
-    bias_of,
-    certified_text,
-    extremes,
-    gap_of,
-    set_to_bounds,
-)
+from solvers.smo.certificate import SMO_STOPPING_TEXTS, bias_of, extremes, gap_of, set_to_bounds
 
 # A sample is near the margin if its F + b is not on the side of its bound by more than this.
 NEAR = 0.03

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.common.clock import clock
-from solvers.gram.gather import gather_block, require_block_memory
 from solvers.gram.outcomes import Outcomes
+from solvers.gram.subproblems import gather_block, require_block_memory
 from solvers.kernels.subproblem_kernel import SubproblemKernel
 from solvers.kernels.tiles import error_of_values, fill_block, is_tiled, scaled_samples, tiles_of
 from solvers.problem import Problem

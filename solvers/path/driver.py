@@ -12,16 +12,20 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from solvers.common.certificate import block_dtype, errors_in_blocks
-from solvers.common.limits import share_of
-from solvers.common.seeds import subproblem_seeds
-from solvers.gram.gather import groups_of, store_block
-from solvers.gram.outcomes import Outcomes, new_outcomes
-from solvers.gram.subproblems import new_workspace, solve_subproblems
-from solvers.hull.state import writeable
+from solvers.common.resources import share_of
+from solvers.gram.outcomes import Outcomes, new_outcomes, rows_used
+from solvers.gram.subproblems import (
+    block_dtype,
+    errors_in_blocks,
+    groups_of,
+    new_workspace,
+    solve_subproblems,
+    store_block,
+    writeable,
+)
 from solvers.kernels.functions import kernel_block
+from solvers.multiclass import subproblem_seeds
 from solvers.path.result import PathProblem, PathSolution
-from solvers.path.totals import rows_used
 from solvers.problem import Problem
 
 

@@ -20,11 +20,6 @@ OUT_OF_REACH, LARGEST_F = 1e300, 1e299
 SMO_STOPPING_TEXTS = {**STOPPING_TEXTS, NOT_POSITIVE: "the kernel is not positive definite"}
 
 
-def certified_text(tol):
-    """Say what is certified of a machine that converged."""
-    return f"certified: violation and gap <= {tol:g}"
-
-
 @njit(allocates=False)
 def extremes(F, beta, low, high):
     """Return the least finite F of the weights that can grow, and the largest of those that can shrink."""

@@ -21,11 +21,12 @@ from solvers.common.status import (
     ROW_MISSING,
     STALLED,
     TIMEOUT,
+    certified_text,
     uncertified_text,
 )
 from solvers.kernels.subproblem_kernel import OutOfTime, SubproblemKernel
 from solvers.problem import Solution
-from solvers.smo.certificate import SMO_STOPPING_TEXTS, bias_of, certified_text, extremes, gap_of
+from solvers.smo.certificate import SMO_STOPPING_TEXTS, bias_of, extremes, gap_of
 from solvers.smo.row_steps import smo_steps
 
 STEPS_BEFORE_SHRINKING = 1000

@@ -8,10 +8,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import minmax_scale
 
 from solvers import MNSVC, NewtonSVC
+from solvers.estimators.geometric import MinimalNormSolver
 from solvers.hull.bias import class_biases
 from solvers.multiclass import sort_by_class
 from solvers.path.driver import path_from_gram
-from solvers.path.minimal_norm_solver import MinimalNormSolver
 from solvers.path.result import PathProblem
 from tests.solvers.hull_reference import exact_square_norm, hull_kernel
 

@@ -5,9 +5,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from solvers.common.status import BY_SEVERITY, fit_status_of, most_severe, stopping_of
-from solvers.gram.outcomes import new_outcomes
+from solvers.gram.outcomes import new_outcomes, rows_used, totals_of
 from solvers.multiclass import sort_by_class
-from solvers.path.totals import rows_used, totals_of
 
 
 def random_outcomes(rng, n_subproblems, n_C):
