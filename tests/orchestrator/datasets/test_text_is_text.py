@@ -155,3 +155,19 @@ def test_groups_that_a_configuration_calls_numbers_are_numbers(tmp_path):
 def test_two_spellings_of_one_test_fold_are_refused(tmp_path):
     with pytest.raises(DatasetError, match=r"'0' .*line 2.* '00' .*line 4"):
         load(csv(tmp_path, "f,x,y\n0,1,p\n1,2,q\n00,3,p\n1,4,q\n", test_fold="f"))
+
+
+@pytest.mark.parametrize("values", [["01", "1"], ["1e3", "1000"], ["1", "1.0"], [" 1", "1"], ["nan", "NaN"]])
+def test_a_text_feature_merges_nothing(values, tmp_path):
+    spec = csv(tmp_path, f"x,y\n{values[0]},p\n{values[1]},q\n", dtype={"x": "str"}, na_filter=False)
+    assert load(spec).X["x"].tolist() == values
+    (tmp_path / "t.arff").write_text(
+        f"@relation r\n@attribute x string\n@attribute y {{p,q}}\n@data\n'{values[0]}',p\n'{values[1]}',q\n"
+    )
+    params = {"path": str(tmp_path / "t.arff"), "label": "y"}
+    assert load(DatasetSpec("t", "orchestrator.datasets.arff_file", params)).X["x"].tolist() == values
+
+
+def test_texts_of_different_numbers_are_numbers(tmp_path):
+    dataset = load(csv(tmp_path, "x,y\n01,p\n2.50,q\n,q\n", dtype={"x": "str"}))
+    assert dataset.X[:2, 0].tolist() == [1, 2.5]
