@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.datasets import DatasetError, load, load_and_prepare, open_prepared, parquet_file
@@ -24,7 +24,6 @@ def csv(folder, text, **params):
 
 
 @given(texts=st.lists(SPELLINGS, min_size=2, max_size=8, unique=True))
-@settings(max_examples=300, deadline=None)
 def test_auto_merges_nothing(texts, tmp_path_factory):
     folder = tmp_path_factory.getbasetemp()
     rows = "".join(f"{row},{text}\n" for row, text in enumerate(texts))
