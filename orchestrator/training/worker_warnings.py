@@ -1,5 +1,6 @@
 """Collect the warnings of a worker's process, which the client gets with the results of batches."""
 
+import logging
 import warnings
 from collections import deque
 from functools import cache
@@ -9,10 +10,24 @@ from typing import Any
 _captured: deque[str] = deque(maxlen=20)
 
 
+class _KeepRecords(logging.Handler):
+    """Keep log records that no other handler takes, in place of printing them over the client's table.
+
+    A record with an attribute `is_transient` says what is under way now. It is dropped, as the client would
+    get it only after the batch.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the message of a record."""
+        if not getattr(record, "is_transient", False):
+            _captured.append(f"{record.name}: {record.getMessage()}")
+
+
 @cache
 def capture_warnings() -> None:
-    """Keep the warnings of this process from now on, in place of printing them."""
+    """Keep the warnings and log records of this process from now on, in place of printing them."""
     warnings.showwarning = _keep
+    logging.lastResort = _KeepRecords(logging.WARNING)
 
 
 def _keep(
