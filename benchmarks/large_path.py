@@ -142,9 +142,8 @@ def path_l2(name, folder, solvers, with_peer=True):
     if with_peer:
         peer, _ = seconds_of(lambda: [SVC(C=C, gamma=gamma).fit(X, y) for C in CS])
     for solver in solvers:
-        SOLVERS[solver](gamma=gamma).fit_path(
-            X[:4000], y[:4000], CS
-        )  # compiles the functions that these samples use
+        # Compile the functions that these samples use.
+        SOLVERS[solver](gamma=gamma).fit_path(X[:4000], y[:4000], CS)
         ours, fitted = seconds_of(lambda solver=solver: SOLVERS[solver](gamma=gamma).fit_path(X, y, CS))
         line = f"{name:20} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f}   {solver}"
         print(line if fitted.converged_.all() else f"{line}, not all certified", flush=True)

@@ -331,9 +331,8 @@ def print_ratios(seconds: dict[str, dict[str, float]], solvers: list[str]) -> No
     table = Table("solver", "peer", *seconds, "geometric mean")
     for solver in solvers:
         for peer in next(iter(seconds.values())).keys() - set(solvers):
-            if (solver in L1) != (
-                "L2" in peer
-            ) or peer == "SVC":  # the peer with the same loss, and the usual program
+            # The peer with the same loss, and the usual program.
+            if (solver in L1) != ("L2" in peer) or peer == "SVC":
                 ratios = [found[peer] / found[solver] for found in seconds.values()]
                 mean = math.exp(np.mean(np.log(ratios)))
                 table.add_row(solver, peer, *(f"{ratio:.1f}" for ratio in ratios), f"{mean:.1f}")

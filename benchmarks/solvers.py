@@ -235,9 +235,8 @@ def limits(folder):
         return
     print("\ncovtype, C = 16, γ = 4: how long after a limit `fit` comes back (wall seconds; at most 1)")
     model = MNSVC(C=16.0, gamma=4.0, max_seconds=1.0, random_state=0)
-    fit_seconds(
-        MNSVC(stopping="meb", **CHECKERS), *checkers(60_000)
-    )  # compile, including the certificate of large subproblems
+    # Compile, including the certificate of large subproblems.
+    fit_seconds(MNSVC(stopping="meb", **CHECKERS), *checkers(60_000))
     started = time.monotonic()
     fit_seconds(model, *data)
     late = time.monotonic() - started - 1
