@@ -1,15 +1,17 @@
 """Geometric support vector machines as scikit-learn estimators over numba kernels.
 
-Rooms, each of which imports those below it only:
+Rooms, each of which imports only those below it:
 
 =========== ====================================================================================
-estimators/ one scikit-learn estimator a file: parameters, docstring, which solver it calls
-path/       all C of a split in one go: one driver over any block solver, `fit_path`
-gram/       the problems on a dense block: pair steps, Newton, low rank, the minimal-norm loop, SMO
-smo/        L1 and L2 by rows of the kernel
-hull/       the minimal-norm and ball problems by rows of the kernel, an algorithm a file
-multiclass  pairs of classes, all at once, votes
-problem     one machine to train, and a trained one
+estimators/ one scikit-learn estimator a file: parameters, docstring, `_solve`; `fit_path`
+path/       training for all C of a split at once: one driver over any block solver
+newton/     the L2 problem, exactly: support Newton, low rank, features, pair steps
+margin/     large training sets without a Gram matrix
+hull/       the minimal-norm and ball problems, by rows of the kernel and on a block
+smo/        L1 and L2 with a free bias, by rows of the kernel and on a block
+gram/       blocks of kernel values: gathering, pairs of classes, factors
+multiclass  pairs of classes, one against the rest, all at once, votes
+problem     one subproblem to train, and its solution
 kernels/    kernel functions, blocks of values, one sample against many
 common/     compilation, statuses, selection, rounding, limits, memory, seeds, threads, BLAS
 =========== ====================================================================================

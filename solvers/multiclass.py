@@ -1,8 +1,11 @@
-"""From machines to classes: pairs of classes, votes, and scikit-learn's layout of their coefficients."""
+"""Subproblems of several classes: pairs, votes, random states, and scikit-learn's layout of coefficients."""
 
+from functools import lru_cache
 from itertools import combinations, pairwise
+from numbers import Integral
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from solvers.common.plain import plain
 
@@ -12,7 +15,7 @@ def pairs_of(n_classes):
     return list(combinations(range(n_classes), 2))
 
 
-def pairwise_coefficients(n_classes, class_of_support, machines):
+def pairwise_coefficients(n_classes, class_of_support, subproblems):
     """Arrange the weights of pair machines as `sklearn.svm.SVC.dual_coef_` does.
 
     Parameters
@@ -20,7 +23,7 @@ def pairwise_coefficients(n_classes, class_of_support, machines):
     n_classes : int
     class_of_support : ndarray of shape (n_SV,)
         Class of every support vector of the model, ascending.
-    machines : list of (places, alpha)
+    subproblems : list of (places, alpha)
         For every pair (i, j): where its support vectors are among those of the model, and their weights ≥ 0.
 
     Returns
@@ -30,7 +33,7 @@ def pairwise_coefficients(n_classes, class_of_support, machines):
         Positive for the first class of a pair; for the second one if there are two classes only.
     """
     dual_coef = np.zeros((n_classes - 1, class_of_support.size))
-    for (i, j), (places, alpha) in zip(pairs_of(n_classes), machines, strict=True):
+    for (i, j), (places, alpha) in zip(pairs_of(n_classes), subproblems, strict=True):
         first = class_of_support[places] == i
         dual_coef[j - 1, places[first]] = alpha[first]
         dual_coef[i, places[~first]] = -alpha[~first]
@@ -174,3 +177,31 @@ def without(rows, class_start, dropped, classes):
             f"every class needs a sample with a positive weight; class {classes[sizes == 0][0]} has none"
         )
     return rows[kept], np.concatenate(([0], np.cumsum(sizes)))
+
+
+def random_seed(random_state):
+    """Make a whole number of what scikit-learn accepts as a random state."""
+    if isinstance(random_state, Integral):
+        if random_state < 0:
+            raise ValueError(
+                f"random_state must be a whole number ≥ 0, a RandomState or None; got {random_state}"
+            )
+        return int(random_state)
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+    return int(check_random_state(random_state).randint(1 << 31))
+
+
+def subproblem_seeds(seed, n_subproblems):
+    """Derive a random state, a number of 64 bits but 0, for every machine of a fit.
+
+    `SeedSequence` hashes seed and number of the machine: no two share a stream, whereas by adding them up
+    machine k of seed s would have that of machine k − 1 of seed s + 1.
+    """
+    return _subproblem_seeds(seed, n_subproblems).copy()
+
+
+@lru_cache(maxsize=64)
+def _subproblem_seeds(seed, n_subproblems):
+    states = np.random.SeedSequence(seed).generate_state(n_subproblems, np.uint64)
+    return np.maximum(states, np.uint64(1))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import sparse
 
-from solvers.common.limits import NO_LIMIT
+from solvers.common.resources import NO_LIMIT
 from solvers.common.status import fit_status_of
 from solvers.kernels.functions import Kernel
 

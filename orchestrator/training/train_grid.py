@@ -1,8 +1,8 @@
 """Train the paths of one split for several γ together.
 
 On small datasets most of what a path costs is what leads to its training and follows from it. This is paid
-once for a split by solvers that have `path_grid` (`solvers.path.grid`); the numbers are those of paths that
-are trained one by one, bit for bit.
+once for a split by solvers that have `path_grid`; the numbers are those of paths that are trained one by one,
+bit for bit.
 """
 
 import logging

@@ -86,19 +86,3 @@ def violation_aimed_at(tol, error, square_norm):
     epsilon = 1.0 - np.sqrt(1.0 - AIMED_SHARE * tol)
     lost = 2.0 * error / square_norm
     return epsilon - lost if lost < AFFORDABLE_SHARE * epsilon else epsilon
-
-
-def errors_in_blocks(Ks, kernel_errors, opposite, bias, dtype):
-    """Bound the errors of the values (y_i·y_j)(k + bias) of blocks that are stored in `dtype`, by matrix."""
-    kernel_errors = np.asarray(kernel_errors, dtype=np.float64)
-    if dtype == np.float64:
-        return kernel_errors
-    largest = (np.abs(np.diagonal(Ks, axis1=1, axis2=2)).max(axis=1) + bias).astype(np.float32)
-    half_a_unit = 0.5 * np.spacing(np.nextafter(largest, np.float32(0.0))).astype(np.float64)
-    roundings = 1.0 if abs(opposite) == 1.0 else 4.0  # of the sum; of the products and their factor
-    return kernel_errors + roundings * half_a_unit
-
-
-def block_dtype(K, kernel_error):
-    """Type of a block of `K`: float64, unless K is float32 and no closer to the kernel than that."""
-    return np.float32 if K.dtype == np.float32 and kernel_error > 0.0 else np.float64

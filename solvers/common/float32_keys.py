@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from solvers.common.compile import inlined
 
-LEAST_INDEX_BITS = np.int64((1 << 13) - 1)
+MIN_INDEX_BITS = np.int64((1 << 13) - 1)
 
 
 @intrinsic
@@ -44,7 +44,7 @@ def index_of(typing_context, key, index_bits):
 @inlined
 def bits_for(n):
     """Bits of a key that hold an index below ``n``."""
-    bits = LEAST_INDEX_BITS
+    bits = MIN_INDEX_BITS
     while bits < n - 1:
         bits = 2 * bits + 1
     return bits

@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from solvers.common.compile import inlined, njit
 
-LEAST_INDEX_BITS = np.int64((1 << 20) - 1)
+MIN_INDEX_BITS = np.int64((1 << 20) - 1)
 LARGEST = np.int64(0x7FFFFFFFFFFFFFFF)
 TINY = np.finfo(np.float64).tiny
 # Keeps a step finite on an indefinite kernel (sigmoid) or a rounded Gram; a positive definite one never sees
@@ -56,7 +56,7 @@ def ordered_bits(x):
 @inlined
 def index_bits(n):
     """Bits of a key that hold an index below ``n``; the value has the others, ``~index_bits(n)``."""
-    bits = LEAST_INDEX_BITS
+    bits = MIN_INDEX_BITS
     while bits < n - 1:
         bits = 2 * bits + 1
     return bits

@@ -4,7 +4,7 @@ import numpy as np
 
 from solvers.common.plain import plain
 
-LEAST_PENALTY = float(np.finfo(np.float64).tiny)
+MIN_PENALTY = float(np.finfo(np.float64).tiny)
 """Smallest penalty whose reciprocal is finite."""
 
 
@@ -28,7 +28,7 @@ def require_penalties(Cs, weights, names):
     for C, weight in ((Cs.min(), weights.min()), (Cs.max(), weights.max())):
         with np.errstate(over="ignore", under="ignore"):
             penalty = C * weight
-        if np.isfinite(C) and not LEAST_PENALTY <= penalty < np.inf:
+        if np.isfinite(C) and not MIN_PENALTY <= penalty < np.inf:
             problem = "overflows" if penalty == np.inf else "underflows"
             raise ValueError(
                 f"the penalty C times {' times '.join(names)} {problem} for C={plain(C)} and a weight of "

@@ -63,7 +63,7 @@ def stopping_of(converged, gaps, text_of):
 
     Parameters
     ----------
-    converged, gaps : ndarrays of shape (n_machines,)
+    converged, gaps : ndarrays of shape (n_subproblems,)
     text_of : callable
         Gives the text of machine k.
     """
@@ -73,6 +73,11 @@ def stopping_of(converged, gaps, text_of):
     return text_among(text_of(worst), missed.size, gaps.size)
 
 
-def text_among(text, n_missed, n_machines):
+def text_among(text, n_missed, n_subproblems):
     """Add to the text of a machine how many missed their tolerance, if others may have."""
-    return f"{text}; {n_missed} of {n_machines} machines" if n_missed and n_machines > 1 else text
+    return f"{text}; {n_missed} of {n_subproblems} machines" if n_missed and n_subproblems > 1 else text
+
+
+def certified_text(tol):
+    """Say what is certified of a machine that converged."""
+    return f"certified: violation and gap <= {tol:g}"

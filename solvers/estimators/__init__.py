@@ -1,5 +1,5 @@
-"""One scikit-learn estimator a file, and what they share.
+"""The scikit-learn estimators, one class a file, and what they share.
 
-Checks of parameters, samples and labels, predictions, probabilities, fitted attributes.
-May import every other room; nothing but `solvers` itself imports this one.
+Checks of parameters, samples and labels; predictions; probabilities; fitted attributes; `fit_path`.
+May import every other room; only `solvers` itself imports this one.
 """

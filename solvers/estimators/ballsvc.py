@@ -1,10 +1,10 @@
 """Ball Vector Machine (Tsang, Kocsor, Kwok 2007; Strack 2013, 2.3.3.2): the centre follows the violators."""
 
-from solvers.common.limits import NO_LIMIT
+from solvers.common.resources import NO_LIMIT
 from solvers.estimators.geometric import GeometricSVC
 from solvers.estimators.parameters import with_parameters
-from solvers.gram.violator_steps import ViolatorRules
-from solvers.hull.hull_steps import TO_VIOLATOR
+from solvers.hull.block_ball import ViolatorRules
+from solvers.hull.steps import TO_VIOLATOR
 
 
 @with_parameters

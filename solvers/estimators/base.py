@@ -39,15 +39,11 @@ from sklearn.utils.validation import (
 )
 
 from solvers.common.clock import clock
-from solvers.common.limits import Budget
-from solvers.common.memory import require_memory
-from solvers.common.number_types import require_real_numbers
+from solvers.common.input_checks import require_real_numbers, sound_csr
 from solvers.common.penalties import require_penalties
 from solvers.common.plain import plain
-from solvers.common.seeds import machine_seeds
-from solvers.common.sparse_structure import sound_csr
+from solvers.common.resources import Budget, in_threads, n_threads, require_memory
 from solvers.common.status import ADVICE, most_severe, stopping_of
-from solvers.common.threads import in_threads, n_threads
 from solvers.estimators.calibration import fit_calibrated
 from solvers.estimators.parameters import Positive, Switch
 from solvers.kernels.functions import (
@@ -72,6 +68,7 @@ from solvers.multiclass import (
     pairwise_decisions,
     require_labels_of_one_type,
     sort_by_class,
+    subproblem_seeds,
     votes,
     without,
 )
@@ -102,7 +99,7 @@ class TrainingSet(NamedTuple):
     scale: np.ndarray  # (n_samples of X,) as in `Problem`, or (0,)
 
 
-class Machines(NamedTuple):
+class Subproblems(NamedTuple):
     """What was trained on a `TrainingSet`."""
 
     solutions: list[Solution]
@@ -189,7 +186,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     dual_coef_ : ndarray of shape (n_classes − 1, n_SV), or (n_classes, n_SV) for all at once
         As in `sklearn.svm.SVC`.
     intercept_ : ndarray of shape (n_pairs,), or (n_classes,)
-    n_iter_ : int ndarray of shape (n_machines,)
+    n_iter_ : int ndarray of shape (n_subproblems,)
     n_kernel_evals_ : int
         Summed over the machines.
     objective_ : float
@@ -311,13 +308,13 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         scale = self._normalisation(X_or_gram, kernel)
 
         samples = TrainingSet(X_or_gram, kernel, rows, class_start, C, scale)
-        n_machines = len(self._groups())
-        budget = Budget(self.max_iter, self.max_seconds, n_machines, started)
-        starts = self._starts(rows, class_start, n_machines)
-        machines = self._train(samples, starts, machine_seeds(self._seed(), n_machines), budget)
-        self._publish(X, samples, machines)
+        n_subproblems = len(self._groups())
+        budget = Budget(self.max_iter, self.max_seconds, n_subproblems, started)
+        starts = self._starts(rows, class_start, n_subproblems)
+        subproblems = self._train(samples, starts, subproblem_seeds(self._seed(), n_subproblems), budget)
+        self._publish(X, samples, subproblems)
         if self.warm_start:
-            self._last = (rows, class_start, machines.solutions)
+            self._last = (rows, class_start, subproblems.solutions)
         if self.verbose:
             print(f"[{type(self).__name__}] {self.n_iter_.sum()} iterations; {self.stopping_}")
 
@@ -331,8 +328,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         """Train every machine within a budget."""
         rows, class_start, C, scale = samples.rows, samples.class_start, samples.C, samples.scale
 
-        def train(machine):
-            group, start, seed = machine
+        def train(subproblem):
+            group, start, seed = subproblem
             part = [rows[class_start[t] : class_start[t + 1]] for t in group]
             member = rows if len(part) == self.classes_.size else np.concatenate(part)
             max_iter, deadline = budget.share()
@@ -355,9 +352,11 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             return solution, member
 
         one_by_one = self.max_iter != -1 or self.max_seconds is not None
-        machines = zip(self._groups(), starts, seeds, strict=True)
-        solutions, members = zip(*in_threads(train, machines, 1 if one_by_one else self.n_jobs), strict=True)
-        return Machines(list(solutions), list(members))
+        subproblems = zip(self._groups(), starts, seeds, strict=True)
+        solutions, members = zip(
+            *in_threads(train, subproblems, 1 if one_by_one else self.n_jobs), strict=True
+        )
+        return Subproblems(list(solutions), list(members))
 
     @property
     def coef_(self):
@@ -371,7 +370,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             )
         if not hasattr(self, "support_vectors_"):
             raise AttributeError(f"{type(self).__name__} has no coef_ before fit")
-        coef = self._machines_on(self.support_vectors_.T, np.zeros_like(self.intercept_)).T
+        coef = self._subproblems_on(self.support_vectors_.T, np.zeros_like(self.intercept_)).T
         coef.flags.writeable = False
         return coef
 
@@ -398,7 +397,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         is_voted = n_classes > 2 and self.dual_coef_.shape[0] < n_classes and count is not None
 
         def evaluate(block):
-            decisions = self._machines_on(self._kernel_to_support(X[block]), self.intercept_)
+            decisions = self._subproblems_on(self._kernel_to_support(X[block]), self.intercept_)
             return count(decisions, n_classes) if is_voted else decisions
 
         scores = np.concatenate(in_threads(evaluate, self._decision_blocks(X), self.n_jobs))
@@ -479,7 +478,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         step = max(1, int(room // max(1, width + self.support_.size + 8 * (self.classes_.size - 2) ** 2)))
         return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
-    def _machines_on(self, K, intercept):
+    def _subproblems_on(self, K, intercept):
         """Evaluate every machine from kernel values to the support vectors; all at once: every class."""
         if self.dual_coef_.shape[0] == self.classes_.size:
             return K @ self.dual_coef_.T + intercept
@@ -656,18 +655,18 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             )
         return 1.0 / np.sqrt(diagonal)
 
-    def _starts(self, rows, class_start, n_machines):
+    def _starts(self, rows, class_start, n_subproblems):
         """Solutions of the last fit on the same samples and labels; None for a machine that has none."""
         last = getattr(self, "_last", None) if self.warm_start else None
-        if last is None or len(last[2]) != n_machines:
-            return [None] * n_machines
+        if last is None or len(last[2]) != n_subproblems:
+            return [None] * n_subproblems
         same = np.array_equal(last[0], rows) and np.array_equal(last[1], class_start)
         return [s if same and np.isfinite(s.objective) else None for s in last[2]]
 
-    def _publish(self, X, samples, machines):
+    def _publish(self, X, samples, subproblems):
         """Set the fitted attributes from the machines' solutions."""
         rows, class_start, scale = samples.rows, samples.class_start, samples.scale
-        solutions, members = machines
+        solutions, members = subproblems
         n_classes = self.classes_.size
         used = np.zeros(X.shape[0], dtype=bool)
         for solution, member in zip(solutions, members, strict=True):

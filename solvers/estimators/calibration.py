@@ -5,7 +5,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import PredefinedSplit, StratifiedKFold
 
-from solvers.common.seeds import random_seed
+from solvers.multiclass import random_seed
 
 FOLDS = 5
 

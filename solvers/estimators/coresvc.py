@@ -2,7 +2,7 @@
 
 from solvers.estimators.geometric import GeometricSVC
 from solvers.estimators.parameters import with_parameters
-from solvers.gram.core_set_steps import CoreSetRules
+from solvers.hull.block_core_set import CoreSetRules
 from solvers.hull.core_set import core_set_ball
 
 

@@ -1,26 +1,28 @@
 """What the estimators share that move a point of the hull."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
 from typing import Annotated
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from solvers.common.limits import NO_LIMIT
 from solvers.common.pair_selection import PAIRS, TINY
-from solvers.common.seeds import random_seed
+from solvers.common.resources import NO_LIMIT
 from solvers.estimators.base import KernelSVC
+from solvers.estimators.fit_path import PathMixin
 from solvers.estimators.parameters import Count, Multiclass, Switch
-from solvers.gram.large_descent import solve_large_descent, takes_large_descent
-from solvers.gram.minimal_norm import MinimalNormRules
+from solvers.hull.block_descent import MinimalNormRules
 from solvers.hull.descent import Rules, descend
-from solvers.hull.hull_machine import HullSolver
-from solvers.hull.hull_steps import TO_ORIGIN
+from solvers.hull.row_training import HullSolver
 from solvers.hull.state import TRACK_ALL
+from solvers.hull.steps import TO_ORIGIN
 from solvers.hull.stopping import RULES, default_tolerance, rule_text
 from solvers.kernels.functions import NOT_FINITE
-from solvers.path.minimal_norm_solver import MinimalNormSolver
-from solvers.path.mixin import PathMixin
+from solvers.margin.descent import large_descent, solve_large_descent, takes_large_descent
+from solvers.multiclass import random_seed
+from solvers.path.driver import BlockSolver
 
 
 class GeometricSVC(PathMixin, KernelSVC):
@@ -60,7 +62,7 @@ class GeometricSVC(PathMixin, KernelSVC):
 
     Attributes
     ----------
-    n_clipped_ : int ndarray of shape (n_machines,)
+    n_clipped_ : int ndarray of shape (n_subproblems,)
         How many of `n_iter_` the weight of the sample that gives it cut short: η β̂ > α_u (3.3, 4.9).
     """
 
@@ -120,17 +122,54 @@ class GeometricSVC(PathMixin, KernelSVC):
         rules, memory = self._rules(), 1e6 * self.cache_size
         return MinimalNormSolver(rules, self.tol, self._seed(), memory, self._solve, self.block_rules)
 
-    def _publish(self, X, samples, machines):
-        super()._publish(X, samples, machines)
-        self.n_clipped_ = np.array([s.n_clipped for s in machines.solutions], dtype=np.int64)
+    def _publish(self, X, samples, subproblems):
+        super()._publish(X, samples, subproblems)
+        self.n_clipped_ = np.array([s.n_clipped for s in subproblems.solutions], dtype=np.int64)
 
     def _check_path(self, solution):
         usual = solution.problem.Cs >= TINY  # below, 1/C is infinite
-        if not np.isfinite(solution.outcomes.square_norms[usual]).all():
+        if not np.isfinite(solution.outcomes.objectives[usual]).all():
             raise ValueError(NOT_FINITE)
 
     def _stops_by_draws(self, n_samples):
         return not (self.exhaustive and n_samples <= self._most_tracked())
 
-    def _machine_text(self, status, converged, gap, by_draws):
+    def _subproblem_text(self, status, converged, gap, by_draws):
         return rule_text(RULES[self.stopping], converged, gap, status, self.draws if by_draws else 0)
+
+
+@dataclass
+class MinimalNormSolver(BlockSolver):
+    """A `solvers.path.driver.BlockSolver` by Algorithms 1 to 4."""
+
+    parameters: Rules
+    tol: str | float  # ε of the stopping rule, or "auto"
+    seed: int
+    memory: float = np.inf  # bytes that the Gram matrix of a machine may take
+    solve: Callable | None = None  # trains a larger `Problem` for one C
+    kind: type[MinimalNormRules] = MinimalNormRules  # which algorithm
+    has_clipped = True
+
+    def rules(self, solvers, Ks, problem, groups, seeds, value_errors):
+        """Return what numba needs."""
+        epsilons = np.full((value_errors.size, problem.Cs.size), 0.0 if self.tol == "auto" else self.tol)
+        if self.tol == "auto":
+            first = problem.rows[problem.class_start[groups[:, 0]]]
+            C = np.tile(problem.Cs / problem.inverse_weights[groups[:, 0], None], (len(Ks), 1))
+            square_radius = Ks[:, first, first].astype(np.float64).reshape(-1, 1) + problem.bias + 1.0 / C
+            epsilons[:] = default_tolerance(self.parameters.stopping, square_radius, C)
+        return self.kind(self.parameters, epsilons, seeds, value_errors)
+
+    def train(self, problem, path, limits, seed, outcome):
+        """Train a machine; without a Gram matrix where that would be too large."""
+        if not takes_large_descent(problem, self.parameters, self.memory):
+            return super().train(problem, path, limits, seed, outcome)
+        tol = default_tolerance(self.parameters.stopping, 1.0, 1.0) if self.tol == "auto" else self.tol
+        rules = MinimalNormRules(self.parameters, np.full((1, path.Cs.size), tol), seed, np.zeros(1))
+        alone = outcome.of_subproblem(0)
+        weights = large_descent(problem, rules, path.Cs, limits, self.memory, seed[0], alone)
+        return weights, weights
+
+    def intercepts(self, weights, outcomes, problem):
+        """Return those that were found with the weights."""
+        return outcomes.biases[0] if problem.at_once else outcomes.biases[:, :, 0].T

@@ -9,15 +9,18 @@ from typing import Annotated
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from solvers.common.blas import one_blas_thread
 from solvers.common.status import CONVERGED, STOPPING_TEXTS, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
+from solvers.estimators.fit_path import PathMixin
 from solvers.estimators.parameters import Multiclass, Switch, with_parameters
-from solvers.gram.large_path import LARGEST_DENSE, has_large_machine
-from solvers.gram.newton_machine import FEATURE_ROWS, FEW_FEATURES, SOME_FEATURES, solve_machine
 from solvers.gram.outcomes import method_names, new_outcomes
 from solvers.hull.bias import class_biases
-from solvers.path.mixin import PathMixin
-from solvers.path.newton_solver import NewtonSolver
+from solvers.margin.l1_path import LARGEST_DENSE, has_large_subproblem
+from solvers.newton.block_path import NewtonRules
+from solvers.newton.method_choice import FEATURE_ROWS, FEW_FEATURES, SOME_FEATURES, solve_subproblem
+from solvers.path.driver import BlockSolver
+from solvers.path.result import intercepts
 from solvers.problem import Solution
 
 
@@ -101,15 +104,15 @@ class NewtonSVC(PathMixin, KernelSVC):
     warm_start: Switch = False
     class_weight: ClassWeight = None
 
-    def _publish(self, X, samples, machines):
-        super()._publish(X, samples, machines)
-        self.method_ = method_names(reduce(or_, (solution.methods for solution in machines.solutions)))
+    def _publish(self, X, samples, subproblems):
+        super()._publish(X, samples, subproblems)
+        self.method_ = method_names(reduce(or_, (solution.methods for solution in subproblems.solutions)))
 
     def _solve(self, problem):
         start = None if problem.start is None else problem.start.weights
         C, limits, memory = np.array([float(self.C)]), np.array([problem.max_iter]), 1e6 * self.cache_size
         outcomes = new_outcomes(1, 1, 0)
-        solved = solve_machine(problem, C[0], C, float(self.tol), limits, memory, outcomes, start)
+        solved = solve_subproblem(problem, C[0], C, float(self.tol), limits, memory, outcomes, start)
         outcome, weights = solved.outcome, solved.weights[0]
         if self.compact and len(solved.coefficients):
             support = np.sort(solved.pivots)
@@ -125,18 +128,18 @@ class NewtonSVC(PathMixin, KernelSVC):
             support=support,
             alpha=alpha,
             bias=biases[:1] if n_classes == 2 else biases,
-            objective=float(outcome.square_norms[0]),
+            objective=float(outcome.objectives[0]),
             gap=float(outcome.gaps[0]),
             n_iter=int(outcome.iterations[0]),
             n_kernel_evals=int(outcome.evaluations[0]),
             status=int(outcome.statuses[0]),
             converged=bool(outcome.statuses[0] == CONVERGED),
-            stopping=self._machine_text(outcome.statuses[0], None, outcome.gaps[0]),
+            stopping=self._subproblem_text(outcome.statuses[0], None, outcome.gaps[0]),
             methods=int(outcome.methods[0]),
             weights=weights,
         )
 
-    def _machine_text(self, status, converged, gap, by_draws=False):
+    def _subproblem_text(self, status, converged, gap, by_draws=False):
         return (
             f"certified: gap <= {self.tol:g}"
             if status == CONVERGED
@@ -155,8 +158,45 @@ class NewtonSVC(PathMixin, KernelSVC):
         n_samples, n_features = X.shape
         # Machine by machine the rank may be found small before any kernel value is computed.
         may_be_small = n_features <= SOME_FEATURES and n_samples > LARGEST_DENSE
-        is_large = problem.bias == 1.0 and has_large_machine(problem, kernel, X)
+        is_large = problem.bias == 1.0 and has_large_subproblem(problem, kernel, X)
         return self.prefers_gram(n_samples, n_features) and not may_be_small and not is_large
 
     def _path_solver(self):
         return NewtonSolver(float(self.tol), 1e6 * self.cache_size)
+
+
+@dataclass
+class NewtonSolver(BlockSolver):
+    """A `solvers.path.driver.BlockSolver` by the exact methods of `solvers.newton.block_path`.
+
+    A machine without a Gram matrix is trained by whichever method suits it (`solvers.newton.method_choice`).
+    """
+
+    tol: float
+    memory: float = np.inf  # bytes that the Gram matrix of a machine may take
+    seed: int = 0
+    has_methods = True
+    order = "F"
+
+    def rules(self, solvers, Ks, problem, groups, seeds, value_errors):
+        """Return what numba needs."""
+        return NewtonRules(self.tol, value_errors, np.inf, np.empty(0))
+
+    def threads(self):
+        """Return the context of one thread for the factorisations of small blocks."""
+        return one_blas_thread()
+
+    def intercepts(self, weights, outcomes, problem):
+        """Return the theoretic ones, of the weights."""
+        return intercepts(weights, problem.class_start, problem.bias, problem.at_once)
+
+    def train(self, problem, path, limits, seed, outcome):
+        """Train a machine for every C; solved in feature space, the model has its pivots only."""
+        solved = solve_subproblem(problem, 1.0, path.Cs, self.tol, limits, self.memory, outcome)
+        outcome.supports[0] = np.count_nonzero(solved.weights, axis=1)
+        model = solved.weights
+        if len(solved.coefficients):
+            compact = len(solved.coefficients)
+            model = np.concatenate((np.zeros((compact, problem.rows.size)), solved.weights[compact:]))
+            model[:compact, solved.pivots] = solved.coefficients
+        return solved.weights, model

@@ -1,5 +1,7 @@
 """SMO for the L1 and the L2 support vector machine with a bias constraint: LIBSVM's problems."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Annotated
 
@@ -7,17 +9,27 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from solvers.common.certificate import UNIT_ROUNDOFF
-from solvers.common.memory import require_memory
-from solvers.common.status import TIMEOUT, uncertified_text
+from solvers.common.resources import require_memory
+from solvers.common.status import TIMEOUT, certified_text, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
+from solvers.estimators.fit_path import PathMixin
 from solvers.estimators.parameters import Positive, Switch, with_parameters
-from solvers.gram.large_path import has_large_machine, solve_large, takes_large_path
-from solvers.kernels.machine_kernel import OutOfTime
-from solvers.path.mixin import PathMixin
-from solvers.path.smo_solver import SmoSolver
+from solvers.gram.class_blocks import ClassBlocks
+from solvers.gram.subproblems import class_sizes
+from solvers.kernels.subproblem_kernel import OutOfTime
+from solvers.kernels.tiles import is_tiled
+from solvers.margin.l1_path import (
+    LARGEST_DENSE,
+    has_large_subproblem,
+    large_path,
+    solve_large,
+    takes_large_path,
+)
+from solvers.path.driver import BlockSolver
+from solvers.smo.block_path import N_INDICES, N_SHORT_VECTORS, N_VECTORS, SmoRules
+from solvers.smo.certificate import SMO_STOPPING_TEXTS
 from solvers.smo.kernel_rows import rows_of
-from solvers.smo.smo_certificate import SMO_STOPPING_TEXTS, certified_text
-from solvers.smo.smo_machine import SmoState, certify
+from solvers.smo.row_training import SmoState, certify
 
 
 @with_parameters
@@ -130,12 +142,59 @@ class SMOSVC(PathMixin, KernelSVC):
         return state.solution(status, gap, converged, tol)
 
     def _takes_one_gram(self, problem, kernel, X):
-        return not has_large_machine(problem, kernel, X)
+        return problem.rows.size <= LARGEST_DENSE or not has_large_subproblem(problem, kernel, X)
 
     def _path_solver(self):
         return SmoSolver(
             self.loss == "l1", float(self.tol), 1e6 * self.cache_size, self._solve, self._shift()
         )
 
-    def _machine_text(self, status, converged, gap, by_draws):
+    def _subproblem_text(self, status, converged, gap, by_draws):
         return certified_text(self.tol) if converged else uncertified_text(SMO_STOPPING_TEXTS[status], gap)
+
+
+@dataclass
+class SmoSolver(BlockSolver):
+    """A `solvers.path.driver.BlockSolver` by `solvers.smo.block_path` and `solvers.margin.l1_path`.
+
+    It is made for one path, and keeps what the machines of that have in common.
+    """
+
+    hinge: bool  # the loss is C ξ; if not, ½ C ξ²
+    tol: float
+    memory: float  # bytes for the kernel values of a machine
+    solve: Callable  # trains a larger `Problem` for one C
+    shift: float = 0.0  # what was subtracted from the kernel values of a Gram matrix
+    seed: int = 0
+    has_labels = False  # weights have them
+    _blocks: ClassBlocks | None = field(default=None, init=False)
+
+    def rules(self, solvers, Ks, problem, groups, seeds, value_errors):
+        """Return what numba needs."""
+        m = int(class_sizes(problem.class_start)[groups].sum(axis=1).max())
+        vectors, short_vectors = np.empty(N_VECTORS * m), np.empty(N_SHORT_VECTORS * m, np.float32)
+        indices = np.empty(N_INDICES * m, np.int64)
+        shifts = np.repeat([solver.shift for solver in solvers], len(groups))
+        return SmoRules(self.hinge, self.tol, value_errors, shifts, vectors, short_vectors, indices)
+
+    def train(self, problem, path, limits, seed, outcome):
+        """Train a large machine without a Gram matrix."""
+        if not takes_large_path(problem, self.memory):
+            return super().train(problem, path, limits, seed, outcome)
+        samples, alone = self._blocks_of(problem).samples, outcome.of_subproblem(0)
+        weights = large_path(problem, samples, path.Cs, self.tol, limits, self.memory, alone, self.hinge)
+        return weights, weights
+
+    def own_gram(self, problem):
+        """Evaluate what other machines have not done before, where that is possible."""
+        blocks = self._blocks_of(problem)
+        return super().own_gram(problem) if blocks is None else blocks.gram(problem)
+
+    def _blocks_of(self, problem):
+        if self._blocks is None and is_tiled(problem.kernel, problem.X):
+            self._blocks = ClassBlocks(problem.X, problem.kernel, self.memory)
+        return self._blocks
+
+    def intercepts(self, weights, outcomes, problem):
+        """Return those that were found with the weights."""
+        return outcomes.biases[:, :, 0].T

@@ -2,7 +2,7 @@
 
 from solvers.estimators.geometric import GeometricSVC
 from solvers.estimators.parameters import OverRelaxation, with_parameters
-from solvers.hull.hull_steps import TO_BALL
+from solvers.hull.steps import TO_BALL
 
 
 @with_parameters

@@ -56,7 +56,7 @@ def copy_values(source, target):
 
 
 @njit(allocates=False)
-def put_values(source, rows, target):
+def write_values(source, rows, target):
     """``target[rows] = source``."""
     for a in range(rows.size):
         target[rows[a]] = source[a]

@@ -1,5 +1,5 @@
-"""The minimal-norm and the ball problems on rows of the kernel, without a Gram matrix.
+"""The minimal-norm problem and the ball problems: draws, steps, stopping rules, biases.
 
-Draws, steps, stopping rules, biases, and the certificate of a machine; an algorithm a file.
-May import `common`, `kernels` and `solvers.problem`.
+Each algorithm stands here in two forms: by rows of the kernel and on a block of kernel values (`block_*`).
+May import `common`, `kernels`, `gram` and `solvers.problem`.
 """

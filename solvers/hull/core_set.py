@@ -5,7 +5,6 @@ from solvers.common.pair_selection import IMDM, TINY, choose_partner, lowest_sup
 from solvers.common.progress import resolution
 from solvers.common.status import CONVERGED, GO_ON, LIMIT
 from solvers.hull.draws import find_violator
-from solvers.hull.hull_steps import enter, shift_weight
 from solvers.hull.state import (
     CLIPPED,
     EPSILON,
@@ -17,6 +16,7 @@ from solvers.hull.state import (
     interruption,
     largest_value_of,
 )
+from solvers.hull.steps import enter, shift_weight
 from solvers.hull.stopping import CORE, sought_below
 from solvers.hull.tracked_rows import row
 

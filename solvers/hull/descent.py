@@ -10,7 +10,6 @@ from solvers.common.pair_selection import IMDM, lowest_support
 from solvers.common.progress import resolution
 from solvers.common.status import CONVERGED, GO_ON, LIMIT, UNRESOLVED
 from solvers.hull.draws import find_violator
-from solvers.hull.hull_steps import TO_ORIGIN, take_step
 from solvers.hull.state import (
     DRAWN,
     EPSILON,
@@ -22,6 +21,7 @@ from solvers.hull.state import (
     interruption,
     largest_value_of,
 )
+from solvers.hull.steps import TO_ORIGIN, take_step
 from solvers.hull.stopping import MN, sought_below
 
 

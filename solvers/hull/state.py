@@ -13,8 +13,9 @@ import numpy as np
 from scipy import sparse
 
 from solvers.common.compile import inlined
-from solvers.common.memory import require_memory
+from solvers.common.resources import require_memory
 from solvers.common.status import FULL, GO_ON, NOT_POSITIVE, PAUSED, UNRESOLVED
+from solvers.gram.subproblems import writeable
 from solvers.kernels.functions import GRAM
 
 DENSE, CSR, VALUES = range(3)  # what X holds: features, sparse features, kernel values
@@ -173,7 +174,7 @@ def largest_value_of(hull):
     return largest
 
 
-def make_room(hull, cache_bytes):
+def grow(hull, cache_bytes):
     """Return the state with room for more tracked samples.
 
     Those without weight are forgotten if they have piled up to half of all; else the room is doubled. Cached
@@ -224,23 +225,3 @@ def _storage(X, kernel):
         return CSR, np.empty((0, 0), X.dtype), indptr, writeable(indices), writeable(X.data)
     storage = VALUES if kernel.kind == GRAM else DENSE
     return storage, writeable(X), np.empty(0, np.int64), no_index, np.empty(0, X.dtype)
-
-
-def writeable(array):
-    """View a read-only array (a memory map, say) as writeable.
-
-    Numba would compile everything once more for it. Nothing in this package writes to it.
-    """
-    if array.flags.writeable:
-        return array
-    interface = dict(array.__array_interface__)
-    interface["data"] = (interface["data"][0], False)
-    return np.asarray(_Memory(interface, array))
-
-
-class _Memory:
-    """Owner of borrowed memory, as NumPy's array interface wants it."""
-
-    def __init__(self, interface, owner):
-        self.__array_interface__ = interface
-        self.owner = owner

@@ -23,9 +23,8 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from solvers.common.certificate import UNIT_ROUNDOFF
 from solvers.common.compile import inlined, inner, njit
-from solvers.common.number_types import require_real_numbers
+from solvers.common.input_checks import require_real_numbers, sound_csr
 from solvers.common.pair_selection import float_of_bits
-from solvers.common.sparse_structure import sound_csr
 
 LINEAR, POLY, RBF, SIGMOID, IMQ, GRAM = range(6)
 RADIAL = (RBF, IMQ)

@@ -1,4 +1,4 @@
-"""All C of a split in one go: one driver for any block solver, its input, its result, and `fit_path`.
+"""Training for all C of a split at once: one driver over any block solver, its layout and its result.
 
-May import `gram` and what `gram` may.
+May import every room but `estimators`.
 """

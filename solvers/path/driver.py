@@ -1,7 +1,7 @@
-"""One path for all estimators: every machine of a training set for every C, by any block solver.
+"""One path for all estimators: every subproblem of a training set for every C, by any block solver.
 
-From one Gram matrix this is one numba call (`solvers.gram.machines`). Without one, the machines are trained
-one by one: from a Gram matrix of their own, or however else their solver does it.
+From one Gram matrix this is one numba call (`gram.subproblems`). Without one, the subproblems are trained one
+by one: each from a Gram matrix of itself, or by whatever other means its solver has.
 """
 
 import time
@@ -12,16 +12,20 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from solvers.common.certificate import block_dtype, errors_in_blocks
-from solvers.common.limits import share_of
-from solvers.common.seeds import machine_seeds
-from solvers.gram.cut import groups_of, store_block
-from solvers.gram.machines import new_room, solve_machines
-from solvers.gram.outcomes import Outcomes, new_outcomes
-from solvers.hull.state import writeable
+from solvers.common.resources import share_of
+from solvers.gram.outcomes import Outcomes, new_outcomes, rows_used
+from solvers.gram.subproblems import (
+    block_dtype,
+    errors_in_blocks,
+    groups_of,
+    new_workspace,
+    solve_subproblems,
+    store_block,
+    writeable,
+)
 from solvers.kernels.functions import kernel_block
+from solvers.multiclass import subproblem_seeds
 from solvers.path.result import PathProblem, PathSolution
-from solvers.path.totals import rows_used
 from solvers.problem import Problem
 
 
@@ -53,7 +57,7 @@ class BlockSolver(Protocol):
     order: Literal["C", "F"] = "C"
 
     def rules(self, solvers: Sequence[Self], Ks, problem: PathProblem, groups, seeds, value_errors) -> Any:
-        """Return the named tuple for which `solvers.gram.machines.solve_path` is implemented.
+        """Return the named tuple for which `solvers.gram.subproblems.solve_path` is implemented.
 
         Parameters
         ----------
@@ -61,8 +65,8 @@ class BlockSolver(Protocol):
             One for each Gram matrix. They differ in their seeds and in what was subtracted from the kernel.
         Ks : ndarray of shape (n_matrices, n, n)
         problem : PathProblem
-        groups : int64 ndarray of shape (n_machines, classes of a machine)
-        seeds, value_errors : ndarrays of shape (n_matrices · n_machines,)
+        groups : int64 ndarray of shape (n_subproblems, classes of a machine)
+        seeds, value_errors : ndarrays of shape (n_matrices · n_subproblems,)
         """
 
     def threads(self) -> AbstractContextManager:
@@ -137,7 +141,7 @@ def normalised(K, kernel_error, scale):
     return K, 3.0 * kernel_error * scale.max() ** 2  # of the value and, twice, of half the diagonal's roots
 
 
-def path_by_machines(X, kernel, scale, problem, solver):
+def path_by_subproblems(X, kernel, scale, problem, solver):
     """Train the machines one by one from the features of their samples.
 
     Parameters
@@ -155,13 +159,13 @@ def path_by_machines(X, kernel, scale, problem, solver):
     """
     started = time.perf_counter()
     groups, weights, outcomes, left = _allocate(problem, solver.order)
-    seeds = machine_seeds(solver.seed, len(groups))
+    seeds = subproblem_seeds(solver.seed, len(groups))
     class_start = problem.class_start
     used = np.zeros((problem.Cs.size, problem.rows.size), dtype=bool)
     for k, group in enumerate(groups):
         samples = np.concatenate([np.arange(class_start[p], class_start[p + 1]) for p in group])
         rows = problem.rows[samples]
-        machine = Problem(
+        subproblem = Problem(
             X=X,
             rows=rows,
             class_start=np.concatenate(([0], np.cumsum(np.diff(class_start)[group]))),
@@ -174,7 +178,7 @@ def path_by_machines(X, kernel, scale, problem, solver):
         )
         limits = share_of(left, len(groups) - k)
         outcome = Outcomes(*(values[k : k + 1] for values in outcomes))
-        solution, model = solver.train(machine, problem, limits, seeds[k : k + 1], outcome)
+        solution, model = solver.train(subproblem, problem, limits, seeds[k : k + 1], outcome)
         left -= np.minimum(left, outcomes.iterations[k])
         used[:, samples] |= solution != 0.0
         store_block(model, class_start, group, weights)
@@ -182,8 +186,10 @@ def path_by_machines(X, kernel, scale, problem, solver):
     return solution_of(problem, weights, used, outcomes, solver, seconds)
 
 
-def solve_grams(Ks, kernel_errors, problem, groups, left, solvers, weights, outcomes, room=None, seeds=None):
-    """Call `solve_machines`; `left`, `weights` and `outcomes` are changed in place.
+def solve_grams(
+    Ks, kernel_errors, problem, groups, left, solvers, weights, outcomes, workspace=None, seeds=None
+):
+    """Call `solve_subproblems`; `left`, `weights` and `outcomes` are changed in place.
 
     Parameters
     ----------
@@ -191,30 +197,30 @@ def solve_grams(Ks, kernel_errors, problem, groups, left, solvers, weights, outc
     kernel_errors : sequence of float
         For each matrix; all with the same `block_dtype`.
     problem : PathProblem
-    groups : int64 ndarray of shape (n_machines, classes of a machine)
+    groups : int64 ndarray of shape (n_subproblems, classes of a machine)
     left, weights, outcomes
-        As of `solve_machines`.
+        As of `solve_subproblems`.
     solvers : sequence of BlockSolver
         One for each matrix, all of one kind.
-    room : solvers.gram.machines.Room, optional
+    workspace : solvers.gram.subproblems.Room, optional
         That an earlier call on the same problem has returned, with the same `block_dtype`.
-    seeds : uint64 ndarray of shape (n_machines,), optional
+    seeds : uint64 ndarray of shape (n_subproblems,), optional
         Of the only matrix; else they follow from those of the solvers.
 
     Returns
     -------
     Room
     """
-    class_start, bias, n_machines = problem.class_start, problem.bias, len(groups)
+    class_start, bias, n_subproblems = problem.class_start, problem.bias, len(groups)
     opposite = -1.0 / (groups.shape[1] - 1) if solvers[0].has_labels else 1.0
     dtype = block_dtype(Ks, kernel_errors[0])
-    if room is None:
-        room = new_room(class_start, groups, problem.Cs.size, dtype)
+    if workspace is None:
+        workspace = new_workspace(class_start, groups, problem.Cs.size, dtype)
     if seeds is None:
-        seeds = np.concatenate([machine_seeds(solver.seed, n_machines) for solver in solvers])
-    value_errors = np.repeat(errors_in_blocks(Ks, kernel_errors, opposite, bias, dtype), n_machines)
+        seeds = np.concatenate([subproblem_seeds(solver.seed, n_subproblems) for solver in solvers])
+    value_errors = np.repeat(errors_in_blocks(Ks, kernel_errors, opposite, bias, dtype), n_subproblems)
     with solvers[0].threads():
-        solve_machines(
+        solve_subproblems(
             solvers[0].rules(solvers, Ks, problem, groups, seeds, value_errors),
             writeable(np.ascontiguousarray(Ks)),
             problem.rows,
@@ -225,11 +231,11 @@ def solve_grams(Ks, kernel_errors, problem, groups, left, solvers, weights, outc
             bias,
             problem.Cs,
             left,
-            room,
+            workspace,
             weights,
             outcomes,
         )
-    return room
+    return workspace
 
 
 def solve_own_gram(solver, problem, path, limits, seed, outcome):
@@ -255,7 +261,7 @@ def solve_for_each_C(solve, problem, Cs, limits, outcome):
         solved = solve(replace(problem, C=Cs[j] * problem.C, max_iter=int(limits[j])))
         problem.start = solved
         weights[j, solved.support] = solved.alpha
-        outcome.square_norms[0, j], outcome.gaps[0, j] = solved.objective, solved.gap
+        outcome.objectives[0, j], outcome.gaps[0, j] = solved.objective, solved.gap
         outcome.iterations[0, j], outcome.statuses[0, j] = solved.n_iter, solved.status
         outcome.clipped[0, j] = solved.n_clipped
         outcome.converged[0, j], outcome.costs[0, j] = solved.converged, solved.n_iter
@@ -278,7 +284,7 @@ def shares_of(seconds, costs):
     Parameters
     ----------
     seconds : float
-    costs : ndarray of shape (..., n_machines, n_C)
+    costs : ndarray of shape (..., n_subproblems, n_C)
 
     Returns
     -------

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from solvers.kernels.machine_kernel import BLOCK_VALUES
+from solvers.kernels.subproblem_kernel import BLOCK_VALUES
 
 # Of the memory allowed, that a copy of the active samples (side by side, they are read faster) may take.
 SHARE_OF_COPY = 0.5
@@ -12,7 +12,7 @@ SHARE_OF_COPY = 0.5
 GRAM_AND_PART = 1.5
 PARTS_OF_GRAM = 16  # a product copies one of them at a time
 # Of a part of a sum: with fewer, adding up the parts would round more often than `SmoState.error` allows for.
-LEAST_TERMS = 4
+MIN_TERMS = 4
 
 
 class GramRows:
@@ -20,7 +20,7 @@ class GramRows:
 
     Parameters
     ----------
-    kernel : solvers.kernels.machine_kernel.MachineKernel
+    kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
     """
 
     is_whole = True  # every value is at hand: a product takes no time to speak of
@@ -57,7 +57,7 @@ class CachedRows:
 
     Parameters
     ----------
-    kernel : solvers.kernels.machine_kernel.MachineKernel
+    kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
     cache_bytes : float
     """
 
@@ -121,7 +121,7 @@ class CachedRows:
         OutOfTime
         """
         product = np.zeros(samples.size)
-        step = max(LEAST_TERMS, self._samples_to_copy(support.size))
+        step = max(MIN_TERMS, self._samples_to_copy(support.size))
         for start in range(0, support.size, step):
             part = slice(start, start + step)
             self._add_product(samples, support[part], weights[part], product)

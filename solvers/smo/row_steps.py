@@ -11,7 +11,7 @@ from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE, lowest_and_h
 from solvers.common.progress import resolution
 from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED, ROW_MISSING, STALLED
-from solvers.smo.smo_certificate import largest_size
+from solvers.smo.certificate import largest_size
 
 # A gradient of this size says that an indefinite kernel has left the L2 problem without a minimum.
 LARGEST_GRADIENT = 1e100
@@ -68,11 +68,11 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diagonal, inverse_C, tol, m
         clock[slot[j]] = clock[-1]
         row_j = rows[slot[j]]
         square_distance = max(diagonal[i] + diagonal[j] - 2.0 * row_i[j], SMALLEST_SQUARE_DISTANCE)
-        room_i, room_j = high[i] - beta[i], beta[j] - low[j]
-        delta = min((F[j] - F[i]) / square_distance, room_i, room_j)
+        slack_i, slack_j = high[i] - beta[i], beta[j] - low[j]
+        delta = min((F[j] - F[i]) / square_distance, slack_i, slack_j)
         gain += delta * (F[j] - F[i] - 0.5 * delta * square_distance)
-        beta[i] = high[i] if delta == room_i else beta[i] + delta
-        beta[j] = low[j] if delta == room_j else beta[j] - delta
+        beta[i] = high[i] if delta == slack_i else beta[i] + delta
+        beta[j] = low[j] if delta == slack_j else beta[j] - delta
         can_grow[i], can_shrink[i] = beta[i] < high[i], beta[i] > low[i]
         can_grow[j], can_shrink[j] = beta[j] < high[j], beta[j] > low[j]
         for t in range(n):

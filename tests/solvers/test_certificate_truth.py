@@ -196,13 +196,13 @@ def claims_of(number):
         if case.Cs is None:
             model.fit(case.X, case.y)
             told = [(model.C, model.converged_, model.gap_, model.stopping_)]
-            machines = [list(machines_of_model(model, case.y))]
+            subproblems = [list(machines_of_model(model, case.y))]
         else:
             path = model.fit_path(case.X, case.y, case.Cs)
             told = zip(case.Cs, path.converged_, path.duality_gap_, path.stopping_, strict=True)
-            machines = [list(machines_of_path(path._solution, k, case.y)) for k in range(len(case.Cs))]
+            subproblems = [list(machines_of_path(path._solution, k, case.y)) for k in range(len(case.Cs))]
     claims = []
-    for (C, *claim), parts in zip(told, machines, strict=True):
+    for (C, *claim), parts in zip(told, subproblems, strict=True):
         if case.name.startswith("smo"):
             found = [smo_gap(case, C, *part) for part in parts]
         else:

@@ -3,7 +3,7 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from solvers.gram.cholesky import extend_from_block
-from solvers.gram.feature_path import PivotedFactor
+from solvers.newton.feature_path import PivotedFactor
 
 
 def block(n=200, gamma=2.0, seed=0):

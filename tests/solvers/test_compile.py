@@ -18,7 +18,7 @@ import solvers
 from solvers.common.certificate import certified_gap
 from solvers.common.compile import inner, njit
 from solvers.gram.block import gap_of
-from solvers.gram.cut import is_sorted
+from solvers.gram.subproblems import is_sorted
 
 CALL = """
 import numpy as np

@@ -8,9 +8,9 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from solvers import MNSVC, NewtonSVC
-from solvers.gram import large_descent as rules
-from solvers.gram import large_path
-from solvers.gram.large_descent import give_labels, spread, takes_large_descent
+from solvers.margin import descent as rules
+from solvers.margin import l1_path as large_path
+from solvers.margin.descent import apply_labels, spread, takes_large_descent
 from tests.solvers.test_large_path import CACHE, CS, SLACK, overlapping, problem_of
 
 GAP = 1 - (1 - 1e-3) ** 4
@@ -21,11 +21,11 @@ def small_machines_are_large(monkeypatch):
     """Lower the sizes from which on samples are chosen."""
     monkeypatch.setattr(large_path, "LARGEST_DENSE", 100)
     monkeypatch.setattr(rules, "FEW_NEAR", 40)
-    monkeypatch.setattr(rules, "LEAST_FIRST", 60)
+    monkeypatch.setattr(rules, "MIN_FIRST", 60)
 
 
 @pytest.fixture
-def machines(monkeypatch):
+def subproblems(monkeypatch):
     """Count the machines that are trained without a Gram matrix."""
     made, construct = [], rules.LargeHull.__init__
     monkeypatch.setattr(
@@ -57,11 +57,11 @@ SOLVERS = [
 
 @pytest.mark.parametrize("gamma", [0.01, 4.0])
 @pytest.mark.parametrize("solver", SOLVERS, ids=str)
-def test_a_path_ends_by_its_rule_for_the_kernel_in_float64(solver, gamma, trained, machines):
+def test_a_path_ends_by_its_rule_for_the_kernel_in_float64(solver, gamma, trained, subproblems):
     X, y = overlapping()
     model = solver.__class__(**solver.get_params()).set_params(gamma=gamma, cache_size=CACHE, random_state=0)
     path = model.fit_path(X, y, CS)
-    assert machines
+    assert subproblems
     assert path.converged_.all()
     bias, epsilon = 0.0 if model.bias == "none" else 1.0, 1e-3 if model.tol == "auto" else model.tol
     promised = 1 - (1 - epsilon) ** (2 if model.stopping == "violation" else 4)
@@ -72,13 +72,13 @@ def test_a_path_ends_by_its_rule_for_the_kernel_in_float64(solver, gamma, traine
 
 
 @pytest.mark.parametrize("bias", ["theoretic", "average", "none"])
-def test_it_is_the_solution_of_the_dense_path(bias, machines):
+def test_it_is_the_solution_of_the_dense_path(bias, subproblems):
     X, y = overlapping(n_classes=3)
     model = MNSVC(gamma=0.5, tol=1e-6, bias=bias, random_state=0)
     dense = model.fit_path(X, y, CS)
-    assert not machines
+    assert not subproblems
     large = model.set_params(cache_size=1.2).fit_path(X, y, CS)
-    assert len(machines) == 3
+    assert len(subproblems) == 3
     np.testing.assert_allclose(large.objective_, dense.objective_, rtol=1e-5)
     np.testing.assert_allclose(large._solution.intercepts, dense._solution.intercepts, atol=1e-4)
     assert (large.predict_path(X) == dense.predict_path(X)).mean() > 0.999
@@ -92,23 +92,23 @@ def test_it_is_the_machine_of_newton():
 
 
 @pytest.mark.parametrize("rows_of_block", [40, 150])
-def test_a_block_of_few_samples_is_enough(rows_of_block, monkeypatch, trained, machines):
+def test_a_block_of_few_samples_is_enough(rows_of_block, monkeypatch, trained, subproblems):
     """More samples have weight than the block holds."""
     X, y = overlapping(n=400)
-    monkeypatch.setattr(rules, "LEAST_ROWS", rows_of_block)
+    monkeypatch.setattr(rules, "MIN_ROWS", rows_of_block)
     monkeypatch.setattr(rules, "SHARE_OF_BLOCK", 0.0)
     path = MNSVC(gamma=4.0, cache_size=1.2, random_state=0).fit_path(X, y, CS[:5])
-    assert path.n_support_.min() > rows_of_block == machines[-1]._capacity
+    assert path.n_support_.min() > rows_of_block == subproblems[-1]._capacity
     assert path.converged_.all()
     for k in range(5):
         assert norm_and_gap(trained[-1], X, y, 4.0, k, CS[k])[1] <= GAP
 
 
-def test_penalties_of_classes_are_the_ridge(trained, machines):
+def test_penalties_of_classes_are_the_ridge(trained, subproblems):
     X, y = overlapping()
     weighted = MNSVC(gamma=0.5, class_weight={0: 4.0, 1: 0.5}, cache_size=CACHE, random_state=0)
     path = weighted.fit_path(X, y, CS)
-    assert machines
+    assert subproblems
     assert path.converged_.all()
     for k in range(CS.size):
         penalties = CS[k] * np.where(y == 0, 4.0, 0.5)
@@ -125,10 +125,10 @@ def test_numbers_depend_on_nothing_but_the_data_and_the_seed():
     assert (other.n_iter_ != first.n_iter_).any()
 
 
-def test_steps_are_limited_and_counted(machines):
+def test_steps_are_limited_and_counted(subproblems):
     X, y = overlapping()
     path = MNSVC(gamma=0.5, cache_size=CACHE, max_iter=7, eta=1.9, random_state=0).fit_path(X, y, CS)
-    assert machines
+    assert subproblems
     assert path.n_iter_.tolist() == [7] * CS.size
     assert not path.converged_.any()
     whole = MNSVC(gamma=0.5, cache_size=CACHE, eta=1.9, random_state=0).fit_path(X, y, CS)
@@ -166,12 +166,12 @@ def test_which_machines_are_trained_so():
 
 
 @pytest.mark.parametrize("bias", ["theoretic", "average", "none"])
-def test_a_fit_is_a_path_of_one_C(bias, machines):
+def test_a_fit_is_a_path_of_one_C(bias, subproblems):
     X, y = overlapping(n=700)
     solver = MNSVC(C=4.0, gamma=2.0, bias=bias, cache_size=CACHE, random_state=0)
     path = solver.fit_path(X, y, [4.0])
     fitted = solver.fit(X, y)
-    assert len(machines) == 2
+    assert len(subproblems) == 2
     assert fitted.converged_
     assert fitted.stopping_ == "certified: gap <= 1 - (1 - tol)^4"
     assert (fitted.objective_, fitted.gap_) == (path.objective_[0], path.duality_gap_[0])
@@ -183,11 +183,11 @@ def test_a_fit_is_a_path_of_one_C(bias, machines):
     assert again.converged_
 
 
-def test_a_fit_that_may_run_out_of_time_is_trained_by_rows_of_the_kernel(machines):
+def test_a_fit_that_may_run_out_of_time_is_trained_by_rows_of_the_kernel(subproblems):
     X, y = overlapping(n=700)
     for given in ({"max_seconds": 100.0}, {"track_margins": False}, {"exhaustive": False}):
         MNSVC(gamma=2.0, cache_size=CACHE, random_state=0, **given).fit(X, y)
-    assert not machines
+    assert not subproblems
 
 
 def test_rows_are_spread_and_given_labels():
@@ -202,17 +202,17 @@ def test_rows_are_spread_and_given_labels():
     block[:4, :4] = signed[np.ix_(places, places)]
     spread(block, places)
     block[new, :9] = full[new]
-    give_labels(block, new, 4, 9)
+    apply_labels(block, new, 4, 9)
     np.testing.assert_array_equal(block[:, :9], signed)
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("Cs", [[1.0, 1e17, 1e20, 1e100], [1e200, 1e300, 1.7e308]])
-def test_weights_without_a_margin_are_those_of_the_hull(Cs, trained, machines):
+def test_weights_without_a_margin_are_those_of_the_hull(Cs, trained, subproblems):
     """Equal samples with both labels: ‖c‖² ends below its rounding."""
     X, y = np.ones((600, 3)), np.arange(600) % 2
     path = MNSVC(gamma=1.0, cache_size=CACHE, random_state=0, max_iter=20_000).fit_path(X, y, Cs)
-    assert machines
+    assert subproblems
     assert not path.converged_[-1]
     assert np.isfinite(trained[-1].weights).all()
     assert trained[-1].weights.min() >= 0.0

@@ -13,21 +13,21 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from solvers import SMOSVC, NewtonSVC
-from solvers.gram import large_path as rules
+from solvers.estimators import fit_path as mixin
 from solvers.gram.class_blocks import ClassBlocks
-from solvers.gram.large_path import LargeMachine, takes_large_path
-from solvers.gram.newton_face import (
+from solvers.kernels.functions import RBF, Kernel
+from solvers.kernels.tiles import add_products, error_of_values, fill_block, scaled_samples, tiles_of
+from solvers.margin import l1_path as rules
+from solvers.margin.l1_path import LargeSubproblem, takes_large_path
+from solvers.margin.newton_face import (
     FIRST_PROXIMITY,
     LARGEST_PROXIMITY,
-    LEAST_PROXIMITY,
+    MIN_PROXIMITY,
     _Planes,
     gather_packed,
     newton_on_face,
 )
-from solvers.gram.newton_machine import _is_large
-from solvers.kernels.functions import RBF, Kernel
-from solvers.kernels.tiles import add_products, error_of_values, fill_block, scaled_samples, tiles_of
-from solvers.path import mixin
+from solvers.newton.method_choice import _is_large
 from solvers.problem import Problem
 
 CS = 4.0 ** np.arange(-2, 6)
@@ -41,7 +41,7 @@ def small_machines_are_large(monkeypatch):
     monkeypatch.setattr(rules, "LARGEST_DENSE", 100)
     monkeypatch.setattr(rules, "SMALL", 50)
     monkeypatch.setattr(rules, "FEW_NEAR", 40)
-    monkeypatch.setattr(rules, "LEAST_SUBSAMPLE", 60)
+    monkeypatch.setattr(rules, "MIN_SUBSAMPLE", 60)
 
 
 def overlapping(n=600, d=12, n_classes=2, seed=0):
@@ -243,9 +243,9 @@ def test_a_block_of_few_samples_is_enough(rows_of_block, monkeypatch, trained):
 def test_rounds_on_small_blocks_of_any_free_samples_are_few(monkeypatch, trained):
     X, y = overlapping(n=400)
     monkeypatch.setattr(rules.MarginBlock, "__init__", limited(rules.MarginBlock.__init__, 100))
-    rounds, minimise_on_block = [], rules.LargeMachine._minimise_on_block
+    rounds, minimise_on_block = [], rules.LargeSubproblem._minimise_on_block
     monkeypatch.setattr(
-        rules.LargeMachine,
+        rules.LargeSubproblem,
         "_minimise_on_block",
         lambda self, *limits: rounds.append(1) or minimise_on_block(self, *limits),
     )
@@ -512,7 +512,7 @@ def test_newton_across_bounds_ends_at_the_minimum_in_the_box(box):
         moved, proximity = newton_on_face(
             values, 1.0, np.full(120, 1e-3), F, beta, low, high, 1e-4, proximity
         )
-        assert LEAST_PROXIMITY <= proximity <= LARGEST_PROXIMITY
+        assert MIN_PROXIMITY <= proximity <= LARGEST_PROXIMITY
         assert ((low <= beta) & (beta <= high)).all()
         level = K @ beta - y
         violation = level[beta > low].max() - level[beta < high].min()
@@ -526,12 +526,12 @@ def test_samples_just_inside_the_margin_get_no_more_weight_than_some_of_them_hav
     X, _ = overlapping(n=200)
     problem, signs = problem_of(X), np.repeat([1.0, -1.0], 100)
     samples = scaled_samples(problem.X, 1.0)
-    machine = LargeMachine(samples, X.shape[1], problem.rows.astype(np.int64), signs, 1e8)
-    machine.set_C(np.full(200, 64.0))
+    subproblem = LargeSubproblem(samples, X.shape[1], problem.rows.astype(np.int64), signs, 1e8)
+    subproblem.set_C(np.full(200, 64.0))
     margins = np.where(np.arange(200) % 100 < 50, -1e-3, 1.0) + 1e-6 * np.arange(200)
     classes = [np.arange(100), np.arange(100, 200)]
     for largest, n_first in ((64.0 * 7.5, 7.5), (1e6, 50.0)):
-        beta = machine._at_bounds(margins, classes, largest)
+        beta = subproblem._at_bounds(margins, classes, largest)
         np.testing.assert_allclose((beta[:100].sum(), beta[100:].sum()), (64 * n_first, -64 * n_first))
         assert np.count_nonzero(np.abs(beta) == 64.0) == 2 * int(n_first)
         assert (margins[beta != 0.0] < 0.0).all()

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 from solvers.estimators import geometric
-from solvers.hull import hull_machine
+from solvers.hull import row_training as hull_machine
 from solvers.hull.state import EVALUATIONS
 from tests.solvers.test_mnsvm_path import checkers
 

@@ -9,9 +9,9 @@ from scipy import sparse
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.metrics.pairwise import rbf_kernel
 
-import solvers.common.memory
+import solvers.common.resources
 from solvers import MNSVC, SMOSVC, BallSVC, NewtonSVC, SphereSVC
-from solvers.common.memory import available_bytes, require_memory
+from solvers.common.resources import available_bytes, require_memory
 
 SLACK = 1_500_000  # bytes for arrays of one number a sample and the like
 
@@ -108,8 +108,8 @@ def test_a_callable_kernel_that_cannot_fit_is_refused_before_it_is_called(monkey
     X, y = overlapping(100)
     called = []
     model = MNSVC(kernel=lambda A, B: called.append(1) or A @ B.T, cache_size=0.01)
-    monkeypatch.setattr(solvers.common.memory, "SMALL", 0)
-    monkeypatch.setattr(solvers.common.memory, "available_bytes", lambda: 50_000.0)
+    monkeypatch.setattr(solvers.common.resources, "SMALL", 0)
+    monkeypatch.setattr(solvers.common.resources, "available_bytes", lambda: 50_000.0)
     for train in (lambda: model.fit(X, y), lambda: model.fit_path(X, y, [1.0])):
         with pytest.raises(MemoryError, match="the matrix of a callable kernel for 100 samples takes"):
             train()
@@ -120,8 +120,8 @@ def test_a_callable_kernel_that_cannot_fit_is_refused_before_it_is_called(monkey
 def test_a_copy_of_a_gram_matrix_that_cannot_fit_is_refused(monkeypatch, solver):
     X, y = overlapping(100)
     K = rbf_kernel(X)
-    monkeypatch.setattr(solvers.common.memory, "SMALL", 0)
-    monkeypatch.setattr(solvers.common.memory, "available_bytes", lambda: 50_000.0)
+    monkeypatch.setattr(solvers.common.resources, "SMALL", 0)
+    monkeypatch.setattr(solvers.common.resources, "available_bytes", lambda: 50_000.0)
     with pytest.raises(
         MemoryError, match=r"a machine of 100 samples, cut from a Gram matrix, takes .* are free"
     ):
@@ -131,8 +131,8 @@ def test_a_copy_of_a_gram_matrix_that_cannot_fit_is_refused(monkeypatch, solver)
 @pytest.mark.parametrize("solver", [MNSVC, BallSVC, SMOSVC, NewtonSVC])
 def test_a_cache_that_cannot_fit_is_refused(monkeypatch, solver):
     X, y = overlapping(100)
-    monkeypatch.setattr(solvers.common.memory, "SMALL", 0)
-    monkeypatch.setattr(solvers.common.memory, "available_bytes", lambda: 50_000.0)
+    monkeypatch.setattr(solvers.common.resources, "SMALL", 0)
+    monkeypatch.setattr(solvers.common.resources, "available_bytes", lambda: 50_000.0)
     with pytest.raises(MemoryError, match=r"cache_size=1 takes .*: set a smaller cache_size"):
         solver(cache_size=1).fit(X, y)
     assert solver(cache_size=0.04).fit(X, y).score(X, y) > 0.7

@@ -8,10 +8,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import minmax_scale
 
 from solvers import MNSVC, NewtonSVC
+from solvers.estimators.geometric import MinimalNormSolver
 from solvers.hull.bias import class_biases
 from solvers.multiclass import sort_by_class
 from solvers.path.driver import path_from_gram
-from solvers.path.minimal_norm_solver import MinimalNormSolver
 from solvers.path.result import PathProblem
 from tests.solvers.hull_reference import exact_square_norm, hull_kernel
 
@@ -61,7 +61,7 @@ def test_minimal_norm_is_reached_within_epsilon(two_classes, solver, bias):
         alpha = weights / weights.sum()
         g = H @ alpha
         square_norm = alpha @ g
-        assert path.outcomes.square_norms[k, 0] == pytest.approx(square_norm, rel=1e-8)
+        assert path.outcomes.objectives[k, 0] == pytest.approx(square_norm, rel=1e-8)
         assert path.outcomes.gaps[k, 0] == pytest.approx(max(0.0, 1 - (g.min() / square_norm) ** 2), abs=1e-7)
         assert weights.sum() == pytest.approx(1 / square_norm, rel=1e-8)
         assert g.min() >= (1 - 1e-3) ** 2 * square_norm * (1 - 1e-9)
@@ -80,8 +80,8 @@ def test_other_stopping_rules_hold_for_every_sample(two_classes, stopping):
     path = solve_gram(MNSVC(stopping=stopping), K, y)
     for k, C in enumerate(CS):
         H = hull_kernel(K[np.ix_(path.problem.rows, path.problem.rows)], y[path.problem.rows], C)
-        g = H @ (path.weights[k, 0] * path.outcomes.square_norms[k, 0])
-        square_norm, square_radius = path.outcomes.square_norms[k, 0], H[0, 0]
+        g = H @ (path.weights[k, 0] * path.outcomes.objectives[k, 0])
+        square_norm, square_radius = path.outcomes.objectives[k, 0], H[0, 0]
         if stopping == "adjmn":
             assert g.min() >= square_norm - 1e-3 * np.sqrt(square_norm * square_radius) * (1 + 1e-9)
         else:  # (7.3)
@@ -102,14 +102,14 @@ def test_all_at_once_path_is_certified(iris, bias):
         exact = exact_square_norm(H)
         assert (
             exact * (1 - 1e-9)
-            <= path.outcomes.square_norms[k, 0]
+            <= path.outcomes.objectives[k, 0]
             <= exact / (1 - path.outcomes.gaps[k, 0]) * (1 + 1e-9)
         )
         s = weights > 0
         alpha = weights[s] / weights.sum()
         expected = (
-            class_biases(bias, y[s], alpha, g[s], path.outcomes.square_norms[k, 0], 3)
-            / path.outcomes.square_norms[k, 0]
+            class_biases(bias, y[s], alpha, g[s], path.outcomes.objectives[k, 0], 3)
+            / path.outcomes.objectives[k, 0]
         )
         np.testing.assert_allclose(path.intercepts[k], expected, rtol=1e-6, atol=1e-9)
     assert path.outcomes.gaps.max() <= GAP

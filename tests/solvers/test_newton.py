@@ -9,7 +9,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from solvers import MNSVC, NewtonSVC
-from solvers.gram import newton_machine
+from solvers.newton import method_choice as newton_machine
 
 BUNDLED = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
 GRID_C = 4.0 ** np.arange(-2, 6)

@@ -10,8 +10,8 @@ from sklearn.svm import SVC
 
 from solvers.common.pair_selection import GMDM, IMDM, MDM, best_partner, choose_partner, lowest_support
 from solvers.gram.block import largest_value, lowest_value
-from solvers.gram.minimal_norm import starts_among
 from solvers.hull.bias import class_biases
+from solvers.hull.block_descent import starts_among
 from solvers.hull.draws import draw, draw_first, first_below, random_below
 from solvers.hull.stopping import ADJMN, CORE, MEB, MN, VIOLATION, default_tolerance, violation_threshold
 from solvers.kernels.functions import (

@@ -6,16 +6,19 @@ from pathlib import Path
 import solvers
 
 FOLDER = Path(solvers.__file__).parent
+PATH = {"common", "kernels", "problem", "multiclass", "gram", "smo", "hull", "margin", "newton"}
 MAY_IMPORT = {
     "common": set(),
     "kernels": {"common"},
     "multiclass": {"common"},
     "problem": {"common", "kernels"},
-    "hull": {"common", "kernels", "problem"},
-    "smo": {"common", "kernels", "problem"},
-    "gram": {"common", "kernels", "problem", "multiclass", "hull", "smo"},
-    "path": {"common", "kernels", "problem", "multiclass", "hull", "gram"},
-    "estimators": {"common", "kernels", "problem", "multiclass", "hull", "gram", "smo", "path"},
+    "gram": {"common", "kernels", "problem", "multiclass"},
+    "smo": {"common", "kernels", "problem", "gram"},
+    "hull": {"common", "kernels", "problem", "gram"},
+    "margin": {"common", "kernels", "problem", "gram", "smo", "hull"},
+    "newton": {"common", "kernels", "problem", "gram", "smo", "hull", "margin"},
+    "path": PATH,
+    "estimators": {*PATH, "path"},
     "__init__": {"estimators"},
 }
 

@@ -22,7 +22,7 @@ def scaled(name):
     return minmax_scale(X)[:500], y[:500]
 
 
-class Machine(NamedTuple):
+class Subproblem(NamedTuple):
     """A pair machine of a path at its k-th C."""
 
     k: int
@@ -43,7 +43,7 @@ def machines_of(path, y):
             beta = np.where(first, of_row[j - 1], -of_row[i])
             members = first | second
             sign = np.where(first[members], 1.0, -1.0)
-            yield Machine(k, pair, members, sign, beta[members], solution.intercepts[k, pair])
+            yield Subproblem(k, pair, members, sign, beta[members], solution.intercepts[k, pair])
 
 
 def check_machines(path, K, y, loss="l1", weight=None, tol=1e-3):
@@ -307,12 +307,12 @@ def test_a_shift_larger_than_the_kernel_leaves_no_false_certificate():
     K = rbf_kernel(X, gamma=0.5)
     for shift in (1e8, 1e10):
         path = SMOSVC(kernel="precomputed", gram_shift=shift).fit_path(K - shift, y, [10.0, 1000.0])
-        for machine in machines_of(path, y):
-            F = ((K - shift) + shift) @ machine.beta - machine.sign
-            low, high = np.minimum(0.0, machine.sign), np.maximum(0.0, machine.sign)
-            C = path.Cs_[machine.k]
-            violation = F[machine.beta > C * low].max() - F[machine.beta < C * high].min()
-            assert not path.converged_[machine.k] or violation <= 1e-3
+        for subproblem in machines_of(path, y):
+            F = ((K - shift) + shift) @ subproblem.beta - subproblem.sign
+            low, high = np.minimum(0.0, subproblem.sign), np.maximum(0.0, subproblem.sign)
+            C = path.Cs_[subproblem.k]
+            violation = F[subproblem.beta > C * low].max() - F[subproblem.beta < C * high].min()
+            assert not path.converged_[subproblem.k] or violation <= 1e-3
 
 
 @pytest.mark.parametrize("as_sparse", [False, True], ids=["dense", "csr"])
@@ -351,10 +351,10 @@ def test_penalties_that_differ_by_22_orders_leave_both_classes_the_same_sum_of_w
     model = SMOSVC(kernel="rbf", gamma=1.0, loss="l2", class_weight={0: 1e11, 1: 0.7e-11}, max_iter=1000)
     path = model.fit_path(X, y, [1.0, 10.0])
     assert path.converged_.all()
-    for machine in machines_of(path, y):
-        total = np.abs(machine.beta).sum()
+    for subproblem in machines_of(path, y):
+        total = np.abs(subproblem.beta).sum()
         assert total > 0.0
-        assert abs(machine.beta.sum()) <= 1e-15 * total
+        assert abs(subproblem.beta.sum()) <= 1e-15 * total
 
 
 def test_no_weight_is_above_its_bound_by_a_rounding():

@@ -3,9 +3,9 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-import solvers.common.memory
+import solvers.common.resources
 from solvers import MNSVC, SMOSVC
-from solvers.common.threads import in_threads
+from solvers.common.resources import in_threads
 
 
 @pytest.mark.parametrize("solver", [MNSVC, SMOSVC])
@@ -29,8 +29,8 @@ def test_threads_change_no_bit(solver):
 
 def test_every_thread_has_a_cache(monkeypatch):
     X, y = load_digits(return_X_y=True)
-    monkeypatch.setattr(solvers.common.memory, "SMALL", 0)
-    monkeypatch.setattr(solvers.common.memory, "available_bytes", lambda: 1.5e6)
+    monkeypatch.setattr(solvers.common.resources, "SMALL", 0)
+    monkeypatch.setattr(solvers.common.resources, "available_bytes", lambda: 1.5e6)
     with pytest.raises(MemoryError, match="cache_size=1 takes"):
         SMOSVC(cache_size=1, n_jobs=2).fit(X, y)
 

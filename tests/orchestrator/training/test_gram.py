@@ -11,8 +11,7 @@ import scipy.sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 
-import solvers.path.grid
-import solvers.path.input
+import solvers.estimators.fit_path
 from orchestrator.engine import prepare as preparation
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.training import train_grid
@@ -273,7 +272,7 @@ def test_a_split_s_matrices_are_searched_for_nan_only_if_they_may_have_one(
     known, together, tmp_path, monkeypatch
 ):
     searched = []
-    for module in (solvers.path.grid, solvers.path.input):
+    for module in (solvers.estimators.fit_path, solvers.estimators.fit_path):
         monkeypatch.setattr(module, "require_finite", lambda values: searched.append(values.shape[-2:]))
     monkeypatch.setattr(SplitGram, "is_finite", lambda gram, gamma: known)
     if not together:

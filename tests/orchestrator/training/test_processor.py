@@ -77,6 +77,7 @@ def test_an_emulated_processor_is_recorded_as_what_it_emulates(name):
     assert not {*found["numpy"]} & {*variables.get("NPY_DISABLE_CPU_FEATURES", "").split()}
 
 
+@pytest.mark.full
 def test_numba_keeps_the_code_of_processors_apart(tmp_path):
     """Both processors share a folder, as hosts that share a home do; neither replaces the other's code."""
     code = (

@@ -71,7 +71,7 @@ def test_an_edited_or_a_new_solver_leaves_the_others_alone(solvers_copy):
 
     assert changed_by("estimators/coresvc.py") == {"CoreSVC"}
     assert changed_by("smo/row_steps.py") == {"SMOSVC"}
-    assert changed_by("gram/newton_machine.py") == {"NewtonSVC"}
+    assert changed_by("newton/method_choice.py") == {"NewtonSVC"}
     assert changed_by("estimators/base.py") == set(CLASSES)
     assert changed_by("new_solver.py") == set()
     assert (

@@ -1,0 +1,161 @@
+"""Checks of input that NumPy and compiled code would accept: wrong types and damaged sparse matrices."""
+
+import datetime
+
+import numpy as np
+from scipy import sparse
+
+from solvers.common.plain import plain
+
+# What to do about a type, by the kind of its dtype.
+_REMEDIES = {
+    "M": "Convert dates to numbers first, such as the days since the first one",
+    "m": "Convert durations to numbers first, such as seconds",
+    "c": "Complex data not supported: pass real and imaginary parts as two features",
+    "V": "Pass its fields as columns of an array of numbers, as "
+    "numpy.lib.recfunctions.structured_to_unstructured does",
+}
+_KINDS_OF_OBJECTS = (
+    ((np.datetime64, datetime.date, datetime.time), "M"),
+    ((np.timedelta64, datetime.timedelta), "m"),
+    ((complex, np.complexfloating), "c"),
+)
+
+
+def require_real_numbers(values, name="X"):
+    """Raise if values are of a type that NumPy would turn into real numbers, but that means something else.
+
+    Parameters
+    ----------
+    values : array, sparse matrix, data frame or sequence
+        Only its type is read, unless that is `object` or not known: then every element's type is.
+    name : str, default="X"
+        Name of the values in the message.
+
+    Raises
+    ------
+    ValueError
+        The values are dates, durations, complex numbers or records. The message names the type.
+    """
+    columns = getattr(values, "dtypes", None)
+    if isinstance(values, np.ndarray) or sparse.issparse(values):
+        _require_real(values, name)
+    elif columns is not None and hasattr(columns, "items"):  # of a data frame
+        for column, dtype in columns.items():
+            _require_kind(getattr(dtype, "kind", "O"), dtype, f"{name}, column {plain(column)}")
+        if any(getattr(dtype, "kind", "O") == "O" for dtype in columns):
+            _require_real(np.asarray(values), name)
+    else:
+        try:
+            array = np.asarray(values)
+        except (TypeError, ValueError):  # rows of different lengths, say, which others refuse
+            return
+        _require_real(array, name)
+
+
+def _require_real(array, name):
+    """Raise if the dtype of an array, or of its elements if they are objects, is not one of real numbers."""
+    kind = array.dtype.kind
+    if kind in "biuf":
+        return
+    _require_kind(kind, array.dtype, name)
+    if kind == "O":
+        for element in set(map(type, np.asarray(array).ravel())):
+            for types, kind_of_element in _KINDS_OF_OBJECTS:
+                if issubclass(element, types):
+                    _require_kind(kind_of_element, element.__name__, name)
+
+
+def _require_kind(kind, dtype, name):
+    """Raise if a kind of dtype is not one of real numbers."""
+    if kind in _REMEDIES:
+        raise ValueError(f"{name}: expected real numbers, found {dtype}. {_REMEDIES[kind]}.")
+
+
+COMPRESSED = ("csr", "csc", "bsr")
+INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
+
+
+def sound_csr(X):
+    """Return a sparse matrix as CSR, or raise if its indices lead out of its arrays or out of its shape.
+
+    Parameters
+    ----------
+    X : object
+        Sparse matrices and arrays of any format are checked, in one pass over their indices.
+
+    Returns
+    -------
+    object
+        `X` itself if it is not sparse or not two-dimensional, else a CSR matrix or array. It shares the
+        arrays of `X` if that is CSR. Scipy has not yet noted whether its indices are in order: a note that
+        was made before the arrays were changed in place would be wrong.
+
+    Raises
+    ------
+    ValueError
+        The structure is damaged. The message says where.
+    """
+    if not sparse.issparse(X) or X.ndim != 2:  # the caller refuses another shape
+        return X
+    _require_sound(X)
+    if X.format == "csr":
+        return type(X)(X)
+    rows = X.tocsr()
+    _require_sound(rows)
+    return rows
+
+
+def _require_sound(X):
+    """Raise if the structure of a compressed or coordinate matrix is damaged."""
+    damage = None
+    if X.format in COMPRESSED:
+        damage = _damage_of_compressed(X)
+    elif X.format == "coo":
+        damage = _damage_of_coordinates(X)
+    if damage:
+        raise ValueError(
+            f"X is a {X.format.upper()} matrix of shape {X.shape} with a damaged structure: {damage}. "
+            "Build the matrix again from its values."
+        )
+
+
+def _damage_of_compressed(X):
+    """Return what is wrong with a CSR, CSC or BSR matrix; None if nothing is."""
+    indptr, indices, n_stored = X.indptr, X.indices, len(X.data)
+    major, minor = X._swap(X.shape) if X.format != "bsr" else _blocks_of(X)
+    if indptr.dtype not in INDEX_TYPES or indices.dtype not in INDEX_TYPES:
+        return f"expected int32 or int64 in indptr and indices, found {indptr.dtype} and {indices.dtype}"
+    if indptr.shape != (major + 1,):
+        return f"expected {major + 1} values in indptr, found shape {indptr.shape}"
+    if indices.shape != (n_stored,):
+        return f"expected an index for each of {n_stored} stored values, found shape {indices.shape}"
+    if indptr[0] != 0 or indptr[-1] != n_stored:
+        return f"expected indptr from 0 to {n_stored}, found {indptr[0]} to {indptr[-1]}"
+    if (indptr[1:] < indptr[:-1]).any():
+        return "expected ascending values in indptr, found a descent"
+    return _damage_of_indices(indices, minor, "indices")
+
+
+def _damage_of_coordinates(X):
+    """Return what is wrong with a COO matrix; None if nothing is."""
+    for axis, (coordinates, size) in enumerate(zip(X.coords, X.shape, strict=True)):
+        if coordinates.dtype not in INDEX_TYPES or coordinates.shape != X.data.shape:
+            found = f"{coordinates.dtype} of shape {coordinates.shape}"
+            return f"expected {X.data.size} integers as coordinates of axis {axis}, found {found}"
+        if damage := _damage_of_indices(coordinates, size, f"coordinates of axis {axis}"):
+            return damage
+    return None
+
+
+def _damage_of_indices(indices, size, what):
+    """Return what is wrong with indices that have to be at least 0 and below a size."""
+    # A negative index is a large one without its sign, so that one pass finds both.
+    if indices.size and indices.view(f"u{indices.itemsize}").max() >= size:
+        return f"expected {what} from 0 to {size - 1}, found {indices.min()} to {indices.max()}"
+    return None
+
+
+def _blocks_of(X):
+    """Return the shape of a BSR matrix in blocks."""
+    return tuple(n // size for n, size in zip(X.shape, X.blocksize, strict=True))

@@ -1,0 +1,103 @@
+"""Algorithm 2 (the Ball Vector Machine) on one dense block of the hull problem.
+
+The iteration is that of `solvers.hull.descent.descend` with its step to the violator, (2.133). Such a step
+shrinks all weights, and g with them; both are kept as multiples of one factor, so that a step is one pass
+over one row of the block.
+"""
+
+import numpy as np
+
+from solvers.common.compile import implement
+from solvers.common.pair_selection import shift_and_argmin_of_support
+from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, resolution
+from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
+from solvers.gram.block import largest_value, lowest_value
+from solvers.gram.subproblems import solve_path
+from solvers.hull.block_descent import STEPS_IN_VAIN, MinimalNormRules, descend, minimal_norm_path
+from solvers.hull.draws import find_tracked
+from solvers.hull.stopping import sought_below
+
+MIN_FACTOR = 1e-100  # smaller ones are multiplied in
+
+
+class ViolatorRules(MinimalNormRules):
+    """What the blocks of a path are solved by, where the point moves towards its violators."""
+
+
+@implement(descend, ViolatorRules)
+def follow_violators(
+    path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
+):
+    """Move a point of the hull towards violators until none is left.
+
+    Parameters and result are those of `solvers.hull.block_descent.descend`.
+    """
+    rules = path_rules.rules
+    square_radius = diagonal[0]
+    current = max(epsilon, rules.first_epsilon)
+    factor, steps, looked_at, last, status = 1.0, 0, 0, np.inf, LIMIT
+    look, resolved, drawn = first_look(g.size), resolution(largest_value(diagonal)), 0
+    while steps < max_iter:
+        if square_norm <= 0.0:
+            status = NOT_POSITIVE
+            break
+        if not square_norm < np.inf:
+            status = UNRESOLVED
+            break
+        if steps - looked_at > STEPS_IN_VAIN:
+            if abs(square_norm - last) < 1e-15 * last:
+                status = UNRESOLVED
+                break
+            looked_at, last = steps, square_norm
+            n_done = steps + (0 if rules.exhaustive else drawn // DRAWS_PER_STEP)
+            if n_done >= look[0]:
+                allowed = square_norm - sought_below(
+                    rules.stopping, epsilon, square_norm, square_radius, resolved
+                )
+                if has_no_end(
+                    look, n_done, square_norm, square_norm - factor * lowest_value(g), allowed, g.size
+                ):
+                    status = STALLED
+                    break
+                look = (np.int64(2 * n_done), square_norm, look[1] - square_norm)
+
+        threshold = sought_below(rules.stopping, current, square_norm, square_radius, resolved)
+        v, failed = find_tracked(g, threshold / factor, rules, state, class_start)
+        drawn += failed
+        if v < 0:
+            v = shift_and_argmin_of_support(g, alpha, H[0], H[0], 0.0)
+            if factor * g[v] >= threshold or not rules.exhaustive:
+                if current <= epsilon:
+                    status = CONVERGED
+                    break
+                current = max(epsilon, 0.5 * current)
+                continue
+
+        g_v = factor * g[v]
+        beta = 1.0 - np.sqrt(square_radius / (square_radius - 2.0 * g_v + square_norm))
+        rest = 1.0 - beta
+        square_norm = rest * rest * square_norm + beta * (2.0 * rest * g_v + beta * diagonal[v])
+        factor *= rest
+        if factor < MIN_FACTOR:
+            for i in range(g.size):
+                alpha[i] *= factor
+                g[i] *= factor
+            factor = 1.0
+        weight = beta / factor
+        alpha[v] += weight
+        g[v] += weight * inverse_C[v]
+        row = H[v]
+        for i in range(g.size):
+            g[i] += weight * np.float64(row[i])
+        steps += 1
+    total = 0.0
+    for i in range(g.size):
+        total += alpha[i]
+    factor = 1.0 / total
+    for i in range(g.size):
+        alpha[i] *= factor
+        g[i] *= factor
+    return np.dot(alpha, g), steps, 0, status  # no step is clipped: β is below 1
+
+
+implement(solve_path, ViolatorRules)(minimal_norm_path)

@@ -1,0 +1,85 @@
+"""Algorithm 1 (the Core Vector Machine) on one dense block of the hull problem.
+
+The iteration is that of `solvers.hull.core_set.core_set_ball`. From one C to the next the core set is what
+has weight: a core set may start from any samples.
+"""
+
+import numpy as np
+
+from solvers.common.compile import implement
+from solvers.common.pair_selection import IMDM, TINY, best_partner, shift_and_argmin_of_support
+from solvers.common.progress import first_look, has_no_end, resolution
+from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
+from solvers.gram.block import largest_value, lowest_value
+from solvers.gram.subproblems import solve_path
+from solvers.hull.block_descent import STEPS_IN_VAIN, MinimalNormRules, descend, minimal_norm_path
+from solvers.hull.draws import find_tracked
+from solvers.hull.stopping import CORE, sought_below
+
+
+class CoreSetRules(MinimalNormRules):
+    """What the blocks of a path are solved by, where the balls are those of a growing core set."""
+
+
+@implement(descend, CoreSetRules)
+def grow_core_set(
+    path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
+):
+    """Let the core set grow, and move to the centre of its ball, until no sample lies outside.
+
+    Parameters and result are those of `solvers.hull.block_descent.descend`.
+    """
+    rules = path_rules.rules
+    square_radius = diagonal[0]
+    current = max(epsilon, rules.first_epsilon)
+    core = np.zeros(alpha.size)
+    for i in range(alpha.size):
+        core[i] = 1.0 if alpha[i] > 0.0 else 0.0
+    lowest = shift_and_argmin_of_support(g, core, H[0], H[0], 0.0)
+    steps, clipped, looked_at, last = 0, 0, 0, np.inf
+    look, resolved = first_look(g.size), resolution(largest_value(diagonal))
+    while steps < max_iter:
+        if square_norm <= 0.0:
+            return square_norm, steps, clipped, NOT_POSITIVE
+        if not square_norm < np.inf:
+            return square_norm, steps, clipped, UNRESOLVED
+        if steps - looked_at > STEPS_IN_VAIN:
+            if abs(square_norm - last) < 1e-15 * last:
+                return square_norm, steps, clipped, UNRESOLVED
+            looked_at, last = steps, square_norm
+            if steps >= look[0]:
+                allowed = square_norm - sought_below(CORE, epsilon, square_norm, square_radius, resolved)
+                if has_no_end(look, steps, square_norm, square_norm - lowest_value(g), allowed, g.size):
+                    return square_norm, steps, clipped, STALLED
+                look = (np.int64(2 * steps), square_norm, look[1] - square_norm)
+
+        v = lowest
+        u = best_partner(IMDM, 1.0, g, alpha, H[v], diagonal, v)
+        threshold = sought_below(CORE, current, square_norm, square_radius, resolved)
+        width = max(current * (square_radius - square_norm), resolved)
+        if u >= 0 and (g[u] - g[v] > width or g[v] < threshold):
+            ahead = g[u] - g[v]
+            square_distance = max(diagonal[v] + diagonal[u] - 2.0 * H[v, u], TINY)
+            clipped += ahead / square_distance > alpha[u]
+            beta = min(ahead / square_distance, alpha[u])
+            square_norm += beta * (beta * square_distance - 2.0 * ahead)
+            alpha[v] += beta
+            alpha[u] = alpha[u] - beta if beta < alpha[u] else 0.0
+            g[v] += beta * inverse_C[v]
+            g[u] -= beta * inverse_C[u]
+            lowest = shift_and_argmin_of_support(g, core, H[v], H[u], beta)
+            steps += 1
+            continue
+
+        v, _ = find_tracked(g, threshold, rules, state, class_start)
+        if v >= 0 and core[v] == 0.0:
+            core[v] = 1.0
+            lowest = v if g[v] < g[lowest] else lowest
+        elif current <= epsilon:
+            return square_norm, steps, clipped, CONVERGED
+        else:
+            current = max(epsilon, 0.5 * current)
+    return square_norm, steps, clipped, LIMIT
+
+
+implement(solve_path, CoreSetRules)(minimal_norm_path)

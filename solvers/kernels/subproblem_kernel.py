@@ -1,0 +1,90 @@
+"""The kernel between the samples of one machine, in portions."""
+
+import numpy as np
+from scipy import sparse
+
+from solvers.common.clock import clock
+from solvers.kernels.functions import GRAM, kernel_block, kernel_diagonal
+
+BLOCK_VALUES = 1 << 20  # kernel values between two looks at the clock
+
+
+class OutOfTime(Exception):
+    """The deadline passed before the kernel values asked for were there."""
+
+
+class SubproblemKernel:
+    """Kernel between the samples of a machine, read from a Gram matrix or evaluated on their features.
+
+    Parameters
+    ----------
+    problem : solvers.problem.Problem
+    """
+
+    def __init__(self, problem):
+        self.kernel = problem.kernel
+        self.is_gram = problem.kernel.kind == GRAM
+        self._X, self._rows, self._deadline = problem.X, problem.rows, problem.deadline
+        self.evaluations = 0
+
+    @property
+    def size(self):
+        """Number of samples."""
+        return self._rows.size
+
+    def points_bytes(self, n):
+        """Memory that a copy of n samples takes; none where a Gram matrix is read in place."""
+        if self.is_gram:
+            return 0
+        if sparse.issparse(self._X):
+            per_value = self._X.data.itemsize + self._X.indices.itemsize
+            return n * (per_value * self._X.nnz / self._X.shape[0] + self._X.indptr.itemsize)
+        return n * self._X.shape[1] * self._X.itemsize
+
+    def points(self, samples):
+        """Return what `block` needs of some samples: a copy of their features, or their rows' numbers."""
+        return self._rows[samples] if self.is_gram else self._X[self._rows[samples]]
+
+    def diagonal(self):
+        """Evaluate k(x, x) of every sample, without a copy of them all."""
+        if self.is_gram:
+            return kernel_diagonal(self._X, self.kernel)[self._rows]
+        step = max(1, BLOCK_VALUES // self._X.shape[1])
+        parts = [self._rows[a : a + step] for a in range(0, self.size, step)]
+        return np.concatenate([kernel_diagonal(self._X[part], self.kernel) for part in parts])
+
+    def check_time(self):
+        """Raise `OutOfTime` after the deadline."""
+        if clock() > self._deadline:
+            raise OutOfTime
+
+    def block(self, some, others):
+        """Evaluate the kernel between two sets of `points`: float64."""
+        self.evaluations += some.shape[0] * others.shape[0]
+        if self.is_gram:
+            return self._X[np.ix_(some, others)].astype(np.float64, copy=False)
+        return kernel_block(some, others, self.kernel)
+
+    def row_among(self, point, samples):
+        """Evaluate the kernel between a point and many samples, from all rows of X and without copies."""
+        self.evaluations += self._X.shape[0]
+        return kernel_block(point, self._X, self.kernel)[0, self._rows[samples]]
+
+    def are_most(self, n):
+        """Whether n samples are most of the rows of X."""
+        return not self.is_gram and 2 * n >= self._X.shape[0]
+
+    def gram(self):
+        """Evaluate the kernel between all samples.
+
+        Raises
+        ------
+        OutOfTime
+        """
+        K = np.empty((self.size, self.size))
+        points = self.points(slice(None))
+        step = max(1, min(BLOCK_VALUES // self.size, self.size // 8))
+        for start in range(0, self.size, step):
+            self.check_time()
+            K[start : start + step] = self.block(points[start : start + step], points)
+        return K

@@ -1,0 +1,636 @@
+"""The L1 problem on many samples, for an ascending path of C, without a Gram matrix.
+
+The gradient F of all samples is kept in float64, from kernel values that are made and used at once
+(`solvers.kernels.tiles`). What is solved at a time is the problem of the samples near the margin, on a
+float32 block of their kernel (`solvers.margin.margin_block`), by the steps of `smo.block_steps` and by
+Newton's method. Then F is brought up to date, and the samples near the margin are chosen anew, until none of
+all samples violates its condition: what the block rounds is put right by the next round.
+
+The first C starts from the solution for some of the samples, which says about how many of each class are
+inside the margin; from C to the next the rules are those of `solvers.smo.block_path`.
+"""
+
+from contextlib import contextmanager, suppress
+from itertools import count
+
+import numpy as np
+from scipy import sparse
+
+from solvers.common.blas import one_blas_thread
+from solvers.common.certificate import AFFORDABLE_SHARE, AIMED_SHARE, FEW_ROUNDINGS, UNIT_ROUNDOFF
+from solvers.common.clock import clock
+from solvers.common.compile import njit
+from solvers.common.reductions import total_size
+from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, TIMEOUT, certified_text, uncertified_text
+from solvers.gram.outcomes import new_outcomes
+from solvers.kernels.subproblem_kernel import OutOfTime
+from solvers.kernels.tiles import (
+    ROWS_AT_A_TIME,
+    Samples,
+    add_products,
+    error_of_values,
+    is_tiled,
+    scaled_samples,
+    tiles_of,
+)
+from solvers.margin.margin_block import MarginBlock
+from solvers.margin.newton_face import FIRST_PROXIMITY, face_cost, newton_on_face
+from solvers.problem import Solution
+from solvers.smo.block_path import (
+    ALLOWED_DRIFT,
+    BOUNDED_PER_FREE,
+    MAX_STEPS,
+    MIN_SHARE,
+    MIN_STEPS,
+    NO_PROGRESS,
+    REFINEMENTS,
+    ROUNDINGS_PER_SCALING,
+    STEPS_IN_VAIN,
+    change_C,
+    set_bounds,
+    state_of,
+)
+from solvers.smo.block_steps import smo_block_steps
+from solvers.smo.certificate import SMO_STOPPING_TEXTS, bias_of, extremes, gap_of, set_to_bounds
+
+# A sample is near the margin if its F + b is not on the side of its bound by more than this.
+NEAR = 0.03
+# Where more than twice the free samples and these are near, the farthest of them are left out.
+FEW_NEAR, SHARE_NEAR = 600, 1.0 / 13.0
+SHARE_OF_FREE = 0.75  # of what the block holds: others have to come in
+# A machine of so few samples is solved on the block of all.
+SMALL = 600
+# A round solves to this share of the violation it starts from: the next one would spoil what is better.
+SHARE_OF_VIOLATION = 0.03
+SHARE_INSIDE = 0.9  # of the violation aimed at
+# Newton's method is tried when the steps since it was last tried have cost this share of it.
+PATIENCE = 0.8
+# So many rounds that take a smaller share of the sum of the weights off the objective have met rounding.
+ROUNDS_IN_VAIN, NO_PROGRESS_OF_ROUNDS = 20, 1e-13
+SHARE_OF_BLOCK = 0.75  # of the memory
+BYTES_OF_NEWTON = (
+    5.0  # times the square of the free weights: half of the kernel between them, and corrections
+)
+# What is done between two looks at the clock: nanoseconds of steps, kernel values.
+STEPS_BEFORE_LOOK, VALUES_BEFORE_LOOK = 50_000_000.0, 1 << 24
+# Of the samples, that the first C starts from; how near to its optimum they are brought.
+SUBSAMPLE, MIN_SUBSAMPLE, LARGEST_SUBSAMPLE, MIN_OF_CLASS = 0.1, 1000, 4000, 50
+TOL_OF_SUBSAMPLE = 0.05
+# Up to so many samples, the block of all costs less than choosing some.
+LARGEST_DENSE = 3000
+BYTES_OF_NONZERO = 12.0
+SHARE_OF_TILES = 0.5  # of the memory
+COST_OF_STEP = 500.0  # in kernel values
+# Where γ times the mean square distance is less, k - 1 is stored: a float32 near 1 would be too coarse.
+SMALL_DISTANCE = 0.7
+
+
+@njit
+def step_cost(w):
+    """Cost of one step on w rows that come from memory, in nanoseconds of a 2025 core."""
+    return 40.0 + 1.3 * w
+
+
+@njit(allocates=False)
+def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, elapsed_cost, max_steps, scratch):
+    """Take steps until they cost more than `PATIENCE` times Newton's method.
+
+    Parameters
+    ----------
+    K : float32 array (w, any), C-contiguous
+    diagonal, inverse_C, F, beta, low, high : arrays (w,)
+    tol : float
+    elapsed_cost : float
+        What steps have cost since Newton's method was last tried; −∞: it is not to be tried.
+    max_steps : int
+    scratch : float32 array (4, w)
+
+    Returns
+    -------
+    status : int
+        PAUSED: try Newton's method; LIMIT: out of steps; else that of `smo_block_steps`.
+    steps : int
+    """
+    w = F.size
+    taken, in_vain, gains = 0, 0, 0.0
+    while taken < max_steps:
+        n = 0
+        for t in range(w):
+            n += low[t] < beta[t] < high[t]
+        left = PATIENCE * face_cost(n, w) - (elapsed_cost + taken * step_cost(w))
+        if n > 1 and left < 0.0:
+            return PAUSED, taken
+        due = np.int64(min(left / step_cost(w), MAX_STEPS))
+        allowed = min(max(MIN_STEPS, due), max_steps - taken)
+        status, steps, gain = smo_block_steps(
+            K, diagonal, inverse_C, F, beta, low, high, tol, allowed, scratch
+        )
+        taken += steps
+        if status != PAUSED:
+            return status, taken
+        in_vain += steps
+        gains += gain
+        if in_vain >= STEPS_IN_VAIN:
+            if not gains > NO_PROGRESS * total_size(beta):
+                return STALLED, taken
+            in_vain, gains = 0, 0.0
+    return LIMIT, taken
+
+
+class LargeSubproblem:
+    """Weights β_i = y_i α_i of the samples of a machine, and the gradient F = K β - y of all of them.
+
+    Parameters
+    ----------
+    samples : solvers.kernels.tiles.Samples
+    n_features : int
+    rows : int64 ndarray of shape (m,)
+        Which of them are the machine's.
+    y : ndarray of shape (m,)
+        1 or -1; 0: the weight has no bounds.
+    memory : float
+        Bytes for the block and for what Newton's method takes.
+    deadline : float
+        `solvers.common.clock.clock()` at which to stop.
+    hinge : bool
+        Whether the loss is C ξ; if not, it is ½ C ξ², and F has β_i / C_i as well.
+    """
+
+    _aimed_share = AIMED_SHARE  # of the tolerance, as a violation
+    _unknown_gap = np.nan
+
+    def __init__(self, samples: Samples, n_features, rows, y, memory, deadline=np.inf, hinge=True):
+        self._hinge = hinge
+        self._samples, self._n_features, self._rows = samples, n_features, rows
+        self.y, self._memory, self._deadline = y, memory, deadline
+        m = rows.size
+        self._tiles = tiles_of(samples, rows, n_features)
+        mean = self._tiles.values.sum(axis=(0, 2)) / m
+        square_distance = 2.0 * samples.halves[rows].mean() - mean @ mean  # times γ
+        shift = 1.0 if square_distance < SMALL_DISTANCE else 0.0
+        self._block = MarginBlock(samples, n_features, rows, shift, SHARE_OF_BLOCK * memory)
+        self._value_error = error_of_values(samples)
+        self._evaluations, self.newtons, self._proximity = 0, 0, FIRST_PROXIMITY
+        self._generator = np.random.default_rng(0)  # of the samples of a block
+        self._drift, self._bias_of_some = 0.0, None  # the bias, while F is known of some samples alone
+        self.beta, self.F, self.C = np.zeros(m), -y, np.zeros(m)
+        self._low, self._high, self._ridge = np.zeros(m), np.zeros(m), np.zeros(m)
+
+    @property
+    def evaluations(self):
+        """Kernel values computed so far."""
+        return self._evaluations + self._block.evaluations
+
+    @property
+    def bias(self):
+        """The bias of the point."""
+        if self._bias_of_some is not None:
+            return self._bias_of_some
+        return bias_of(self.F, self.beta, self._low, self._high)
+
+    @property
+    def objective(self):
+        """½ αᵀQα - Σ α_i."""
+        return 0.5 * (self.beta @ self.F - np.abs(self.beta[self.y != 0.0]).sum())
+
+    def n_free(self):
+        """Count the weights between their bounds."""
+        return np.count_nonzero((self._low < self.beta) & (self.beta < self._high))
+
+    def n_bounded(self):
+        """Count the weights at C."""
+        return np.count_nonzero(np.abs(self.beta) >= self.C)
+
+    def set_C(self, C):
+        """Take the bounds from C, of shape (m,); the weights stay."""
+        self.C = C
+        set_bounds(self.y, C, self._hinge, self._low, self._high, self._ridge)
+        self._high[self.y == 0.0] = np.inf
+
+    def put(self, beta):
+        """Take other weights, whatever time that takes: without a gradient they are of little use."""
+        self.beta = beta
+        self._recompute(np.inf)
+
+    def raise_C(self, C):
+        """Go to a larger C."""
+        old, self.C = self.C, C
+        scale, _ = change_C(
+            old, C, self.y, self._hinge, self._low, self._high, self._ridge, self.beta, self.F
+        )
+        self._high[self.y == 0.0] = np.inf
+        self._drift = scale * self._drift
+        self._drift += ROUNDINGS_PER_SCALING * UNIT_ROUNDOFF * (np.abs(self.beta).sum() + 1.0)
+
+    def start(self, max_iter):
+        """Begin with a machine of some of the samples.
+
+        Where most of its weights are at their bounds, those of all samples with the smallest margins are put
+        there, up to the sum of its weights: it is solved for a C so much larger as it has fewer samples.
+        Where time is over before F of all samples is known, the weights are those of some, for the C of all.
+
+        Returns
+        -------
+        iterations : int
+            Of that machine.
+        """
+        m = self.y.size
+        n = min(max(MIN_SUBSAMPLE, int(SUBSAMPLE * m)), LARGEST_SUBSAMPLE, self._block.capacity)
+        if n >= m:
+            return 0
+        classes = [np.flatnonzero(self.y == sign) for sign in (1.0, -1.0)]
+        generator = np.random.default_rng(0)
+        chosen, C = [], np.ones(m)
+        for members in classes:
+            size = min(members.size, max(MIN_OF_CLASS, round(n * members.size / m)))
+            chosen.append(np.sort(generator.permutation(members)[:size]))
+            C[members] = self.C[members] * (members.size / size)
+        some = np.concatenate((*chosen, np.flatnonzero(self.y == 0.0)))
+        part = self._part(some)
+        part.set_C(self.C[some] if self._hinge else C[some])
+        _, iterations = part.minimise(TOL_OF_SUBSAMPLE, max_iter)
+        is_bounded = self._hinge and part.n_bounded() >= BOUNDED_PER_FREE * part.n_free()
+        of_some = part.beta.copy(), part.F + (self._ridge[some] - part._ridge) * part.beta, part.bias
+        if is_bounded:
+            part.raise_C(C[some])
+            iterations += part.minimise(TOL_OF_SUBSAMPLE, max_iter - iterations)[1]
+        self._evaluations += part.evaluations
+        support = np.flatnonzero(part.beta)
+        self.beta[some] = part.beta
+        try:
+            self._add(some[support], part.beta[support], self._deadline)
+            if is_bounded:
+                total = part.beta.clip(min=0.0).sum()
+                self.beta = self._at_bounds(self.y * (self.F + part.bias), classes, total)
+                self._recompute(self._deadline)
+        except OutOfTime:
+            self.beta, self.F = np.zeros(m), -self.y
+            self.beta[some], self.F[some], self._bias_of_some = of_some
+            return iterations
+        if not self._hinge:
+            with suppress(OutOfTime):
+                self._move_towards(self._from_slacks(self.F + part.bias))
+        return iterations
+
+    def _part(self, some):
+        return type(self)(
+            *(self._samples, self._n_features, self._rows[some], self.y[some], self._memory),
+            *(self._deadline, self._hinge),
+        )
+
+    def _from_slacks(self, level):
+        """Return the weights that belong to the slacks of the L2 loss, as far as their sum is to be zero."""
+        level = level - self._ridge * self.beta
+        beta = np.where(self.y * level < 0.0, -self.C * level, 0.0)
+        if (self.y == 0.0).any():
+            beta[self.y == 0.0] = -beta.sum()
+            return beta
+        positive, negative = beta.clip(min=0.0).sum(), -beta.clip(max=0.0).sum()
+        less = min(positive, negative)
+        if less <= 0.0:
+            return self.beta
+        return np.where(beta > 0.0, less / positive, less / negative) * beta
+
+    def _move_towards(self, beta):
+        """Go as far towards other weights as the objective falls."""
+        change, before, old = beta - self.beta, self.F.copy(), self.beta
+        moved = np.flatnonzero(change)
+        with self._taken_back_without_time():
+            self.beta = beta
+            self._add(moved, change[moved], self._deadline)
+        curvature = change @ (self.F - before)
+        share = np.clip(-(before @ change) / curvature, 0.0, 1.0) if curvature > 0.0 else 0.0
+        self.beta = old + share * change
+        self.F = before + share * (self.F - before)
+
+    def _at_bounds(self, margins, classes, largest):
+        """Return weights that are C where the margins are smallest, and 0 elsewhere.
+
+        Their sum in each class is that of the samples of negative margin in the class where it is larger,
+        and at most `largest`: just inside the margin may be many samples that a solution to a low tolerance
+        puts there.
+        """
+        inside = max(self.C[members][margins[members] < 0.0].sum() for members in classes)
+        total = min(inside, largest, *(self.C[members].sum() for members in classes))
+        beta = np.zeros(self.y.size)
+        for members in classes:
+            order = members[np.argsort(margins[members], kind="stable")]
+            before = np.cumsum(self.C[order]) - self.C[order]
+            beta[order] = self.y[order] * np.clip(total - before, 0.0, self.C[order])
+        return beta
+
+    def solve(self, tol, max_iter):
+        """Minimise until violation and gap are certified to be at most `tol`.
+
+        Returns
+        -------
+        status : int
+        gap : float
+        converged : bool
+        iterations : int
+        """
+        if self._bias_of_some is not None:
+            return TIMEOUT, self._unknown_gap, False, 0
+        aim, iterations = self._aimed_share * tol, 0
+        for _ in range(REFINEMENTS):
+            status, taken = self.minimise(aim, max_iter - iterations)
+            iterations += taken
+            if self._drift > ALLOWED_DRIFT * aim:
+                try:
+                    with self._taken_back_without_time():
+                        self._recompute(self._deadline)
+                except OutOfTime:
+                    status = TIMEOUT  # what has drifted is part of the error
+            b, violation, _, error = state_of(
+                self.F, self.beta, self._low, self._high, self._value_error, self._drift
+            )
+            gap, exact = self._gap(b, error), self._gap(b, 0.0)
+            converged = gap <= tol and violation + 2.0 * error <= tol
+            if converged or status != CONVERGED:
+                break
+            # A tighter tolerance does not help where it is the doubt about the kernel's values that counts.
+            enough = AFFORDABLE_SHARE * tol
+            is_unreachable = 2.0 * error > enough or gap - exact > enough or max(exact, violation) <= enough
+            if is_unreachable and violation <= tol:
+                break
+            aim *= min(0.5, max(MIN_SHARE, enough / exact)) if violation <= tol else 0.5
+        return status, gap, converged, iterations
+
+    def _gap(self, b, error):
+        return gap_of(self.F, self.beta, self.y, self.C, self._ridge, self._hinge, b, error)
+
+    def minimise(self, tol, max_iter):
+        """Solve for the samples near the margin until none of all violates its condition by more than `tol`.
+
+        Returns
+        -------
+        status, iterations : int
+        """
+        iterations, before = 0, np.inf
+        for n_rounds in count():
+            # A bias that says which samples are near the margin does not count such weights as free.
+            self._drift += set_to_bounds(self.beta, self._low, self._high, ALLOWED_DRIFT * tol)
+            lowest, highest = extremes(self.F, self.beta, self._low, self._high)
+            violation = highest - lowest
+            if violation <= tol:
+                return CONVERGED, iterations
+            if iterations >= max_iter:
+                return LIMIT, iterations
+            if clock() > self._deadline:
+                return TIMEOUT, iterations
+            if n_rounds % ROUNDS_IN_VAIN == 0:
+                objective = self.objective
+                if before - objective <= NO_PROGRESS_OF_ROUNDS * np.abs(self.beta).sum():
+                    return STALLED, iterations
+                before = objective
+            self._block.hold(self._near_margin())
+            inner_tol = max(SHARE_INSIDE * tol, SHARE_OF_VIOLATION * violation)
+            try:
+                iterations += self._minimise_on_block(inner_tol, max_iter - iterations)
+            except OutOfTime:
+                return TIMEOUT, iterations
+
+    def _near_margin(self):
+        """Say which samples are near the margin, on the wrong side of it, or free."""
+        m = self.y.size
+        if min(SMALL, self._block.capacity) >= m:
+            return np.ones(m, dtype=bool)
+        level = self.F + self.bias
+        grow, shrink = self.beta < self._high, self.beta > self._low
+        near = (grow & (level < NEAR)) | (shrink & (level > -NEAR))
+        free = grow & shrink
+        n_free, others = int(np.count_nonzero(free)), max(FEW_NEAR, int(SHARE_NEAR * m))
+        limit = min(self._block.capacity, 2 * n_free + others)
+        if np.count_nonzero(near) <= limit:
+            return near
+        near = free.copy()
+        if n_free > (n_most := int(SHARE_OF_FREE * limit)):
+            # Random ones: in blocks of those with the largest violations, rounds converge slowly.
+            near[self._generator.permutation(np.flatnonzero(free))[n_most:]] = False
+        half = (limit - np.count_nonzero(near)) // 2
+        for value, is_open in ((level, grow & ~near), (-level, shrink & ~near)):
+            lowest = np.flatnonzero(is_open)
+            if lowest.size > half:
+                lowest = lowest[np.argpartition(value[lowest], half)[:half]]
+            near[lowest] = True
+        return near
+
+    def _minimise_on_block(self, tol, max_iter):
+        """Minimise over the members of the block; bring the gradient of all samples up to date.
+
+        Raises
+        ------
+        OutOfTime
+            Nothing is changed.
+        """
+        block, members = self._block, self._block.members
+        w, left = members.size, self._memory - block.values.nbytes
+        F, beta = self.F[members], self.beta[members]
+        low, high = self._low[members], self._high[members]
+        ridge = self._ridge[members]
+        diagonal = (1.0 - block.shift) + ridge
+        scratch = np.empty((4, w), np.float32)
+        iterations, elapsed_cost = 0, 0.0
+        look = int(STEPS_BEFORE_LOOK / step_cost(w))
+        while iterations < max_iter and clock() < self._deadline:
+            status, taken = steps_before_newton(
+                *(block.values, diagonal, ridge, F, beta, low, high, tol, elapsed_cost),
+                int(min(look, max_iter - iterations)),
+                scratch,
+            )
+            iterations += taken
+            elapsed_cost += taken * step_cost(w)
+            if status == PAUSED:
+                n_free = np.count_nonzero((low < beta) & (beta < high))
+                fits = BYTES_OF_NEWTON * n_free**2 <= left
+                moved = fits and self._newton(ridge, F, beta, low, high, tol)
+                self.newtons += moved
+                elapsed_cost = 0.0 if moved else -np.inf
+                iterations += 1
+            elif status != LIMIT:
+                break
+        change = beta - self.beta[members]
+        moved = np.flatnonzero(change)
+        with self._taken_back_without_time():
+            self.beta[members] = beta
+            self._add(members[moved], change[moved], self._deadline)
+        return iterations
+
+    def _newton(self, ridge, F, beta, low, high, tol):
+        values, shift = self._block.values, self._block.shift
+        moved, self._proximity = newton_on_face(
+            values, shift, ridge, F, beta, low, high, tol, self._proximity
+        )
+        return moved
+
+    def _add(self, chosen, weights, deadline):
+        """Bring the gradient up to date with a change of some weights.
+
+        Raises
+        ------
+        OutOfTime
+            The gradient is as it was.
+        """
+        F, step = self.F, max(1, chosen.size)
+        if deadline < np.inf:
+            F, step = F.copy(), ROWS_AT_A_TIME * (1 + VALUES_BEFORE_LOOK // (ROWS_AT_A_TIME * F.size))
+        for first in range(0, chosen.size, step):
+            if clock() > deadline:
+                raise OutOfTime
+            some = slice(first, first + step)
+            add_products(self._samples, self._rows[chosen[some]], weights[some], self._tiles, F)
+        of_ridge = self._ridge[chosen] * weights
+        F[chosen] += of_ridge
+        self.F = F
+        self._evaluations += chosen.size * self.y.size
+        terms = min(chosen.size, ROWS_AT_A_TIME) + FEW_ROUNDINGS
+        portions = chosen.size / ROWS_AT_A_TIME + 1.0
+        rounding = terms * np.abs(weights).sum() + portions * (np.abs(self.beta).sum() + 1.0)
+        rounding += FEW_ROUNDINGS * np.abs(of_ridge).max(initial=0.0)
+        self._drift += UNIT_ROUNDOFF * rounding
+
+    def _recompute(self, deadline):
+        self.F, self._drift = -self.y, 0.0
+        support = np.flatnonzero(self.beta)
+        self._add(support, self.beta[support], deadline)
+
+    @contextmanager
+    def _taken_back_without_time(self):
+        """Restore the weights and the gradient where there is no time for the gradient of new weights."""
+        before = self.beta.copy(), self.F, self._drift
+        try:
+            yield
+        except OutOfTime:
+            self.beta, self.F, self._drift = before
+            raise
+
+
+def takes_large_path(problem, memory):
+    """Whether a machine is trained here: the table in the documentation of the solvers.
+
+    Parameters
+    ----------
+    problem : solvers.problem.Problem
+    memory : float
+        Bytes for all that training takes.
+    """
+    if problem.rows.size <= LARGEST_DENSE or bytes_of_tiles(problem) > SHARE_OF_TILES * memory:
+        return False
+    return bool(np.isfinite(problem.C).all()) and is_tiled(problem.kernel, problem.X)
+
+
+def has_large_subproblem(problem, kernel, X):
+    """Whether a machine of a path is so large that a Gram matrix of all samples costs more than it saves.
+
+    Parameters
+    ----------
+    problem : solvers.path.result.PathProblem
+    kernel : solvers.kernels.functions.Kernel
+    X : {ndarray, CSR} of shape (n_samples, n_features), float64
+    """
+    sizes = np.sort(np.diff(problem.class_start))
+    is_of_pairs = sizes.size == 2 or not problem.at_once
+    return is_of_pairs and sizes[-2:].sum() > LARGEST_DENSE and is_tiled(kernel, X)
+
+
+def bytes_of_tiles(problem):
+    """Return what the samples of a machine take as tiles, beside all as rows."""
+    X = problem.X
+    n_nonzero = X.nnz if sparse.issparse(X) else np.count_nonzero(X)  # zeros are left out of dense rows too
+    return 8.0 * problem.rows.size * X.shape[1] + BYTES_OF_NONZERO * n_nonzero
+
+
+def solve_large(problem, tol, memory, hinge):
+    """Train a machine for its own C.
+
+    Parameters
+    ----------
+    problem : solvers.problem.Problem
+    tol, memory, hinge
+        As in `large_path`.
+
+    Returns
+    -------
+    solvers.problem.Solution
+    """
+    outcome = new_outcomes(1, 1, 2).of_subproblem(0)
+    samples, limits = scaled_samples(problem.X, problem.kernel.gamma), np.array([problem.max_iter])
+    alpha = large_path(problem, samples, np.ones(1), tol, limits, memory, outcome, hinge)[0]
+    support, gap, status = np.flatnonzero(alpha), float(outcome.gaps[0]), int(outcome.statuses[0])
+    converged = bool(outcome.converged[0])
+    reason = SMO_STOPPING_TEXTS[status]
+    return Solution(
+        support=support,
+        alpha=alpha[support],
+        bias=outcome.biases[0, :1],
+        objective=float(outcome.objectives[0]),
+        gap=gap,
+        n_iter=int(outcome.iterations[0]),
+        n_kernel_evals=int(outcome.evaluations[0]),
+        status=status,
+        converged=converged,
+        stopping=certified_text(tol) if converged else uncertified_text(reason, gap),
+    )
+
+
+def large_path(problem, samples, Cs, tol, limits, memory, outcome, hinge):
+    """Train a machine for every C, each from the solution before it.
+
+    Parameters
+    ----------
+    problem : solvers.problem.Problem
+        The penalty of a sample is its C times that of the path.
+    samples : solvers.kernels.tiles.Samples
+        Those of `problem.X`.
+    Cs : ndarray of shape (n_C,)
+        Ascending.
+    tol : float
+    limits : int64 ndarray of shape (n_C,)
+        Of the iterations for each C.
+    memory : float
+        Bytes for all that training takes.
+    outcome : solvers.gram.outcomes.Outcomes
+        Arrays of shape (n_C,), which receive what is known of each solution.
+    hinge : bool
+        Whether the loss is C ξ; if not, it is ½ C ξ².
+
+    Returns
+    -------
+    weights : ndarray of shape (n_C, m)
+        α ≥ 0.
+    """
+    m = problem.rows.size
+    weight = np.ascontiguousarray(np.broadcast_to(problem.C, (m,)))
+    y = np.where(np.arange(m) < problem.class_start[1], 1.0, -1.0)
+    rows, left = problem.rows.astype(np.int64), memory - bytes_of_tiles(problem)
+    subproblem = LargeSubproblem(samples, problem.X.shape[1], rows, y, left, problem.deadline, hinge)
+    weights = np.zeros((Cs.size, m))
+    with one_blas_thread():
+        for k, C in enumerate(Cs):
+            before, begun = subproblem.evaluations, 0
+            if k > 0:
+                subproblem.raise_C(C * weight)
+            else:
+                subproblem.set_C(C * weight)
+                begun = (
+                    subproblem.start(int(limits[k])) if problem.start is None else _take(subproblem, problem)
+                )
+            status, gap, converged, iterations = subproblem.solve(tol, int(limits[k]) - begun)
+            outcome.statuses[k], outcome.gaps[k], outcome.converged[k] = status, gap, converged
+            outcome.iterations[k], outcome.objectives[k] = begun + iterations, subproblem.objective
+            outcome.evaluations[k] = subproblem.evaluations - before
+            outcome.costs[k] = outcome.evaluations[k] + COST_OF_STEP * (begun + iterations)
+            outcome.biases[k] = subproblem.bias, -subproblem.bias
+            weights[k] = np.abs(subproblem.beta)
+            outcome.supports[k] = np.count_nonzero(weights[k])
+    return weights
+
+
+def _take(subproblem, problem):
+    """Begin with the weights of the last fit, scaled down where they leave the bounds."""
+    support, alpha = problem.start.support, problem.start.alpha
+    scale = min(1.0, (subproblem.C[support] / alpha).min(initial=1.0))
+    beta = np.zeros(subproblem.y.size)
+    beta[support] = subproblem.y[support] * np.minimum(scale * alpha, subproblem.C[support])
+    subproblem.put(beta)
+    return 0

@@ -1,0 +1,281 @@
+"""Newton's method on thousands of free weights, many of which end at their bounds in one step.
+
+What is minimised is the objective plus ½ ρ ‖β − β₀‖², β₀ being the point at the start (R. T. Rockafellar,
+1976, Monotone operators and the proximal point algorithm): on kernels that are nearly singular the minimum
+without it lies so far outside the box that most weights would be sent to wrong bounds. Its minimum in the
+box is found by active sets (M. Hintermüller, K. Ito and K. Kunisch, 2003, The primal-dual active set strategy
+as a semismooth Newton method): those that leave the box are held at the bounds that they cross, and those at
+bounds whose gradient says so are let go, all at once, until there are none. Where they go to and fro instead,
+it is looked for anew with a larger ρ. An exact line search leads there.
+`solvers.smo.free_weights` meets one bound at a time, which is cheaper where a step meets few.
+"""
+
+import numpy as np
+from scipy.linalg import lapack
+
+from solvers.common.compile import njit
+from solvers.gram.block import block_product
+from solvers.smo.free_weights import free_weights, longest_step
+
+# Added to the diagonal; the larger ones where rounded values are not positive definite with the smaller.
+RIDGES = (0.0, 1e-5, 1e-3)
+# ρ at first, and its bounds. Active sets settle in few rounds where it is large, but a step leads less far.
+FIRST_PROXIMITY, MIN_PROXIMITY, LARGEST_PROXIMITY = 1e-4, 1e-7, 1e-2
+FEW_ROUNDS, MANY_ROUNDS = 3, 8  # of active sets, after which ρ is made smaller, or larger, tenfold
+# They settle in fewer rounds than this, or not at all, and if a round changes more than these few and this
+# share of what the last but one did; before the first, that was so often the free weights and a few.
+MAX_ROUNDS, FEW_CHANGES, SHARE_OF_CHANGES, CHANGES_BEFORE, FEW_BEFORE = 10, 10, 0.5, 4, 200
+# Where free weights differ by less than this share from those of the last factor, it solves for them as well.
+SHARE_CORRECTED = 1.0 / 24.0
+
+
+@njit
+def face_cost(n, m):
+    """Cost of one such step on n free weights of m, in nanoseconds of a 2025 core."""
+    return 2e5 + n * (100.0 + 0.15 * m + n * (5.0 + 0.015 * n))
+
+
+def newton_on_face(K, shift, ridge, F, beta, low, high, tol, proximity):
+    """Take one step, which cannot raise the objective.
+
+    Parameters
+    ----------
+    K : array (w, any), float32 or float64, C-contiguous
+        Kernel values less `shift`, of which the first w columns are read.
+    shift : float
+    ridge : array (w,)
+        Added to the diagonal.
+    F, beta : arrays (w,), changed in place
+    low, high : arrays (w,)
+    tol : float
+        Largest violation that is let be.
+    proximity : float
+        ρ.
+
+    Returns
+    -------
+    moved : bool
+        False where rounding leaves no descent: other steps have to go on.
+    proximity : float
+        ρ of the next step.
+    """
+    while True:
+        face = _Face(K, shift, ridge + proximity, F, beta, low, high)
+        rounds = face.settle(0.5 * tol)
+        if rounds < MAX_ROUNDS or proximity >= LARGEST_PROXIMITY:
+            break
+        proximity *= 10.0
+    if rounds == MAX_ROUNDS:
+        face.hold()
+    next_proximity = proximity
+    if rounds <= FEW_ROUNDS:
+        next_proximity = max(0.1 * proximity, MIN_PROXIMITY)
+    elif rounds >= MANY_ROUNDS:
+        next_proximity = min(10.0 * proximity, LARGEST_PROXIMITY)
+    direction = face.point - beta
+    slope = F @ direction
+    if not slope < 0.0:
+        direction = face.to_first_bound()
+        slope = F @ direction
+        if not slope < 0.0:
+            return False, next_proximity
+    product = face.product(direction) - proximity * direction
+    curvature = product @ direction
+    share = min(1.0, -slope / curvature) if curvature > 0.0 else 1.0
+    beta[:] = np.clip(beta + share * direction, low, high)  # rounding may lead beyond
+    F += share * product
+    return True, next_proximity
+
+
+class _Face:
+    """The weights that are between their bounds, and where a step leads.
+
+    Parameters are those of `newton_on_face`, but that the ridge includes ρ.
+    """
+
+    def __init__(self, K, shift, ridge, F, beta, low, high):
+        self._K, self._shift, self._ridge, self._F = K, shift, ridge, F
+        self._start, self._low, self._high = beta, low, high
+        self._is_free = np.zeros(beta.size, dtype=bool)
+        self._is_free[free_weights(beta, low, high)] = True
+        self._planes = _Planes(K, shift, ridge)
+        self.point = beta.copy()
+        self._first = np.zeros(beta.size)  # the step without bounds
+
+    def settle(self, tol):
+        """Look for the minimum in the box of the objective plus ½ ρ times the square of the step.
+
+        Returns
+        -------
+        rounds : int
+            Of active sets; `MAX_ROUNDS` if they do not settle.
+        """
+        before = last = CHANGES_BEFORE * int(np.count_nonzero(self._is_free)) + FEW_BEFORE
+        for rounds in range(1, MAX_ROUNDS):
+            if not self._to_plane():
+                break
+            if rounds == 1:
+                self._first = self.point - self._start
+            change = self._outside() | self._violators(tol)
+            n_changes = int(np.count_nonzero(change))
+            if n_changes == 0:
+                return rounds
+            if n_changes > FEW_CHANGES + SHARE_OF_CHANGES * before:
+                break
+            before, last = last, n_changes
+            self._exchange(change)
+        return MAX_ROUNDS
+
+    def hold(self):
+        """Go on with those that leave the box held, and none let go."""
+        while self._to_plane() and (outside := self._outside()).any():
+            self._exchange(outside)
+
+    def to_first_bound(self):
+        """Return the step without bounds as far as it meets none."""
+        rows = np.flatnonzero(self._first)
+        longest, blocker = longest_step(
+            self._start, self._low, self._high, rows, rows.size, self._first[rows]
+        )
+        direction = longest * self._first
+        if blocker >= 0:
+            t = rows[blocker]
+            direction[t] = (self._high if self._first[t] > 0.0 else self._low)[t] - self._start[t]
+        return direction
+
+    def product(self, direction):
+        """Multiply by the kernel and the ridge."""
+        rows, product = np.flatnonzero(direction), np.empty(direction.size)
+        block_product(self._K, rows, direction[rows], product)
+        return product + self._shift * direction.sum() + self._ridge * direction
+
+    def _to_plane(self):
+        """Move the free weights to their minimum without bounds, or all to the start where there is none."""
+        free, moved = self._is_free, self.point - self._start
+        moved[free] = 0.0
+        pull = -(self._F + self.product(moved))[free]
+        step = self._planes.minimum(free, pull, -moved.sum()) if pull.size > 1 else None
+        if step is None:
+            self.point = self._start.copy()
+            return False
+        self.point[free] = self._start[free] + step
+        return True
+
+    def _outside(self):
+        return (self.point < self._low) | (self.point > self._high)
+
+    def _violators(self, tol):
+        """Say which weights at bounds have to be let go."""
+        level = self._F + self.product(self.point - self._start)
+        level -= level[self._is_free].mean()
+        can_grow, can_shrink = self.point <= self._low, self.point >= self._high
+        return ~self._is_free & ((can_grow & (level < -tol)) | (can_shrink & (level > tol)))
+
+    def _exchange(self, change):
+        """Hold the weights that have left the box, and let go others."""
+        np.clip(self.point, self._low, self._high, out=self.point)
+        self._is_free ^= change
+
+
+class _Planes:
+    """Systems of equations with the kernel plus a ridge between some of the samples, one after the other.
+
+    Those of a set that is nearly the last one are solved by its factor, as part of a larger system: weights
+    that have left the set are held by multipliers, and those that have come are bordered.
+
+    Parameters are those of `_Face`.
+    """
+
+    def __init__(self, K, shift, ridge):
+        self._K, self._shift, self._ridge = K, shift, ridge
+        self._rows, self._factor = np.empty(0, np.int64), np.empty(0)  # what there is a factor of
+        self._has_factor = np.zeros(ridge.size, dtype=bool)
+
+    def minimum(self, free, pull, total):
+        """Solve ``(K + shift + ridge) x = pull + λ 1``, ``Σ x = total`` on some rows.
+
+        Parameters
+        ----------
+        free : bool ndarray of shape (w,)
+            Which rows.
+        pull : ndarray of shape (n,)
+        total : float
+
+        Returns
+        -------
+        x : ndarray of shape (n,), or None
+            None: the matrix is not definite.
+        """
+        sides = np.vstack((pull, np.ones(pull.size)))
+        if np.count_nonzero(free != self._has_factor) <= SHARE_CORRECTED * self._rows.size:
+            solutions = self._by_correction(free, sides)
+        elif self._factor_of(free):
+            solutions = self._solve(sides)
+        else:
+            return None
+        x, ones = solutions
+        return x + (total - x.sum()) / ones.sum() * ones
+
+    def _factor_of(self, free):
+        """Factor the matrix of some rows, with a larger ridge where rounding asks for it."""
+        rows = np.flatnonzero(free)
+        n = rows.size
+        self._rows, self._factor, self._has_factor = rows[:0], np.empty(0), np.zeros_like(free)
+        packed = np.empty(n * (n + 1) // 2)
+        for least in RIDGES:
+            ridge = np.maximum(self._ridge, least)
+            gather_packed(self._K, rows, self._shift, ridge[rows], packed)
+            factor, failed = lapack.dpftrf(n, packed, transr="N", uplo="L", overwrite_a=1)
+            if not failed:
+                self._rows, self._factor, self._ridge = rows, factor, ridge
+                self._has_factor = free.copy()
+                return True
+        return False
+
+    def _solve(self, sides):
+        """Solve for each of the right sides, which are rows and are lost."""
+        n = self._rows.size
+        return lapack.dpftrs(n, self._factor, sides.T, transr="N", uplo="L", overwrite_b=1)[0].T
+
+    def _by_correction(self, free, sides):
+        """Solve for each of the right sides by the factor of a set that differs in few rows."""
+        kept, is_old = free[self._rows], self._has_factor[free]
+        dropped, new = np.flatnonzero(~kept), np.flatnonzero(free & ~self._has_factor)
+        border = np.zeros((new.size + dropped.size, self._rows.size))
+        border[: new.size] = self._K[new[:, None], self._rows]
+        border[: new.size] += self._shift  # in float64
+        border[new.size + np.arange(dropped.size), dropped] = 1.0
+        inside = np.zeros((len(sides), self._rows.size))
+        inside[:, kept] = sides[:, is_old]
+        inside, of_border = self._solve(inside), self._solve(border.copy())
+        complement, outside = -border @ of_border.T, -inside @ border.T
+        complement[: new.size, : new.size] += self._K[new[:, None], new].astype(np.float64) + self._shift
+        complement[np.arange(new.size), np.arange(new.size)] += self._ridge[new]
+        outside[:, : new.size] += sides[:, ~is_old]
+        outside = np.linalg.solve(complement, outside.T).T
+        solutions = np.empty_like(sides)
+        solutions[:, is_old] = (inside - outside @ of_border)[:, kept]
+        solutions[:, ~is_old] = outside[:, : new.size]
+        return solutions
+
+
+@njit(allocates=False)
+def gather_packed(K, rows, shift, ridge, packed):
+    """Write ``K[rows, rows] + shift + diag(ridge)`` in LAPACK's rectangular full packed format.
+
+    That of ``transr="N", uplo="L"``: half the memory of a matrix, and as fast. The columns of the lower
+    triangle's first half stand as they are, the rest of it, transposed, above them.
+    """
+    n = rows.size
+    half, offset = (n + 1) // 2, 1 - n % 2
+    stride = n + offset
+    for j in range(half):
+        source, start = K[rows[j]], j * stride + offset
+        for i in range(j, n):
+            packed[start + i] = source[rows[i]] + shift
+        packed[start + j] += ridge[j]
+    for i in range(half, n):
+        source, start = K[rows[i]], (i - half + 1 - offset) * stride - half
+        for j in range(half, i + 1):
+            packed[start + j] = source[rows[j]] + shift
+        packed[start + i] += ridge[i]

@@ -1,0 +1,413 @@
+"""One dense block of the L1 or the L2 problem with a free bias, for an ascending path of C.
+
+In the signed weights of `solvers.smo.row_steps` the kernel has no labels and Σ β = 0 leaves the bias
+free. Steps and Newton's method share the work (`smo_steps`, `smo_newton`). The first C starts from sums
+over classes: where C is small, most weights are at their bounds, and it is known which. From C to the
+next, a point with few free weights is scaled, which needs no kernel value; one without any weight at an
+upper bound stays optimal.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from solvers.common.certificate import (
+    AFFORDABLE_SHARE,
+    AIMED_SHARE,
+    FEW_ROUNDINGS,
+    ROUNDINGS_PER_STEP,
+    TERMS_IN_BLOCK,
+    UNIT_ROUNDOFF,
+)
+from solvers.common.compile import implement, inlined, inner, njit
+from solvers.common.progress import first_look, has_no_end, resolution
+from solvers.common.reductions import total_size
+from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, UNRESOLVED
+from solvers.gram.block import choose, find_rows_with_weight, largest_value, sum_of_rows
+from solvers.gram.subproblems import solve_path
+from solvers.smo.block_steps import smo_block_steps
+from solvers.smo.certificate import bias_of, extremes, gap_of
+from solvers.smo.free_weights import newton_cost, newton_on_free
+
+MIN_STEPS, MAX_STEPS = 64, 256  # before the free weights are counted again
+# How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.
+REFINEMENTS = 30
+# A point is scaled with C if it has as many weights at their bounds as this times its free ones.
+BOUNDED_PER_FREE = 2
+# Rounding moves the gradient at every step; it is computed afresh where that may be this share of what is
+# aimed at.
+ALLOWED_DRIFT = 0.01
+ROUNDINGS_PER_SCALING = 4.0
+UNBOUNDED = 1e300
+MIN_SHARE = 1e-3  # that the tolerance aimed at is lowered to at a time
+# So many steps that take a smaller share than the other off the objective have met rounding.
+STEPS_IN_VAIN, NO_PROGRESS = 2400, 1e-15
+# Vectors of a block's size that its path takes: of float64, of float32, of indices.
+N_VECTORS, N_SHORT_VECTORS, N_INDICES = 15, 4, 2
+
+
+@inner
+def step_cost(m):
+    """Cost of one step on m rows, in nanoseconds of a 2025 core."""
+    return 40.0 + 0.5 * m
+
+
+@inlined
+def refresh(K, inverse_C, y, beta, F, largest, vectors, indices):
+    """Compute the gradient from the weights; return a bound on its error."""
+    weight, n_support = 0.0, find_rows_with_weight(beta, indices[0])
+    support = indices[0][:n_support]
+    choose(beta, support, vectors[0])
+    sum_of_rows(K, support, vectors[0], F, vectors[1])
+    for t in range(F.size):
+        F[t] += inverse_C[t] * beta[t] - y[t]
+        weight += abs(beta[t])
+    return (n_support / TERMS_IN_BLOCK + FEW_ROUNDINGS) * UNIT_ROUNDOFF * (largest * weight + 1.0)
+
+
+@njit(allocates=False)
+def set_bounds(y, C, hinge, low, high, inverse_C):
+    """Fill the bounds and 1/C of the loss."""
+    for t in range(y.size):
+        limit = C[t] if hinge else np.inf
+        low[t], high[t] = (0.0, limit) if y[t] > 0.0 else (-limit, 0.0)
+        inverse_C[t] = 0.0 if hinge else 1.0 / C[t]
+
+
+@inlined
+def value_of_rank(values, rank, a):
+    """Return the value that ``rank`` others precede in ascending order (Hoare 1961, Find), by a copy."""
+    low, high = 0, values.size - 1
+    for t in range(values.size):
+        a[t] = values[t]
+    while low < high:
+        pivot, i, j = a[rank], low, high
+        while i <= j:
+            while a[i] < pivot:
+                i += 1
+            while pivot < a[j]:
+                j -= 1
+            if i <= j:
+                a[i], a[j] = a[j], a[i]
+                i += 1
+                j -= 1
+        if j < rank:
+            low = i
+        if rank < i:
+            high = j
+    return a[rank]
+
+
+@inlined
+def write_weights(margins, n_full, full, total, beta, scratch):
+    """Give the samples of the smallest margins the weight ``full``, the rest of the total to the next."""
+    m = margins.size
+    border = np.inf
+    if n_full < m:
+        border = value_of_rank(margins, n_full, scratch)
+    n_at_border = n_full  # that are to be full
+    for t in range(m):
+        n_at_border -= margins[t] < border
+    for t in range(m):
+        beta[t] = full if margins[t] < border else 0.0
+        if margins[t] == border:
+            n_at_border -= 1
+            if n_at_border >= 0:
+                beta[t] = full
+            elif n_at_border == -1:
+                share = (total - n_full * full) / full
+                beta[t] = min(max(share, 0.0), 1.0) * full
+
+
+@inlined
+def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
+    """Set the weights to what they are where C is small, about, and the gradient to theirs.
+
+    L1: all of the smaller class are at C, and so are those of the larger class that would have the smallest
+    margins if all of it had equal weights. L2: the kernel hardly counts beside 1/C.
+    """
+    m = beta.size
+    n_second = m - n_first
+    of_first, of_second, chosen, partial = vectors[0], vectors[1], vectors[2], vectors[3]
+    for t in range(m):
+        chosen[t], rows[t] = 1.0, t
+    sum_of_rows(K, rows[:n_first], chosen, of_first, partial)
+    sum_of_rows(K, rows[n_first:], chosen, of_second, partial)
+    capacity_first, capacity_second = n_first * C[0], n_second * C[m - 1]
+    if not hinge:
+        both = capacity_first + capacity_second
+        of_each_first, of_each_second = (
+            2.0 * capacity_second / both * C[0],
+            -2.0 * capacity_first / both * C[m - 1],
+        )
+        mean = (capacity_first - capacity_second) / both
+        for t in range(m):
+            beta[t] = of_each_first if y[t] > 0.0 else of_each_second
+            F[t] = of_each_first * of_first[t] + of_each_second * of_second[t] - mean
+        return
+    is_first = capacity_first <= capacity_second  # that is the smaller
+    sign = 1.0 if is_first else -1.0
+    room, C_small, C_large = capacity_first, C[0], C[m - 1]
+    of_small, of_large = of_first, of_second
+    first, last = n_first, m  # of the larger class
+    if not is_first:
+        room, C_small, C_large = capacity_second, C[m - 1], C[0]
+        of_small, of_large = of_second, of_first
+        first, last = 0, n_first
+    equal = room / (last - first)
+    margins = vectors[4][: last - first]
+    for t in range(first, last):
+        margins[t - first] = equal * of_large[t] - C_small * of_small[t]
+    n_full = min(np.int64(room / C_large), last - first)
+    for t in range(m):
+        beta[t] = sign * C_small
+    write_weights(margins, n_full, -sign * C_large, -sign * room, beta[first:last], vectors[5])
+    from_all = 2 * n_full > last - first  # the sums are corrected by what takes fewer rows
+    base = -sign * C_large if from_all else 0.0
+    n = 0
+    for t in range(first, last):
+        change = beta[t] - base
+        if change != 0.0:
+            rows[n], chosen[n] = t, change
+            n += 1
+    sum_of_rows(K, rows[:n], chosen, F, partial)
+    for t in range(m):
+        F[t] += sign * C_small * of_small[t] + base * of_large[t] - y[t]
+
+
+@njit(allocates=False)
+def change_C(old, new, y, hinge, low, high, inverse_C, beta, F):
+    """Move a point of one C to another.
+
+    Parameters
+    ----------
+    old, new : arrays (m,)
+        C of each sample, ``new`` a multiple of ``old``.
+
+    Returns
+    -------
+    scale : float
+        What the weights are multiplied by, and the gradient but for its labels.
+    stays_optimal : bool
+        Whether the new point is optimal if the old one was: no weight is at an upper bound.
+    """
+    m, scale, n_bounded = beta.size, 1.0, 0
+    if hinge:
+        n_free = 0
+        for t in range(m):
+            n_bounded += abs(beta[t]) >= old[t]
+            n_free += (abs(beta[t]) > 0.0) & (abs(beta[t]) < old[t])
+        if n_bounded > 0 and n_bounded >= BOUNDED_PER_FREE * n_free:
+            scale = new[0] / old[0]
+    else:
+        kernel_part, ridge = 0.0, 0.0
+        for t in range(m):
+            kernel_part += beta[t] * (F[t] + y[t] - inverse_C[t] * beta[t])
+            ridge += beta[t] * beta[t] / new[t]
+        if kernel_part + ridge > 0.0:
+            scale = total_size(beta) / (kernel_part + ridge)  # where the objective is least on the ray
+    for t in range(m):
+        is_bounded = hinge and abs(beta[t]) >= old[t]
+        F[t] = scale * (F[t] + y[t] - inverse_C[t] * beta[t]) - y[t]
+        beta[t] = y[t] * new[t] if is_bounded and scale > 1.0 else scale * beta[t]
+    set_bounds(y, new, hinge, low, high, inverse_C)
+    for t in range(m):
+        F[t] += inverse_C[t] * beta[t]
+    return scale, hinge and n_bounded == 0
+
+
+@inlined
+def minimise(
+    K,
+    shift,
+    diagonal,
+    inverse_C,
+    F,
+    beta,
+    low,
+    high,
+    tol,
+    elapsed_cost,
+    max_iter,
+    short_vectors,
+    vectors,
+    indices,
+):
+    """Minimise until no violation by the gradient at hand is above ``tol``, or more than rounding makes up.
+
+    Newton's method is tried when the steps since it was last tried have cost as much as it does.
+
+    Parameters
+    ----------
+    elapsed_cost : float
+        Cost of the steps since then.
+
+    Returns
+    -------
+    status : int
+        CONVERGED, LIMIT, STALLED, UNRESOLVED or NOT_POSITIVE.
+    iterations : int
+        Steps and rounds of Newton's method.
+    roundings : float
+        Of the largest value that the gradient can have.
+    cost : float
+    elapsed_cost : float
+    """
+    m = F.size
+    iterations, roundings, cost = 0, 0.0, 0.0
+    in_vain, gains, look = 0, 0.0, first_look(m)
+    largest = largest_value(diagonal)
+    while iterations < max_iter:
+        n_free, weight = np.int64(0), 0.0
+        for t in range(m):
+            n_free += low[t] < beta[t] < high[t]
+            weight += abs(beta[t])
+        aim = max(tol, 2.0 * resolution((largest + shift) * weight + 1.0))
+        if iterations >= look[0]:
+            objective, (lowest, highest) = 0.5 * (np.dot(beta, F) - weight), extremes(F, beta, low, high)
+            if has_no_end(look, iterations, objective, highest - lowest, aim, m):
+                return STALLED, iterations, roundings, cost, elapsed_cost
+            look = (np.int64(2 * iterations), objective, look[1] - objective)
+        cost_of_newton = newton_cost(n_free, m)
+        if n_free > 1 and elapsed_cost > cost_of_newton:
+            left = max_iter - iterations
+            iterations += newton_on_free(K, shift, inverse_C, F, beta, low, high, left, vectors, indices)
+            roundings += 2.0 * (n_free / TERMS_IN_BLOCK + FEW_ROUNDINGS)  # no weight moves by more than 2 C
+            cost += cost_of_newton
+            elapsed_cost = 0.0
+            continue
+        due = (
+            np.int64((cost_of_newton - elapsed_cost) / step_cost(m)) + 1
+        )  # until Newton's method, if as many stay free
+        allowed = min(max(MIN_STEPS, due), MAX_STEPS, max_iter - iterations)
+        status, steps, gain = smo_block_steps(
+            K, diagonal, inverse_C, F, beta, low, high, aim, allowed, short_vectors
+        )
+        iterations += steps
+        roundings += steps * ROUNDINGS_PER_STEP
+        cost += steps * step_cost(m)
+        elapsed_cost += steps * step_cost(m)
+        if status != PAUSED:
+            return status, iterations, roundings, cost, elapsed_cost
+        in_vain += steps
+        gains += gain
+        if in_vain >= STEPS_IN_VAIN:
+            if not gains > NO_PROGRESS * total_size(beta):
+                return UNRESOLVED, iterations, roundings, cost, elapsed_cost
+            in_vain, gains = 0, 0.0
+    return LIMIT, iterations, roundings, cost, elapsed_cost
+
+
+@njit(allocates=False)
+def state_of(F, beta, low, high, value_error, drift):
+    """Return the bias of a point, its violation, the sum of its weights, and the error of its gradient."""
+    weight = total_size(beta)
+    lowest, highest = extremes(F, beta, low, high)
+    b = bias_of(F, beta, low, high)
+    return b, max(0.0, highest - lowest), weight, weight * value_error + drift
+
+
+class SmoRules(NamedTuple):
+    """What the blocks of a path are solved by, and memory for the largest of m samples."""
+
+    hinge: bool  # the loss is C ξ; if not, ½ C ξ²
+    tol: float  # largest violation, and largest gap
+    value_errors: np.ndarray  # (n_subproblems,): bounds on the errors of the entries of their blocks
+    shifts: np.ndarray  # (n_subproblems,): what was subtracted from the kernel
+    vectors: np.ndarray  # (N_VECTORS · m,)
+    short_vectors: np.ndarray  # (N_SHORT_VECTORS · m,) float32
+    indices: np.ndarray  # (N_INDICES · m,) int64
+
+
+@implement(solve_path, SmoRules, allocates=False)
+def smo_path(rules, subproblem, K, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
+    """Solve one block for every C, each from the solution before it.
+
+    Parameters are those of `solvers.gram.subproblems.solve_path`, but that the block has no labels.
+    """
+    hinge, tol, shift, m, n_first = (
+        rules.hinge,
+        rules.tol,
+        rules.shifts[subproblem],
+        K.shape[0],
+        class_start[1],
+    )
+    vectors = rules.vectors[: N_VECTORS * m].reshape((N_VECTORS, m))
+    short_vectors = rules.short_vectors[: N_SHORT_VECTORS * m].reshape((N_SHORT_VECTORS, m))
+    indices = rules.indices[: N_INDICES * m].reshape((N_INDICES, m))
+    y, inverse_C, diagonal, C, old = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
+    low, high, beta, F, others = vectors[5], vectors[6], vectors[7], vectors[8], vectors[9:]
+    for t in range(m):
+        y[t] = 1.0 if t < n_first else -1.0
+    elapsed_cost, drift, growth, lost, status, is_optimal = 0.0, 0.0, 1.0, 0.0, CONVERGED, False
+    b, violation, weight, error, gap, converged = 0.0, 0.0, 0.0, 0.0, 0.0, False
+    for k in range(Cs.size):
+        total = 0.0
+        for t in range(m):
+            old[t], C[t] = C[t], Cs[k] / inverse_weight[t]
+            total += C[t]
+        if k == 0:
+            set_bounds(y, C, hinge, low, high, inverse_C)
+            start(K, y, C, n_first, hinge, beta, F, others, indices[0])
+            is_optimal, lost = False, 2.0 * (m / TERMS_IN_BLOCK + FEW_ROUNDINGS)
+        else:
+            growth, stays_optimal = change_C(old, C, y, hinge, low, high, inverse_C, beta, F)
+            is_optimal, lost = stays_optimal and status == CONVERGED, ROUNDINGS_PER_SCALING
+        largest = 0.0
+        for t in range(m):
+            diagonal[t] = K[t, t] + inverse_C[t]
+            largest = max(largest, abs(diagonal[t] + shift) + shift)  # also of |k - shift|
+        # No value of the gradient is larger than this while all weights are within a box.
+        rounding = UNIT_ROUNDOFF * (largest * (total if hinge else UNBOUNDED) + 1.0)
+        drift = drift * growth + lost * rounding
+        aim, iterations, cost, status = AIMED_SHARE * tol, np.int64(0), 0.0, CONVERGED
+        for _ in range(REFINEMENTS):
+            if not is_optimal:
+                left = limits[k] - iterations
+                status, taken, lost, cost_taken, elapsed_cost = minimise(
+                    K,
+                    shift,
+                    diagonal,
+                    inverse_C,
+                    F,
+                    beta,
+                    low,
+                    high,
+                    aim,
+                    elapsed_cost,
+                    left,
+                    short_vectors,
+                    others,
+                    indices,
+                )
+                iterations += taken
+                cost += cost_taken
+                drift += lost * rounding
+            is_optimal = False
+            is_stale = drift > ALLOWED_DRIFT * aim
+            while True:
+                if is_stale:
+                    drift = refresh(K, inverse_C, y, beta, F, largest, others, indices)
+                b, violation, weight, error = state_of(
+                    F, beta, low, high, rules.value_errors[subproblem], drift
+                )
+                gap = gap_of(F, beta, y, C, inverse_C, hinge, b, error)
+                converged = gap <= tol and violation + 2.0 * error <= tol
+                if converged or is_stale or drift <= ALLOWED_DRIFT * error:
+                    break
+                is_stale = True
+            if converged or status != CONVERGED:
+                break
+            # A tighter tolerance does not help where it is the doubt about the kernel's values that counts.
+            exact, enough = gap_of(F, beta, y, C, inverse_C, hinge, b, 0.0), AFFORDABLE_SHARE * tol
+            is_unreachable = 2.0 * error > enough or gap - exact > enough or max(exact, violation) <= enough
+            if is_unreachable and violation <= tol:
+                break
+            aim *= min(0.5, max(MIN_SHARE, enough / exact)) if violation <= tol else 0.5
+        outcomes.statuses[subproblem, k], outcomes.converged[subproblem, k] = status, converged
+        outcomes.objectives[subproblem, k] = 0.5 * (np.dot(beta, F) - weight)
+        outcomes.gaps[subproblem, k], outcomes.iterations[subproblem, k] = gap, iterations
+        outcomes.costs[subproblem, k] = cost
+        outcomes.biases[subproblem, k, 0], outcomes.biases[subproblem, k, 1] = b, -b
+        for t in range(m):
+            weights[k, t] = abs(beta[t])
