@@ -17,22 +17,25 @@ MODULES = sorted([*ROOT.glob("orchestrator/**/*.py"), *ROOT.glob("solvers/**/*.p
 # a room may be one of its own.
 BELOW = {
     "study": set(),
+    # Directly above the nouns, so that every room that runs a user's code can protect itself from it.
+    "isolation": {"study"},
     "store": {"study"},
-    "search": {"study"},
+    "search": {"isolation", "study"},
     "resampling": {"study"},
-    "datasets": {"study"},
-    "training": {"datasets", "resampling", "study"},
-    "execution": {"training", "datasets", "study"},
+    "datasets": {"isolation", "study"},
+    "training": {"isolation", "datasets", "resampling", "study"},
+    "execution": {"training", "isolation", "datasets", "study"},
     "execution/clusters": {"execution", "training", "study"},
     "execution/dask": {"execution/clusters", "execution", "training", "study"},
     "engine": {
-        *("execution/dask", "execution", "training", "datasets", "resampling", "search", "store", "study"),
+        *("execution/dask", "execution", "training", "isolation", "datasets", "resampling", "search"),
+        *("store", "study"),
     },
     "analysis": {"store", "study"},
-    "report": {"analysis", "store", "study"},
-    "config": {"training", "datasets", "resampling", "search", "study"},
+    "report": {"analysis", "store", "isolation", "study"},
+    "config": {"training", "isolation", "datasets", "resampling", "search", "study"},
     "cli": {
-        *("config", "report", "analysis", "engine", "execution/dask", "execution", "training", "datasets"),
+        *("config", "report", "analysis", "engine", "execution/dask", "execution", "isolation", "datasets"),
         *("store", "study"),
     },
 }

@@ -23,8 +23,8 @@ from rich.console import Console
 
 from orchestrator import __version__
 from orchestrator.cli.terminal import drop_output, flush, terminal
+from orchestrator.isolation.interrupts import interrupt
 from orchestrator.study.text import printable, printable_lines
-from orchestrator.training.interrupts import interrupt
 
 if TYPE_CHECKING:
     from orchestrator.study.settings import Settings

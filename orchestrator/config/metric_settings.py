@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from orchestrator.datasets.child_process import ProcessEnded
+from orchestrator.isolation.child_process import ProcessEnded
+from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.study.study import Metric
-from orchestrator.training.class_checks import ask_classes, most_doubtful
 from orchestrator.training.metrics import identified, metric_targets, read_metric, unusable_metric
 
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orchestrator.config.scalars import wrong_values
-from orchestrator.datasets.child_process import ProcessEnded
+from orchestrator.isolation.child_process import ProcessEnded
+from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.resampling.splitters import unusable_splitter
 from orchestrator.study.targets import TARGET, targets_in
 from orchestrator.study.text import shown
 from orchestrator.study.values import canonical_json
-from orchestrator.training.class_checks import ask_classes, most_doubtful
 
 
 def resampling_problems(protocol: Mapping[str, Any]) -> Iterator[str]:
