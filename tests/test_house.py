@@ -33,10 +33,11 @@ BELOW = {
     },
     "analysis": {"store", "study"},
     "report": {"analysis", "store", "isolation", "study"},
+    "claims": {"report", "analysis", "store", "study"},
     "config": {"training", "isolation", "datasets", "resampling", "search", "study"},
     "cli": {
-        *("config", "report", "analysis", "engine", "execution/dask", "execution", "isolation", "datasets"),
-        *("store", "study"),
+        *("config", "claims", "report", "analysis", "engine", "execution/dask", "execution"),
+        *("isolation", "datasets", "store", "study"),
     },
 }
 
