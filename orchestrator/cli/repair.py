@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from orchestrator.cli.main import Request
+from orchestrator.cli.request import Request
 from orchestrator.cli.terminal import say
 from orchestrator.engine.damage_repair import repair as repair_study
 from orchestrator.engine.load import find_study

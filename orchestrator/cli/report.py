@@ -19,8 +19,8 @@ from orchestrator.claims.finished import decisions_of
 from orchestrator.claims.page import brief
 from orchestrator.claims.section import ClaimsSection
 from orchestrator.cli.claims import declared_claims, other_terms, stored_study
-from orchestrator.cli.main import Request
 from orchestrator.cli.markdown_text import MarkdownText
+from orchestrator.cli.request import Request
 from orchestrator.cli.terminal import say
 from orchestrator.cli.watch import watch
 from orchestrator.config.report_settings import given_choices, published_files, section_names

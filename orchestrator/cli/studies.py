@@ -9,7 +9,7 @@ from rich.filesize import decimal
 from rich.prompt import Confirm
 from rich.table import Table
 
-from orchestrator.cli.main import Request
+from orchestrator.cli.request import Request
 from orchestrator.cli.status import begun_pairs
 from orchestrator.cli.terminal import as_text, say
 from orchestrator.config.schema import folders, study_name
