@@ -34,7 +34,11 @@ BELOW = {
     "analysis": {"store", "study"},
     "report": {"analysis", "store", "isolation", "study"},
     "claims": {"report", "analysis", "store", "study"},
-    "config": {"training", "isolation", "datasets", "resampling", "search", "study"},
+    # Above the rooms whose classes it names.
+    "config": {
+        *("execution/clusters", "execution", "training", "isolation", "datasets", "resampling", "search"),
+        "study",
+    },
     "cli": {
         *("config", "claims", "report", "analysis", "engine", "execution/dask", "execution"),
         *("isolation", "datasets", "store", "study"),
@@ -239,7 +243,7 @@ def private_names(path):
 
 
 NAMES_OF_LIBRARIES = {"_replace", "_run"}
-"""Names that begin with an underscore, of named tuples and of Dask's worker, which rooms of ours have, too."""
+"""Private names of named tuples and of Dask's client that rooms of ours define, too."""
 
 
 def test_no_room_uses_what_is_private_to_another():
