@@ -67,7 +67,7 @@ _VERBS = {
     "plan": _Verb("say what a run would do, and run nothing", "plan"),
     "status": _Verb("say how far a study is, from its store alone", "status"),
     "report": _Verb("write the report of a study, or of several (study=A,B to=DIR)", "report"),
-    "repair": _Verb("set aside what is damaged in a study, so that it runs again", "repair"),
+    "repair": _Verb("set aside what is damaged in a study, so that it runs again", "studies"),
     "list": _Verb("list what can be chosen", "list", "[datasets|solvers|experiments|searches]"),
     "data": _Verb(
         "list datasets, or fetch, check, find or describe some by name",

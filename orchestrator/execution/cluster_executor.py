@@ -39,8 +39,7 @@ from orchestrator.training.cores import pin
 from orchestrator.training.run_batch import run_batch
 from orchestrator.training.split_data import DataNotHere
 from orchestrator.training.watchdog import Watchdog, end_worker
-from orchestrator.training.worker_memory import worker_memory
-from orchestrator.training.worker_warnings import capture_warnings, take_warnings
+from orchestrator.training.worker_state import capture_warnings, take_warnings, worker_memory
 
 log = logging.getLogger(__name__)
 

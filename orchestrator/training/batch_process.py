@@ -278,7 +278,7 @@ class _Messages(Monitor):
 
 def serve(descriptor: int, parent: int) -> None:
     """Run batches for the parent until it closes its end, or ends however it does."""
-    from orchestrator.training.worker_warnings import capture_warnings, take_warnings
+    from orchestrator.training.worker_state import capture_warnings, take_warnings
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is meant for the parent
     prefer_to_be_killed()

@@ -20,8 +20,7 @@ from orchestrator.execution.serial import SerialExecutor
 from orchestrator.report.facts import runs
 from orchestrator.report.methods import checklist
 from orchestrator.store.store import Store
-from orchestrator.training.environment import host_facts
-from orchestrator.training.processor import arithmetic
+from orchestrator.training.environment import arithmetic, host_facts
 from tests.processors import NAMES, environment
 
 OTHER = next(
@@ -38,7 +37,7 @@ OTHER = next(
 pytestmark = pytest.mark.skipif(OTHER is None, reason="this processor can emulate no other")
 
 ARITHMETIC = (
-    "import json; from orchestrator.training.processor import arithmetic; print(json.dumps(arithmetic()))"
+    "import json; from orchestrator.training.environment import arithmetic; print(json.dumps(arithmetic()))"
 )
 
 
