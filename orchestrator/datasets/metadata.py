@@ -25,9 +25,6 @@ GROUPS, TEST_FOLD = "groups", "test_fold"
 NAMES = (GROUPS, TEST_FOLD)
 DEDUPLICATE = "deduplicate"
 
-Sources = dict[str, Any]
-"""Where each kind of metadata comes from: a column, a file or the values."""
-
 
 def own_arguments(loader: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a loader, which may take a name of ours as an argument of its own."""
