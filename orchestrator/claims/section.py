@@ -23,6 +23,9 @@ class ClaimsSection:
         See `other_terms`.
     """
 
+    name = "claims"
+    """The section's name in `report.json` and in names of files."""
+
     def __init__(self, decisions: Sequence[Decision], terms: Sequence[str]):
         self._decisions, self._terms = decisions, terms
 
