@@ -55,6 +55,11 @@ def decisions_of(findings: Findings, known: Iterable[Claim], load: Loader) -> li
         All declared claims.
     load : callable
         See `Loader`.
+
+    Returns
+    -------
+    list of Decision
+        In the order of `known`.
     """
     name = findings.results.name
     own = [claim for claim in known if name in claim.studies]

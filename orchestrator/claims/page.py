@@ -35,6 +35,11 @@ def claims_page(
         The finished studies that decide them, by name.
     other : mapping of str to sequence of str
         What `other_terms` returns for each study.
+
+    Returns
+    -------
+    str
+        The page, with a newline at its end.
     """
     number = _counted(decision.verdict for decision in decisions)
     lines = ["# Claims", "", f"{len(decisions)} claims: {number}.", "", CAPTION, ""]

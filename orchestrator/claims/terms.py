@@ -29,6 +29,11 @@ def other_terms(name: str, design: Design, experiments: Experiments, designs: De
         See `Experiments`.
     designs : callable
         See `Designs`.
+
+    Returns
+    -------
+    list of str
+        One phrase for each difference.
     """
     terms = _differences(design, experiments(name))
     source = design.search.options.get("study")

@@ -79,6 +79,11 @@ def other_terms(findings: Findings, results: Path, config_dir: Path | None) -> l
         The folder of studies, in which the study that selected its candidates is looked up.
     config_dir : Path or None
         The user's folder of configurations.
+
+    Returns
+    -------
+    list of str
+        One phrase for each difference.
     """
 
     def experiment(name: str) -> Mapping[str, Any] | None:

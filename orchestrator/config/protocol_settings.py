@@ -16,7 +16,20 @@ from orchestrator.training.metrics import identified, metric_targets, read_metri
 
 
 def read_protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
-    """Return the protocol that a configuration declares; add what is wrong with it to the problems."""
+    """Return the protocol that a configuration declares.
+
+    Parameters
+    ----------
+    node : mapping
+        The configuration key `protocol`. Missing keys have the defaults of `Protocol`.
+    problems : list of str
+        A sentence is added for each value that cannot be used.
+
+    Returns
+    -------
+    Protocol
+        Its values are usable if no problem was added.
+    """
     node = {**Protocol().facts(), "predictions": "none", **node}
     problems += wrong_values(node, ("scaling", "profile", "max_seconds", "predictions"), "protocol.")
     problems += resampling_problems(node)

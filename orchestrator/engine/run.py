@@ -70,6 +70,11 @@ def run(
     client : distributed.Client, optional
         Leads to the workers, in place of the configured cluster.
 
+    Returns
+    -------
+    RunSummary
+        The counts and times of the run.
+
     Raises
     ------
     ConfigError
