@@ -21,7 +21,7 @@ from benchmarks.idle_study import idle_settings
 from orchestrator.cli.display import display
 from orchestrator.engine import planning as planning
 from orchestrator.engine.prepare import prepare_study
-from orchestrator.engine.session import run_session
+from orchestrator.engine.run import run_session
 from orchestrator.store.store import Store
 
 

@@ -34,7 +34,7 @@ from benchmarks.idle_study import idle_settings
 from orchestrator.cli.display import display
 from orchestrator.engine.overview import compact
 from orchestrator.engine.prepare import PreparedStudy, prepare_study
-from orchestrator.engine.session import run_session
+from orchestrator.engine.run import run_session
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store

@@ -48,6 +48,8 @@ def imported(name, text, folder, monkeypatch):
     spec = importlib.util.spec_from_file_location(name, file)
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, name, module)
+    package, _, last = name.rpartition(".")
+    monkeypatch.setattr(importlib.import_module(package), last, module, raising=False)
     spec.loader.exec_module(module)
     return module
 

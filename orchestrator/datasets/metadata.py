@@ -29,9 +29,6 @@ DEDUPLICATE = "deduplicate"
 _LABEL_TYPES = {GROUPS: AUTO, TEST_FOLD: NUMBER}
 """How values that a file holds as text are read."""
 
-Sources = dict[str, Any]
-"""Where each kind of metadata comes from: a column, a file or the values."""
-
 
 def own_arguments(loader: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a loader, which may take a name of ours as an argument of its own."""

@@ -17,7 +17,7 @@ from orchestrator.config.arms import build_arms
 from orchestrator.config.compose import load_settings
 from orchestrator.engine.load import read_results
 from orchestrator.engine.prepare import prepare_study
-from orchestrator.engine.session import run_session
+from orchestrator.engine.run import run_session
 from orchestrator.report import write_report
 from orchestrator.search import make_search
 from orchestrator.store.store import Store

@@ -18,7 +18,7 @@ from orchestrator.cli.display import display
 from orchestrator.config.compose import load_settings
 from orchestrator.engine import runner
 from orchestrator.engine.prepare import prepare_study
-from orchestrator.engine.session import run_session
+from orchestrator.engine.run import run_session
 from orchestrator.report import write_report
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.store.files import StoreError

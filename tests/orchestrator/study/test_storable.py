@@ -17,7 +17,7 @@ from rich.console import Console
 from orchestrator.cli.display import display
 from orchestrator.engine.load import read_results
 from orchestrator.engine.prepare import prepare_study
-from orchestrator.engine.session import run_session
+from orchestrator.engine.run import run_session
 from orchestrator.store.columns import TRIAL_SCHEMA
 from orchestrator.store.run_log import run_log
 from orchestrator.store.store import Store, StoreError

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 
-from orchestrator.training.scaling import fit_scaling
+from orchestrator.training.split_data import fit_scaling
 
 tables = arrays(
     np.float64,

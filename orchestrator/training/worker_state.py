@@ -1,11 +1,29 @@
-"""Collect the warnings of a worker's process, which the client gets with the results of batches."""
+"""What a worker process keeps between batches: its memory limit, and its warnings for the client.
+
+The limit holds for the child processes of its trainings, too.
+"""
 
 import logging
+import math
 import warnings
 from collections import deque
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+_limit = math.inf
+
+
+def limit_memory(size: float) -> None:
+    """Set the limit, in bytes; infinite where there is none."""
+    global _limit
+    _limit = size
+
+
+def worker_memory() -> float:
+    """Return the limit, in bytes; infinite where there is none."""
+    return _limit
+
 
 _captured: deque[str] = deque(maxlen=20)
 

@@ -5,7 +5,7 @@ import sys
 
 CODE = """
 import logging, warnings
-from orchestrator.training.worker_warnings import capture_warnings, take_warnings
+from orchestrator.training.worker_state import capture_warnings, take_warnings
 capture_warnings()
 logging.getLogger("mine").warning("a %s", "note")
 logging.getLogger("mine").warning("under way", extra={"is_transient": True})
