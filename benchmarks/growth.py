@@ -45,7 +45,7 @@ C = 16.0
 SETS = {"ijcnn1": "4", "covtype": "1/4", "shuttle": "4", "a9a": "1/64", "checkers": "16"}
 CONFIGS = Path(__file__).parent.parent / "conf" / "solver"
 SAMPLING = ("mnsvm_paper", "spheresvm", "spheresvm_590", "spheresvm_100", "bvm", "cvm")
-"""Solvers of Strack (2013) that stop by draws alone. The others examine every sample to certify them."""
+"""Solvers of Strack (2013) that stop only by draws. The others examine every sample to certify them."""
 SOLVERS = ("SVC", "smo_l1", "smo_l2", "newton", "mnsvm", *SAMPLING)
 SMALLEST, LARGEST, TESTED = 1000, 1_000_000, 2000
 COMPILING = 300, 4000

@@ -266,8 +266,8 @@ def differences(ours: Measured, peer: Measured) -> list[str]:
                 tied = ", tied in its inner scores"
                 if mine == min(peer.best[k]):
                     tied += " (a study's rule of ties takes ours; the rounding of the means took theirs)"
-            told = f"chose {mine} for {theirs}{tied}, score {score:.4f} for {other:.4f}"
-            found.append(f"  outer fold {k}: {told}")
+            text = f"chose {mine} for {theirs}{tied}, score {score:.4f} for {other:.4f}"
+            found.append(f"  outer fold {k}: {text}")
     return found
 
 

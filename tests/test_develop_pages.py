@@ -1,7 +1,10 @@
 """The examples under `docs/develop` are complete: each is copied from its page and used."""
 
 import importlib.util
+import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,7 +19,8 @@ from orchestrator.execution.dask_settings import dask_settings
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS, ClusterKind
 from orchestrator.study.settings import Cluster
 
-DEVELOP = Path(__file__).parents[1] / "docs" / "develop"
+ROOT = Path(__file__).parents[1]
+DEVELOP = ROOT / "docs" / "develop"
 QSUB = """#!/bin/sh
 job=$(mktemp ./job-XXXXXX)
 cp "$1" "$job"
@@ -92,3 +96,53 @@ def test_a_study_on_the_kind_has_the_rows_of_a_serial_run(pbs, tmp_path, monkeyp
     there = run_study("study=there", *STUDY, *where, *WAIT, config_dir=pbs)
     here = run_study("study=here", *STUDY, *where, "cluster=serial")
     assert there.trials["score"].equals(here.trials["score"])
+
+
+def test_the_walks_name_functions_that_are_there():
+    steps = re.findall(
+        r"^\d+\. `([a-z_/]+\.py)`: (.*(?:\n   .*)*)",
+        (DEVELOP / "solver.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    assert steps
+    package = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "solvers").rglob("*.py"))
+    for file, text in steps:
+        source = (ROOT / "solvers" / file).read_text(encoding="utf-8")
+        names = [name.split(".")[-1] for name in re.findall(r"`([A-Za-z_.]+)`", text)]
+        assert re.search(rf"\b{names[0]}\b", source), (file, names[0])
+        assert not [name for name in names if not re.search(rf"\b{name}\b", package)], file
+
+
+TRAIN = """
+import importlib.util, json, sys
+from sklearn.datasets import load_iris
+
+spec = importlib.util.spec_from_file_location("solvers.newton.coordinate", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+sys.modules[spec.name] = module
+spec.loader.exec_module(module)
+X, y = load_iris(return_X_y=True)
+fitted = module.CoordinateSVC(gamma=0.5).fit_path(X, y, [0.25, 1.0, 4.0])
+print(json.dumps([fitted.objective_.tolist(), fitted.duality_gap_.tolist(), fitted.converged_.tolist()]))
+"""
+"""Program that trains by the solver of the page, in a process with a separate cache of compiled code."""
+
+
+def test_the_block_solver_of_the_page_finds_the_optimum(tmp_path):
+    from sklearn.datasets import load_iris
+
+    from solvers import NewtonSVC
+
+    path = tmp_path / "coordinate.py"
+    path.write_text(block("solver.md", "solvers/newton/coordinate.py"), encoding="utf-8")
+    names = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", TRAIN, str(path)], capture_output=True, text=True, cwd=ROOT, env=names
+    )
+    assert done.returncode == 0, done.stderr
+    objectives, gaps, converged = json.loads(done.stdout)
+    exact = NewtonSVC(gamma=0.5, tol=1e-9).fit_path(*load_iris(return_X_y=True), [0.25, 1.0, 4.0])
+    assert converged == [True, True, True]
+    assert max(gaps) <= 1e-3
+    assert objectives == pytest.approx(exact.objective_.tolist(), rel=1e-3)
+    assert all(found >= best * (1 - 1e-9) for found, best in zip(objectives, exact.objective_, strict=True))
