@@ -63,7 +63,7 @@ def write_values(source, rows, target):
 
 
 @inner
-def choose(values, rows, chosen):
+def gather_values(values, rows, chosen):
     """Write ``values[rows]`` to the first places of ``chosen``."""
     for a in range(rows.size):
         chosen[a] = values[rows[a]]

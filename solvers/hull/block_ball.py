@@ -13,9 +13,9 @@ from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, reso
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
 from solvers.gram.block import largest_value, lowest_value
 from solvers.gram.subproblems import solve_path
-from solvers.hull.block_descent import STEPS_IN_VAIN, MinimalNormRules, descend, minimal_norm_path
+from solvers.hull.block_descent import STEPS_WITHOUT_PROGRESS, MinimalNormRules, descend, minimal_norm_path
 from solvers.hull.draws import find_tracked
-from solvers.hull.stopping import sought_below
+from solvers.hull.stopping import search_threshold
 
 MIN_FACTOR = 1e-100  # smaller ones are multiplied in
 
@@ -44,14 +44,14 @@ def follow_violators(
         if not square_norm < np.inf:
             status = UNRESOLVED
             break
-        if steps - looked_at > STEPS_IN_VAIN:
+        if steps - looked_at > STEPS_WITHOUT_PROGRESS:
             if abs(square_norm - last) < 1e-15 * last:
                 status = UNRESOLVED
                 break
             looked_at, last = steps, square_norm
             n_done = steps + (0 if rules.exhaustive else drawn // DRAWS_PER_STEP)
             if n_done >= look[0]:
-                allowed = square_norm - sought_below(
+                allowed = square_norm - search_threshold(
                     rules.stopping, epsilon, square_norm, square_radius, resolved
                 )
                 if has_no_end(
@@ -61,7 +61,7 @@ def follow_violators(
                     break
                 look = (np.int64(2 * n_done), square_norm, look[1] - square_norm)
 
-        threshold = sought_below(rules.stopping, current, square_norm, square_radius, resolved)
+        threshold = search_threshold(rules.stopping, current, square_norm, square_radius, resolved)
         v, failed = find_tracked(g, threshold / factor, rules, state, class_start)
         drawn += failed
         if v < 0:

@@ -12,9 +12,9 @@ from solvers.common.progress import first_look, has_no_end, resolution
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
 from solvers.gram.block import largest_value, lowest_value
 from solvers.gram.subproblems import solve_path
-from solvers.hull.block_descent import STEPS_IN_VAIN, MinimalNormRules, descend, minimal_norm_path
+from solvers.hull.block_descent import STEPS_WITHOUT_PROGRESS, MinimalNormRules, descend, minimal_norm_path
 from solvers.hull.draws import find_tracked
-from solvers.hull.stopping import CORE, sought_below
+from solvers.hull.stopping import CORE, search_threshold
 
 
 class CoreSetRules(MinimalNormRules):
@@ -43,19 +43,19 @@ def grow_core_set(
             return square_norm, steps, clipped, NOT_POSITIVE
         if not square_norm < np.inf:
             return square_norm, steps, clipped, UNRESOLVED
-        if steps - looked_at > STEPS_IN_VAIN:
+        if steps - looked_at > STEPS_WITHOUT_PROGRESS:
             if abs(square_norm - last) < 1e-15 * last:
                 return square_norm, steps, clipped, UNRESOLVED
             looked_at, last = steps, square_norm
             if steps >= look[0]:
-                allowed = square_norm - sought_below(CORE, epsilon, square_norm, square_radius, resolved)
+                allowed = square_norm - search_threshold(CORE, epsilon, square_norm, square_radius, resolved)
                 if has_no_end(look, steps, square_norm, square_norm - lowest_value(g), allowed, g.size):
                     return square_norm, steps, clipped, STALLED
                 look = (np.int64(2 * steps), square_norm, look[1] - square_norm)
 
         v = lowest
         u = best_partner(IMDM, 1.0, g, alpha, H[v], diagonal, v)
-        threshold = sought_below(CORE, current, square_norm, square_radius, resolved)
+        threshold = search_threshold(CORE, current, square_norm, square_radius, resolved)
         width = max(current * (square_radius - square_norm), resolved)
         if u >= 0 and (g[u] - g[v] > width or g[v] < threshold):
             ahead = g[u] - g[v]

@@ -49,10 +49,10 @@ from solvers.gram.subproblems import solve_path
 from solvers.hull.descent import Rules
 from solvers.hull.draws import draw_first, find_tracked
 from solvers.hull.steps import step_length
-from solvers.hull.stopping import MN, NOISE_ROUNDINGS, VIOLATION, rule_holds, sought_below
+from solvers.hull.stopping import MN, NOISE_ROUNDINGS, VIOLATION, rule_holds, search_threshold
 
 REFRESHES = 3  # of g from the kernel, when rounding has moved it
-STEPS_IN_VAIN = 1000  # that leave ||c||² as it was: rounding ended the progress
+STEPS_WITHOUT_PROGRESS = 1000  # that leave ||c||² as it was: rounding ended the progress
 ALLOWED_DRIFT = 0.001  # of g that is let pass, as a share of ε ||c||²
 # After so many steps a sample, those outside this margin are left out, if less than this share remains.
 STEPS_BEFORE_SHRINKING = 3
@@ -104,20 +104,20 @@ def descend_block(
             return square_norm, steps, clipped, NOT_POSITIVE
         if not square_norm < np.inf:  # it would never end
             return square_norm, steps, clipped, UNRESOLVED
-        if steps - looked_at > STEPS_IN_VAIN:
+        if steps - looked_at > STEPS_WITHOUT_PROGRESS:
             if abs(square_norm - last) < 1e-15 * last:
                 return square_norm, steps, clipped, UNRESOLVED
             looked_at, last = steps, square_norm
             n_done = steps + (0 if rules.exhaustive else drawn // DRAWS_PER_STEP)
             if n_done >= look[0]:
-                allowed = square_norm - sought_below(
+                allowed = square_norm - search_threshold(
                     rules.stopping, epsilon, square_norm, diagonal[0], resolved
                 )
                 if has_no_end(look, n_done, square_norm, square_norm - lowest_value(g), allowed, g.size):
                     return square_norm, steps, clipped, STALLED
                 look = (np.int64(2 * n_done), square_norm, look[1] - square_norm)
 
-        threshold = sought_below(rules.stopping, current, square_norm, diagonal[0], resolved)
+        threshold = search_threshold(rules.stopping, current, square_norm, diagonal[0], resolved)
         v, failed = find_tracked(g, threshold, rules, state, class_start)
         drawn += failed
         if v < 0:
@@ -207,10 +207,10 @@ def descend_shrunk(
     steps = clipped = 0
     for _ in range(SHRINKINGS if rules.exhaustive else 0):
         left = min(max_iter - steps, STEPS_BEFORE_SHRINKING * m)
-        square_norm, taken, cut, status = descend_block(
+        square_norm, taken, n_clipped, status = descend_block(
             H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, left, state
         )
-        steps, clipped = steps + taken, clipped + cut
+        steps, clipped = steps + taken, clipped + n_clipped
         if status != LIMIT or steps >= max_iter:
             return square_norm, steps, clipped, status
         rows = rows_near_margin(alpha, g, square_norm)
@@ -222,7 +222,7 @@ def descend_shrunk(
         part_diagonal, part_inverse_C = chosen_values(diagonal, rows), chosen_values(inverse_C, rows)
         part_alpha, part_g = chosen_values(alpha, rows), chosen_values(g, rows)
         left = max_iter - steps
-        square_norm, taken, cut, status = descend_block(
+        square_norm, taken, n_clipped, status = descend_block(
             part,
             part_diagonal,
             part_inverse_C,
@@ -235,13 +235,13 @@ def descend_shrunk(
             left,
             state,
         )
-        steps, clipped = steps + taken, clipped + cut
+        steps, clipped = steps + taken, clipped + n_clipped
         write_values(part_alpha, rows, alpha)
         square_norm = refresh(H, inverse_C, alpha, g)
-    square_norm, taken, cut, status = descend_block(
+    square_norm, taken, n_clipped, status = descend_block(
         H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter - steps, state
     )
-    return square_norm, steps + taken, clipped + cut, status
+    return square_norm, steps + taken, clipped + n_clipped, status
 
 
 @inlined
@@ -254,13 +254,13 @@ def block_biases(class_start, alpha, g, square_norm, average, biases):
     for i in range(alpha.size):
         total += alpha[i]
     for t in range(n_classes):
-        own = 0.0
+        weight = 0.0
         for i in range(class_start[t], class_start[t + 1]):
             if alpha[i] > 0.0:
-                own += alpha[i]
+                weight += alpha[i]
                 slack[t] += square_norm - g[i]
                 size[t] += 1.0
-        biases[t] = own - (total - own) / (n_classes - 1)
+        biases[t] = weight - (total - weight) / (n_classes - 1)
     if not average:
         return
     if n_classes == 2:  # (5.24) averages over both classes
@@ -309,11 +309,11 @@ def minimal_norm_path(
             affordable = rules.stopping in (MN, VIOLATION) and lost < AFFORDABLE_SHARE * epsilon
             epsilon -= lost if affordable else 0.0
             left = limits[k] - steps[k]
-            square_norm, taken, cut, statuses[k] = descend(
+            square_norm, taken, n_clipped, statuses[k] = descend(
                 path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, left, state
             )
             steps[k] += taken
-            clipped[k] += cut
+            clipped[k] += n_clipped
             since_refresh += taken
             drift = drift_of(since_refresh, largest)
             lost_more = n_shares * value_share / square_norm - lost

@@ -16,8 +16,8 @@ from solvers.hull.state import (
     interruption,
     largest_value_of,
 )
-from solvers.hull.steps import enter, shift_weight
-from solvers.hull.stopping import CORE, sought_below
+from solvers.hull.steps import add_support, shift_weight
+from solvers.hull.stopping import CORE, search_threshold
 from solvers.hull.tracked_rows import row
 
 
@@ -33,7 +33,8 @@ def core_set_ball(hull, epsilon, rules, max_iter, budget):
     status : int
         One of those of `solvers.common.status`; after PAUSED and FULL, call again to go on.
     """
-    alpha, g, diagonal, support, place = hull.alpha, hull.g, hull.diagonal, hull.support, hull.place
+    alpha, g, diagonal = hull.alpha, hull.g, hull.diagonal
+    support, support_index = hull.support, hull.support_index
     real, counts, scratch = hull.real, hull.counts, hull.scratch
     square_radius = diagonal[0]  # τ̃
     counts[WORK] = 0
@@ -48,7 +49,7 @@ def core_set_ball(hull, epsilon, rules, max_iter, budget):
         v = lowest_support(g, support, counts[SUPPORT], scratch)
         row_v = row(hull, v)
         u = choose_partner(IMDM, 1.0, v, row_v, g, alpha, diagonal, support, counts[SUPPORT], scratch)
-        threshold = sought_below(CORE, real[EPSILON], real[SQUARE_NORM], square_radius, resolved)
+        threshold = search_threshold(CORE, real[EPSILON], real[SQUARE_NORM], square_radius, resolved)
         width = max(real[EPSILON] * (square_radius - real[SQUARE_NORM]), resolved)
         if u >= 0 and (g[u] - g[v] > width or g[v] < threshold):
             row_u = row(hull, u)
@@ -63,8 +64,8 @@ def core_set_ball(hull, epsilon, rules, max_iter, budget):
 
         # A sample outside of (1 + ε̂) times that ball joins the core set.
         v, _ = find_violator(hull, threshold, rules)
-        if v >= 0 and place[v] < 0:
-            enter(v, support, place, counts)
+        if v >= 0 and support_index[v] < 0:
+            add_support(v, support, support_index, counts)
         elif real[EPSILON] <= epsilon:
             return CONVERGED
         else:

@@ -22,7 +22,7 @@ from solvers.hull.state import (
     largest_value_of,
 )
 from solvers.hull.steps import TO_ORIGIN, take_step
-from solvers.hull.stopping import MN, sought_below
+from solvers.hull.stopping import MN, search_threshold
 
 
 class Rules(NamedTuple):
@@ -34,7 +34,7 @@ class Rules(NamedTuple):
     subset: int = 1
     fair: bool = True
     exhaustive: bool = True
-    most_tracked: int = TRACK_ALL  # samples of a machine for all of which g is kept; 0: never for all
+    max_tracked: int = TRACK_ALL  # samples of a machine for all of which g is kept; 0: never for all
     pair: int = IMDM
     exponent: float = 0.5
     eta: float = 1.0
@@ -61,16 +61,18 @@ def descend(hull, epsilon, rules, max_iter, budget):
     counts[WORK] = 0
     resolved = resolution(largest_value_of(hull))
     # Else a search looks at samples in a loop that takes next to no time, or at kernel values, which count.
-    draws_alone = rules.most_tracked == 0 or (hull.tracked_all and not rules.exhaustive)
+    counts_draws = rules.max_tracked == 0 or (hull.tracked_all and not rules.exhaustive)
     while counts[ITERATIONS] < max_iter:
         status = interruption(hull, budget)
         if status != GO_ON:
             return status
 
         # A violator among the drawn samples, else (if exhaustive) among the support vectors.
-        threshold = sought_below(rules.stopping, real[EPSILON], real[SQUARE_NORM], square_radius, resolved)
+        threshold = search_threshold(
+            rules.stopping, real[EPSILON], real[SQUARE_NORM], square_radius, resolved
+        )
         v, failed = find_violator(hull, threshold, rules)
-        if draws_alone:
+        if counts_draws:
             counts[DRAWN] += failed + rules.subset
             counts[WORK] += failed + rules.subset
         if v < 0:

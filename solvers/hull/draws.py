@@ -41,14 +41,14 @@ def draw_first(state, class_start, count):
         if count > 1:
             first, last = class_start[k % classes], class_start[k % classes + 1]
         i = first + random_below(state, last - first)
-        place = n
-        while place > 0 and samples[place - 1] >= i:
-            place -= 1
-        if place < n and samples[place] == i:
+        index = n
+        while index > 0 and samples[index - 1] >= i:
+            index -= 1
+        if index < n and samples[index] == i:
             continue
-        for a in range(n, place, -1):
+        for a in range(n, index, -1):
             samples[a] = samples[a - 1]
-        samples[place] = i
+        samples[index] = i
         n += 1
     return samples[:n]
 
@@ -79,7 +79,7 @@ def find_tracked(g, threshold, rules, state, class_start):
     failed : int
         How many candidates were looked at in vain.
     """
-    scans = rules.exhaustive and rules.most_tracked > 0
+    scans = rules.exhaustive and rules.max_tracked > 0
     if rules.draws < g.size or not scans:
         v, failed = draw_tracked(g, threshold, rules.draws, rules.subset, rules.fair, state, class_start)
         if v >= 0 or not scans:

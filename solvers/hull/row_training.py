@@ -45,7 +45,7 @@ ALLOWED_DRIFT = 0.001  # of g that is let pass, as a share of ε ‖c‖²
 ROWS_OF_STEP = 2.0  # of the kernel that a step takes where g is kept of every sample, about
 ROWS_PER_STEP = 4  # rows of the kernel that take at least as long as a step without a look at the kernel
 SHARE_OF_TIME = 0.25  # of what is left that it may take to begin with that
-SURE_CERTIFICATE = 50_000_000  # kernel evaluations that a certificate may always cost
+MIN_CERTIFICATE_EVALUATIONS = 50_000_000  # kernel evaluations that a certificate may always cost
 
 
 @dataclass
@@ -74,7 +74,7 @@ class HullSolver:
         """Train a machine; return its `Solution`."""
         rules = self.rules
         n_first = rules.first_samples if problem.start is None else problem.start.support.size
-        hull = new_hull(problem, self.cache_bytes, rules.first_epsilon, n_first, rules.most_tracked)
+        hull = new_hull(problem, self.cache_bytes, rules.first_epsilon, n_first, rules.max_tracked)
         if problem.start is None:
             start_at_random(hull, n_first)
         else:
@@ -108,8 +108,8 @@ class HullSolver:
         if hull.tracked_all or problem.kernel.has_constant_diagonal:
             largest = hull.diagonal[: hull.counts[TRACKED]].max()
         else:
-            own = 1.0 if problem.scale.size else kernel_diagonal(problem.X, problem.kernel).max()
-            largest = own + problem.bias + (1.0 / problem.C).max()
+            kernel_value = 1.0 if problem.scale.size else kernel_diagonal(problem.X, problem.kernel).max()
+            largest = kernel_value + problem.bias + (1.0 / problem.C).max()
         error = problem.kernel.error
         if problem.scale.size:  # of the value and, twice, of half the diagonal's roots
             error = 3.0 * error * problem.scale.max() ** 2
@@ -118,7 +118,7 @@ class HullSolver:
     def _descend(self, hull, epsilon, max_iter, problem):
         """Iterate to the end, with a look at room, clock and progress on the way; return status and state."""
         steps, last = hull.counts[ITERATIONS], np.inf
-        begun, look = steps_worth(hull), first_look(hull.n_samples)
+        steps_at_start, look = equivalent_steps(hull), first_look(hull.n_samples)
         while True:
             status = self.loop(hull, epsilon, self.rules, max_iter, work_before_pause(problem.deadline))
             if status == FULL:
@@ -134,7 +134,7 @@ class HullSolver:
                 if abs(square_norm - last) < 1e-15 * last:
                     return UNRESOLVED, hull
                 steps, last = hull.counts[ITERATIONS], square_norm
-            if (n_done := steps_worth(hull) - begun) >= look[0]:
+            if (n_done := equivalent_steps(hull) - steps_at_start) >= look[0]:
                 if self._has_no_end(hull, look, n_done, epsilon):
                     return STALLED, hull
                 look = (2 * n_done, hull.real[SQUARE_NORM], look[1] - hull.real[SQUARE_NORM])
@@ -151,7 +151,7 @@ class HullSolver:
 
     def _gains_from_all(self, hull, deadline):
         """Whether draws have cost more so far than it would have to keep g of every sample."""
-        if hull.tracked_all or not self.rules.most_tracked:
+        if hull.tracked_all or not self.rules.max_tracked:
             return False
         n, counts = hull.n_samples, hull.counts
         values = float(n) * counts[SUPPORT]  # of the kernel, which it takes to begin
@@ -210,7 +210,7 @@ def is_negative(hull):
     return hull.real[SQUARE_NORM] < -NOISE_ROUNDINGS * rounding * largest
 
 
-def steps_worth(hull):
+def equivalent_steps(hull):
     """Return the work so far as a number of steps: what draws and kernel values have cost counts as well."""
     counts = hull.counts
     values = counts[EVALUATIONS] // (ROWS_PER_STEP * hull.n_samples)
@@ -242,7 +242,7 @@ def start_from(hull, samples, weights):
             track(hull, i, i + 1)
     n, m, p = samples.size, hull.counts[TRACKED], hull.position[samples]
     hull.alpha[p] = weights / np.cumsum(weights)[-1]  # in their order, as the loops of numba add them up
-    hull.support[:n], hull.place[p], hull.counts[SUPPORT] = p, np.arange(n), n
+    hull.support[:n], hull.support_index[p], hull.counts[SUPPORT] = p, np.arange(n), n
     hull.scratch[:m] = 0.0
     add_rows(hull, 0, n)
     hull.g[:m] = hull.scratch[:m]
@@ -294,7 +294,7 @@ def lowest_inner_product(hull, deadline):
     lowest = hull.g[:m].min()
     if hull.tracked_all:
         return lowest
-    if n * m > max(SURE_CERTIFICATE, hull.counts[EVALUATIONS]):
+    if n * m > max(MIN_CERTIFICATE_EVALUATIONS, hull.counts[EVALUATIONS]):
         return np.nan
     step = _samples_before_pause(hull)
     for first in range(0, n, step):

@@ -58,7 +58,7 @@ class Hull(NamedTuple):
     g: np.ndarray  # (capacity,)
     position: np.ndarray  # (n,) int32: number of a tracked sample, −1 for the others
     support: np.ndarray  # (capacity,) uint32: tracked samples with α > 0
-    place: np.ndarray  # (capacity,) int32: where in `support`, or −1
+    support_index: np.ndarray  # (capacity,) int32: where in `support`, or −1
 
     cache: np.ndarray  # (slots · capacity,): k̃ between a tracked sample and all
     slot: np.ndarray  # (capacity,) int32: slot of a tracked sample's row, or −1
@@ -82,7 +82,7 @@ class WholeHull(Hull):
     """The state where every sample is tracked: another type, for which numba does not compile the draws."""
 
 
-def new_hull(problem, cache_bytes, epsilon, first_samples, most_tracked=TRACK_ALL):
+def new_hull(problem, cache_bytes, epsilon, first_samples, max_tracked=TRACK_ALL):
     """Allocate the state for a problem: no weight anywhere, and nothing tracked yet.
 
     Parameters
@@ -98,7 +98,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples, most_tracked=TRACK_AL
         All samples are tracked where there are no more than so many.
     """
     kernel, n, d = problem.kernel, problem.rows.size, problem.X.shape[1]
-    tracked_all = n <= most_tracked
+    tracked_all = n <= max_tracked
     capacity = n if tracked_all else min(n, max(FIRST_CAPACITY, first_samples))
     storage, X, indptr, indices, data = _storage(problem.X, kernel)
     require_memory(
@@ -136,7 +136,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples, most_tracked=TRACK_AL
         g=np.zeros(capacity),
         position=np.full(n, -1, np.int32),
         support=np.empty(capacity, np.uint32),
-        place=np.full(capacity, -1, np.int32),
+        support_index=np.full(capacity, -1, np.int32),
         cache=np.empty(cache_values),
         slot=np.full(capacity, -1, np.int32),
         owner=np.empty(slots, np.int32),
@@ -191,10 +191,10 @@ def grow(hull, cache_bytes):
     capacity = min(2 * kept.size, hull.n_samples)
     slots = _slots(capacity, cache_bytes)
     resized = {}
-    for name in ("square", "sample", "label", "diagonal", "alpha", "g", "scratch", "place"):
+    for name in ("square", "sample", "label", "diagonal", "alpha", "g", "scratch", "support_index"):
         array = getattr(hull, name)
         resized[name] = np.concatenate((array[kept], np.zeros(capacity - kept.size, array.dtype)))
-    resized["place"][kept.size :] = -1
+    resized["support_index"][kept.size :] = -1
     support = np.empty(capacity, np.uint32)
     support[: hull.counts[SUPPORT]] = renumbered[hull.support[: hull.counts[SUPPORT]]]
     features = np.empty((hull.features.shape[0], capacity))

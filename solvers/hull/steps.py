@@ -18,13 +18,14 @@ TO_ORIGIN, TO_BALL, TO_VIOLATOR = range(3)
 @inlined
 def take_step(hull, rules, v):
     """Move weight to v; return whether there was any to move."""
-    alpha, g, diagonal, support, place = hull.alpha, hull.g, hull.diagonal, hull.support, hull.place
+    alpha, g, diagonal = hull.alpha, hull.g, hull.diagonal
+    support, support_index = hull.support, hull.support_index
     real, counts, m, n_support = hull.real, hull.counts, hull.counts[TRACKED], hull.counts[SUPPORT]
     row_v = row(hull, v)
     if rules.step == TO_VIOLATOR:  # (2.133)
         square_distance = diagonal[0] - 2.0 * g[v] + real[SQUARE_NORM]
         beta = 1.0 - np.sqrt(diagonal[0] / square_distance)
-        scale_and_add(v, beta, row_v, m, alpha, g, diagonal, support, place, counts, real)
+        scale_and_add(v, beta, row_v, m, alpha, g, diagonal, support, support_index, counts, real)
         counts[WORK] += m + counts[SUPPORT]
         counts[ITERATIONS] += 1
         return True
@@ -39,7 +40,7 @@ def take_step(hull, rules, v):
     beta_hat = step_length(rules.step, g[u], g[v], away, square_distance, real[SQUARE_NORM])
     counts[CLIPPED] += rules.eta * beta_hat > alpha[u]
     beta = min(rules.eta * beta_hat, alpha[u])
-    move_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, support, place, counts, real)
+    move_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, support, support_index, counts, real)
     counts[WORK] += m + 4 * counts[SUPPORT]
     counts[ITERATIONS] += 1
     return True
@@ -69,13 +70,13 @@ def step_length(step, g_u, g_v, away, square_distance, square_norm):
 
 
 @inlined
-def move_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, support, place, counts, real):
+def move_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, support, support_index, counts, real):
     """Move weight β from u to v, and keep the list of support vectors up to date."""
     shift_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, real)
-    if place[v] < 0:
-        enter(v, support, place, counts)
+    if support_index[v] < 0:
+        add_support(v, support, support_index, counts)
     if alpha[u] == 0.0:
-        leave(u, support, place, counts)
+        remove_support(u, support, support_index, counts)
 
 
 @inlined
@@ -90,7 +91,7 @@ def shift_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, real):
 
 
 @inlined
-def scale_and_add(v, beta, row_v, m, alpha, g, diagonal, support, place, counts, real):
+def scale_and_add(v, beta, row_v, m, alpha, g, diagonal, support, support_index, counts, real):
     """Move the centre towards v: c ← (1 − β) c + β x̃_v."""
     rest = 1.0 - beta
     real[SQUARE_NORM] = rest * rest * real[SQUARE_NORM] + beta * (2.0 * rest * g[v] + beta * diagonal[v])
@@ -99,23 +100,23 @@ def scale_and_add(v, beta, row_v, m, alpha, g, diagonal, support, place, counts,
     for k in range(counts[SUPPORT]):
         alpha[support[k]] *= rest
     alpha[v] += beta
-    if place[v] < 0:
-        enter(v, support, place, counts)
+    if support_index[v] < 0:
+        add_support(v, support, support_index, counts)
 
 
 @inlined
-def enter(p, support, place, counts):
+def add_support(p, support, support_index, counts):
     """Append p to the support vectors."""
-    place[p] = counts[SUPPORT]
+    support_index[p] = counts[SUPPORT]
     support[counts[SUPPORT]] = p
     counts[SUPPORT] += 1
 
 
 @inlined
-def leave(p, support, place, counts):
+def remove_support(p, support, support_index, counts):
     """Take p from the support vectors; the last of the list moves to its place."""
     counts[SUPPORT] -= 1
     last = support[counts[SUPPORT]]
-    support[place[p]] = last
-    place[last] = place[p]
-    place[p] = -1
+    support[support_index[p]] = last
+    support_index[last] = support_index[p]
+    support_index[p] = -1

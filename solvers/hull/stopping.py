@@ -39,7 +39,7 @@ def violation_threshold(rule, epsilon, square_norm, square_radius):
 
 
 @inlined
-def sought_below(rule, epsilon, square_norm, square_radius, resolved):
+def search_threshold(rule, epsilon, square_norm, square_radius, resolved):
     """Return the value of g below which a sample is sought: a violator that rounding does not make one.
 
     Parameters

@@ -38,7 +38,7 @@ from solvers.margin.l1_path import (
     COST_OF_STEP,
     FEW_NEAR,
     NEAR,
-    ROUNDS_IN_VAIN,
+    ROUNDS_WITHOUT_PROGRESS,
     SHARE_INSIDE,
     SHARE_NEAR,
     SHARE_OF_BLOCK,
@@ -47,7 +47,7 @@ from solvers.margin.l1_path import (
     bytes_of_tiles,
     takes_large_path,
 )
-from solvers.margin.margin_block import KEPT_SHARE, MIN_ROWS, PIECE, keep, new_block
+from solvers.margin.margin_block import KEPT_SHARE, MIN_ROWS, PIECE, compact, new_block
 from solvers.problem import Solution
 
 # Of the samples, those of the first block: evenly from all.
@@ -68,12 +68,12 @@ def steps_on_block(
 
 
 @njit(allocates=False)
-def spread(values, places):
+def spread(values, indices):
     """Move the first rows and columns to other places, ascending: none is overwritten before it is read."""
-    for a in range(places.size - 1, -1, -1):
-        source, target = values[a], values[places[a]]
-        for b in range(places.size - 1, -1, -1):
-            target[places[b]] = source[b]
+    for a in range(indices.size - 1, -1, -1):
+        source, target = values[a], values[indices[a]]
+        for b in range(indices.size - 1, -1, -1):
+            target[indices[b]] = source[b]
 
 
 @njit(allocates=False)
@@ -118,7 +118,7 @@ def takes_large_descent(problem, rules, memory):
     """
     if 8.0 * problem.rows.size**2 <= memory:
         return False
-    looks_at_all = rules.exhaustive and rules.most_tracked > 0  # which costs little here for any size
+    looks_at_all = rules.exhaustive and rules.max_tracked > 0  # which costs little here for any size
     is_of_minimal_norm = rules.stopping in (MN, VIOLATION) and problem.scale.size == 0
     has_two_classes = problem.class_start.size == 3
     return looks_at_all and is_of_minimal_norm and has_two_classes and takes_large_path(problem, memory)
@@ -199,7 +199,7 @@ class LargeHull:
                 return STALLED, steps, clipped
             if steps >= max_iter:
                 return LIMIT, steps, clipped
-            if n_rounds % ROUNDS_IN_VAIN == 0:
+            if n_rounds % ROUNDS_WITHOUT_PROGRESS == 0:
                 if before - square_norm <= NO_PROGRESS * square_norm:
                     return STALLED, steps, clipped
                 before = square_norm
@@ -207,8 +207,8 @@ class LargeHull:
             reached = epsilon_reached(stopping, square_norm, g.min())
             epsilon_inside = max(SHARE_INSIDE * epsilon, SHARE_OF_VIOLATION * reached)
             self._gather(self._near_margin(square_norm, g))
-            taken, cut = self._descend(square_norm, g, epsilon_inside, max_iter - steps)
-            steps, clipped = steps + taken, clipped + cut
+            taken, n_clipped = self._descend(square_norm, g, epsilon_inside, max_iter - steps)
+            steps, clipped = steps + taken, clipped + n_clipped
 
     def refresh(self):
         """Compute g afresh from the kernel."""
@@ -230,9 +230,9 @@ class LargeHull:
         if np.count_nonzero(near) <= limit:
             return np.flatnonzero(near)
         near = has_weight.copy()
-        if n_support > (n_most := int(SHARE_OF_FREE * limit)):
+        if n_support > (max_weighted := int(SHARE_OF_FREE * limit)):
             # Random ones: in blocks of those with the largest violations, rounds converge slowly.
-            near[self._generator.permutation(np.flatnonzero(has_weight))[n_most:]] = False
+            near[self._generator.permutation(np.flatnonzero(has_weight))[max_weighted:]] = False
         others, n_left = np.flatnonzero(~near), limit - int(np.count_nonzero(near))
         near[others[np.argpartition(g[others], n_left)[:n_left]]] = True
         return np.flatnonzero(near)
@@ -245,7 +245,7 @@ class LargeHull:
         kept = np.isin(self._members, members, assume_unique=True)
         is_new = ~np.isin(members, self._members, assume_unique=True)
         if not kept.all():
-            keep(self._block, np.flatnonzero(kept))
+            compact(self._block, np.flatnonzero(kept))
         if is_new.any():
             spread(self._block, np.flatnonzero(~is_new))
             self._fill(members, np.flatnonzero(is_new))
@@ -392,8 +392,8 @@ def _reach(hull, epsilon, max_iter, stopping):
         aim = AIMED_SHARE * epsilon
         lost = n_shares * hull.error() / square_norm if square_norm > 0.0 else np.inf
         aim -= lost if lost < AFFORDABLE_SHARE * aim else 0.0
-        status, taken, cut = hull.minimise(aim, max_iter - steps)
-        steps, clipped = steps + taken, clipped + cut
+        status, taken, n_clipped = hull.minimise(aim, max_iter - steps)
+        steps, clipped = steps + taken, clipped + n_clipped
         if hull.drift <= ALLOWED_DRIFT * aim * hull.point()[0]:
             break
         hull.refresh()

@@ -45,7 +45,7 @@ from solvers.smo.block_path import (
     NO_PROGRESS,
     REFINEMENTS,
     ROUNDINGS_PER_SCALING,
-    STEPS_IN_VAIN,
+    STEPS_WITHOUT_PROGRESS,
     change_C,
     set_bounds,
     state_of,
@@ -59,14 +59,14 @@ NEAR = 0.03
 FEW_NEAR, SHARE_NEAR = 600, 1.0 / 13.0
 SHARE_OF_FREE = 0.75  # of what the block holds: others have to come in
 # A machine of so few samples is solved on the block of all.
-SMALL = 600
+MAX_WHOLE_BLOCK = 600
 # A round solves to this share of the violation it starts from: the next one would spoil what is better.
 SHARE_OF_VIOLATION = 0.03
 SHARE_INSIDE = 0.9  # of the violation aimed at
 # Newton's method is tried when the steps since it was last tried have cost this share of it.
 PATIENCE = 0.8
 # So many rounds that take a smaller share of the sum of the weights off the objective have met rounding.
-ROUNDS_IN_VAIN, NO_PROGRESS_OF_ROUNDS = 20, 1e-13
+ROUNDS_WITHOUT_PROGRESS, NO_PROGRESS_OF_ROUNDS = 20, 1e-13
 SHARE_OF_BLOCK = 0.75  # of the memory
 BYTES_OF_NEWTON = (
     5.0  # times the square of the free weights: half of the kernel between them, and corrections
@@ -74,10 +74,10 @@ BYTES_OF_NEWTON = (
 # What is done between two looks at the clock: nanoseconds of steps, kernel values.
 STEPS_BEFORE_LOOK, VALUES_BEFORE_LOOK = 50_000_000.0, 1 << 24
 # Of the samples, that the first C starts from; how near to its optimum they are brought.
-SUBSAMPLE, MIN_SUBSAMPLE, LARGEST_SUBSAMPLE, MIN_OF_CLASS = 0.1, 1000, 4000, 50
+SUBSAMPLE, MIN_SUBSAMPLE, MAX_SUBSAMPLE, MIN_OF_CLASS = 0.1, 1000, 4000, 50
 TOL_OF_SUBSAMPLE = 0.05
 # Up to so many samples, the block of all costs less than choosing some.
-LARGEST_DENSE = 3000
+MAX_DENSE = 3000
 BYTES_OF_NONZERO = 12.0
 SHARE_OF_TILES = 0.5  # of the memory
 COST_OF_STEP = 500.0  # in kernel values
@@ -130,7 +130,7 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, elapsed
             return status, taken
         in_vain += steps
         gains += gain
-        if in_vain >= STEPS_IN_VAIN:
+        if in_vain >= STEPS_WITHOUT_PROGRESS:
             if not gains > NO_PROGRESS * total_size(beta):
                 return STALLED, taken
             in_vain, gains = 0, 0.0
@@ -207,7 +207,7 @@ class LargeSubproblem:
         set_bounds(self.y, C, self._hinge, self._low, self._high, self._ridge)
         self._high[self.y == 0.0] = np.inf
 
-    def put(self, beta):
+    def set_weights(self, beta):
         """Take other weights, whatever time that takes: without a gradient they are of little use."""
         self.beta = beta
         self._recompute(np.inf)
@@ -235,7 +235,7 @@ class LargeSubproblem:
             Of that machine.
         """
         m = self.y.size
-        n = min(max(MIN_SUBSAMPLE, int(SUBSAMPLE * m)), LARGEST_SUBSAMPLE, self._block.capacity)
+        n = min(max(MIN_SUBSAMPLE, int(SUBSAMPLE * m)), MAX_SUBSAMPLE, self._block.capacity)
         if n >= m:
             return 0
         classes = [np.flatnonzero(self.y == sign) for sign in (1.0, -1.0)]
@@ -295,7 +295,7 @@ class LargeSubproblem:
         """Go as far towards other weights as the objective falls."""
         change, before, old = beta - self.beta, self.F.copy(), self.beta
         moved = np.flatnonzero(change)
-        with self._taken_back_without_time():
+        with self._restored_when_out_of_time():
             self.beta = beta
             self._add(moved, change[moved], self._deadline)
         curvature = change @ (self.F - before)
@@ -337,7 +337,7 @@ class LargeSubproblem:
             iterations += taken
             if self._drift > ALLOWED_DRIFT * aim:
                 try:
-                    with self._taken_back_without_time():
+                    with self._restored_when_out_of_time():
                         self._recompute(self._deadline)
                 except OutOfTime:
                     status = TIMEOUT  # what has drifted is part of the error
@@ -378,12 +378,12 @@ class LargeSubproblem:
                 return LIMIT, iterations
             if clock() > self._deadline:
                 return TIMEOUT, iterations
-            if n_rounds % ROUNDS_IN_VAIN == 0:
+            if n_rounds % ROUNDS_WITHOUT_PROGRESS == 0:
                 objective = self.objective
                 if before - objective <= NO_PROGRESS_OF_ROUNDS * np.abs(self.beta).sum():
                     return STALLED, iterations
                 before = objective
-            self._block.hold(self._near_margin())
+            self._block.gather(self._near_margin())
             inner_tol = max(SHARE_INSIDE * tol, SHARE_OF_VIOLATION * violation)
             try:
                 iterations += self._minimise_on_block(inner_tol, max_iter - iterations)
@@ -393,7 +393,7 @@ class LargeSubproblem:
     def _near_margin(self):
         """Say which samples are near the margin, on the wrong side of it, or free."""
         m = self.y.size
-        if min(SMALL, self._block.capacity) >= m:
+        if min(MAX_WHOLE_BLOCK, self._block.capacity) >= m:
             return np.ones(m, dtype=bool)
         level = self.F + self.bias
         grow, shrink = self.beta < self._high, self.beta > self._low
@@ -404,9 +404,9 @@ class LargeSubproblem:
         if np.count_nonzero(near) <= limit:
             return near
         near = free.copy()
-        if n_free > (n_most := int(SHARE_OF_FREE * limit)):
+        if n_free > (max_free := int(SHARE_OF_FREE * limit)):
             # Random ones: in blocks of those with the largest violations, rounds converge slowly.
-            near[self._generator.permutation(np.flatnonzero(free))[n_most:]] = False
+            near[self._generator.permutation(np.flatnonzero(free))[max_free:]] = False
         half = (limit - np.count_nonzero(near)) // 2
         for value, is_open in ((level, grow & ~near), (-level, shrink & ~near)):
             lowest = np.flatnonzero(is_open)
@@ -451,7 +451,7 @@ class LargeSubproblem:
                 break
         change = beta - self.beta[members]
         moved = np.flatnonzero(change)
-        with self._taken_back_without_time():
+        with self._restored_when_out_of_time():
             self.beta[members] = beta
             self._add(members[moved], change[moved], self._deadline)
         return iterations
@@ -495,7 +495,7 @@ class LargeSubproblem:
         self._add(support, self.beta[support], deadline)
 
     @contextmanager
-    def _taken_back_without_time(self):
+    def _restored_when_out_of_time(self):
         """Restore the weights and the gradient where there is no time for the gradient of new weights."""
         before = self.beta.copy(), self.F, self._drift
         try:
@@ -514,7 +514,7 @@ def takes_large_path(problem, memory):
     memory : float
         Bytes for all that training takes.
     """
-    if problem.rows.size <= LARGEST_DENSE or bytes_of_tiles(problem) > SHARE_OF_TILES * memory:
+    if problem.rows.size <= MAX_DENSE or bytes_of_tiles(problem) > SHARE_OF_TILES * memory:
         return False
     return bool(np.isfinite(problem.C).all()) and is_tiled(problem.kernel, problem.X)
 
@@ -530,7 +530,7 @@ def has_large_subproblem(problem, kernel, X):
     """
     sizes = np.sort(np.diff(problem.class_start))
     is_of_pairs = sizes.size == 2 or not problem.at_once
-    return is_of_pairs and sizes[-2:].sum() > LARGEST_DENSE and is_tiled(kernel, X)
+    return is_of_pairs and sizes[-2:].sum() > MAX_DENSE and is_tiled(kernel, X)
 
 
 def bytes_of_tiles(problem):
@@ -607,30 +607,29 @@ def large_path(problem, samples, Cs, tol, limits, memory, outcome, hinge):
     weights = np.zeros((Cs.size, m))
     with one_blas_thread():
         for k, C in enumerate(Cs):
-            before, begun = subproblem.evaluations, 0
+            before, n_start = subproblem.evaluations, 0
             if k > 0:
                 subproblem.raise_C(C * weight)
             else:
                 subproblem.set_C(C * weight)
-                begun = (
-                    subproblem.start(int(limits[k])) if problem.start is None else _take(subproblem, problem)
-                )
-            status, gap, converged, iterations = subproblem.solve(tol, int(limits[k]) - begun)
+                is_cold = problem.start is None
+                n_start = subproblem.start(int(limits[k])) if is_cold else _warm_start(subproblem, problem)
+            status, gap, converged, iterations = subproblem.solve(tol, int(limits[k]) - n_start)
             outcome.statuses[k], outcome.gaps[k], outcome.converged[k] = status, gap, converged
-            outcome.iterations[k], outcome.objectives[k] = begun + iterations, subproblem.objective
+            outcome.iterations[k], outcome.objectives[k] = n_start + iterations, subproblem.objective
             outcome.evaluations[k] = subproblem.evaluations - before
-            outcome.costs[k] = outcome.evaluations[k] + COST_OF_STEP * (begun + iterations)
+            outcome.costs[k] = outcome.evaluations[k] + COST_OF_STEP * (n_start + iterations)
             outcome.biases[k] = subproblem.bias, -subproblem.bias
             weights[k] = np.abs(subproblem.beta)
             outcome.supports[k] = np.count_nonzero(weights[k])
     return weights
 
 
-def _take(subproblem, problem):
+def _warm_start(subproblem, problem):
     """Begin with the weights of the last fit, scaled down where they leave the bounds."""
     support, alpha = problem.start.support, problem.start.alpha
     scale = min(1.0, (subproblem.C[support] / alpha).min(initial=1.0))
     beta = np.zeros(subproblem.y.size)
     beta[support] = subproblem.y[support] * np.minimum(scale * alpha, subproblem.C[support])
-    subproblem.put(beta)
+    subproblem.set_weights(beta)
     return 0

@@ -46,7 +46,7 @@ class MarginBlock:
         """Kernel values, of which the first w columns are meant."""
         return self._values[: self.members.size]
 
-    def hold(self, wanted):
+    def gather(self, wanted):
         """Make the block hold the samples asked for, and few others.
 
         Parameters
@@ -61,7 +61,7 @@ class MarginBlock:
         n_wanted, n_both = np.count_nonzero(wanted), self.members.size + new.size
         if n_wanted < KEPT_SHARE * n_both or n_both > self.capacity:
             kept = np.flatnonzero(wanted[self.members])
-            keep(self._values, kept)
+            compact(self._values, kept)
             self.members = self.members[kept]
         if new.size:
             self._append(new)
@@ -70,11 +70,11 @@ class MarginBlock:
         """Evaluate the kernel of the new ones with all, row by row: mirroring would be slower."""
         w = self.members.size
         self.members = np.concatenate((self.members, new))
-        rows, places = self._rows[self.members], np.arange(self.members.size)
+        rows, indices = self._rows[self.members], np.arange(self.members.size)
         for first, end, some in ((0, w, slice(w, None)), (w, rows.size, slice(None))):
             for start in range(first, end, PIECE):
                 columns = tiles_of(self._samples, rows[start : min(start + PIECE, end)], self._n_features)
-                fill_block(self._samples, rows[some], places[some], columns, start, self.shift, self._values)
+                fill_block(self._samples, rows[some], indices[some], columns, start, self.shift, self._values)
         self.evaluations += new.size * (2 * w + new.size)
 
 
@@ -87,7 +87,7 @@ def new_block(capacity):
 
 
 @njit(allocates=False)
-def keep(values, kept):
+def compact(values, kept):
     """Move rows and columns to the front, in ascending order: none is overwritten before it is read."""
     for a in range(kept.size):
         source, target = values[kept[a]], values[a]

@@ -74,20 +74,20 @@ def large_newton_path(training, start, first=0):
     subproblem = PenalisedBiasSubproblem(samples, problem.X.shape[1], rows, y, left, problem.deadline, False)
     with one_blas_thread():
         for k in range(first, training.Cs.size):
-            C, limit, begun = np.ones(m + 1), int(training.iterations_left()[k]), 0
+            C, limit, n_start = np.ones(m + 1), int(training.iterations_left()[k]), 0
             C[:m] = training.Cs[k] / training.inverse_weight
             if k > first:
                 subproblem.raise_C(C)
             else:
                 subproblem.set_C(C)
-                begun = subproblem.start(limit) if start is None else _take(subproblem, start)
-            status, gap, _, iterations = subproblem.solve(tol, limit - begun)
+                n_start = subproblem.start(limit) if start is None else _warm_start(subproblem, start)
+            status, gap, _, iterations = subproblem.solve(tol, limit - n_start)
             if status == CONVERGED and not gap <= tol:
                 status = UNRESOLVED
             square_norm, _, weights = subproblem.hull_point()
             methods = PAIR_STEPS | (SUPPORT_NEWTON if subproblem.newtons else 0)
             status = CONVERGED if gap <= tol else status
-            training.record(k, weights, square_norm, gap, begun + iterations, methods, status)
+            training.record(k, weights, square_norm, gap, n_start + iterations, methods, status)
     training.subproblem.evaluations += subproblem.evaluations
 
 
@@ -96,9 +96,9 @@ def _with_far_sample(samples):
     return Samples(starts, samples.features, samples.values, halves)
 
 
-def _take(subproblem, weights):
+def _warm_start(subproblem, weights):
     beta = subproblem.y.copy()
     beta[:-1] *= weights
     beta[-1] = -beta[:-1].sum()
-    subproblem.put(beta)
+    subproblem.set_weights(beta)
     return 0

@@ -20,7 +20,7 @@ from solvers.smo.free_weights import free_weights, longest_step
 # Added to the diagonal; the larger ones where rounded values are not positive definite with the smaller.
 RIDGES = (0.0, 1e-5, 1e-3)
 # ρ at first, and its bounds. Active sets settle in few rounds where it is large, but a step leads less far.
-FIRST_PROXIMITY, MIN_PROXIMITY, LARGEST_PROXIMITY = 1e-4, 1e-7, 1e-2
+FIRST_PROXIMITY, MIN_PROXIMITY, MAX_PROXIMITY = 1e-4, 1e-7, 1e-2
 FEW_ROUNDS, MANY_ROUNDS = 3, 8  # of active sets, after which ρ is made smaller, or larger, tenfold
 # They settle in fewer rounds than this, or not at all, and if a round changes more than these few and this
 # share of what the last but one did; before the first, that was so often the free weights and a few.
@@ -62,16 +62,16 @@ def newton_on_face(K, shift, ridge, F, beta, low, high, tol, proximity):
     while True:
         face = _Face(K, shift, ridge + proximity, F, beta, low, high)
         rounds = face.settle(0.5 * tol)
-        if rounds < MAX_ROUNDS or proximity >= LARGEST_PROXIMITY:
+        if rounds < MAX_ROUNDS or proximity >= MAX_PROXIMITY:
             break
         proximity *= 10.0
     if rounds == MAX_ROUNDS:
-        face.hold()
+        face.fix_outside()
     next_proximity = proximity
     if rounds <= FEW_ROUNDS:
         next_proximity = max(0.1 * proximity, MIN_PROXIMITY)
     elif rounds >= MANY_ROUNDS:
-        next_proximity = min(10.0 * proximity, LARGEST_PROXIMITY)
+        next_proximity = min(10.0 * proximity, MAX_PROXIMITY)
     direction = face.point - beta
     slope = F @ direction
     if not slope < 0.0:
@@ -126,7 +126,7 @@ class _Face:
             self._exchange(change)
         return MAX_ROUNDS
 
-    def hold(self):
+    def fix_outside(self):
         """Go on with those that leave the box held, and none let go."""
         while self._to_plane() and (outside := self._outside()).any():
             self._exchange(outside)

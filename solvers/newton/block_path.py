@@ -152,29 +152,29 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
         before = square_norm
         epsilon = violation_aimed_at(tol, error, square_norm)
         allowed = min(STEPS_PER_CHUNK, max_iter - steps - rounds)
-        square_norm, taken, at_rest = pair_steps(
+        square_norm, taken, is_stationary = pair_steps(
             H, diagonal, inverse_C, alpha, g, square_norm, epsilon, allowed, short_vectors
         )
         steps += taken
         stale += taken
         cost += taken * step_cost(m)
         share = NO_PROGRESS if newtons_left == 0 else ROUNDING
-        if at_rest or before - square_norm <= share * (square_norm - lowest_value(g)):
+        if is_stationary or before - square_norm <= share * (square_norm - lowest_value(g)):
             if drift_of(stale, largest) > ALLOWED_DRIFT * epsilon * square_norm:
                 square_norm = refresh(H, inverse_C, alpha, g)
                 stale = 0
             if newtons_left == 0 or lowest_value(g) >= (1.0 - epsilon) * square_norm:
                 break
-            at_rest = True
+            is_stationary = True
         active = np.int64(0)
         for i in range(m):
             active += g[i] - inverse_C[i] * alpha[i] < square_norm
-        if newtons_left > 0 and (at_rest or cost > PATIENCE * newton_cost(active, m)):
+        if newtons_left > 0 and (is_stationary or cost > PATIENCE * newton_cost(active, m)):
             allowed = min(NEWTON_ROUNDS, max_iter - steps - rounds)
             if allowed * newton_cost(active, m) > max_cost - cost:
                 allowed = np.int64(max(0.0, max_cost - cost) / newton_cost(active, m))
             if allowed == 0:
-                if at_rest:
+                if is_stationary:
                     cost = max_cost if max_cost < np.inf else cost  # what comes next is not affordable
                     break
                 continue
@@ -278,7 +278,7 @@ def status_of(H, inverse_C, alpha, value_error, gap, exact, tol, is_out_of_itera
 
 
 @inlined
-def least_square_norm(inverse_C):
+def min_square_norm(inverse_C):
     """Return ``||c||²`` of equal weights without a kernel."""
     total = 0.0
     for i in range(inverse_C.size):
@@ -328,9 +328,9 @@ def newton_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, lim
             previous, before = inverse_C, largest
         if lowrank:
             # ||c||² cannot fall faster than 1/C, nor below what equal weights would give without a kernel.
-            least = square_norm * Cs[k - 1] / Cs[k] if k else least_square_norm(inverse_C)
+            lowest = square_norm * Cs[k - 1] / Cs[k] if k else min_square_norm(inverse_C)
             iterations[k], square_norm, gaps[k], costs[k] = lowrank_point(
-                space, H, inverse_weight, Cs[k], least, tol, limits[k], max_cost, alpha, g
+                space, H, inverse_weight, Cs[k], lowest, tol, limits[k], max_cost, alpha, g
             )
             methods[k] = LOW_RANK
             certified = gaps[k] <= tol

@@ -83,7 +83,7 @@ def grow(space, H, target):
 
 
 @inner(allocates=True)
-def lowrank_point(space, H, inverse_weight, C, least_square_norm, tol, max_rounds, max_cost, alpha, g):
+def lowrank_point(space, H, inverse_weight, C, min_square_norm, tol, max_rounds, max_cost, alpha, g):
     """Fill ``alpha`` and its low-rank ``g`` with the solution in the space, grown for this C.
 
     Parameters
@@ -108,7 +108,7 @@ def lowrank_point(space, H, inverse_weight, C, least_square_norm, tol, max_round
     cost : float
     """
     m = alpha.size
-    appended = grow(space, H, TARGET_SHARE * tol * least_square_norm)
+    appended = grow(space, H, TARGET_SHARE * tol * min_square_norm)
     rank = space.rank[0]
     allowed = min(LOWRANK_ROUNDS, max_rounds)
     if allowed * lowrank_cost(rank, m) > max_cost:

@@ -75,12 +75,12 @@ class Subproblem(SubproblemKernel):
         if self.is_gram or kernel.by_differences or X.shape[1] > FEW_FEATURES or not is_tiled(kernel, X):
             return lambda p: self.part(every[p : p + 1], every)[0], kernel.error
         samples = scaled_samples(self.points(every), kernel.gamma)
-        tiles, place = tiles_of(samples, every, X.shape[1]), np.zeros(1, np.int64)
+        tiles, row_index = tiles_of(samples, every, X.shape[1]), np.zeros(1, np.int64)
         signs = np.where(self.label == np.arange(self.n_classes)[:, None], 1.0, self.opposite)
 
         def column(p):
             values = np.empty((1, every.size))
-            fill_block(samples, every[p : p + 1], place, tiles, 0, -self.bias, values)
+            fill_block(samples, every[p : p + 1], row_index, tiles, 0, -self.bias, values)
             values[0] *= signs[self.label[p]]
             self.evaluations += every.size
             return values[0]

@@ -23,7 +23,7 @@ from solvers.common.compile import implement, inlined, inner, njit
 from solvers.common.progress import first_look, has_no_end, resolution
 from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, UNRESOLVED
-from solvers.gram.block import choose, find_rows_with_weight, largest_value, sum_of_rows
+from solvers.gram.block import find_rows_with_weight, gather_values, largest_value, sum_of_rows
 from solvers.gram.subproblems import solve_path
 from solvers.smo.block_steps import smo_block_steps
 from solvers.smo.certificate import bias_of, extremes, gap_of
@@ -41,7 +41,7 @@ ROUNDINGS_PER_SCALING = 4.0
 UNBOUNDED = 1e300
 MIN_SHARE = 1e-3  # that the tolerance aimed at is lowered to at a time
 # So many steps that take a smaller share than the other off the objective have met rounding.
-STEPS_IN_VAIN, NO_PROGRESS = 2400, 1e-15
+STEPS_WITHOUT_PROGRESS, NO_PROGRESS = 2400, 1e-15
 # Vectors of a block's size that its path takes: of float64, of float32, of indices.
 N_VECTORS, N_SHORT_VECTORS, N_INDICES = 15, 4, 2
 
@@ -57,7 +57,7 @@ def refresh(K, inverse_C, y, beta, F, largest, vectors, indices):
     """Compute the gradient from the weights; return a bound on its error."""
     weight, n_support = 0.0, find_rows_with_weight(beta, indices[0])
     support = indices[0][:n_support]
-    choose(beta, support, vectors[0])
+    gather_values(beta, support, vectors[0])
     sum_of_rows(K, support, vectors[0], F, vectors[1])
     for t in range(F.size):
         F[t] += inverse_C[t] * beta[t] - y[t]
@@ -147,21 +147,21 @@ def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
         return
     is_first = capacity_first <= capacity_second  # that is the smaller
     sign = 1.0 if is_first else -1.0
-    room, C_small, C_large = capacity_first, C[0], C[m - 1]
+    capacity, C_small, C_large = capacity_first, C[0], C[m - 1]
     of_small, of_large = of_first, of_second
     first, last = n_first, m  # of the larger class
     if not is_first:
-        room, C_small, C_large = capacity_second, C[m - 1], C[0]
+        capacity, C_small, C_large = capacity_second, C[m - 1], C[0]
         of_small, of_large = of_second, of_first
         first, last = 0, n_first
-    equal = room / (last - first)
+    equal = capacity / (last - first)
     margins = vectors[4][: last - first]
     for t in range(first, last):
         margins[t - first] = equal * of_large[t] - C_small * of_small[t]
-    n_full = min(np.int64(room / C_large), last - first)
+    n_full = min(np.int64(capacity / C_large), last - first)
     for t in range(m):
         beta[t] = sign * C_small
-    write_weights(margins, n_full, -sign * C_large, -sign * room, beta[first:last], vectors[5])
+    write_weights(margins, n_full, -sign * C_large, -sign * capacity, beta[first:last], vectors[5])
     from_all = 2 * n_full > last - first  # the sums are corrected by what takes fewer rows
     base = -sign * C_large if from_all else 0.0
     n = 0
@@ -291,7 +291,7 @@ def minimise(
             return status, iterations, roundings, cost, elapsed_cost
         in_vain += steps
         gains += gain
-        if in_vain >= STEPS_IN_VAIN:
+        if in_vain >= STEPS_WITHOUT_PROGRESS:
             if not gains > NO_PROGRESS * total_size(beta):
                 return UNRESOLVED, iterations, roundings, cost, elapsed_cost
             in_vain, gains = 0, 0.0

@@ -22,7 +22,7 @@ NONE = np.float32(1e29)  # a larger one is that of such a weight
 FARTHEST = np.float32(1e12)  # that one violation can be beyond that at the start
 MIN_SHARE = np.float32(1e-7)  # of the largest distance, that one is taken for when partners are compared
 # A gradient of this size says that an indefinite kernel has left the L2 problem without a minimum.
-LARGEST_GRADIENT = 1e100
+MAX_GRADIENT = 1e100
 
 
 @inner
@@ -137,7 +137,7 @@ def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, 
                 return CONVERGED, step, gain
             K_i = K[i]
         ahead = F[j] - F[i]
-        if not ahead < LARGEST_GRADIENT:
+        if not ahead < MAX_GRADIENT:
             return NOT_POSITIVE, step, gain
         K_j = K[j]
         square_distance = max(diagonal[i] + diagonal[j] - 2.0 * K_i[j], SMALLEST_SQUARE_DISTANCE)

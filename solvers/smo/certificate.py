@@ -47,7 +47,7 @@ def rounding_at_bound(low, high, largest):
 
 
 @njit(allocates=False)
-def set_to_bounds(beta, low, high, most):
+def set_to_bounds(beta, low, high, max_change):
     """Put weights to the bounds that they are at but for roundings.
 
     Returns
@@ -60,7 +60,7 @@ def set_to_bounds(beta, low, high, most):
         rounding = rounding_at_bound(low[t], high[t], largest)
         nearest = min(beta[t] - low[t], high[t] - beta[t])
         change += nearest if nearest <= rounding else 0.0
-    if change == 0.0 or not change <= most:
+    if change == 0.0 or not change <= max_change:
         return 0.0
     for t in range(beta.size):
         rounding = rounding_at_bound(low[t], high[t], largest)

@@ -9,7 +9,7 @@ import numpy as np
 
 from solvers.common.compile import inlined, inner, njit
 from solvers.common.reductions import dot
-from solvers.gram.block import choose, sum_of_rows
+from solvers.gram.block import gather_values, sum_of_rows
 
 # A pivot below this share of its diagonal entry says that a sample depends on those before it: it stays.
 MIN_PIVOT = 1e-9
@@ -138,9 +138,9 @@ def longest_step(weights, low, high, members, n, direction):
     for k in range(n):
         move, t = direction[k], members[k]
         if move != 0.0:
-            room = (high[t] if move > 0.0 else low[t]) - weights[t]
-            if room / move < step:
-                step, blocker = room / move, k
+            distance = (high[t] if move > 0.0 else low[t]) - weights[t]
+            if distance / move < step:
+                step, blocker = distance / move, k
     return max(step, 0.0), blocker
 
 
@@ -187,7 +187,7 @@ def minimise_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, free, 
     for k in range(n):
         members[k] = free[members[k]]
         ones[k], slope[k] = 1.0, -F[members[k]]
-    choose(beta, free, before)
+    gather_values(beta, free, before)
     solve_transposed(A, n, ones)
     solve_transposed(A, n, slope)
     rounds = 0

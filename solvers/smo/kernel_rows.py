@@ -43,8 +43,8 @@ class GramRows:
 
     def product(self, samples, support, weights):
         """``K[samples, support] @ weights``."""
-        room = min(BLOCK_VALUES, self._K.size // PARTS_OF_GRAM)
-        step = max(1, room // max(1, support.size))
+        capacity = min(BLOCK_VALUES, self._K.size // PARTS_OF_GRAM)
+        step = max(1, capacity // max(1, support.size))
         product = np.empty(samples.size)
         for start in range(0, samples.size, step):
             part = slice(start, start + step)
@@ -87,14 +87,14 @@ class CachedRows:
 
     def fetch(self, i):
         """Compute the row of active sample `i`."""
-        place = int(self.clock[:-1].argmin())
-        if self._owner[place] >= 0:
-            self.slot[self._owner[place]] = -1
-        self._evaluate(self._kernel.points(self._active[i : i + 1]), self.rows[place])
-        self._owner[place] = i
-        self.slot[i] = place
+        index = int(self.clock[:-1].argmin())
+        if self._owner[index] >= 0:
+            self.slot[self._owner[index]] = -1
+        self._evaluate(self._kernel.points(self._active[i : i + 1]), self.rows[index])
+        self._owner[index] = i
+        self.slot[i] = index
         self.clock[-1] += 1
-        self.clock[place] = self.clock[-1]
+        self.clock[index] = self.clock[-1]
 
     def _evaluate(self, point, row):
         """Write the kernel between a point and the active samples; without a copy of them, some at a time."""
@@ -110,8 +110,8 @@ class CachedRows:
 
     def _samples_to_copy(self, n):
         """Return of how many of n samples a copy may be made at a time."""
-        copy_bytes, room = self._kernel.points_bytes(n), SHARE_OF_COPY * self._bytes
-        return n if copy_bytes <= room else max(1, int(room * n / copy_bytes))
+        copy_bytes, capacity = self._kernel.points_bytes(n), SHARE_OF_COPY * self._bytes
+        return n if copy_bytes <= capacity else max(1, int(capacity * n / copy_bytes))
 
     def product(self, samples, support, weights):
         """``K[samples, support] @ weights``, block by block.
@@ -129,8 +129,8 @@ class CachedRows:
 
     def _add_product(self, samples, support, weights, product):
         points = self._kernel.points(support)
-        room = min(BLOCK_VALUES, self._bytes / 128)
-        step = max(1, int(room // (support.size + self._kernel.points_bytes(1) / 8)))
+        capacity = min(BLOCK_VALUES, self._bytes / 128)
+        step = max(1, int(capacity // (support.size + self._kernel.points_bytes(1) / 8)))
         for start in range(0, samples.size, step):
             self._kernel.check_time()
             part = slice(start, start + step)

@@ -14,7 +14,7 @@ from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED, ROW_MISSING, 
 from solvers.smo.certificate import largest_size
 
 # A gradient of this size says that an indefinite kernel has left the L2 problem without a minimum.
-LARGEST_GRADIENT = 1e100
+MAX_GRADIENT = 1e100
 
 
 @njit
@@ -53,7 +53,7 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diagonal, inverse_C, tol, m
         i, worst = lowest_and_highest(F, can_grow, can_shrink)
         if i < 0 or worst < 0 or F[worst] - F[i] <= tol:
             return CONVERGED, step, -1, gain
-        if not F[worst] - F[i] < LARGEST_GRADIENT:
+        if not F[worst] - F[i] < MAX_GRADIENT:
             return NOT_POSITIVE, step, -1, gain
         if slot[i] < 0:
             return ROW_MISSING, step, i, gain

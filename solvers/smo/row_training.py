@@ -235,7 +235,7 @@ def _minimise(state, tol, shrinking, max_iter):
     """
     n = state.beta.size
     interval = min(n, STEPS_BEFORE_SHRINKING) if shrinking else STEPS_BEFORE_SHRINKING
-    looked_again, begun, look = False, state.steps, first_look(n)
+    looked_again, steps_at_start, look = False, state.steps, first_look(n)
     while True:
         status = state.advance(tol, int(min(interval, max_iter - state.steps)))
         whole = state.active.size == n
@@ -245,7 +245,7 @@ def _minimise(state, tol, shrinking, max_iter):
             return LIMIT
         if whole and status in (NOT_POSITIVE, STALLED):
             return status
-        if (steps := state.steps - begun) >= look[0]:
+        if (steps := state.steps - steps_at_start) >= look[0]:
             if has_no_end(look, steps, state.objective, *state.violation_and_allowed(tol), n):
                 return STALLED
             look = (2 * steps, state.objective, look[1] - state.objective)

@@ -19,7 +19,7 @@ GAP = 1 - (1 - 1e-3) ** 4
 @pytest.fixture(autouse=True)
 def small_machines_are_large(monkeypatch):
     """Lower the sizes from which on samples are chosen."""
-    monkeypatch.setattr(large_path, "LARGEST_DENSE", 100)
+    monkeypatch.setattr(large_path, "MAX_DENSE", 100)
     monkeypatch.setattr(rules, "FEW_NEAR", 40)
     monkeypatch.setattr(rules, "MIN_FIRST", 60)
 
@@ -155,7 +155,7 @@ def test_which_machines_are_trained_so():
     X, _ = overlapping()
     problem, usual = problem_of(X), MNSVC()._rules()
     assert takes_large_descent(problem, usual, 2e6)
-    assert takes_large_descent(problem, usual._replace(most_tracked=100), 2e6), "of any size"
+    assert takes_large_descent(problem, usual._replace(max_tracked=100), 2e6), "of any size"
     assert not takes_large_descent(problem, usual, 1e8), "all kernel values fit"
     for name, value in (("exhaustive", False), ("track_margins", False), ("stopping", "meb")):
         assert not takes_large_descent(problem, MNSVC(**{name: value})._rules(), 2e6), name

@@ -21,7 +21,7 @@ from solvers.margin import l1_path as rules
 from solvers.margin.l1_path import LargeSubproblem, takes_large_path
 from solvers.margin.newton_face import (
     FIRST_PROXIMITY,
-    LARGEST_PROXIMITY,
+    MAX_PROXIMITY,
     MIN_PROXIMITY,
     _Planes,
     gather_packed,
@@ -38,7 +38,7 @@ SLACK = 1_500_000  # bytes for arrays of one number a sample and the like
 @pytest.fixture(autouse=True)
 def small_machines_are_large(monkeypatch):
     """Lower the sizes from which on samples are chosen."""
-    monkeypatch.setattr(rules, "LARGEST_DENSE", 100)
+    monkeypatch.setattr(rules, "MAX_DENSE", 100)
     monkeypatch.setattr(rules, "SMALL", 50)
     monkeypatch.setattr(rules, "FEW_NEAR", 40)
     monkeypatch.setattr(rules, "MIN_SUBSAMPLE", 60)
@@ -512,7 +512,7 @@ def test_newton_across_bounds_ends_at_the_minimum_in_the_box(box):
         moved, proximity = newton_on_face(
             values, 1.0, np.full(120, 1e-3), F, beta, low, high, 1e-4, proximity
         )
-        assert MIN_PROXIMITY <= proximity <= LARGEST_PROXIMITY
+        assert MIN_PROXIMITY <= proximity <= MAX_PROXIMITY
         assert ((low <= beta) & (beta <= high)).all()
         level = K @ beta - y
         violation = level[beta > low].max() - level[beta < high].min()
