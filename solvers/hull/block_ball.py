@@ -1,7 +1,7 @@
 """Algorithm 2 (the Ball Vector Machine) on one dense block of the hull problem.
 
-The iteration is that of `solvers.hull.descent.descend` with its step to the violator, (2.133). Such a step
-shrinks all weights, and g with them; both are kept as multiples of one factor, so that a step is one pass
+The iteration is that of `solvers.hull.descent.descend` with the step to the violator, (2.133). Such a step
+shrinks all weights, and g with them. Both are stored as multiples of one factor, so that a step is one pass
 over one row of the block.
 """
 
@@ -17,20 +17,31 @@ from solvers.hull.block_descent import STEPS_WITHOUT_PROGRESS, MinimalNormRules,
 from solvers.hull.draws import find_tracked
 from solvers.hull.stopping import search_threshold
 
-MIN_FACTOR = 1e-100  # smaller ones are multiplied in
+# Smallest common factor of the stored weights; a smaller one is multiplied into them.
+MIN_FACTOR = 1e-100
 
 
 class ViolatorRules(MinimalNormRules):
-    """What the blocks of a path are solved by, where the point moves towards its violators."""
+    """Rules of a path whose blocks are solved by steps towards violators."""
 
 
 @implement(descend, ViolatorRules)
 def follow_violators(
     path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
 ):
-    """Move a point of the hull towards violators until none is left.
+    """Move a hull point towards violators until no violator is left.
 
-    Parameters and result are those of `solvers.hull.block_descent.descend`.
+    Parameters
+    ----------
+    path_rules : ViolatorRules
+        Rules of the path.
+    H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
+        As in `solvers.hull.block_descent.descend_block`.
+
+    Returns
+    -------
+    tuple
+        ``(square_norm, steps, clipped, status)`` as in `solvers.hull.block_descent.descend_block`.
     """
     rules = path_rules.rules
     square_radius = diagonal[0]
@@ -97,7 +108,7 @@ def follow_violators(
     for i in range(g.size):
         alpha[i] *= factor
         g[i] *= factor
-    return np.dot(alpha, g), steps, 0, status  # no step is clipped: β is below 1
+    return np.dot(alpha, g), steps, 0, status  # no step is clipped because β is below 1
 
 
 implement(solve_path, ViolatorRules)(minimal_norm_path)

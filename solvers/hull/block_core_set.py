@@ -1,7 +1,7 @@
 """Algorithm 1 (the Core Vector Machine) on one dense block of the hull problem.
 
-The iteration is that of `solvers.hull.core_set.core_set_ball`. From one C to the next the core set is what
-has weight: a core set may start from any samples.
+The iteration is that of `solvers.hull.core_set.core_set_ball`. A core set may start from any samples. From
+one C to the next, it therefore starts from the samples that have weight.
 """
 
 import numpy as np
@@ -18,16 +18,26 @@ from solvers.hull.stopping import CORE, search_threshold
 
 
 class CoreSetRules(MinimalNormRules):
-    """What the blocks of a path are solved by, where the balls are those of a growing core set."""
+    """Rules of a path whose blocks are solved by the balls of a growing core set."""
 
 
 @implement(descend, CoreSetRules)
 def grow_core_set(
     path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
 ):
-    """Let the core set grow, and move to the centre of its ball, until no sample lies outside.
+    """Grow the core set and move to the centre of its ball until no sample lies outside.
 
-    Parameters and result are those of `solvers.hull.block_descent.descend`.
+    Parameters
+    ----------
+    path_rules : CoreSetRules
+        Rules of the path.
+    H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
+        As in `solvers.hull.block_descent.descend_block`.
+
+    Returns
+    -------
+    tuple
+        ``(square_norm, steps, clipped, status)`` as in `solvers.hull.block_descent.descend_block`.
     """
     rules = path_rules.rules
     square_radius = diagonal[0]
