@@ -39,7 +39,7 @@ SLACK = 1_500_000  # bytes for arrays of one number a sample and the like
 def small_machines_are_large(monkeypatch):
     """Lower the sizes from which on samples are chosen."""
     monkeypatch.setattr(rules, "MAX_DENSE", 100)
-    monkeypatch.setattr(rules, "SMALL", 50)
+    monkeypatch.setattr(rules, "MAX_WHOLE_BLOCK", 50)
     monkeypatch.setattr(rules, "FEW_NEAR", 40)
     monkeypatch.setattr(rules, "MIN_SUBSAMPLE", 60)
 
