@@ -46,8 +46,8 @@ def follow_violators(
     rules = path_rules.rules
     square_radius = diagonal[0]
     current = max(epsilon, rules.first_epsilon)
-    factor, steps, looked_at, last, status = 1.0, 0, 0, np.inf, LIMIT
-    look, resolved, drawn = first_look(g.size), resolution(largest_value(diagonal)), 0
+    factor, steps, checked_at, last, status = 1.0, 0, 0, np.inf, LIMIT
+    last_check, resolved, drawn = first_look(g.size), resolution(largest_value(diagonal)), 0
     while steps < max_iter:
         if square_norm <= 0.0:
             status = NOT_POSITIVE
@@ -55,22 +55,22 @@ def follow_violators(
         if not square_norm < np.inf:
             status = UNRESOLVED
             break
-        if steps - looked_at > STEPS_WITHOUT_PROGRESS:
+        if steps - checked_at > STEPS_WITHOUT_PROGRESS:
             if abs(square_norm - last) < 1e-15 * last:
                 status = UNRESOLVED
                 break
-            looked_at, last = steps, square_norm
+            checked_at, last = steps, square_norm
             n_done = steps + (0 if rules.exhaustive else drawn // DRAWS_PER_STEP)
-            if n_done >= look[0]:
+            if n_done >= last_check[0]:
                 allowed = square_norm - search_threshold(
                     rules.stopping, epsilon, square_norm, square_radius, resolved
                 )
                 if has_no_end(
-                    look, n_done, square_norm, square_norm - factor * lowest_value(g), allowed, g.size
+                    last_check, n_done, square_norm, square_norm - factor * lowest_value(g), allowed, g.size
                 ):
                     status = STALLED
                     break
-                look = (np.int64(2 * n_done), square_norm, look[1] - square_norm)
+                last_check = (np.int64(2 * n_done), square_norm, last_check[1] - square_norm)
 
         threshold = search_threshold(rules.stopping, current, square_norm, square_radius, resolved)
         v, failed = find_tracked(g, threshold / factor, rules, state, class_start)

@@ -46,22 +46,22 @@ def grow_core_set(
     for i in range(alpha.size):
         core[i] = 1.0 if alpha[i] > 0.0 else 0.0
     lowest = shift_and_argmin_of_support(g, core, H[0], H[0], 0.0)
-    steps, clipped, looked_at, last = 0, 0, 0, np.inf
-    look, resolved = first_look(g.size), resolution(largest_value(diagonal))
+    steps, clipped, checked_at, last = 0, 0, 0, np.inf
+    last_check, resolved = first_look(g.size), resolution(largest_value(diagonal))
     while steps < max_iter:
         if square_norm <= 0.0:
             return square_norm, steps, clipped, NOT_POSITIVE
         if not square_norm < np.inf:
             return square_norm, steps, clipped, UNRESOLVED
-        if steps - looked_at > STEPS_WITHOUT_PROGRESS:
+        if steps - checked_at > STEPS_WITHOUT_PROGRESS:
             if abs(square_norm - last) < 1e-15 * last:
                 return square_norm, steps, clipped, UNRESOLVED
-            looked_at, last = steps, square_norm
-            if steps >= look[0]:
+            checked_at, last = steps, square_norm
+            if steps >= last_check[0]:
                 allowed = square_norm - search_threshold(CORE, epsilon, square_norm, square_radius, resolved)
-                if has_no_end(look, steps, square_norm, square_norm - lowest_value(g), allowed, g.size):
+                if has_no_end(last_check, steps, square_norm, square_norm - lowest_value(g), allowed, g.size):
                     return square_norm, steps, clipped, STALLED
-                look = (np.int64(2 * steps), square_norm, look[1] - square_norm)
+                last_check = (np.int64(2 * steps), square_norm, last_check[1] - square_norm)
 
         v = lowest
         u = best_partner(IMDM, 1.0, g, alpha, H[v], diagonal, v)

@@ -111,25 +111,27 @@ def descend_block(
     is_mdm = rules.pair == MDM
     lowest, highest = shift_and_ends_of_support(g, alpha, H[0], H[0], 0.0)
     current = max(epsilon, rules.first_epsilon)
-    steps, clipped, looked_at, last = 0, 0, 0, np.inf
-    look, resolved, drawn = first_look(g.size), resolution(largest_value(diagonal)), 0
+    steps, clipped, checked_at, last = 0, 0, 0, np.inf
+    last_check, resolved, drawn = first_look(g.size), resolution(largest_value(diagonal)), 0
     while steps < max_iter:
         if square_norm <= 0.0:
             return square_norm, steps, clipped, NOT_POSITIVE
         if not square_norm < np.inf:  # the loop would never end
             return square_norm, steps, clipped, UNRESOLVED
-        if steps - looked_at > STEPS_WITHOUT_PROGRESS:
+        if steps - checked_at > STEPS_WITHOUT_PROGRESS:
             if abs(square_norm - last) < 1e-15 * last:
                 return square_norm, steps, clipped, UNRESOLVED
-            looked_at, last = steps, square_norm
+            checked_at, last = steps, square_norm
             n_done = steps + (0 if rules.exhaustive else drawn // DRAWS_PER_STEP)
-            if n_done >= look[0]:
+            if n_done >= last_check[0]:
                 allowed = square_norm - search_threshold(
                     rules.stopping, epsilon, square_norm, diagonal[0], resolved
                 )
-                if has_no_end(look, n_done, square_norm, square_norm - lowest_value(g), allowed, g.size):
+                if has_no_end(
+                    last_check, n_done, square_norm, square_norm - lowest_value(g), allowed, g.size
+                ):
                     return square_norm, steps, clipped, STALLED
-                look = (np.int64(2 * n_done), square_norm, look[1] - square_norm)
+                last_check = (np.int64(2 * n_done), square_norm, last_check[1] - square_norm)
 
         threshold = search_threshold(rules.stopping, current, square_norm, diagonal[0], resolved)
         v, failed = find_tracked(g, threshold, rules, state, class_start)

@@ -197,17 +197,17 @@ def _(hull, threshold, draws, subset, fair):
 
 @implement(draw_untracked, Hull, allocates=False)
 def _(hull, threshold, draws, subset, fair):
-    looked = 0
-    while looked < draws:
-        failed = looked
+    n_examined = 0
+    while n_examined < draws:
+        failed = n_examined
         worst, worst_g = -1, threshold
-        for _ in range(min(subset, draws - looked)):
+        for _ in range(min(subset, draws - n_examined)):
             i = draw(hull.state, hull.class_start, fair)
             p = hull.position[i]
             g = hull.g[p] if p >= 0 else inner_product(hull, i)
             if g < worst_g:
                 worst, worst_g = i, g
-        looked += subset
+        n_examined += subset
         if worst >= 0:
             p = hull.position[worst]
             if p < 0:
@@ -242,15 +242,15 @@ def draw_tracked(g, threshold, draws, subset, fair, state, class_start):
     failed : int
         Number of candidates examined before the violator was found.
     """
-    looked = 0
-    while looked < draws:
-        failed = looked
+    n_examined = 0
+    while n_examined < draws:
+        failed = n_examined
         worst, worst_g = -1, threshold
-        for _ in range(min(subset, draws - looked)):
+        for _ in range(min(subset, draws - n_examined)):
             i = draw(state, class_start, fair)
             if g[i] < worst_g:
                 worst, worst_g = i, g[i]
-        looked += subset
+        n_examined += subset
         if worst >= 0:
             return worst, failed
     return -1, draws
@@ -285,8 +285,8 @@ def scan_tracked(g, threshold, first, subset):
             return first + v, v
         v = first_below(g[:first], threshold)
         return (v, n - first + v) if v >= 0 else (v, n)
-    for looked in range(0, n, subset):
-        low, high = first + looked, first + min(looked + subset, n)
+    for n_examined in range(0, n, subset):
+        low, high = first + n_examined, first + min(n_examined + subset, n)
         v = lowest_below(g[low:high], threshold)  # the part before the end of g
         worst = low + v if v >= 0 else -1
         if high > n:  # the part that continues at the start of g
@@ -294,7 +294,7 @@ def scan_tracked(g, threshold, first, subset):
             v = lowest_below(g[low : high - n], threshold if worst < 0 else g[worst])
             worst = low + v if v >= 0 else worst
         if worst >= 0:
-            return worst, looked
+            return worst, n_examined
     return -1, n
 
 

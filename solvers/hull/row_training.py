@@ -179,7 +179,7 @@ class HullSolver:
             State at the end, which may be another object.
         """
         steps, last = hull.counts[ITERATIONS], np.inf
-        steps_at_start, look = equivalent_steps(hull), first_look(hull.n_samples)
+        steps_at_start, last_check = equivalent_steps(hull), first_look(hull.n_samples)
         while True:
             status = self.loop(hull, epsilon, self.rules, max_iter, work_before_pause(problem.deadline))
             if status == FULL:
@@ -195,19 +195,19 @@ class HullSolver:
                 if abs(square_norm - last) < 1e-15 * last:
                     return UNRESOLVED, hull
                 steps, last = hull.counts[ITERATIONS], square_norm
-            if (n_done := equivalent_steps(hull) - steps_at_start) >= look[0]:
-                if self._has_no_end(hull, look, n_done, epsilon):
+            if (n_done := equivalent_steps(hull) - steps_at_start) >= last_check[0]:
+                if self._has_no_end(hull, last_check, n_done, epsilon):
                     return STALLED, hull
-                look = (2 * n_done, hull.real[SQUARE_NORM], look[1] - hull.real[SQUARE_NORM])
+                last_check = (2 * n_done, hull.real[SQUARE_NORM], last_check[1] - hull.real[SQUARE_NORM])
 
-    def _has_no_end(self, hull, look, n_done, epsilon):
+    def _has_no_end(self, hull, last_check, n_done, epsilon):
         """Return whether a training would take far too long.
 
         Parameters
         ----------
         hull : Hull or WholeHull
             State of the solver.
-        look : tuple
+        last_check : tuple
             Result of the last check; see `solvers.common.progress.first_look`.
         n_done : int
             Work so far, as a number of steps.
@@ -225,7 +225,9 @@ class HullSolver:
         lowest_allowed = min(
             violation_threshold(rule, epsilon, square_norm, diagonal[0]), square_norm - resolved
         )
-        return has_no_end(look, n_done, square_norm, ahead, square_norm - lowest_allowed, hull.n_samples)
+        return has_no_end(
+            last_check, n_done, square_norm, ahead, square_norm - lowest_allowed, hull.n_samples
+        )
 
     def _gains_from_all(self, hull, deadline):
         """Return whether draws have cost more so far than tracking all samples would have cost.

@@ -167,10 +167,10 @@ def takes_large_descent(problem, rules, memory):
     """
     if 8.0 * problem.rows.size**2 <= memory:
         return False
-    looks_at_all = rules.exhaustive and rules.max_tracked > 0  # an exhaustive search is cheap here
+    is_exhaustive = rules.exhaustive and rules.max_tracked > 0  # an exhaustive search is cheap here
     is_of_minimal_norm = rules.stopping in (MN, VIOLATION) and problem.scale.size == 0
     has_two_classes = problem.class_start.size == 3
-    return looks_at_all and is_of_minimal_norm and has_two_classes and takes_large_path(problem, memory)
+    return is_exhaustive and is_of_minimal_norm and has_two_classes and takes_large_path(problem, memory)
 
 
 class LargeHull:
@@ -448,7 +448,7 @@ def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
     m, stopping = problem.rows.size, path_rules.rules.stopping
     weights = np.zeros((Cs.size, m))
     label = (np.arange(m) >= problem.class_start[1]).astype(np.int64)
-    of_bias = "average" if path_rules.rules.average_bias else "theoretic"
+    bias_rule = "average" if path_rules.rules.average_bias else "theoretic"
     with one_blas_thread():
         hull = LargeHull(problem, path_rules, memory, seed)
         for k, C in enumerate(Cs):
@@ -467,7 +467,7 @@ def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
             support = np.flatnonzero(hull.alpha)
             outcome.supports[k] = support.size
             chosen = (label[support], hull.alpha[support], g[support])
-            biases = class_biases(of_bias if problem.bias else "none", *chosen, square_norm, 2)
+            biases = class_biases(bias_rule if problem.bias else "none", *chosen, square_norm, 2)
             # Without a margin the weights stay those of the hull.
             margin = square_norm if square_norm > 0.0 else 1.0
             with np.errstate(over="ignore"):

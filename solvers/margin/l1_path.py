@@ -76,7 +76,7 @@ SHARE_OF_BLOCK = 0.75
 # Memory of Newton's method for each pair of free weights, in bytes: half of their kernel, and corrections.
 BYTES_OF_NEWTON = 5.0
 # Work between two readings of the clock: steps, in nanoseconds; kernel values, in their number.
-STEPS_BEFORE_LOOK, VALUES_BEFORE_LOOK = 50_000_000.0, 1 << 24
+STEPS_BEFORE_CHECK, VALUES_BEFORE_CHECK = 50_000_000.0, 1 << 24
 # Size of the subsample from which the first C starts: share of the samples, smallest and largest number of
 # samples, and smallest number of samples of a class.
 SUBSAMPLE, MIN_SUBSAMPLE, MAX_SUBSAMPLE, MIN_OF_CLASS = 0.1, 1000, 4000, 50
@@ -145,7 +145,7 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, elapsed
         Number of steps.
     """
     w = F.size
-    taken, in_vain, gains = 0, 0, 0.0
+    taken, without_progress, gains = 0, 0, 0.0
     while taken < max_steps:
         n = 0
         for t in range(w):
@@ -161,17 +161,17 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, elapsed
         taken += steps
         if status != PAUSED:
             return status, taken
-        in_vain += steps
+        without_progress += steps
         gains += gain
-        if in_vain >= STEPS_WITHOUT_PROGRESS:
+        if without_progress >= STEPS_WITHOUT_PROGRESS:
             if not gains > NO_PROGRESS * total_size(beta):
                 return STALLED, taken
-            in_vain, gains = 0, 0.0
+            without_progress, gains = 0, 0.0
     return LIMIT, taken
 
 
 class LargeSubproblem:
-    """Signed weights β_i = y_i α_i of the samples of a subproblem, and the gradient F = K β - y of all of them.
+    """Signed weights β_i = y_i α_i of a subproblem, and the gradient F = K β - y of all its samples.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class LargeSubproblem:
 
     @property
     def bias(self):
-        """Bias of the point."""
+        """The bias of the point."""
         if self._bias_of_some is not None:
             return self._bias_of_some
         return bias_of(self.F, self.beta, self._low, self._high)
@@ -321,7 +321,7 @@ class LargeSubproblem:
         part.set_C(self.C[some] if self._hinge else C[some])
         _, iterations = part.minimise(TOL_OF_SUBSAMPLE, max_iter)
         is_bounded = self._hinge and part.n_bounded() >= BOUNDED_PER_FREE * part.n_free()
-        of_some = part.beta.copy(), part.F + (self._ridge[some] - part._ridge) * part.beta, part.bias
+        subsample_state = part.beta.copy(), part.F + (self._ridge[some] - part._ridge) * part.beta, part.bias
         if is_bounded:
             part.raise_C(C[some])
             iterations += part.minimise(TOL_OF_SUBSAMPLE, max_iter - iterations)[1]
@@ -336,7 +336,7 @@ class LargeSubproblem:
                 self._recompute(self._deadline)
         except OutOfTime:
             self.beta, self.F = np.zeros(m), -self.y
-            self.beta[some], self.F[some], self._bias_of_some = of_some
+            self.beta[some], self.F[some], self._bias_of_some = subsample_state
             return iterations
         if not self._hinge:
             with suppress(OutOfTime):
@@ -603,11 +603,11 @@ class LargeSubproblem:
         diagonal = (1.0 - block.shift) + ridge
         scratch = np.empty((4, w), np.float32)
         iterations, elapsed_cost = 0, 0.0
-        look = int(STEPS_BEFORE_LOOK / step_cost(w))
+        chunk = int(STEPS_BEFORE_CHECK / step_cost(w))
         while iterations < max_iter and clock() < self._deadline:
             status, taken = steps_before_newton(
                 *(block.values, diagonal, ridge, F, beta, low, high, tol, elapsed_cost),
-                int(min(look, max_iter - iterations)),
+                int(min(chunk, max_iter - iterations)),
                 scratch,
             )
             iterations += taken
@@ -672,7 +672,7 @@ class LargeSubproblem:
         """
         F, step = self.F, max(1, chosen.size)
         if deadline < np.inf:
-            F, step = F.copy(), ROWS_AT_A_TIME * (1 + VALUES_BEFORE_LOOK // (ROWS_AT_A_TIME * F.size))
+            F, step = F.copy(), ROWS_AT_A_TIME * (1 + VALUES_BEFORE_CHECK // (ROWS_AT_A_TIME * F.size))
         for first in range(0, chosen.size, step):
             if clock() > deadline:
                 raise OutOfTime

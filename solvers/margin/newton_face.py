@@ -333,8 +333,8 @@ class _Planes:
         n = rows.size
         self._rows, self._factor, self._has_factor = rows[:0], np.empty(0), np.zeros_like(free)
         packed = np.empty(n * (n + 1) // 2)
-        for least in RIDGES:
-            ridge = np.maximum(self._ridge, least)
+        for min_ridge in RIDGES:
+            ridge = np.maximum(self._ridge, min_ridge)
             gather_packed(self._K, rows, self._shift, ridge[rows], packed)
             factor, failed = lapack.dpftrf(n, packed, transr="N", uplo="L", overwrite_a=1)
             if not failed:

@@ -95,10 +95,11 @@ def refresh(K, inverse_C, y, beta, F, largest, vectors, indices):
     float
         Bound on the rounding error of the gradient.
     """
-    weight, n_support = 0.0, find_rows_with_weight(beta, indices[0])
-    support = indices[0][:n_support]
-    gather_values(beta, support, vectors[0])
-    sum_of_rows(K, support, vectors[0], F, vectors[1])
+    chosen, partial, rows = vectors[0], vectors[1], indices[0]
+    weight, n_support = 0.0, find_rows_with_weight(beta, rows)
+    support = rows[:n_support]
+    gather_values(beta, support, chosen)
+    sum_of_rows(K, support, chosen, F, partial)
     for t in range(F.size):
         F[t] += inverse_C[t] * beta[t] - y[t]
         weight += abs(beta[t])
@@ -231,6 +232,7 @@ def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
     m = beta.size
     n_second = m - n_first
     of_first, of_second, chosen, partial = vectors[0], vectors[1], vectors[2], vectors[3]
+    margins_of_large, scratch = vectors[4], vectors[5]
     for t in range(m):
         chosen[t], rows[t] = 1.0, t
     sum_of_rows(K, rows[:n_first], chosen, of_first, partial)
@@ -257,13 +259,13 @@ def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
         of_small, of_large = of_second, of_first
         first, last = 0, n_first
     equal = capacity / (last - first)
-    margins = vectors[4][: last - first]
+    margins = margins_of_large[: last - first]
     for t in range(first, last):
         margins[t - first] = equal * of_large[t] - C_small * of_small[t]
     n_full = min(np.int64(capacity / C_large), last - first)
     for t in range(m):
         beta[t] = sign * C_small
-    write_weights(margins, n_full, -sign * C_large, -sign * capacity, beta[first:last], vectors[5])
+    write_weights(margins, n_full, -sign * C_large, -sign * capacity, beta[first:last], scratch)
     from_all = 2 * n_full > last - first  # correct the sum over all samples if that takes fewer rows
     base = -sign * C_large if from_all else 0.0
     n = 0
@@ -390,7 +392,7 @@ def minimise(
     """
     m = F.size
     iterations, roundings, cost = 0, 0.0, 0.0
-    in_vain, gains, look = 0, 0.0, first_look(m)
+    without_progress, gains, last_check = 0, 0.0, first_look(m)
     largest = largest_value(diagonal)
     while iterations < max_iter:
         n_free, weight = np.int64(0), 0.0
@@ -398,11 +400,11 @@ def minimise(
             n_free += low[t] < beta[t] < high[t]
             weight += abs(beta[t])
         aim = max(tol, 2.0 * resolution((largest + shift) * weight + 1.0))
-        if iterations >= look[0]:
+        if iterations >= last_check[0]:
             objective, (lowest, highest) = 0.5 * (np.dot(beta, F) - weight), extremes(F, beta, low, high)
-            if has_no_end(look, iterations, objective, highest - lowest, aim, m):
+            if has_no_end(last_check, iterations, objective, highest - lowest, aim, m):
                 return STALLED, iterations, roundings, cost, elapsed_cost
-            look = (np.int64(2 * iterations), objective, look[1] - objective)
+            last_check = (np.int64(2 * iterations), objective, last_check[1] - objective)
         cost_of_newton = newton_cost(n_free, m)
         if n_free > 1 and elapsed_cost > cost_of_newton:
             left = max_iter - iterations
@@ -423,12 +425,12 @@ def minimise(
         elapsed_cost += steps * step_cost(m)
         if status != PAUSED:
             return status, iterations, roundings, cost, elapsed_cost
-        in_vain += steps
+        without_progress += steps
         gains += gain
-        if in_vain >= STEPS_WITHOUT_PROGRESS:
+        if without_progress >= STEPS_WITHOUT_PROGRESS:
             if not gains > NO_PROGRESS * total_size(beta):
                 return UNRESOLVED, iterations, roundings, cost, elapsed_cost
-            in_vain, gains = 0, 0.0
+            without_progress, gains = 0, 0.0
     return LIMIT, iterations, roundings, cost, elapsed_cost
 
 

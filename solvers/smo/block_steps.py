@@ -81,13 +81,13 @@ def partner(K_i, level, fixed, diagonal, i, largest, bits):
     int
         The index j, or −1 if no weight can shrink.
     """
-    least = MIN_SHARE * largest
+    min_distance = MIN_SHARE * largest
     nothing, two = np.float32(0.0), np.float32(2.0)
     level_i, diagonal_i = level[i], diagonal[i]
     best = nothing
     for t in range(level.size):
         ahead = smaller_of(larger_of(level[t] - fixed[t] - level_i, nothing), FARTHEST)
-        square_distance = larger_of(diagonal_i + diagonal[t] - two * np.float32(K_i[t]), least)
+        square_distance = larger_of(diagonal_i + diagonal[t] - two * np.float32(K_i[t]), min_distance)
         best = larger_of(best, key_of(ahead * ahead * (largest / square_distance), t, bits))
     return index_of(best, bits) if best > key_of(nothing, bits, bits) else -1
 

@@ -80,7 +80,7 @@ def free_weights(beta, low, high):
 
 
 @inlined
-def factorise(A, least, smallest, kept):
+def factorise(A, min_share, smallest, kept):
     """Overwrite the upper triangle of ``A`` by U with ``UᵀU = A``.
 
     Rows and columns whose pivots are too small are removed, and the others move up.
@@ -89,7 +89,7 @@ def factorise(A, least, smallest, kept):
     ----------
     A : array (n, n), float64, C-contiguous
         Matrix whose upper triangle is given.
-    least : float
+    min_share : float
         Smallest pivot, as a share of its diagonal entry.
     smallest : array (n,)
         Memory.
@@ -103,7 +103,7 @@ def factorise(A, least, smallest, kept):
     """
     n = A.shape[0]
     for k in range(n):
-        smallest[k] = least * A[k, k]
+        smallest[k] = min_share * A[k, k]
     rank = np.int64(0)  # for a constant, numba would compile the callees a second time
     for k in range(n):
         row = A[k]
@@ -263,10 +263,11 @@ def newton_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, vectors,
     rounds : int
         Number of directions: one for each weight that ended at a bound, and the last one.
     """
-    n = find_free(beta, low, high, indices[0])
+    free, members = indices[0], indices[1]
+    n = find_free(beta, low, high, free)
     factor = np.empty((n, n))
     return minimise_on_free(
-        K, shift, inverse_C, F, beta, low, high, max_rounds, indices[0][:n], factor, vectors, indices[1]
+        K, shift, inverse_C, F, beta, low, high, max_rounds, free[:n], factor, vectors, members
     )
 
 
@@ -293,6 +294,7 @@ def minimise_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, free, 
         Number of directions: one for each weight that ended at a bound, and the last one.
     """
     before, ones, slope, direction = vectors[0], vectors[1], vectors[2], vectors[3]
+    product, partial = vectors[4], vectors[5]
     for a in range(free.size):
         source, target, ridge = K[free[a]], A[a], inverse_C[free[a]]
         for b in range(a, free.size):
@@ -330,10 +332,10 @@ def minimise_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, free, 
         n -= 1
         for k in range(blocker, n):
             members[k] = members[k + 1]
-    change, product = before, vectors[4]
+    change = before
     for k in range(free.size):
         change[k] = beta[free[k]] - before[k]
-    sum_of_rows(K, free, change, product, vectors[5])
+    sum_of_rows(K, free, change, product, partial)
     for t in range(F.size):
         F[t] += product[t]
     for k in range(free.size):

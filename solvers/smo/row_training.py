@@ -36,7 +36,7 @@ WORTH_SHRINKING = 0.3
 # Violation at which all samples become active once before the last steps, as in LIBSVM, in tolerances.
 UNSHRINK_AT = 10.0
 # Number of samples that steps pass over between two readings of the clock.
-WORK_BEFORE_LOOK = 10_000_000
+WORK_BEFORE_CHECK = 10_000_000
 # Largest number of tighter tolerances that are tried while the recomputed gradient or gap misses `tol`.
 REFINEMENTS = 30
 
@@ -92,7 +92,7 @@ class SmoState:
             If the deadline passes.
         """
         a = self.active
-        chunk = max(1, WORK_BEFORE_LOOK // a.size)
+        chunk = max(1, WORK_BEFORE_CHECK // a.size)
         F, beta = self.F[a], self.beta[a]
         fixed = (self.low[a], self.high[a], self.diagonal[a], self.inverse_C[a])
         store = self.store
@@ -386,7 +386,7 @@ def _minimise(state, tol, shrinking, max_iter):
     """
     n = state.beta.size
     interval = min(n, STEPS_BEFORE_SHRINKING) if shrinking else STEPS_BEFORE_SHRINKING
-    looked_again, steps_at_start, look = False, state.steps, first_look(n)
+    was_unshrunk, steps_at_start, last_check = False, state.steps, first_look(n)
     while True:
         status = state.advance(tol, int(min(interval, max_iter - state.steps)))
         whole = state.active.size == n
@@ -396,15 +396,15 @@ def _minimise(state, tol, shrinking, max_iter):
             return LIMIT
         if whole and status in (NOT_POSITIVE, STALLED):
             return status
-        if (steps := state.steps - steps_at_start) >= look[0]:
-            if has_no_end(look, steps, state.objective, *state.violation_and_allowed(tol), n):
+        if (steps := state.steps - steps_at_start) >= last_check[0]:
+            if has_no_end(last_check, steps, state.objective, *state.violation_and_allowed(tol), n):
                 return STALLED
-            look = (2 * steps, state.objective, look[1] - state.objective)
+            last_check = (2 * steps, state.objective, last_check[1] - state.objective)
         if status != PAUSED:
             state.unshrink()
         elif shrinking:
             lowest, highest = state.violation()
-            if not whole and not looked_again and highest - lowest <= UNSHRINK_AT * tol:
-                looked_again = True
+            if not whole and not was_unshrunk and highest - lowest <= UNSHRINK_AT * tol:
+                was_unshrunk = True
                 state.unshrink()
             state.shrink()
