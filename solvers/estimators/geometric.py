@@ -101,7 +101,7 @@ class GeometricSVC(PathMixin, KernelSVC):
             subset=int(self.subset),
             fair=self.sampling == "fair",
             exhaustive=bool(self.exhaustive),
-            most_tracked=self._most_tracked(),
+            max_tracked=self._most_tracked(),
             pair=PAIRS[self.pair],
             exponent=float(self.pair_exponent),
             eta=float(self.eta),

@@ -16,7 +16,7 @@ from solvers.estimators.fit_path import PathMixin
 from solvers.estimators.parameters import Multiclass, Switch, with_parameters
 from solvers.gram.outcomes import method_names, new_outcomes
 from solvers.hull.bias import class_biases
-from solvers.margin.l1_path import LARGEST_DENSE, has_large_subproblem
+from solvers.margin.l1_path import MAX_DENSE, has_large_subproblem
 from solvers.newton.block_path import NewtonRules
 from solvers.newton.method_choice import FEATURE_ROWS, FEW_FEATURES, SOME_FEATURES, solve_subproblem
 from solvers.path.driver import BlockSolver
@@ -157,7 +157,7 @@ class NewtonSVC(PathMixin, KernelSVC):
     def _takes_one_gram(self, problem, kernel, X):
         n_samples, n_features = X.shape
         # Machine by machine the rank may be found small before any kernel value is computed.
-        may_be_small = n_features <= SOME_FEATURES and n_samples > LARGEST_DENSE
+        may_be_small = n_features <= SOME_FEATURES and n_samples > MAX_DENSE
         is_large = problem.bias == 1.0 and has_large_subproblem(problem, kernel, X)
         return self.prefers_gram(n_samples, n_features) and not may_be_small and not is_large
 

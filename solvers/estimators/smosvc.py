@@ -19,7 +19,7 @@ from solvers.gram.subproblems import class_sizes
 from solvers.kernels.subproblem_kernel import OutOfTime
 from solvers.kernels.tiles import is_tiled
 from solvers.margin.l1_path import (
-    LARGEST_DENSE,
+    MAX_DENSE,
     has_large_subproblem,
     large_path,
     solve_large,
@@ -142,7 +142,7 @@ class SMOSVC(PathMixin, KernelSVC):
         return state.solution(status, gap, converged, tol)
 
     def _takes_one_gram(self, problem, kernel, X):
-        return problem.rows.size <= LARGEST_DENSE or not has_large_subproblem(problem, kernel, X)
+        return problem.rows.size <= MAX_DENSE or not has_large_subproblem(problem, kernel, X)
 
     def _path_solver(self):
         return SmoSolver(

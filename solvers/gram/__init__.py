@@ -1,4 +1,4 @@
 """Blocks of kernel values: gathering, pairs of classes, Cholesky factors, and the outcomes of a path.
 
-May import `common`, `kernels`, `solvers.problem` and `solvers.multiclass`.
+This package may import `common`, `kernels`, `solvers.problem` and `solvers.multiclass`.
 """

@@ -1,8 +1,8 @@
-"""What the methods on one dense block share.
+"""Functions that the methods on one dense block share.
 
-The block is ``H_ij = (y_i·y_j)(k(x_i, x_j) + bias)``; what the penalties add to its diagonal, ``inverse_C``,
-is kept apart, so that C can change. A point of the hull has weights ``alpha`` and ``g = (H + diag(inverse_C))
-alpha``.
+The block is ``H_ij = (y_i·y_j)(k(x_i, x_j) + bias)``. The part of the diagonal that the penalties add,
+``inverse_C``, is stored separately, so that C can change. A hull point has weights ``alpha`` and inner
+products ``g = (H + diag(inverse_C)) alpha``.
 """
 
 import numpy as np
@@ -10,22 +10,47 @@ import numpy as np
 from solvers.common.certificate import TERMS_IN_BLOCK, certified_gap, error_of_sums
 from solvers.common.compile import inner, njit
 
-# Rows with a larger g than ‖c‖² by this share are left out while others are solved for.
+# Rows whose g exceeds ‖c‖² by more than this share are left out of a shrunk block.
 MARGIN = 0.1
 
 
 @njit
 def block_product(H, rows, weights, out):
-    """``out = Σ_k weights[k] H[rows[k]]`` in float64 (H is symmetric)."""
+    """Compute ``out = Σ_k weights[k] H[rows[k]]`` in float64, for a symmetric H.
+
+    Parameters
+    ----------
+    H : array (m, m), float32 or float64
+        Symmetric block.
+    rows : int64 array (n,)
+        Indices of the rows.
+    weights : array (n,)
+        Weight of each row.
+    out : array (m,)
+        Receives the sum.
+    """
     sum_of_rows(H, rows, weights, out, np.empty(out.size))
 
 
 @inner
 def sum_of_rows(H, rows, weights, out, partial):
-    """`block_product` with memory for partial sums.
+    """Do what `block_product` does, with memory for partial sums.
 
-    Four rows at a time, and by partial sums of 32 rows, which keeps chains of additions short and so the
-    rounding of the sums (`solvers.common.certificate`).
+    The sum takes four rows at a time, and has partial sums of 32 rows. That keeps chains of additions short,
+    and so the rounding of the sums small (`solvers.common.certificate`).
+
+    Parameters
+    ----------
+    H : array (m, m), float32 or float64
+        Symmetric block.
+    rows : int64 array (n,)
+        Indices of the rows.
+    weights : array (n,)
+        Weight of each row.
+    out : array (m,)
+        Receives the sum.
+    partial : array (m,)
+        Memory for partial sums.
     """
     m = out.size
     n = rows.size
@@ -50,28 +75,69 @@ def sum_of_rows(H, rows, weights, out, partial):
 
 @njit(allocates=False)
 def copy_values(source, target):
-    """``target[:] = source``, which takes seconds to compile for the text of its error."""
+    """Do ``target[:] = source``, which numba takes seconds to compile because of its error message.
+
+    Parameters
+    ----------
+    source : array (m,)
+        Values to copy.
+    target : array (m,)
+        Receives the values.
+    """
     for i in range(target.size):
         target[i] = source[i]
 
 
 @njit(allocates=False)
 def write_values(source, rows, target):
-    """``target[rows] = source``."""
+    """Do ``target[rows] = source``.
+
+    Parameters
+    ----------
+    source : array (n,)
+        Values to copy.
+    rows : int64 array (n,)
+        Indices in `target`.
+    target : array (m,)
+        Receives the values.
+    """
     for a in range(rows.size):
         target[rows[a]] = source[a]
 
 
 @inner
-def choose(values, rows, chosen):
-    """Write ``values[rows]`` to the first places of ``chosen``."""
+def gather_values(values, rows, chosen):
+    """Write ``values[rows]`` to the first entries of ``chosen``.
+
+    Parameters
+    ----------
+    values : array (m,)
+        Values to choose from.
+    rows : int64 array (n,)
+        Indices of the chosen values.
+    chosen : array
+        Receives them; its size is at least n.
+    """
     for a in range(rows.size):
         chosen[a] = values[rows[a]]
 
 
 @njit
 def chosen_values(values, rows):
-    """``values[rows]``, which takes longer to compile."""
+    """Return ``values[rows]``, in a form that compiles faster.
+
+    Parameters
+    ----------
+    values : array (m,)
+        Values to choose from.
+    rows : int64 array (n,)
+        Indices of the chosen values.
+
+    Returns
+    -------
+    array (n,)
+        The chosen values.
+    """
     chosen = np.empty(rows.size)
     for a in range(rows.size):
         chosen[a] = values[rows[a]]
@@ -80,7 +146,20 @@ def chosen_values(values, rows):
 
 @njit
 def divided(values, divisor):
-    """``values / divisor``."""
+    """Return ``values / divisor``.
+
+    Parameters
+    ----------
+    values : array (m,)
+        Dividends.
+    divisor : float
+        The divisor.
+
+    Returns
+    -------
+    array (m,)
+        The quotients.
+    """
     quotients = np.empty(values.size)
     for i in range(values.size):
         quotients[i] = values[i] / divisor
@@ -89,7 +168,18 @@ def divided(values, divisor):
 
 @njit(allocates=False)
 def lowest_value(values):
-    """Smallest entry, or NaN if there is one."""
+    """Return the smallest entry, or NaN if an entry is NaN.
+
+    Parameters
+    ----------
+    values : array (m,)
+        The entries.
+
+    Returns
+    -------
+    float
+        The smallest entry; infinite if there is none.
+    """
     lowest = np.inf
     for i in range(values.size):
         if np.isnan(values[i]):
@@ -101,7 +191,18 @@ def lowest_value(values):
 
 @njit(allocates=False)
 def largest_value(values):
-    """Largest entry, or NaN if there is one."""
+    """Return the largest entry, or NaN if an entry is NaN.
+
+    Parameters
+    ----------
+    values : array (m,)
+        The entries.
+
+    Returns
+    -------
+    float
+        The largest entry; minus infinity if there is none.
+    """
     largest = -np.inf
     for i in range(values.size):
         if np.isnan(values[i]):
@@ -113,7 +214,20 @@ def largest_value(values):
 
 @inner
 def find_rows_with_weight(weights, rows):
-    """Write the rows whose weight is not 0 to ``rows``; return how many there are."""
+    """Write the rows whose weight is not 0 to ``rows``.
+
+    Parameters
+    ----------
+    weights : array (m,)
+        Weight of each row.
+    rows : int64 array (m,)
+        Receives the indices of the rows, ascending.
+
+    Returns
+    -------
+    int
+        Number of these rows.
+    """
     n = 0
     for i in range(weights.size):
         if weights[i] != 0.0:
@@ -124,14 +238,35 @@ def find_rows_with_weight(weights, rows):
 
 @njit
 def rows_with_weight(weights):
-    """Return the rows whose weight is not 0."""
+    """Return the rows whose weight is not 0.
+
+    Parameters
+    ----------
+    weights : array (m,)
+        Weight of each row.
+
+    Returns
+    -------
+    int64 array
+        Indices of the rows, ascending.
+    """
     rows = np.empty(weights.size, np.int64)
     return rows[: find_rows_with_weight(weights, rows)]
 
 
 @njit(allocates=False)
 def gather(H, rows, part):
-    """Fill ``part = H[rows, rows]``, of any type."""
+    """Do ``part = H[rows, rows]`` for any type of ``part``.
+
+    Parameters
+    ----------
+    H : array (m, m)
+        Matrix to gather from.
+    rows : int64 array (n,)
+        Indices of the rows and columns.
+    part : array (n, n)
+        Receives the values.
+    """
     for a in range(rows.size):
         source, target = H[rows[a]], part[a]
         for b in range(rows.size):
@@ -140,7 +275,20 @@ def gather(H, rows, part):
 
 @inner(allocates=True)
 def rows_near_margin(alpha, g, square_norm):
-    """Rows with weight, or with a g that is hardly larger than it has to be."""
+    """Return the rows that have weight or lie near the margin.
+
+    Parameters
+    ----------
+    alpha, g : arrays (m,)
+        Weights of the hull point, and inner products with it.
+    square_norm : float
+        ‖c‖².
+
+    Returns
+    -------
+    int64 array
+        Indices of the rows, ascending.
+    """
     rows = np.empty(g.size, np.int64)
     n = 0
     for i in range(g.size):
@@ -152,7 +300,24 @@ def rows_near_margin(alpha, g, square_norm):
 
 @njit
 def refresh(H, inverse_C, alpha, g):
-    """Recompute ``g`` from ``alpha``; return ``||c||²``."""
+    """Recompute ``g`` from ``alpha``.
+
+    Parameters
+    ----------
+    H : array (m, m), float32 or float64
+        The block.
+    inverse_C : array (m,)
+        1/C of each sample.
+    alpha : array (m,)
+        Weights of the hull point.
+    g : array (m,)
+        Receives the inner products.
+
+    Returns
+    -------
+    float
+        ``||c||²``.
+    """
     rows = rows_with_weight(alpha)
     block_product(H, rows, chosen_values(alpha, rows), g)
     for a in range(rows.size):
@@ -162,7 +327,24 @@ def refresh(H, inverse_C, alpha, g):
 
 @njit(allocates=False)
 def change_C(old, new, alpha, g, square_norm):
-    """Move ``g`` from one C to another; return the new ``||c||²``."""
+    """Update ``g`` to another C.
+
+    Parameters
+    ----------
+    old, new : arrays (m,)
+        1/C of each sample before and after.
+    alpha : array (m,)
+        Weights of the hull point.
+    g : array (m,)
+        Inner products, changed in place.
+    square_norm : float
+        ``||c||²`` before.
+
+    Returns
+    -------
+    float
+        ``||c||²`` after.
+    """
     for i in range(g.size):
         shift = (new[i] - old[i]) * alpha[i]
         g[i] += shift
@@ -172,7 +354,20 @@ def change_C(old, new, alpha, g, square_norm):
 
 @njit
 def diagonal_of(H, inverse_C):
-    """Diagonal of ``H + diag(inverse_C)``."""
+    """Return the diagonal of ``H + diag(inverse_C)``.
+
+    Parameters
+    ----------
+    H : array (m, m)
+        The block.
+    inverse_C : array (m,)
+        1/C of each sample.
+
+    Returns
+    -------
+    array (m,)
+        The diagonal.
+    """
     diagonal = np.empty(inverse_C.size)
     for i in range(inverse_C.size):
         diagonal[i] = H[i, i] + inverse_C[i]
@@ -181,24 +376,44 @@ def diagonal_of(H, inverse_C):
 
 @inner(allocates=True)
 def largest_diagonal(H, inverse_C):
-    """Largest entry of the diagonal of ``H + diag(inverse_C)``, or 0 if all are negative."""
+    """Return the largest entry of the diagonal of ``H + diag(inverse_C)``, or 0 if all are negative.
+
+    Parameters
+    ----------
+    H : array (m, m)
+        The block.
+    inverse_C : array (m,)
+        1/C of each sample.
+
+    Returns
+    -------
+    float
+        The largest entry, at least 0.
+    """
     return max(0.0, largest_value(diagonal_of(H, inverse_C)))
 
 
 @njit(allocates=False)
 def gap_of(alpha, g, square_norm, largest, value_error, stale):
-    """Certified gap of a point.
+    """Return the certified gap of a hull point.
 
     Parameters
     ----------
     alpha, g : arrays (m,)
+        Weights of the hull point, and inner products with it.
     square_norm : float
+        ``||c||²``.
     largest : float
-        Of the diagonal.
+        Largest entry of the diagonal of ``H + diag(inverse_C)``.
     value_error : float
         Bound on the error of an entry of ``H``.
     stale : int
         Steps since ``g`` was last computed from ``alpha``.
+
+    Returns
+    -------
+    float
+        Bound on the relative error of ``||c||²``.
     """
     n_terms, total = 0, 0.0
     for i in range(alpha.size):
@@ -210,5 +425,16 @@ def gap_of(alpha, g, square_norm, largest, value_error, stale):
 
 @inner
 def step_cost(m):
-    """Cost of one pair step on m rows, in nanoseconds of a 2025 core."""
+    """Return the cost of one pair step on m rows, in nanoseconds of a 2025 core.
+
+    Parameters
+    ----------
+    m : int
+        Number of rows.
+
+    Returns
+    -------
+    float
+        The cost.
+    """
     return 60.0 + 0.35 * m

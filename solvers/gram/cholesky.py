@@ -1,9 +1,9 @@
-"""Pivoted Cholesky: ``H ≈ ZᵀZ`` with ``Z (r, m)``, from r columns of ``H``.
+"""Pivoted Cholesky factor ``H ≈ ZᵀZ`` with ``Z (r, m)``, computed from r columns of ``H``.
 
 Pivots are the rows of largest residual diagonal (Fine & Scheinberg 2001; Harbrecht, Peters & Schneider 2012).
 The factors are nested: more columns refine the same ``Z``. The residual ``E = H - ZᵀZ`` is positive
-semidefinite, hence ``|E_ij| <= sqrt(E_ii E_jj)``, and its diagonal, known exactly, bounds everything that was
-left out.
+semidefinite, hence ``|E_ij| <= sqrt(E_ii E_jj)``. Its diagonal is known exactly, and bounds the whole
+residual.
 """
 
 import numpy as np
@@ -11,23 +11,26 @@ import numpy as np
 from solvers.common.compile import njit
 from solvers.gram.block import copy_values, largest_value
 
-# A residual below this many roundings of the largest diagonal entry is noise.
+# Largest residual that counts as noise, in roundings of the largest diagonal entry.
 NOISE_ROUNDINGS = 8.0
 
 
 @njit
 def append_pivot(Z, rank, residual, pivot, column):
-    """Write factor row ``Z[rank]`` from column ``H[:, pivot]`` and reduce ``residual`` in place.
+    """Write factor row ``Z[rank]`` from column ``H[:, pivot]``, and reduce ``residual`` in place.
 
     Parameters
     ----------
     Z : array (r_max, m), float64, C-contiguous
+        The factor.
     rank : int
-        Rows of ``Z`` in use.
+        Number of rows of ``Z`` in use.
     residual : array (m,)
         Diagonal of ``H - ZᵀZ``; its entry at ``pivot`` must be positive.
     pivot : int
+        Index of the pivot.
     column : array (m,)
+        The column ``H[:, pivot]``.
     """
     scale = 1.0 / np.sqrt(residual[pivot])
     row = Z[rank]
@@ -51,18 +54,24 @@ def extend_from_block(H, Z, rank, pivots, residual, target, max_rank):
     Parameters
     ----------
     H : array (m, m), float32 or float64
-        Its rounding limits what a residual can mean; the extension ends there too.
-    Z, residual : arrays
-        See `append_pivot`.
+        The block. The extension also ends where its rounding exceeds the residual.
+    Z : array (r_max, m), float64, C-contiguous
+        The factor, extended in place.
     rank : int
+        Number of rows of ``Z`` in use.
     pivots : int array (r_max,)
+        Indices of the pivots, extended in place.
+    residual : array (m,)
+        Diagonal of ``H - ZᵀZ``, reduced in place.
     target : float
+        Largest residual aimed at.
     max_rank : int
+        Largest rank.
 
     Returns
     -------
     rank : int
-        At most ``max_rank``.
+        The new rank.
     left : float
         The largest residual.
     """
@@ -72,7 +81,7 @@ def extend_from_block(H, Z, rank, pivots, residual, target, max_rank):
         largest = max(largest, np.float64(H[i, i]))
     smallest = max(target, NOISE_ROUNDINGS * np.finfo(H.dtype).eps * largest)
     while rank < max_rank:
-        pivot = np.int64(0)  # not a constant: numba would compile what it is handed to once more
+        pivot = np.int64(0)  # for a constant, numba would compile the callees a second time
         for i in range(residual.size):
             if residual[i] > residual[pivot]:
                 pivot = np.int64(i)

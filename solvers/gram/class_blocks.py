@@ -1,42 +1,60 @@
-"""Gram matrices of one machine after the other, of which each value within a class is computed once."""
+"""Gram matrices of one subproblem after the other. Each value within a class is computed once."""
 
 import numpy as np
 
 from solvers.kernels.functions import kernel_block
 from solvers.kernels.tiles import error_of_values, fill_block, scaled_samples, tiles_of
 
+# Share of the memory for the stored blocks of classes.
 SHARE_KEPT = 0.5
-FEW_TERMS = 64  # of a product, with which tiles are faster than BLAS
+# Largest mean number of terms of an inner product for which tiles are faster than BLAS.
+FEW_TERMS = 64
 
 
 class ClassBlocks:
-    """The Gaussian kernel within the classes of a training set, kept as far as the memory goes.
+    """The Gaussian kernel within the classes of a training set, stored as far as the memory suffices.
 
     Parameters
     ----------
     X : {ndarray, CSR} of shape (n, n_features), float64
+        Samples of the training set.
     kernel : solvers.kernels.functions.Kernel
+        The Gaussian kernel.
     memory : float
-        Bytes, a share of which is for what is kept.
+        Memory allowed, in bytes. The stored blocks take at most `SHARE_KEPT` of it.
 
     Attributes
     ----------
     samples : solvers.kernels.tiles.Samples
+        The samples, scaled for tiles.
     """
 
     def __init__(self, X, kernel, memory):
         self._X, self._kernel, self._left = X, kernel, SHARE_KEPT * memory
         self.samples = scaled_samples(X, kernel.gamma)
         self._is_tiled = self.samples.values.size <= FEW_TERMS * X.shape[0]
-        self._within: dict[int, np.ndarray] = {}  # by the first sample of a class
+        self._within: dict[int, np.ndarray] = {}  # blocks of classes, by the first sample of the class
 
     @property
     def error(self):
-        """Bound on the error of a value."""
+        """Bound on the error of a kernel value."""
         return error_of_values(self.samples) if self._is_tiled else self._kernel.error
 
     def gram(self, problem):
-        """Return the Gram matrix of a machine, and a bound on the error of its entries."""
+        """Return the Gram matrix of a subproblem.
+
+        Parameters
+        ----------
+        problem : solvers.problem.Problem
+            The subproblem.
+
+        Returns
+        -------
+        K : ndarray of shape (m, m)
+            The Gram matrix.
+        error : float
+            Bound on the error of its entries.
+        """
         start, m = problem.class_start, problem.rows.size
         parts = [slice(start[t], start[t + 1]) for t in range(start.size - 1)]
         K = np.empty((m, m))
@@ -49,6 +67,18 @@ class ClassBlocks:
         return K, self.error
 
     def _of_class(self, rows):
+        """Return the block of a class, stored or computed.
+
+        Parameters
+        ----------
+        rows : int64 ndarray of shape (n,)
+            Samples of the class.
+
+        Returns
+        -------
+        ndarray of shape (n, n)
+            Kernel values.
+        """
         if rows[0] in self._within:
             return self._within[rows[0]]
         values = self._evaluate(rows, rows)
@@ -58,6 +88,18 @@ class ClassBlocks:
         return values
 
     def _evaluate(self, rows, others):
+        """Compute the kernel between two sets of samples.
+
+        Parameters
+        ----------
+        rows, others : int64 ndarrays
+            Indices of the samples.
+
+        Returns
+        -------
+        ndarray of shape (rows.size, others.size)
+            Kernel values.
+        """
         if not self._is_tiled:
             return kernel_block(self._X[rows], self._X[others], self._kernel)
         values = np.empty((rows.size, others.size))

@@ -7,35 +7,63 @@ import numpy as np
 from solvers.common.compile import njit
 from solvers.common.status import BY_SEVERITY, CONVERGED, NOT_DRAWN, STALLED, UNRESOLVED
 
-# What a point was reached by; the bits of `method` add up over the blocks of one training.
+# Bits of the methods that reached a point. They are combined over the blocks of one training.
 PAIR_STEPS, SUPPORT_NEWTON, LOW_RANK = 1, 2, 4
 METHOD_NAMES = {LOW_RANK: "low_rank", PAIR_STEPS: "pair_steps", SUPPORT_NEWTON: "support_newton"}
 
 
 class Outcomes(NamedTuple):
-    """Arrays of shape (n_subproblems, n_C), which the block solvers fill."""
+    """Results of block solvers: arrays of shape (n_subproblems, n_C)."""
 
-    objectives: np.ndarray
-    gaps: np.ndarray
+    objectives: np.ndarray  # ‖c‖² of a hull point, or ½ βᵀKβ − Σ α_i of SMO; both are minimised
+    gaps: np.ndarray  # certified gaps
     iterations: np.ndarray  # int64: pair steps and Newton rounds
-    clipped: np.ndarray  # int64: steps of the hull that the weight at hand cut short
-    statuses: np.ndarray  # int64, of those of `solvers.common.status`
+    clipped: np.ndarray  # int64: steps on the hull that were shortened by the available weight
+    statuses: np.ndarray  # int64: statuses of `solvers.common.status`
     converged: np.ndarray  # bool: whether the tolerance is certified to hold
-    supports: np.ndarray  # int64
-    evaluations: np.ndarray  # int64
+    supports: np.ndarray  # int64: numbers of support vectors
+    evaluations: np.ndarray  # int64: numbers of kernel values
     methods: np.ndarray  # int64: bits of `METHOD_NAMES`
-    costs: np.ndarray  # of the work, in any unit
-    biases: (
-        np.ndarray
-    )  # (n_subproblems, n_C, classes of a machine): y_t·b of each, where the solver finds them
+    costs: np.ndarray  # cost of the work, in a unit that the solver chooses
+    biases: np.ndarray  # (n_subproblems, n_C, classes of a subproblem): y_t·b, or 0 if the solver has none
 
     def of_subproblem(self, k):
-        """Return views of the arrays' k-th rows."""
+        """Return views of the k-th rows of the arrays.
+
+        Parameters
+        ----------
+        k : int
+            Index of the subproblem.
+
+        Returns
+        -------
+        Outcomes
+            Arrays of shape (n_C,).
+        """
         return Outcomes(*(values[k] for values in self))
 
 
 def new_outcomes(n_subproblems, n_C, n_members, order="C", n_matrices=None):
-    """Allocate them, in C or Fortran order; with `n_matrices` one after the other, for that many."""
+    """Allocate outcomes that are all zero.
+
+    Parameters
+    ----------
+    n_subproblems : int
+        Number of subproblems.
+    n_C : int
+        Number of values of C.
+    n_members : int
+        Number of classes of a subproblem.
+    order : {"C", "F"}, default="C"
+        Memory layout of the arrays.
+    n_matrices : int, optional
+        Number of Gram matrices, which adds a first axis. By default there is no such axis.
+
+    Returns
+    -------
+    Outcomes
+        Arrays of shape (n_subproblems, n_C), or (n_matrices, n_subproblems, n_C).
+    """
     shape = (n_subproblems, n_C) if n_matrices is None else (n_matrices, n_subproblems, n_C)
     biases = np.zeros((*shape, n_members))
     types = {"objectives": float, "gaps": float, "costs": float, "converged": np.bool_}
@@ -45,33 +73,46 @@ def new_outcomes(n_subproblems, n_C, n_members, order="C", n_matrices=None):
 
 
 def method_names(methods):
-    """Spell out the bits of `methods`, as in ``"pair_steps+support_newton"``."""
+    """Return the names of methods, as in ``"pair_steps+support_newton"``.
+
+    Parameters
+    ----------
+    methods : int
+        Bits of `METHOD_NAMES`.
+
+    Returns
+    -------
+    str
+        The names, joined by ``+``.
+    """
     return "+".join(name for bit, name in METHOD_NAMES.items() if methods & bit)
 
 
 class Totals(NamedTuple):
-    """Arrays of shape (n_C,)."""
+    """Totals of the subproblems of one training: arrays of shape (n_C,)."""
 
-    iterations: np.ndarray  # int64
-    evaluations: np.ndarray  # int64
-    n_support: np.ndarray  # int64: support vectors of any machine
-    gaps: np.ndarray  # the largest; NaN if one is
-    converged: np.ndarray  # bool: whether all are
-    fit_status: np.ndarray  # int64, the most severe, see `solvers.common.status`
-    n_missed: np.ndarray  # int64: machines that missed their tolerance
-    worst: np.ndarray  # int64: the machine farthest from its tolerance, among those that missed it if any did
+    iterations: np.ndarray  # int64: sum of the iterations
+    evaluations: np.ndarray  # int64: sum of the kernel evaluations
+    n_support: np.ndarray  # int64: number of samples that are support vectors of any subproblem
+    gaps: np.ndarray  # largest gap; NaN if a gap is NaN
+    converged: np.ndarray  # bool: whether all subproblems converged
+    fit_status: np.ndarray  # int64: most severe status, see `solvers.common.status`
+    n_missed: np.ndarray  # int64: number of subproblems that missed their tolerance
+    worst: np.ndarray  # int64: subproblem with the largest gap, among those that missed their tolerance
 
 
 def rows_used(weights):
-    """Tell which rows any machine uses, for every C.
+    """Return which rows have weight in any subproblem, for every C.
 
     Parameters
     ----------
     weights : float64 ndarray of shape (n_C, n_classes - 1 or 1, n)
+        Weights in the layout of `PathSolution.weights`.
 
     Returns
     -------
     used : bool ndarray of shape (n_C, n)
+        Whether a row has weight.
     """
     used = np.zeros((weights.shape[0], weights.shape[2]), np.bool_)
     _mark_used(weights, used)
@@ -80,6 +121,15 @@ def rows_used(weights):
 
 @njit(allocates=False)
 def _mark_used(weights, used):
+    """Mark the rows that have weight in any subproblem.
+
+    Parameters
+    ----------
+    weights : float64 array (n_C, n_classes - 1 or 1, n)
+        Weights in the layout of `PathSolution.weights`.
+    used : bool array (n_C, n)
+        Entries of rows with weight become True.
+    """
     for j in range(weights.shape[0]):
         for s in range(weights.shape[1]):
             row = weights[j, s]
@@ -88,20 +138,21 @@ def _mark_used(weights, used):
 
 
 def totals_of(outcomes, used, by_draws):
-    """Sum up the machines of each training.
+    """Return the totals of the subproblems of each training.
 
     Parameters
     ----------
     outcomes : solvers.gram.outcomes.Outcomes
         Arrays of shape (n_C, n_subproblems).
     used : bool array (n_C, n)
-        The rows that any machine uses.
+        Rows that have weight in any subproblem.
     by_draws : bool
-        Whether a search may have ended without a look at every sample.
+        Whether a search may have ended before it examined every sample.
 
     Returns
     -------
     Totals
+        Arrays of shape (n_C,).
     """
     names = ("iterations", "evaluations", "gaps", "converged", "statuses")
     arrays = (np.ascontiguousarray(getattr(outcomes, name).T) for name in names)
@@ -117,7 +168,25 @@ def totals_of(outcomes, used, by_draws):
 def _sum_up(
     iterations, evaluations, gaps, converged, statuses, used, by_draws, sums, farthest, largest, all_converged
 ):
-    """Fill the rows of `sums` with what `totals_of` names, and the other arrays of shape (n_C,)."""
+    """Compute the totals that `totals_of` returns.
+
+    Parameters
+    ----------
+    iterations, evaluations, gaps, converged, statuses : arrays (n_subproblems, n_C), C-contiguous
+        Fields of `Outcomes`.
+    used : bool array (n_C, n)
+        Rows that have weight in any subproblem.
+    by_draws : bool
+        Whether a search may have ended before it examined every sample.
+    sums : int64 array (6, n_C)
+        Receives iterations, evaluations, support vectors, status, missed subproblems and worst subproblem.
+    farthest : array (n_C,)
+        Receives the gap of the worst subproblem; minus infinity at the start.
+    largest : array (n_C,)
+        Receives the largest gap; minus infinity at the start.
+    all_converged : bool array (n_C,)
+        Receives whether all subproblems converged; True at the start.
+    """
     n_iterations, n_evaluations, n_support = sums[0], sums[1], sums[2]
     severity, n_missed, worst = sums[3], sums[4], sums[5]
     n_subproblems, n_C = gaps.shape
@@ -133,7 +202,7 @@ def _sum_up(
             if converged[k, j]:
                 status = CONVERGED
             else:
-                if status == CONVERGED:  # by its own stop, which nothing certifies
+                if status == CONVERGED:  # the solver stopped by its rule, but no certificate holds
                     status = NOT_DRAWN if by_draws else STALLED
                 elif status == UNRESOLVED:
                     status = STALLED

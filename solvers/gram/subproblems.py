@@ -1,7 +1,7 @@
-"""The blocks of the subproblems of a path: gathered from one Gram matrix or several, and solved for every C.
+"""Blocks of the subproblems of a path: gathered from one or several Gram matrices, and solved for every C.
 
-Model selection spends its time here, so that it is one numba call: the block of every subproblem is gathered
-from the Gram matrix once and solved for every C, each from the solution before it.
+Model selection spends its time here, so all of it is one numba call. The block of every subproblem is
+gathered from the Gram matrix once, and solved for every C in turn, each time from the last solution.
 """
 
 import math
@@ -15,44 +15,72 @@ from solvers.multiclass import pairs_of
 
 
 def solve_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
-    """Solve the block of a machine for every C; numba picks the solver by the type of its rules.
+    """Solve the block of a subproblem for every C.
+
+    Numba chooses the implementation by the type of `rules`, and this body is never run:
+
+    - `MinimalNormRules`: `minimal_norm_path` in `solvers/hull/block_descent.py`,
+    - `ViolatorRules` and `CoreSetRules`: the same function, registered in `solvers/hull/block_ball.py` and
+      `solvers/hull/block_core_set.py`,
+    - `NewtonRules`: `newton_path` in `solvers/newton/block_path.py`,
+    - `SmoRules`: `smo_path` in `solvers/smo/block_path.py`.
 
     Parameters
     ----------
     rules : NamedTuple
-        Of the solver.
+        Rules of the solver; the type selects the implementation.
     subproblem : int
-        Its number among those of all Gram matrices.
+        Index of the subproblem among those of all Gram matrices.
     H : array (m, m), float32 or float64, C-contiguous
-        ``(y_i·y_j)(k(x_i, x_j) + bias)``; without ``y_i·y_j`` for solvers whose weights have labels. It
-        may be the caller's own matrix, and is only read.
-    class_start : int64 array (classes of the machine + 1,)
+        Block ``(y_i·y_j)(k(x_i, x_j) + bias)``; without ``y_i·y_j`` for solvers with signed weights. The
+        block is only read, because it may be the caller's matrix.
+    class_start : int64 array (classes of the subproblem + 1,)
+        Index of the first sample of each class, then m.
     inverse_weight : array (m,)
-        1/C of a sample is this over C.
+        Factor of each sample that gives 1/C of the sample when it is divided by C.
     bias : {0.0, 1.0}
+        Value added to the kernel; 0 for a subproblem without bias.
     Cs : array (n_C,)
+        Values of C, ascending.
     limits : int64 array (n_C,)
-        Of the iterations for each C.
+        Largest number of iterations for each C.
     weights : array (n_C, m)
         Receives the weights of margin 1, ``α / ||c||²``.
     outcomes : solvers.gram.outcomes.Outcomes
-        Row `subproblem` receives all else, but for supports and evaluations.
+        Row `subproblem` receives all other results, except supports and evaluations.
     """
     raise NotImplementedError
 
 
 class Workspace(NamedTuple):
-    """Memory for the machines, one after the other; the largest has m samples."""
+    """Memory for the subproblems, one after the other. The largest has m samples."""
 
     block: np.ndarray  # (m²,) float32 or float64
     solution: np.ndarray  # (n_C · m,)
-    starts: np.ndarray  # (classes of a machine + 1,) int64
+    starts: np.ndarray  # (classes of a subproblem + 1,) int64
     limits: np.ndarray  # (n_C,) int64
     inverse_weight: np.ndarray  # (m,)
 
 
 def new_workspace(class_start, groups, n_C, dtype):
-    """Return room for machines of some classes, with blocks of a type."""
+    """Allocate memory for subproblems.
+
+    Parameters
+    ----------
+    class_start : int64 array (n_classes + 1,)
+        Index of the first sample of each class.
+    groups : int64 array (n_subproblems, classes of a subproblem)
+        Classes of each subproblem.
+    n_C : int
+        Number of values of C.
+    dtype : dtype
+        Type of the blocks, float32 or float64.
+
+    Returns
+    -------
+    Workspace
+        Memory for the largest subproblem.
+    """
     n_values = require_block_memory(class_start, groups, np.dtype(dtype).itemsize)
     m = math.isqrt(n_values)
     return Workspace(
@@ -67,26 +95,45 @@ def new_workspace(class_start, groups, n_C, dtype):
 def gather_and_solve(
     rules, subproblem, K, gathered, H, starts, inverse_weight, Cs, limits, weights, outcomes
 ):
-    """Cut the block of a machine into ``H`` and solve it; numba picks how by the types of the matrices.
+    """Gather the block of a subproblem into ``H`` and solve it.
 
-    Where all of ``K`` is the block, it is not copied.
+    Numba chooses the implementation by the types of ``K`` and ``H``, and this body is never run.
+    `_of_types` below, in this file, makes the choice: `gather_if_larger` if the types are equal, and
+    `always_gather` otherwise. The first does not copy ``K`` if all of it is the block.
 
     Parameters
     ----------
-    rules, machine, inverse_weight, Cs, limits, weights, outcomes
-        As of `solve_path`.
-    K, H : arrays
-        As of `solvers.gram.subproblems.gather_block`.
+    rules, subproblem
+        As in `solve_path`.
+    K : array (n, n), float32 or float64, C-contiguous
+        Gram matrix.
     gathered : tuple
-        What that takes between the two.
-    starts : int64 array (classes of the machine + 1,)
-        Where in ``H`` the samples of each class start.
+        Arguments of `gather_block` between ``K`` and ``H``.
+    H : array (m, m), float32 or float64, C-contiguous
+        Memory for the block.
+    starts : int64 array (classes of the subproblem + 1,)
+        Index in ``H`` of the first sample of each class.
+    inverse_weight, Cs, limits, weights, outcomes
+        As in `solve_path`.
     """
     raise NotImplementedError
 
 
 @implement_by_types(gather_and_solve)
 def _of_types(rules, subproblem, K, gathered, H, starts, inverse_weight, Cs, limits, weights, outcomes):
+    """Return the implementation of `gather_and_solve` for the types of the arguments.
+
+    Parameters
+    ----------
+    rules, subproblem, K, gathered, H, starts, inverse_weight, Cs, limits, weights, outcomes : numba types
+        Types of the arguments of `gather_and_solve`.
+
+    Returns
+    -------
+    callable
+        The implementation.
+    """
+
     def always_gather(
         rules, subproblem, K, gathered, H, starts, inverse_weight, Cs, limits, weights, outcomes
     ):
@@ -124,29 +171,37 @@ def solve_subproblems(
     weights,
     outcomes,
 ):
-    """Solve every machine of every Gram matrix for every C.
+    """Solve every subproblem of every Gram matrix for every C.
 
     Parameters
     ----------
     rules : NamedTuple
-        Of the solver.
+        Rules of the solver; see `solve_path`.
     Ks : array (n_matrices, n, n), float32 or float64, C-contiguous
+        Gram matrices.
     rows : int32 array (n,)
-        Rows of a matrix sorted by class.
+        Rows of a matrix, sorted by class.
     class_start : int64 array (n_classes + 1,)
+        Index in `rows` of the first sample of each class.
     inverse_weights : array (n_classes,)
-        1/C of the samples of a class is this over C.
-    groups : int64 array (n_subproblems, classes of a machine)
-    opposite, bias : float
-        y_i·y_j of different classes, or 1; what is added to the kernel.
+        Factor of each class that gives 1/C of its samples when it is divided by C.
+    groups : int64 array (n_subproblems, classes of a subproblem)
+        Classes of each subproblem.
+    opposite : float
+        Value of y_i·y_j for different classes; 1 for solvers with signed weights.
+    bias : float
+        Value added to the kernel.
     Cs : array (n_C,)
+        Values of C, ascending.
     left : int64 array (n_matrices, n_C)
-        Iterations that the machines may take together for each C: each an equal share of what is left.
-    workspace : Room
+        Iterations that all subproblems together may take for each C, reduced in place. Each subproblem gets
+        an equal share of the remaining iterations.
+    workspace : Workspace
+        Memory of `new_workspace`.
     weights : array (n_matrices, n_C, n_classes - 1 or 1, n)
         Receives the weights of margin 1, in the layout of `PathSolution.weights`.
     outcomes : solvers.gram.outcomes.Outcomes
-        Of the machines of all matrices; receives all else.
+        Outcomes of the subproblems of all matrices; receives all other results.
     """
     n_C, n_subproblems, in_order = Cs.size, groups.shape[0], is_sorted(rows)
     starts, limits = workspace.starts, workspace.limits
@@ -181,21 +236,65 @@ def solve_subproblems(
 
 
 def groups_of(n_classes, at_once):
-    """Return the classes of every machine: an int64 array of shape (n_subproblems, classes of a machine)."""
+    """Return the classes of every subproblem.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes.
+    at_once : bool
+        Whether one subproblem has all classes; otherwise there is one for each pair.
+
+    Returns
+    -------
+    int64 ndarray of shape (n_subproblems, classes of a subproblem)
+        Classes of each subproblem.
+    """
     return np.array([range(n_classes)] if at_once else pairs_of(n_classes), dtype=np.int64)
 
 
 def class_sizes(class_start):
-    """Return the numbers of samples of the classes; `np.diff` takes ten times as long."""
+    """Return the numbers of samples of the classes; `np.diff` takes ten times as long.
+
+    Parameters
+    ----------
+    class_start : int64 ndarray of shape (n_classes + 1,)
+        Index of the first sample of each class.
+
+    Returns
+    -------
+    int64 ndarray of shape (n_classes,)
+        Numbers of samples.
+    """
     return class_start[1:] - class_start[:-1]
 
 
 def require_block_memory(class_start, groups, itemsize):
-    """Return the values of the largest machine's block; refuse one that would not fit into memory."""
+    """Return the number of values of the largest block, or raise if the block does not fit into memory.
+
+    Parameters
+    ----------
+    class_start : int64 ndarray of shape (n_classes + 1,)
+        Index of the first sample of each class.
+    groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)
+        Classes of each subproblem.
+    itemsize : int
+        Size of a value in bytes.
+
+    Returns
+    -------
+    int
+        Number of values.
+
+    Raises
+    ------
+    MemoryError
+        If the block is larger than the memory available.
+    """
     largest = int(class_sizes(class_start)[groups].sum(axis=1).max())
     require_memory(
         float(itemsize) * largest**2,
-        f"the block of a machine of {largest:,} samples, cut from a Gram matrix,",
+        f"the block of a subproblem of {largest:,} samples, gathered from a Gram matrix,",
         "use features in place of a precomputed kernel, or fewer samples",
     )
     return largest**2
@@ -203,7 +302,18 @@ def require_block_memory(class_start, groups, itemsize):
 
 @njit(allocates=False)
 def is_sorted(rows):
-    """Whether ``rows`` counts up from 0."""
+    """Return whether ``rows`` counts up from 0.
+
+    Parameters
+    ----------
+    rows : int array (n,)
+        The rows.
+
+    Returns
+    -------
+    bool
+        True if ``rows[i] == i`` for all i.
+    """
     i = 0
     while i < rows.size and rows[i] == i:
         i += 1
@@ -212,10 +322,26 @@ def is_sorted(rows):
 
 @njit(allocates=False)
 def gather_block(K, rows, in_order, class_start, group, opposite, bias, H):
-    """Fill ``H = (y_i·y_j)(K + bias)`` for the samples of the classes in ``group``.
+    """Fill ``H = (y_i·y_j)(K + bias)`` for the samples of some classes.
 
-    ``H`` is float32 or float64, whatever ``K`` is. ``y_i·y_j`` is 1 within a class and ``opposite`` between
-    classes. With ``in_order`` the rows of K are sorted by class already and its segments are read in one go.
+    Parameters
+    ----------
+    K : array (n, n), float32 or float64
+        Gram matrix.
+    rows : int array (n,)
+        Rows of K, sorted by class.
+    in_order : bool
+        Whether `rows` counts up from 0. The segments of K are then read without a look-up of rows.
+    class_start : int64 array (n_classes + 1,)
+        Index in `rows` of the first sample of each class.
+    group : int64 array (classes of the subproblem,)
+        Classes of the subproblem.
+    opposite : float
+        Value of y_i·y_j for different classes; within a class it is 1.
+    bias : float
+        Value added to the kernel.
+    H : array (m, m), float32 or float64
+        Receives the block; its type may differ from that of K.
     """
     a = 0
     for p in group:
@@ -241,7 +367,19 @@ def gather_block(K, rows, in_order, class_start, group, opposite, bias, H):
 
 @njit(allocates=False)
 def store_block(solution, class_start, group, weights):
-    """Put the weights of a machine's samples, array (n_C, m), where `PathSolution.weights` has them."""
+    """Copy the weights of a subproblem to the layout of `PathSolution.weights`.
+
+    Parameters
+    ----------
+    solution : array (n_C, m)
+        Weights of the samples of the subproblem.
+    class_start : int64 array (n_classes + 1,)
+        Index of the first sample of each class.
+    group : int64 array (classes of the subproblem,)
+        Classes of the subproblem.
+    weights : array (n_C, n_classes - 1 or 1, n)
+        Receives the weights.
+    """
     a = 0
     for p in group:
         low, high = class_start[p], class_start[p + 1]
@@ -254,7 +392,22 @@ def store_block(solution, class_start, group, weights):
 
 @inner
 def layer(p, group, depth):
-    """Row of `PathSolution.weights` in which class ``p`` keeps its weights for the machine of ``group``."""
+    """Return the row of `PathSolution.weights` for one class of a subproblem.
+
+    Parameters
+    ----------
+    p : int
+        The class.
+    group : int64 array (classes of the subproblem,)
+        Classes of the subproblem.
+    depth : int
+        Number of rows.
+
+    Returns
+    -------
+    int
+        Index of the row.
+    """
     if depth == 1:
         return 0
     other = group[1] if p == group[0] else group[0]
@@ -262,25 +415,68 @@ def layer(p, group, depth):
 
 
 def errors_in_blocks(Ks, kernel_errors, opposite, bias, dtype):
-    """Bound the errors of the values (y_i·y_j)(k + bias) of blocks that are stored in `dtype`, by matrix."""
+    """Bound the errors of the values (y_i·y_j)(k + bias) of blocks, for each Gram matrix.
+
+    Parameters
+    ----------
+    Ks : ndarray of shape (n_matrices, n, n)
+        Gram matrices.
+    kernel_errors : array-like of shape (n_matrices,)
+        Bounds on the errors of their values.
+    opposite : float
+        Value of y_i·y_j for different classes.
+    bias : float
+        Value added to the kernel.
+    dtype : dtype
+        Type of the blocks.
+
+    Returns
+    -------
+    ndarray of shape (n_matrices,)
+        Bounds on the errors of the values of the blocks.
+    """
     kernel_errors = np.asarray(kernel_errors, dtype=np.float64)
     if dtype == np.float64:
         return kernel_errors
     largest = (np.abs(np.diagonal(Ks, axis1=1, axis2=2)).max(axis=1) + bias).astype(np.float32)
     half_a_unit = 0.5 * np.spacing(np.nextafter(largest, np.float32(0.0))).astype(np.float64)
-    roundings = 1.0 if abs(opposite) == 1.0 else 4.0  # of the sum; of the products and their factor
+    roundings = 1.0 if abs(opposite) == 1.0 else 4.0  # one for the sum, three for the factor and products
     return kernel_errors + roundings * half_a_unit
 
 
 def block_dtype(K, kernel_error):
-    """Type of a block of `K`: float64, unless K is float32 and no closer to the kernel than that."""
+    """Return the type of a block of `K`.
+
+    Parameters
+    ----------
+    K : ndarray
+        Gram matrix.
+    kernel_error : float
+        Bound on the error of its values; 0 if `K` is the exact kernel.
+
+    Returns
+    -------
+    type
+        float32 if K is a float32 matrix with errors, else float64.
+    """
     return np.float32 if K.dtype == np.float32 and kernel_error > 0.0 else np.float64
 
 
 def writeable(array):
-    """View a read-only array (a memory map, say) as writeable.
+    """Return a writeable view of an array, which may be read-only, as a memory map is.
 
-    Numba would compile everything once more for it. Nothing in this package writes to it.
+    Numba would compile everything a second time for a read-only array. This package never writes to such a
+    view.
+
+    Parameters
+    ----------
+    array : ndarray
+        The array.
+
+    Returns
+    -------
+    ndarray
+        The array, or a view of it.
     """
     if array.flags.writeable:
         return array
@@ -290,7 +486,15 @@ def writeable(array):
 
 
 class _Memory:
-    """Owner of borrowed memory, as NumPy's array interface wants it."""
+    """Owner of borrowed memory, in the form that NumPy's array interface needs.
+
+    Parameters
+    ----------
+    interface : dict
+        The array interface.
+    owner : ndarray
+        Array whose memory is borrowed.
+    """
 
     def __init__(self, interface, owner):
         self.__array_interface__ = interface

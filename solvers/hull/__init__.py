@@ -1,5 +1,5 @@
-"""The minimal-norm problem and the ball problems: draws, steps, stopping rules, biases.
+"""Solve the minimal-norm problem and the ball problems: draws, steps, stopping rules and biases.
 
-Each algorithm stands here in two forms: by rows of the kernel and on a block of kernel values (`block_*`).
-May import `common`, `kernels`, `gram` and `solvers.problem`.
+Each algorithm has two forms: on rows of the kernel, and on a block of kernel values (`block_*`).
+This package may import `common`, `kernels`, `gram` and `solvers.problem`.
 """

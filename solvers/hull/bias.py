@@ -1,4 +1,4 @@
-"""The bias of a machine from its point of the hull (Strack 2013, 2.98, 5.24, 5.28)."""
+"""The bias of a subproblem, computed from its hull point (Strack 2013, 2.98, 5.24, 5.28)."""
 
 import numpy as np
 
@@ -9,19 +9,27 @@ def class_biases(rule, label, alpha, g, square_norm, n_classes):
     Parameters
     ----------
     rule : {"theoretic", "average", "none"}
+        Formula of the bias; "none" returns zeros.
     label : ndarray of int
         Class of each support vector.
-    alpha, g : ndarray
-        Its weight, and x̃_i · c.
+    alpha : ndarray
+        Weight of each support vector in the hull point.
+    g : ndarray
+        Inner product x̃_i · c of each support vector with the hull point c.
     square_norm : float
         ‖c‖².
     n_classes : int
-        Two for a binary machine, whose bias is that of its first class.
+        Number of classes. A binary subproblem has two, and its bias is that of its first class.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        y_t·b of each class, not divided by the margin.
 
     Notes
     -----
-    With g_i = Σ_j α_j (y_i·y_j) k(i, j) + (y_i·b) + α_i/C put into it, (5.28) says that the average bias is
-    the theoretic one plus the mean over S_t of ‖c‖² − g_i.
+    Substituting g_i = Σ_j α_j (y_i·y_j) k(i, j) + (y_i·b) + α_i/C into (5.28) shows that the average bias is
+    the theoretic bias plus the mean of ‖c‖² − g_i over S_t.
     """
     if rule == "none":
         return np.zeros(n_classes)

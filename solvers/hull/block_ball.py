@@ -1,7 +1,7 @@
 """Algorithm 2 (the Ball Vector Machine) on one dense block of the hull problem.
 
-The iteration is that of `solvers.hull.descent.descend` with its step to the violator, (2.133). Such a step
-shrinks all weights, and g with them; both are kept as multiples of one factor, so that a step is one pass
+The iteration is that of `solvers.hull.descent.descend` with the step to the violator, (2.133). Such a step
+shrinks all weights, and g with them. Both are stored as multiples of one factor, so that a step is one pass
 over one row of the block.
 """
 
@@ -13,30 +13,41 @@ from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, reso
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
 from solvers.gram.block import largest_value, lowest_value
 from solvers.gram.subproblems import solve_path
-from solvers.hull.block_descent import STEPS_IN_VAIN, MinimalNormRules, descend, minimal_norm_path
+from solvers.hull.block_descent import STEPS_WITHOUT_PROGRESS, MinimalNormRules, descend, minimal_norm_path
 from solvers.hull.draws import find_tracked
-from solvers.hull.stopping import sought_below
+from solvers.hull.stopping import search_threshold
 
-MIN_FACTOR = 1e-100  # smaller ones are multiplied in
+# Smallest common factor of the stored weights; a smaller one is multiplied into them.
+MIN_FACTOR = 1e-100
 
 
 class ViolatorRules(MinimalNormRules):
-    """What the blocks of a path are solved by, where the point moves towards its violators."""
+    """Rules of a path whose blocks are solved by steps towards violators."""
 
 
 @implement(descend, ViolatorRules)
 def follow_violators(
     path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
 ):
-    """Move a point of the hull towards violators until none is left.
+    """Move a hull point towards violators until no violator is left.
 
-    Parameters and result are those of `solvers.hull.block_descent.descend`.
+    Parameters
+    ----------
+    path_rules : ViolatorRules
+        Rules of the path.
+    H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
+        As in `solvers.hull.block_descent.descend_block`.
+
+    Returns
+    -------
+    tuple
+        ``(square_norm, steps, clipped, status)`` as in `solvers.hull.block_descent.descend_block`.
     """
     rules = path_rules.rules
     square_radius = diagonal[0]
     current = max(epsilon, rules.first_epsilon)
-    factor, steps, looked_at, last, status = 1.0, 0, 0, np.inf, LIMIT
-    look, resolved, drawn = first_look(g.size), resolution(largest_value(diagonal)), 0
+    factor, steps, checked_at, last, status = 1.0, 0, 0, np.inf, LIMIT
+    last_check, resolved, drawn = first_look(g.size), resolution(largest_value(diagonal)), 0
     while steps < max_iter:
         if square_norm <= 0.0:
             status = NOT_POSITIVE
@@ -44,24 +55,24 @@ def follow_violators(
         if not square_norm < np.inf:
             status = UNRESOLVED
             break
-        if steps - looked_at > STEPS_IN_VAIN:
+        if steps - checked_at > STEPS_WITHOUT_PROGRESS:
             if abs(square_norm - last) < 1e-15 * last:
                 status = UNRESOLVED
                 break
-            looked_at, last = steps, square_norm
+            checked_at, last = steps, square_norm
             n_done = steps + (0 if rules.exhaustive else drawn // DRAWS_PER_STEP)
-            if n_done >= look[0]:
-                allowed = square_norm - sought_below(
+            if n_done >= last_check[0]:
+                allowed = square_norm - search_threshold(
                     rules.stopping, epsilon, square_norm, square_radius, resolved
                 )
                 if has_no_end(
-                    look, n_done, square_norm, square_norm - factor * lowest_value(g), allowed, g.size
+                    last_check, n_done, square_norm, square_norm - factor * lowest_value(g), allowed, g.size
                 ):
                     status = STALLED
                     break
-                look = (np.int64(2 * n_done), square_norm, look[1] - square_norm)
+                last_check = (np.int64(2 * n_done), square_norm, last_check[1] - square_norm)
 
-        threshold = sought_below(rules.stopping, current, square_norm, square_radius, resolved)
+        threshold = search_threshold(rules.stopping, current, square_norm, square_radius, resolved)
         v, failed = find_tracked(g, threshold / factor, rules, state, class_start)
         drawn += failed
         if v < 0:
@@ -97,7 +108,7 @@ def follow_violators(
     for i in range(g.size):
         alpha[i] *= factor
         g[i] *= factor
-    return np.dot(alpha, g), steps, 0, status  # no step is clipped: β is below 1
+    return np.dot(alpha, g), steps, 0, status  # no step is clipped because β is below 1
 
 
 implement(solve_path, ViolatorRules)(minimal_norm_path)

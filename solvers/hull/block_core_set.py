@@ -1,7 +1,7 @@
 """Algorithm 1 (the Core Vector Machine) on one dense block of the hull problem.
 
-The iteration is that of `solvers.hull.core_set.core_set_ball`. From one C to the next the core set is what
-has weight: a core set may start from any samples.
+The iteration is that of `solvers.hull.core_set.core_set_ball`. A core set may start from any samples. From
+one C to the next, it therefore starts from the samples that have weight.
 """
 
 import numpy as np
@@ -12,22 +12,32 @@ from solvers.common.progress import first_look, has_no_end, resolution
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
 from solvers.gram.block import largest_value, lowest_value
 from solvers.gram.subproblems import solve_path
-from solvers.hull.block_descent import STEPS_IN_VAIN, MinimalNormRules, descend, minimal_norm_path
+from solvers.hull.block_descent import STEPS_WITHOUT_PROGRESS, MinimalNormRules, descend, minimal_norm_path
 from solvers.hull.draws import find_tracked
-from solvers.hull.stopping import CORE, sought_below
+from solvers.hull.stopping import CORE, search_threshold
 
 
 class CoreSetRules(MinimalNormRules):
-    """What the blocks of a path are solved by, where the balls are those of a growing core set."""
+    """Rules of a path whose blocks are solved by the balls of a growing core set."""
 
 
 @implement(descend, CoreSetRules)
 def grow_core_set(
     path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
 ):
-    """Let the core set grow, and move to the centre of its ball, until no sample lies outside.
+    """Grow the core set and move to the centre of its ball until no sample lies outside.
 
-    Parameters and result are those of `solvers.hull.block_descent.descend`.
+    Parameters
+    ----------
+    path_rules : CoreSetRules
+        Rules of the path.
+    H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
+        As in `solvers.hull.block_descent.descend_block`.
+
+    Returns
+    -------
+    tuple
+        ``(square_norm, steps, clipped, status)`` as in `solvers.hull.block_descent.descend_block`.
     """
     rules = path_rules.rules
     square_radius = diagonal[0]
@@ -36,26 +46,26 @@ def grow_core_set(
     for i in range(alpha.size):
         core[i] = 1.0 if alpha[i] > 0.0 else 0.0
     lowest = shift_and_argmin_of_support(g, core, H[0], H[0], 0.0)
-    steps, clipped, looked_at, last = 0, 0, 0, np.inf
-    look, resolved = first_look(g.size), resolution(largest_value(diagonal))
+    steps, clipped, checked_at, last = 0, 0, 0, np.inf
+    last_check, resolved = first_look(g.size), resolution(largest_value(diagonal))
     while steps < max_iter:
         if square_norm <= 0.0:
             return square_norm, steps, clipped, NOT_POSITIVE
         if not square_norm < np.inf:
             return square_norm, steps, clipped, UNRESOLVED
-        if steps - looked_at > STEPS_IN_VAIN:
+        if steps - checked_at > STEPS_WITHOUT_PROGRESS:
             if abs(square_norm - last) < 1e-15 * last:
                 return square_norm, steps, clipped, UNRESOLVED
-            looked_at, last = steps, square_norm
-            if steps >= look[0]:
-                allowed = square_norm - sought_below(CORE, epsilon, square_norm, square_radius, resolved)
-                if has_no_end(look, steps, square_norm, square_norm - lowest_value(g), allowed, g.size):
+            checked_at, last = steps, square_norm
+            if steps >= last_check[0]:
+                allowed = square_norm - search_threshold(CORE, epsilon, square_norm, square_radius, resolved)
+                if has_no_end(last_check, steps, square_norm, square_norm - lowest_value(g), allowed, g.size):
                     return square_norm, steps, clipped, STALLED
-                look = (np.int64(2 * steps), square_norm, look[1] - square_norm)
+                last_check = (np.int64(2 * steps), square_norm, last_check[1] - square_norm)
 
         v = lowest
         u = best_partner(IMDM, 1.0, g, alpha, H[v], diagonal, v)
-        threshold = sought_below(CORE, current, square_norm, square_radius, resolved)
+        threshold = search_threshold(CORE, current, square_norm, square_radius, resolved)
         width = max(current * (square_radius - square_norm), resolved)
         if u >= 0 and (g[u] - g[v] > width or g[v] < threshold):
             ahead = g[u] - g[v]

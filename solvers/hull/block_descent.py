@@ -1,10 +1,10 @@
 """Algorithms 3 and 4 on one dense block of the hull problem, for one C after the other.
 
-The iteration is that of `solvers.hull.descent.descend`, which reads its state from a named tuple: numba
-counts references to all of its arrays at every step, which would take as long as a step takes here. Here
-every kernel value is at hand and g is kept for every sample in float64, so that a draw is a look-up, and
-a step is two passes over the block's columns in loops that LLVM vectorises
-(`solvers.common.pair_selection` says how). When C changes, g changes by the diagonal alone.
+The iteration is that of `solvers.hull.descent.descend`, which reads its state from a named tuple. Numba
+counts references to all arrays of that tuple at every step, which would take as long as a step takes here.
+Here every kernel value is available, and g of every sample is stored in float64. A draw is therefore a
+look-up. A step is two passes over the block's columns in loops that LLVM vectorises (see
+`solvers.common.pair_selection`). When C changes, g changes by the diagonal only.
 """
 
 from typing import NamedTuple
@@ -49,14 +49,19 @@ from solvers.gram.subproblems import solve_path
 from solvers.hull.descent import Rules
 from solvers.hull.draws import draw_first, find_tracked
 from solvers.hull.steps import step_length
-from solvers.hull.stopping import MN, NOISE_ROUNDINGS, VIOLATION, rule_holds, sought_below
+from solvers.hull.stopping import MN, NOISE_ROUNDINGS, VIOLATION, rule_holds, search_threshold
 
-REFRESHES = 3  # of g from the kernel, when rounding has moved it
-STEPS_IN_VAIN = 1000  # that leave ||c||² as it was: rounding ended the progress
-ALLOWED_DRIFT = 0.001  # of g that is let pass, as a share of ε ||c||²
-# After so many steps a sample, those outside this margin are left out, if less than this share remains.
+# Largest number of times that a solution is refined after g was recomputed from the kernel.
+REFRESHES = 3
+# Steps without a change of ||c||² after which rounding is taken to have ended the progress.
+STEPS_WITHOUT_PROGRESS = 1000
+# Largest rounding drift of g that needs no recomputation, as a share of ε ||c||².
+ALLOWED_DRIFT = 0.001
+# Steps for each sample before samples far from the margin are left out for the first time.
 STEPS_BEFORE_SHRINKING = 3
+# Largest share of the samples that may remain for shrinking to pay.
 SHRINK_BELOW = 0.9
+# Largest number of times that a block is shrunk.
 SHRINKINGS = 4
 
 
@@ -64,60 +69,71 @@ SHRINKINGS = 4
 def descend_block(
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter, state
 ):
-    """Algorithms 3, 4 and 5 from a hull point, as in `solvers.hull.descent.descend`.
+    """Run Algorithms 3, 4 and 5 from a hull point, as `solvers.hull.descent.descend` does.
 
-    Where u is the support vector with the largest g, whatever v is (mdm), the update of g finds it.
+    Under the mdm rule, the partner u is the support vector with the largest g for every v. The update of g
+    finds it at no extra cost.
 
     Parameters
     ----------
     H : array (m, m), float32 or float64, C-contiguous
-        ``(y_i·y_j)(k(x_i, x_j) + bias)``.
+        Block ``(y_i·y_j)(k(x_i, x_j) + bias)``.
     diagonal : array (m,)
         Diagonal of ``H`` plus 1/C.
     inverse_C : array (m,)
+        1/C of each sample.
     class_start : int64 array (classes + 1,)
-        Where each class starts among the m samples.
+        Index of the first sample of each class among the m samples, then m.
     alpha, g : arrays (m,), float64, changed in place
+        Weights of the hull point c, and inner products x̃_i · c.
     square_norm : float
+        ‖c‖² at the start.
     epsilon : float
+        Tolerance ε of the stopping rule.
     rules : Rules
+        Parameters of the algorithm.
     max_iter : int
-        What is left of its limit.
+        Largest number of steps.
     state : uint64 array (1,)
-        Of the random numbers.
+        State of the random number generator, which advances.
 
     Returns
     -------
     square_norm : float
-    steps, clipped : int
-        How many were taken, and how many of them the weight of u cut short.
+        ‖c‖² at the end.
+    steps : int
+        Number of steps taken.
+    clipped : int
+        Number of steps that were shortened by the weight of u.
     status : int
-        Of those of `solvers.common.status`.
+        One of the statuses of `solvers.common.status`.
     """
     is_mdm = rules.pair == MDM
     lowest, highest = shift_and_ends_of_support(g, alpha, H[0], H[0], 0.0)
     current = max(epsilon, rules.first_epsilon)
-    steps, clipped, looked_at, last = 0, 0, 0, np.inf
-    look, resolved, drawn = first_look(g.size), resolution(largest_value(diagonal)), 0
+    steps, clipped, checked_at, last = 0, 0, 0, np.inf
+    last_check, resolved, drawn = first_look(g.size), resolution(largest_value(diagonal)), 0
     while steps < max_iter:
         if square_norm <= 0.0:
             return square_norm, steps, clipped, NOT_POSITIVE
-        if not square_norm < np.inf:  # it would never end
+        if not square_norm < np.inf:  # the loop would never end
             return square_norm, steps, clipped, UNRESOLVED
-        if steps - looked_at > STEPS_IN_VAIN:
+        if steps - checked_at > STEPS_WITHOUT_PROGRESS:
             if abs(square_norm - last) < 1e-15 * last:
                 return square_norm, steps, clipped, UNRESOLVED
-            looked_at, last = steps, square_norm
+            checked_at, last = steps, square_norm
             n_done = steps + (0 if rules.exhaustive else drawn // DRAWS_PER_STEP)
-            if n_done >= look[0]:
-                allowed = square_norm - sought_below(
+            if n_done >= last_check[0]:
+                allowed = square_norm - search_threshold(
                     rules.stopping, epsilon, square_norm, diagonal[0], resolved
                 )
-                if has_no_end(look, n_done, square_norm, square_norm - lowest_value(g), allowed, g.size):
+                if has_no_end(
+                    last_check, n_done, square_norm, square_norm - lowest_value(g), allowed, g.size
+                ):
                     return square_norm, steps, clipped, STALLED
-                look = (np.int64(2 * n_done), square_norm, look[1] - square_norm)
+                last_check = (np.int64(2 * n_done), square_norm, last_check[1] - square_norm)
 
-        threshold = sought_below(rules.stopping, current, square_norm, diagonal[0], resolved)
+        threshold = search_threshold(rules.stopping, current, square_norm, diagonal[0], resolved)
         v, failed = find_tracked(g, threshold, rules, state, class_start)
         drawn += failed
         if v < 0:
@@ -154,35 +170,61 @@ def descend_block(
             v = lowest
             if g[v] >= threshold:
                 break
-        if steps == before:  # no sample lies behind a violator: rounding ended the progress
+        if steps == before:  # no step is possible from a violator: rounding ended the progress
             return square_norm, steps, clipped, UNRESOLVED
     return square_norm, steps, clipped, LIMIT
 
 
 class MinimalNormRules(NamedTuple):
-    """What the blocks of a path are solved by."""
+    """Rules of a path, and the tolerance, seed and value error of each of its subproblems."""
 
     rules: Rules
     epsilons: np.ndarray  # (n_subproblems, n_C)
     seeds: np.ndarray  # (n_subproblems,) uint64
-    value_errors: np.ndarray  # (n_subproblems,): bounds on the errors of the entries of their blocks
+    value_errors: np.ndarray  # (n_subproblems,): bounds on the errors of the entries of the blocks
 
 
 def descend(path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state):
-    """Move a point of the hull until no sample violates the ε-approximation, by the algorithm of the rules.
+    """Move a hull point until no sample violates the ε-approximation, by the algorithm of the rules.
+
+    Numba chooses the implementation by the type of `path_rules`, and this body is never run:
+
+    - `MinimalNormRules`: `descend_shrunk` in this file,
+    - `ViolatorRules`: `follow_violators` in `solvers/hull/block_ball.py`,
+    - `CoreSetRules`: `grow_core_set` in `solvers/hull/block_core_set.py`.
 
     Parameters
     ----------
-    path_rules : MinimalNormRules
+    path_rules : MinimalNormRules, ViolatorRules or CoreSetRules
+        Rules of the path; the type selects the algorithm.
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
-        As in `descend_block`, which says what is returned, too.
+        As in `descend_block`.
+
+    Returns
+    -------
+    tuple
+        ``(square_norm, steps, clipped, status)`` as in `descend_block`.
     """
     raise NotImplementedError
 
 
 @inlined
 def starts_among(rows, class_start):
-    """Return where each class starts among some rows, ascending; fewer places if a class has none of them."""
+    """Return the start of each class among chosen rows.
+
+    Parameters
+    ----------
+    rows : int64 array
+        Chosen rows, ascending.
+    class_start : int64 array (classes + 1,)
+        Index of the first sample of each class among all samples.
+
+    Returns
+    -------
+    int64 array
+        Index of the first chosen row of each class, then the number of rows. The array is shorter than
+        `class_start` if a class has no chosen row.
+    """
     starts = np.zeros(class_start.size, np.int64)
     for t in range(1, class_start.size):
         start = starts[t - 1]
@@ -198,19 +240,31 @@ def starts_among(rows, class_start):
 def descend_shrunk(
     path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
 ):
-    """`descend_block`; where it takes long, on samples with weight or next to the margin first, then on all.
+    """Run `descend_block`, at first on the samples near the margin if a run on all takes long, then on all.
 
-    A search that ends with its draws has to draw from all of them. Parameters and result: as of `descend`.
+    A search that is not exhaustive draws from all samples, and never shrinks.
+
+    Parameters
+    ----------
+    path_rules : MinimalNormRules
+        Rules of the path.
+    H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
+        As in `descend_block`.
+
+    Returns
+    -------
+    tuple
+        ``(square_norm, steps, clipped, status)`` as in `descend_block`.
     """
     rules = path_rules.rules
     m = g.size
     steps = clipped = 0
     for _ in range(SHRINKINGS if rules.exhaustive else 0):
         left = min(max_iter - steps, STEPS_BEFORE_SHRINKING * m)
-        square_norm, taken, cut, status = descend_block(
+        square_norm, taken, n_clipped, status = descend_block(
             H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, left, state
         )
-        steps, clipped = steps + taken, clipped + cut
+        steps, clipped = steps + taken, clipped + n_clipped
         if status != LIMIT or steps >= max_iter:
             return square_norm, steps, clipped, status
         rows = rows_near_margin(alpha, g, square_norm)
@@ -222,7 +276,7 @@ def descend_shrunk(
         part_diagonal, part_inverse_C = chosen_values(diagonal, rows), chosen_values(inverse_C, rows)
         part_alpha, part_g = chosen_values(alpha, rows), chosen_values(g, rows)
         left = max_iter - steps
-        square_norm, taken, cut, status = descend_block(
+        square_norm, taken, n_clipped, status = descend_block(
             part,
             part_diagonal,
             part_inverse_C,
@@ -235,18 +289,32 @@ def descend_shrunk(
             left,
             state,
         )
-        steps, clipped = steps + taken, clipped + cut
+        steps, clipped = steps + taken, clipped + n_clipped
         write_values(part_alpha, rows, alpha)
         square_norm = refresh(H, inverse_C, alpha, g)
-    square_norm, taken, cut, status = descend_block(
+    square_norm, taken, n_clipped, status = descend_block(
         H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter - steps, state
     )
-    return square_norm, steps + taken, clipped + cut, status
+    return square_norm, steps + taken, clipped + n_clipped, status
 
 
 @inlined
 def block_biases(class_start, alpha, g, square_norm, average, biases):
-    """Write y_t·b of every class t to `biases`, as `solvers.hull.bias.class_biases` does, before scaling."""
+    """Write y_t·b of every class t to `biases`, as `solvers.hull.bias.class_biases` returns it.
+
+    Parameters
+    ----------
+    class_start : int64 array (classes + 1,)
+        Index of the first sample of each class.
+    alpha, g : arrays (m,)
+        Weights of the hull point c, and inner products x̃_i · c.
+    square_norm : float
+        ‖c‖².
+    average : bool
+        Whether the bias is the average bias; otherwise it is the theoretic bias.
+    biases : array (classes,)
+        Receives y_t·b, not divided by the margin.
+    """
     n_classes = biases.size
     slack = np.zeros(n_classes)
     size = np.zeros(n_classes)
@@ -254,13 +322,13 @@ def block_biases(class_start, alpha, g, square_norm, average, biases):
     for i in range(alpha.size):
         total += alpha[i]
     for t in range(n_classes):
-        own = 0.0
+        weight = 0.0
         for i in range(class_start[t], class_start[t + 1]):
             if alpha[i] > 0.0:
-                own += alpha[i]
+                weight += alpha[i]
                 slack[t] += square_norm - g[i]
                 size[t] += 1.0
-        biases[t] = own - (total - own) / (n_classes - 1)
+        biases[t] = weight - (total - weight) / (n_classes - 1)
     if not average:
         return
     if n_classes == 2:  # (5.24) averages over both classes
@@ -276,9 +344,14 @@ def block_biases(class_start, alpha, g, square_norm, average, biases):
 def minimal_norm_path(
     path_rules, subproblem, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes
 ):
-    """Solve one block for every C, the first from random samples, each other from the solution before it.
+    """Solve one block for every C: the first from random samples, each later one from the last solution.
 
-    Parameters are those of `solvers.gram.subproblems.solve_path`.
+    Parameters
+    ----------
+    path_rules : MinimalNormRules, ViolatorRules or CoreSetRules
+        Rules of the path; their type selects the implementation of `descend`.
+    subproblem, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes
+        As in `solvers.gram.subproblems.solve_path`.
     """
     rules, value_error = path_rules.rules, path_rules.value_errors[subproblem]
     epsilons, state = path_rules.epsilons[subproblem], np.empty(1, np.uint64)
@@ -293,7 +366,8 @@ def minimal_norm_path(
     inverse_C = divided(inverse_weight, Cs[0])
     square_norm = refresh(H, inverse_C, alpha, g)
     since_refresh, largest = np.int64(0), 0.0
-    n_shares = 2.0 if rules.stopping == VIOLATION else 1.0  # for g and ||c||²; (1 − ε)² has room for both
+    # Both g and ||c||² carry the error; the rule with (1 − ε)² allows twice the error for the same ε.
+    n_shares = 2.0 if rules.stopping == VIOLATION else 1.0
     for k in range(Cs.size):
         previous, inverse_C = inverse_C, divided(inverse_weight, Cs[k])
         square_norm = change_C(previous, inverse_C, alpha, g, square_norm)
@@ -304,16 +378,16 @@ def minimal_norm_path(
         value_share = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, np.int64(0))
         steps[k] = clipped[k] = 0
         for _ in range(REFRESHES):
-            # The rule is to hold for the kernel itself: what the entries are off by comes out of ε.
+            # The rule must hold for the exact kernel, so the error of the entries is subtracted from ε.
             epsilon, lost = AIMED_SHARE * epsilons[k], n_shares * value_share / square_norm
             affordable = rules.stopping in (MN, VIOLATION) and lost < AFFORDABLE_SHARE * epsilon
             epsilon -= lost if affordable else 0.0
             left = limits[k] - steps[k]
-            square_norm, taken, cut, statuses[k] = descend(
+            square_norm, taken, n_clipped, statuses[k] = descend(
                 path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, left, state
             )
             steps[k] += taken
-            clipped[k] += cut
+            clipped[k] += n_clipped
             since_refresh += taken
             drift = drift_of(since_refresh, largest)
             lost_more = n_shares * value_share / square_norm - lost
@@ -326,7 +400,7 @@ def minimal_norm_path(
             if statuses[k] != CONVERGED and statuses[k] != UNRESOLVED:
                 break
         square_norm = np.dot(alpha, g)
-        if statuses[k] == NOT_POSITIVE:  # or is that rounding?
+        if statuses[k] == NOT_POSITIVE:  # a small negative value may be rounding
             square_norm = refresh(H, inverse_C, alpha, g)
             if square_norm >= -NOISE_ROUNDINGS * np.finfo(H.dtype).eps * max(
                 largest, -lowest_value(diagonal)
@@ -341,7 +415,7 @@ def minimal_norm_path(
         )
         outcomes.costs[subproblem, k] = (1.0 + steps[k]) * step_cost(m)
         biases = outcomes.biases[subproblem, k]
-        margin = square_norm if square_norm > 0.0 else 1.0  # no margin: the weights stay those of the hull
+        margin = square_norm if square_norm > 0.0 else 1.0  # without a margin, weights stay those of the hull
         for i in range(m):
             weights[k, i] = alpha[i] / margin
         block_biases(class_start, alpha, g, square_norm, rules.average_bias, biases)

@@ -16,24 +16,38 @@ from solvers.hull.state import (
     interruption,
     largest_value_of,
 )
-from solvers.hull.steps import enter, shift_weight
-from solvers.hull.stopping import CORE, sought_below
+from solvers.hull.steps import add_support, shift_weight
+from solvers.hull.stopping import CORE, search_threshold
 from solvers.hull.tracked_rows import row
 
 
 @njit(allocates=False)
 def core_set_ball(hull, epsilon, rules, max_iter, budget):
-    """Algorithm 1, with the draws of 5.1 and the scales of Algorithm 5.
+    """Run Algorithm 1 with the draws of 5.1 and the scales of Algorithm 5.
 
-    The core set is the list of support vectors of `hull`; a vector stays on it when its weight falls to zero.
-    The caller has put the first vectors on it (line 1).
+    The core set is the list of support vectors of `hull`. A vector stays on it when its weight falls to zero.
+    The caller has added the first vectors (line 1).
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver, changed in place.
+    epsilon : float
+        Tolerance ε of the stopping rule.
+    rules : Rules
+        Parameters of the algorithm.
+    max_iter : int
+        Largest number of iterations in total.
+    budget : int
+        Elementary operations after which the function returns PAUSED.
 
     Returns
     -------
     status : int
-        One of those of `solvers.common.status`; after PAUSED and FULL, call again to go on.
+        One of the statuses of `solvers.common.status`. After PAUSED or FULL, another call continues.
     """
-    alpha, g, diagonal, support, place = hull.alpha, hull.g, hull.diagonal, hull.support, hull.place
+    alpha, g, diagonal = hull.alpha, hull.g, hull.diagonal
+    support, support_index = hull.support, hull.support_index
     real, counts, scratch = hull.real, hull.counts, hull.scratch
     square_radius = diagonal[0]  # τ̃
     counts[WORK] = 0
@@ -43,12 +57,12 @@ def core_set_ball(hull, epsilon, rules, max_iter, budget):
         if status != GO_ON:
             return status
 
-        # The ball of the core set, by second-order pair steps until its farthest and its nearest vector with
-        # weight differ by ε̂ R² in inner product: twice that in squared distance, within (1 + ε̂) R.
+        # Second-order pair steps compute the ball of the core set. They end when the farthest vector and the
+        # nearest vector with weight differ by ε̂ R² in inner product: the farthest is then within (1 + ε̂) R.
         v = lowest_support(g, support, counts[SUPPORT], scratch)
         row_v = row(hull, v)
         u = choose_partner(IMDM, 1.0, v, row_v, g, alpha, diagonal, support, counts[SUPPORT], scratch)
-        threshold = sought_below(CORE, real[EPSILON], real[SQUARE_NORM], square_radius, resolved)
+        threshold = search_threshold(CORE, real[EPSILON], real[SQUARE_NORM], square_radius, resolved)
         width = max(real[EPSILON] * (square_radius - real[SQUARE_NORM]), resolved)
         if u >= 0 and (g[u] - g[v] > width or g[v] < threshold):
             row_u = row(hull, u)
@@ -61,10 +75,10 @@ def core_set_ball(hull, epsilon, rules, max_iter, budget):
             counts[WORK] += m + 4 * counts[SUPPORT]
             continue
 
-        # A sample outside of (1 + ε̂) times that ball joins the core set.
+        # A sample outside (1 + ε̂) times that ball joins the core set.
         v, _ = find_violator(hull, threshold, rules)
-        if v >= 0 and place[v] < 0:
-            enter(v, support, place, counts)
+        if v >= 0 and support_index[v] < 0:
+            add_support(v, support, support_index, counts)
         elif real[EPSILON] <= epsilon:
             return CONVERGED
         else:

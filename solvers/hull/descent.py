@@ -1,6 +1,7 @@
-"""Algorithms 2, 3 and 4 of Strack (2013): violators are sought, and the point moves towards them.
+"""Algorithms 2, 3 and 4 of Strack (2013): a search finds violators, and the point moves towards them.
 
-The three share one loop, with the draws of 5.1, the scales of Algorithm 5 and the over-relaxation of 5.3.
+The three algorithms share one loop. It has the draws of 5.1, the scales of Algorithm 5 and the
+over-relaxation of 5.3.
 """
 
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from solvers.hull.state import (
     largest_value_of,
 )
 from solvers.hull.steps import TO_ORIGIN, take_step
-from solvers.hull.stopping import MN, sought_below
+from solvers.hull.stopping import MN, search_threshold
 
 
 class Rules(NamedTuple):
@@ -34,54 +35,70 @@ class Rules(NamedTuple):
     subset: int = 1
     fair: bool = True
     exhaustive: bool = True
-    most_tracked: int = TRACK_ALL  # samples of a machine for all of which g is kept; 0: never for all
+    max_tracked: int = TRACK_ALL  # largest subproblem whose samples are all tracked, in samples; 0: none
     pair: int = IMDM
     exponent: float = 0.5
     eta: float = 1.0
-    draws_per_tuning: int = 10  # draws that failed, for a step of a support vector that is a violator
+    draws_per_tuning: int = 10  # failed draws for each extra step with a support vector that violates
     average_bias: bool = False
-    first_epsilon: float = 0.5  # of the multi-scale approximation (Algorithm 5)
-    first_samples: int = 1  # that get weight before the first iteration
+    first_epsilon: float = 0.5  # first ε̂ of the multi-scale approximation (Algorithm 5)
+    first_samples: int = 1  # number of samples that get weight before the first iteration
 
 
 @njit(allocates=False)
 def descend(hull, epsilon, rules, max_iter, budget):
     """Move the point until no sample violates the ε-approximation.
 
-    Line 1 of the algorithms has been done by the caller: some sample has weight. The function returns now and
-    then (`PAUSED`, `FULL`) to let the caller look at the clock or make room, and goes on where it stopped
-    when it is called again.
+    The caller has done line 1 of the algorithms: some sample has weight. The function returns from time to
+    time (`PAUSED`, `FULL`) so that the caller can read the clock or enlarge the arrays. The next call
+    continues where it stopped.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver, changed in place.
+    epsilon : float
+        Tolerance ε of the stopping rule.
+    rules : Rules
+        Parameters of the algorithm.
+    max_iter : int
+        Largest number of iterations in total.
+    budget : int
+        Elementary operations after which the function returns PAUSED.
 
     Returns
     -------
     status : int
-        One of those of `solvers.common.status`.
+        One of the statuses of `solvers.common.status`.
     """
     g, real, counts, square_radius = hull.g, hull.real, hull.counts, hull.diagonal[0]
     counts[WORK] = 0
     resolved = resolution(largest_value_of(hull))
-    # Else a search looks at samples in a loop that takes next to no time, or at kernel values, which count.
-    draws_alone = rules.most_tracked == 0 or (hull.tracked_all and not rules.exhaustive)
+    # In the other cases a search scans samples at negligible cost, or computes kernel values, which are
+    # counted as work where they are computed.
+    counts_draws = rules.max_tracked == 0 or (hull.tracked_all and not rules.exhaustive)
     while counts[ITERATIONS] < max_iter:
         status = interruption(hull, budget)
         if status != GO_ON:
             return status
 
-        # A violator among the drawn samples, else (if exhaustive) among the support vectors.
-        threshold = sought_below(rules.stopping, real[EPSILON], real[SQUARE_NORM], square_radius, resolved)
+        # The violator is one of the drawn samples. Otherwise, if exhaustive, it is a support vector.
+        threshold = search_threshold(
+            rules.stopping, real[EPSILON], real[SQUARE_NORM], square_radius, resolved
+        )
         v, failed = find_violator(hull, threshold, rules)
-        if draws_alone:
+        if counts_draws:
             counts[DRAWN] += failed + rules.subset
             counts[WORK] += failed + rules.subset
         if v < 0:
             v = lowest_support(g, hull.support, counts[SUPPORT], hull.scratch)
-            if g[v] >= threshold or not rules.exhaustive:  # the ε̂-approximation is done
+            if g[v] >= threshold or not rules.exhaustive:  # the ε̂-approximation is reached
                 if real[EPSILON] <= epsilon:
                     return CONVERGED
                 real[EPSILON] = max(epsilon, 0.5 * real[EPSILON])  # line 4 of Algorithm 5
                 continue
 
-        # A step for this v, then some for support vectors that are violators.
+        # One step for this v, then some for support vectors that are violators.
         before = counts[ITERATIONS]
         for left in range(min(1 + failed // rules.draws_per_tuning, max_iter - before), 0, -1):
             if not take_step(hull, rules, v):
@@ -91,5 +108,5 @@ def descend(hull, epsilon, rules, max_iter, budget):
                 if g[v] >= threshold:
                     break
         if counts[ITERATIONS] == before:
-            return UNRESOLVED  # no sample lies behind a violator: rounding ended the progress
+            return UNRESOLVED  # no step is possible from a violator: rounding ended the progress
     return LIMIT

@@ -11,7 +11,20 @@ from solvers.hull.tracked_rows import fill_row, track
 
 @njit(allocates=False)
 def random_below(state, n):
-    """Draw a whole number 0 … n − 1 by xorshift64* from `state`, which advances."""
+    """Draw an integer 0 … n − 1 by xorshift64*.
+
+    Parameters
+    ----------
+    state : uint64 array (1,)
+        State of the generator, which advances.
+    n : int
+        Number of possible values.
+
+    Returns
+    -------
+    int64
+        The integer.
+    """
     x = state[0]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)
@@ -23,7 +36,22 @@ def random_below(state, n):
 
 @njit(allocates=False)
 def draw(state, class_start, fair):
-    """Draw a sample: any of them, or (fair) any of a class that is drawn first."""
+    """Draw a sample uniformly, or uniformly within a class that is drawn first.
+
+    Parameters
+    ----------
+    state : uint64 array (1,)
+        State of the random number generator, which advances.
+    class_start : int64 array (classes + 1,)
+        Index of the first sample of each class.
+    fair : bool
+        Whether a class is drawn first, all classes with the same probability.
+
+    Returns
+    -------
+    int64
+        Index of the sample.
+    """
     if not fair:
         return random_below(state, class_start[-1])
     t = random_below(state, class_start.size - 1)
@@ -32,7 +60,22 @@ def draw(state, class_start, fair):
 
 @njit
 def draw_first(state, class_start, count):
-    """Draw the samples that start with equal weights, ascending: any one, or as many from all classes."""
+    """Draw the samples that start with equal weights.
+
+    Parameters
+    ----------
+    state : uint64 array (1,)
+        State of the random number generator, which advances.
+    class_start : int64 array (classes + 1,)
+        Index of the first sample of each class.
+    count : int
+        Number of draws. One draw takes any sample; several take the classes in turn.
+
+    Returns
+    -------
+    int64 array
+        Indices of the samples, ascending, each once.
+    """
     classes = class_start.size - 1
     samples = np.empty(count, np.int64)
     n = 0
@@ -41,21 +84,38 @@ def draw_first(state, class_start, count):
         if count > 1:
             first, last = class_start[k % classes], class_start[k % classes + 1]
         i = first + random_below(state, last - first)
-        place = n
-        while place > 0 and samples[place - 1] >= i:
-            place -= 1
-        if place < n and samples[place] == i:
+        index = n
+        while index > 0 and samples[index - 1] >= i:
+            index -= 1
+        if index < n and samples[index] == i:
             continue
-        for a in range(n, place, -1):
+        for a in range(n, index, -1):
             samples[a] = samples[a - 1]
-        samples[place] = i
+        samples[index] = i
         n += 1
     return samples[:n]
 
 
 @inlined
 def find_violator(hull, threshold, rules):
-    """Find a violator among all samples, or by drawing where g is kept for some samples only."""
+    """Find a violator among all samples if all are tracked; otherwise find one by drawing.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver. A drawn violator that is not tracked becomes tracked.
+    threshold : float
+        Value of g below which a sample is a violator.
+    rules : Rules
+        Parameters of the search.
+
+    Returns
+    -------
+    v : int
+        Index of the violator among the tracked samples; −1 if none was found.
+    failed : int
+        Number of candidates examined before the violator was found.
+    """
     if hull.tracked_all:
         return find_tracked(hull.g, threshold, rules, hull.state, hull.class_start)
     return draw_untracked(hull, threshold, rules.draws, rules.subset, rules.fair)
@@ -63,23 +123,37 @@ def find_violator(hull, threshold, rules):
 
 @inlined
 def find_tracked(g, threshold, rules, state, class_start):
-    """Draw until a sample with g below the threshold turns up, where g of every sample is at hand.
+    """Find a violator where g of every sample is known.
 
-    The candidates come in groups of `subset`; the lowest g of a group is the violator if it lies below the
-    threshold (5.1: subset 59 is the older scheme, 1 the paper's). Draws are with replacement. After `draws`
-    candidates without success the search ends; if `exhaustive`, each sample is then looked at once, from a
-    random one on: the answer is certain. Where `draws` is at least the number of samples, an exhaustive
-    search does this at once, without drawing. If g is not to be known of all samples (`most_tracked` = 0), no
-    search looks at all.
+    The candidates come in groups of `subset`. The lowest g of a group is the violator if it lies below the
+    threshold (5.1: `subset` 59 is the older scheme, 1 that of the paper). Draws are with replacement.
+
+    After `draws` candidates without success, the search ends. If `exhaustive`, it then examines each sample
+    once, from a random one on, and the answer is certain. Where `draws` is at least the number of samples,
+    an exhaustive search does this at once, without drawing. With `max_tracked` = 0 no search examines all
+    samples.
+
+    Parameters
+    ----------
+    g : array (m,)
+        Inner products x̃_i · c.
+    threshold : float
+        Value of g below which a sample is a violator.
+    rules : Rules
+        Parameters of the search.
+    state : uint64 array (1,)
+        State of the random number generator, which advances.
+    class_start : int64 array (classes + 1,)
+        Index of the first sample of each class.
 
     Returns
     -------
     v : int
-        Number of the violator; −1 if there is none.
+        Index of the violator; −1 if there is none.
     failed : int
-        How many candidates were looked at in vain.
+        Number of candidates examined before the violator was found.
     """
-    scans = rules.exhaustive and rules.most_tracked > 0
+    scans = rules.exhaustive and rules.max_tracked > 0
     if rules.draws < g.size or not scans:
         v, failed = draw_tracked(g, threshold, rules.draws, rules.subset, rules.fair, state, class_start)
         if v >= 0 or not scans:
@@ -88,28 +162,52 @@ def find_tracked(g, threshold, rules, state, class_start):
 
 
 def draw_untracked(hull, threshold, draws, subset, fair):
-    """`find_tracked` by drawing alone, where g is kept for some samples only; a violator is tracked then."""
+    """Find a violator by drawing, where g is stored for some samples only; the violator becomes tracked.
+
+    Numba chooses one of the two implementations below, in this file, by the type of `hull`: for `WholeHull`
+    one that is compiled but never called, for `Hull` the search. This body is never run.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver.
+    threshold : float
+        Value of g below which a sample is a violator.
+    draws : int
+        Largest number of candidates.
+    subset : int
+        Number of candidates in a group.
+    fair : bool
+        As in `draw`.
+
+    Returns
+    -------
+    v : int
+        Index of the violator among the tracked samples; −1 if none was found.
+    failed : int
+        Number of candidates examined before the violator was found.
+    """
     raise NotImplementedError
 
 
 @implement(draw_untracked, WholeHull, allocates=False)
 def _(hull, threshold, draws, subset, fair):
-    return np.int64(-1), draws  # it is not called
+    return np.int64(-1), draws  # never called
 
 
 @implement(draw_untracked, Hull, allocates=False)
 def _(hull, threshold, draws, subset, fair):
-    looked = 0
-    while looked < draws:
-        failed = looked
+    n_examined = 0
+    while n_examined < draws:
+        failed = n_examined
         worst, worst_g = -1, threshold
-        for _ in range(min(subset, draws - looked)):
+        for _ in range(min(subset, draws - n_examined)):
             i = draw(hull.state, hull.class_start, fair)
             p = hull.position[i]
             g = hull.g[p] if p >= 0 else inner_product(hull, i)
             if g < worst_g:
                 worst, worst_g = i, g
-        looked += subset
+        n_examined += subset
         if worst >= 0:
             p = hull.position[worst]
             if p < 0:
@@ -122,16 +220,37 @@ def _(hull, threshold, draws, subset, fair):
 
 @inner
 def draw_tracked(g, threshold, draws, subset, fair, state, class_start):
-    """Find a violator by drawing, where g of every sample is at hand."""
-    looked = 0
-    while looked < draws:
-        failed = looked
+    """Find a violator by drawing, where g of every sample is known.
+
+    Parameters
+    ----------
+    g, threshold
+        As in `find_tracked`.
+    draws : int
+        Largest number of candidates.
+    subset : int
+        Number of candidates in a group.
+    fair : bool
+        As in `draw`.
+    state, class_start
+        As in `find_tracked`.
+
+    Returns
+    -------
+    v : int
+        Index of the violator; −1 if none was found.
+    failed : int
+        Number of candidates examined before the violator was found.
+    """
+    n_examined = 0
+    while n_examined < draws:
+        failed = n_examined
         worst, worst_g = -1, threshold
-        for _ in range(min(subset, draws - looked)):
+        for _ in range(min(subset, draws - n_examined)):
             i = draw(state, class_start, fair)
             if g[i] < worst_g:
                 worst, worst_g = i, g[i]
-        looked += subset
+        n_examined += subset
         if worst >= 0:
             return worst, failed
     return -1, draws
@@ -139,7 +258,26 @@ def draw_tracked(g, threshold, draws, subset, fair, state, class_start):
 
 @njit(allocates=False)
 def scan_tracked(g, threshold, first, subset):
-    """Find a violator by looking at every sample once, from `first` on and around."""
+    """Find a violator by examining every sample once, cyclically from `first` on.
+
+    Parameters
+    ----------
+    g : array (m,)
+        Inner products x̃_i · c.
+    threshold : float
+        Value of g below which a sample is a violator.
+    first : int
+        Index of the first sample.
+    subset : int
+        Number of samples in a group, of which the lowest g is compared.
+
+    Returns
+    -------
+    v : int
+        Index of the violator; −1 if there is none.
+    failed : int
+        Number of samples examined before the violator was found.
+    """
     n = g.size
     if subset == 1:
         v = first_below(g[first:], threshold)
@@ -147,22 +285,37 @@ def scan_tracked(g, threshold, first, subset):
             return first + v, v
         v = first_below(g[:first], threshold)
         return (v, n - first + v) if v >= 0 else (v, n)
-    for looked in range(0, n, subset):
-        low, high = first + looked, first + min(looked + subset, n)
-        v = lowest_below(g[low:high], threshold)  # up to the end
+    for n_examined in range(0, n, subset):
+        low, high = first + n_examined, first + min(n_examined + subset, n)
+        v = lowest_below(g[low:high], threshold)  # the part before the end of g
         worst = low + v if v >= 0 else -1
-        if high > n:  # and from the start
+        if high > n:  # the part that continues at the start of g
             low = max(low - n, 0)
             v = lowest_below(g[low : high - n], threshold if worst < 0 else g[worst])
             worst = low + v if v >= 0 else worst
         if worst >= 0:
-            return worst, looked
+            return worst, n_examined
     return -1, n
 
 
 @njit(allocates=False)
 def first_below(g, threshold):
-    """Return the first place where g is below the threshold, or −1; block by block, which vectorises."""
+    """Return the first index where g is below the threshold, or −1.
+
+    The search goes block by block, so that LLVM vectorises it.
+
+    Parameters
+    ----------
+    g : array
+        Values.
+    threshold : float
+        Bound that a value must be below.
+
+    Returns
+    -------
+    int
+        The index, or −1.
+    """
     for start in range(0, g.size, 64):
         block = g[start : start + 64]
         below = 0
@@ -177,7 +330,20 @@ def first_below(g, threshold):
 
 @inner
 def lowest_below(g, threshold):
-    """Return the first place of the lowest g if that is below the threshold, or −1; the search vectorises."""
+    """Return the first index of the lowest g if that is below the threshold, or −1.
+
+    Parameters
+    ----------
+    g : array
+        Values.
+    threshold : float
+        Bound that the lowest value must be below.
+
+    Returns
+    -------
+    int
+        The index, or −1.
+    """
     limit = ordered_bits(threshold)
     lowest = limit
     for i in range(g.size):
@@ -187,12 +353,25 @@ def lowest_below(g, threshold):
     i = 0
     while ordered_bits(g[i]) != lowest:
         i += 1
-    return i if g[i] < threshold else -1  # not so for NaN
+    return i if g[i] < threshold else -1  # false for NaN
 
 
 @inner
 def inner_product(hull, i):
-    """g_i = Σ α_p k̃(i, p) of a sample that is not tracked."""
+    """Return g_i = Σ α_p k̃(i, p) of a sample that is not tracked.
+
+    Parameters
+    ----------
+    hull : Hull
+        State of the solver; `scratch` is overwritten.
+    i : int
+        Index of the sample.
+
+    Returns
+    -------
+    float
+        The inner product x̃_i · c.
+    """
     m = hull.counts[TRACKED]
     fill_row(hull, np.int64(i), np.int64(0), m, hull.scratch)
     return dot(hull.alpha[:m], hull.scratch[:m])

@@ -1,4 +1,4 @@
-"""A machine trained by a loop on the hull: its start, room, clock and rounding, and the certificate."""
+"""Training of one subproblem by a loop on kernel rows: start, memory, clock, rounding and certificate."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,32 +36,43 @@ from solvers.hull.tracked_rows import row, track
 from solvers.kernels.functions import GRAM, NOT_FINITE, kernel_diagonal
 from solvers.problem import Solution
 
-WORK_BEFORE_PAUSE = 30_000_000  # elementary operations between two looks at the clock: some 20 ms
-MIN_WORK = 100_000  # the same where little time is left
+# Elementary operations between two readings of the clock, about 20 ms.
+WORK_BEFORE_PAUSE = 30_000_000
+# The same close to the deadline, in elementary operations.
+MIN_WORK = 100_000
 WORK_PER_SECOND = 1_500_000_000
-REFRESHES = 3  # of g from the kernel, when rounding has moved it
-STEPS_WITHOUT_DRIFT = 1000  # rounding moves g by 10⁻¹⁶ a step
-ALLOWED_DRIFT = 0.001  # of g that is let pass, as a share of ε ‖c‖²
-ROWS_OF_STEP = 2.0  # of the kernel that a step takes where g is kept of every sample, about
-ROWS_PER_STEP = 4  # rows of the kernel that take at least as long as a step without a look at the kernel
-SHARE_OF_TIME = 0.25  # of what is left that it may take to begin with that
-SURE_CERTIFICATE = 50_000_000  # kernel evaluations that a certificate may always cost
+# Largest number of times that a solution is refined after g was recomputed from the kernel.
+REFRESHES = 3
+# Steps after which g is recomputed, because rounding moves it by about 10⁻¹⁶ at each step.
+STEPS_WITHOUT_DRIFT = 1000
+# Largest rounding drift of g that needs no refinement, as a share of ε ‖c‖².
+ALLOWED_DRIFT = 0.001
+# Approximate number of kernel rows that a step computes where all samples are tracked.
+ROWS_OF_STEP = 2.0
+# Kernel rows that take at least as long to compute as a step without kernel evaluations.
+ROWS_PER_STEP = 4
+# Largest share of the remaining time that the start of tracking all samples may take.
+SHARE_OF_TIME = 0.25
+# Kernel evaluations that a certificate may always cost.
+MIN_CERTIFICATE_EVALUATIONS = 50_000_000
 
 
 @dataclass
 class HullSolver:
-    """Trains machines by a loop on the hull.
+    """Solver of subproblems by a loop on kernel rows.
 
-    Parameters
+    Attributes
     ----------
     rules : Rules
+        Parameters of the algorithm.
     tol : "auto" or float
-        ε of the stopping rule.
+        Tolerance ε of the stopping rule; "auto" is the tolerance of the papers.
     cache_bytes : float
-        Memory for kernel rows.
+        Memory for kernel rows, in bytes.
     bias : {"theoretic", "average", "none"}
+        Formula of the bias.
     loop : callable
-        Runs on the state until it needs its caller; returns a status.
+        Loop that runs on the state until it needs its caller, and returns a status. Default `descend`.
     """
 
     rules: Rules
@@ -71,10 +82,26 @@ class HullSolver:
     loop: Callable = descend
 
     def solve(self, problem):
-        """Train a machine; return its `Solution`."""
+        """Train one subproblem.
+
+        Parameters
+        ----------
+        problem : solvers.problem.Problem
+            The subproblem.
+
+        Returns
+        -------
+        solvers.problem.Solution
+            The trained subproblem.
+
+        Raises
+        ------
+        ValueError
+            If kernel values are not finite.
+        """
         rules = self.rules
         n_first = rules.first_samples if problem.start is None else problem.start.support.size
-        hull = new_hull(problem, self.cache_bytes, rules.first_epsilon, n_first, rules.most_tracked)
+        hull = new_hull(problem, self.cache_bytes, rules.first_epsilon, n_first, rules.max_tracked)
         if problem.start is None:
             start_at_random(hull, n_first)
         else:
@@ -96,7 +123,7 @@ class HullSolver:
             if is_settled or status not in (CONVERGED, UNRESOLVED):
                 break
         is_finite = np.isfinite(hull.g[: hull.counts[TRACKED]]).all()
-        if not is_finite and problem.C.min() >= np.finfo(np.float64).tiny:  # below, 1/C is infinite
+        if not is_finite and problem.C.min() >= np.finfo(np.float64).tiny:  # 1/C is infinite for smaller C
             raise ValueError(NOT_FINITE)
         if status == NOT_POSITIVE and not is_negative(hull):
             status = UNRESOLVED
@@ -104,21 +131,55 @@ class HullSolver:
         return self._solution(hull, status, float(epsilon), error, problem.deadline)
 
     def _values(self, problem, hull):
-        """Bound the error of k̃ and its size."""
+        """Bound the error and the size of k̃.
+
+        Parameters
+        ----------
+        problem : solvers.problem.Problem
+            The subproblem.
+        hull : Hull or WholeHull
+            State of the solver.
+
+        Returns
+        -------
+        error : float
+            Bound on the error of a value of k̃.
+        largest : float
+            Bound on the size of the values.
+        """
         if hull.tracked_all or problem.kernel.has_constant_diagonal:
             largest = hull.diagonal[: hull.counts[TRACKED]].max()
         else:
-            own = 1.0 if problem.scale.size else kernel_diagonal(problem.X, problem.kernel).max()
-            largest = own + problem.bias + (1.0 / problem.C).max()
+            kernel_value = 1.0 if problem.scale.size else kernel_diagonal(problem.X, problem.kernel).max()
+            largest = kernel_value + problem.bias + (1.0 / problem.C).max()
         error = problem.kernel.error
-        if problem.scale.size:  # of the value and, twice, of half the diagonal's roots
+        if problem.scale.size:  # errors of the value and of two roots of diagonal entries
             error = 3.0 * error * problem.scale.max() ** 2
         return error, largest
 
     def _descend(self, hull, epsilon, max_iter, problem):
-        """Iterate to the end, with a look at room, clock and progress on the way; return status and state."""
+        """Iterate to the end, and check memory, clock and progress on the way.
+
+        Parameters
+        ----------
+        hull : Hull or WholeHull
+            State of the solver.
+        epsilon : float
+            Tolerance ε of the stopping rule.
+        max_iter : int
+            Largest number of iterations.
+        problem : solvers.problem.Problem
+            The subproblem.
+
+        Returns
+        -------
+        status : int
+            One of the statuses of `solvers.common.status`.
+        hull : Hull or WholeHull
+            State at the end, which may be another object.
+        """
         steps, last = hull.counts[ITERATIONS], np.inf
-        begun, look = steps_worth(hull), first_look(hull.n_samples)
+        steps_at_start, last_check = equivalent_steps(hull), first_look(hull.n_samples)
         while True:
             status = self.loop(hull, epsilon, self.rules, max_iter, work_before_pause(problem.deadline))
             if status == FULL:
@@ -134,27 +195,59 @@ class HullSolver:
                 if abs(square_norm - last) < 1e-15 * last:
                     return UNRESOLVED, hull
                 steps, last = hull.counts[ITERATIONS], square_norm
-            if (n_done := steps_worth(hull) - begun) >= look[0]:
-                if self._has_no_end(hull, look, n_done, epsilon):
+            if (n_done := equivalent_steps(hull) - steps_at_start) >= last_check[0]:
+                if self._has_no_end(hull, last_check, n_done, epsilon):
                     return STALLED, hull
-                look = (2 * n_done, hull.real[SQUARE_NORM], look[1] - hull.real[SQUARE_NORM])
+                last_check = (2 * n_done, hull.real[SQUARE_NORM], last_check[1] - hull.real[SQUARE_NORM])
 
-    def _has_no_end(self, hull, look, n_done, epsilon):
-        """Whether a training would take far too long; see `solvers.common.progress.has_no_end`."""
+    def _has_no_end(self, hull, last_check, n_done, epsilon):
+        """Return whether a training would take far too long.
+
+        Parameters
+        ----------
+        hull : Hull or WholeHull
+            State of the solver.
+        last_check : tuple
+            Result of the last check; see `solvers.common.progress.first_look`.
+        n_done : int
+            Work so far, as a number of steps.
+        epsilon : float
+            Tolerance ε of the stopping rule.
+
+        Returns
+        -------
+        bool
+            The answer of `solvers.common.progress.has_no_end`.
+        """
         square_norm, m = hull.real[SQUARE_NORM], hull.counts[TRACKED]
         diagonal, rule = hull.diagonal[:m], self.rules.stopping
         resolved, ahead = resolution(diagonal.max()), square_norm - hull.g[:m].min()
         lowest_allowed = min(
             violation_threshold(rule, epsilon, square_norm, diagonal[0]), square_norm - resolved
         )
-        return has_no_end(look, n_done, square_norm, ahead, square_norm - lowest_allowed, hull.n_samples)
+        return has_no_end(
+            last_check, n_done, square_norm, ahead, square_norm - lowest_allowed, hull.n_samples
+        )
 
     def _gains_from_all(self, hull, deadline):
-        """Whether draws have cost more so far than it would have to keep g of every sample."""
-        if hull.tracked_all or not self.rules.most_tracked:
+        """Return whether draws have cost more so far than tracking all samples would have cost.
+
+        Parameters
+        ----------
+        hull : Hull or WholeHull
+            State of the solver.
+        deadline : float
+            Time of `solvers.common.clock.clock` at which to stop, in seconds.
+
+        Returns
+        -------
+        bool
+            False if all samples are tracked already, or if memory or time do not suffice.
+        """
+        if hull.tracked_all or not self.rules.max_tracked:
             return False
         n, counts = hull.n_samples, hull.counts
-        values = float(n) * counts[SUPPORT]  # of the kernel, which it takes to begin
+        values = float(n) * counts[SUPPORT]  # kernel values that the start of tracking takes
         seconds = _seconds(values, hull.point.size)
         return (
             counts[EVALUATIONS] > max(values, ROWS_OF_STEP * n * counts[ITERATIONS])
@@ -163,14 +256,33 @@ class HullSolver:
         )
 
     def _solution(self, hull, status, epsilon, error, deadline):
-        """Describe the point of the hull as a machine with margin 1; its g are off by at most `error`."""
+        """Describe the hull point as a trained subproblem with margin 1.
+
+        Parameters
+        ----------
+        hull : Hull or WholeHull
+            State of the solver.
+        status : int
+            One of the statuses of `solvers.common.status`.
+        epsilon : float
+            Tolerance ε of the stopping rule.
+        error : float
+            Bound on the error of g.
+        deadline : float
+            Time of `solvers.common.clock.clock` at which to stop, in seconds.
+
+        Returns
+        -------
+        solvers.problem.Solution
+            The trained subproblem.
+        """
         support = np.flatnonzero(hull.alpha[: hull.counts[TRACKED]])
         square_norm = hull.alpha[support] @ hull.g[support]
         if not hull.tracked_all:
             support = support[np.argsort(hull.sample[support])]
         alpha, g, label = hull.alpha[support], hull.g[support], hull.label[support]
         n_classes = hull.class_start.size - 1
-        margin = square_norm if square_norm > 0.0 else 1.0  # no margin: the weights stay those of the hull
+        margin = square_norm if square_norm > 0.0 else 1.0  # without a margin, weights stay those of the hull
         biases = class_biases(self.bias, label, alpha, g, square_norm, n_classes) / margin
         gap = lowest = lowest_inner_product(hull, deadline)
         if not np.isnan(lowest):
@@ -195,7 +307,18 @@ class HullSolver:
 
 
 def work_before_pause(deadline):
-    """Return how many operations to do before the next look at the clock."""
+    """Return the number of elementary operations until the next reading of the clock.
+
+    Parameters
+    ----------
+    deadline : float
+        Time of `solvers.common.clock.clock` at which to stop, in seconds.
+
+    Returns
+    -------
+    int
+        Between `MIN_WORK` and `WORK_BEFORE_PAUSE`.
+    """
     if deadline == np.inf:
         return WORK_BEFORE_PAUSE
     left = WORK_PER_SECOND * (deadline - clock())
@@ -203,46 +326,116 @@ def work_before_pause(deadline):
 
 
 def is_negative(hull):
-    """Whether ‖c‖², computed afresh from the kernel, is negative by more than rounding explains."""
+    """Return whether ‖c‖², recomputed from the kernel, is negative by more than rounding explains.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver, of which g and ‖c‖² are recomputed.
+
+    Returns
+    -------
+    bool
+        True if the kernel is not positive definite on these samples.
+    """
     refresh(hull, np.inf)
     rounding = np.finfo(hull.X.dtype if hull.kind == GRAM else np.float64).eps
     largest = np.abs(hull.diagonal[: hull.counts[TRACKED]]).max()
     return hull.real[SQUARE_NORM] < -NOISE_ROUNDINGS * rounding * largest
 
 
-def steps_worth(hull):
-    """Return the work so far as a number of steps: what draws and kernel values have cost counts as well."""
+def equivalent_steps(hull):
+    """Return the work so far as a number of steps; draws and kernel values count too.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver.
+
+    Returns
+    -------
+    int
+        Number of steps that take as long.
+    """
     counts = hull.counts
     values = counts[EVALUATIONS] // (ROWS_PER_STEP * hull.n_samples)
     return int(counts[ITERATIONS] + counts[DRAWN] // DRAWS_PER_STEP + values)
 
 
 def _seconds(values, n_features):
-    """Return about how long so many kernel values take."""
+    """Estimate the time to compute kernel values.
+
+    Parameters
+    ----------
+    values : float
+        Number of kernel values.
+    n_features : int
+        Number of features of a sample.
+
+    Returns
+    -------
+    float
+        Time in seconds.
+    """
     return values * (2 + n_features // 8) / WORK_PER_SECOND
 
 
 def seconds_to_start(X, n, weights):
-    """Return about how long `start_from` takes with n samples, of X, whose weights are not 0."""
+    """Estimate the time that `start_from` takes.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR} of shape (n_samples, n_features)
+        Samples.
+    n : int
+        Number of samples of the subproblem.
+    weights : ndarray of shape (n,)
+        Weights to start from.
+
+    Returns
+    -------
+    float
+        Time in seconds.
+    """
     return _seconds(float(n) * np.count_nonzero(weights), X.shape[1])
 
 
 def start_at_random(hull, count):
-    """Line 1 of the algorithms."""
+    """Do line 1 of the algorithms: give equal weights to random samples.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver, changed in place.
+    count : int
+        Number of draws.
+    """
     samples = draw_first(hull.state, hull.class_start, count)
     start_from(hull, samples, np.ones(samples.size))
 
 
 def start_from(hull, samples, weights):
-    """Start from the weights of some samples, scaled to the hull; numba would take seconds to compile it."""
+    """Start from the weights of some samples, scaled to the hull.
+
+    This is Python code because numba would take seconds to compile it.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver, changed in place.
+    samples : int64 ndarray of shape (k,)
+        Indices of the samples.
+    weights : ndarray of shape (k,)
+        Positive weights of these samples.
+    """
     if hull.tracked_all:
         track(hull, 0, hull.rows.size)
     else:
         for i in samples.tolist():
             track(hull, i, i + 1)
     n, m, p = samples.size, hull.counts[TRACKED], hull.position[samples]
-    hull.alpha[p] = weights / np.cumsum(weights)[-1]  # in their order, as the loops of numba add them up
-    hull.support[:n], hull.place[p], hull.counts[SUPPORT] = p, np.arange(n), n
+    hull.alpha[p] = weights / np.cumsum(weights)[-1]  # added up in order, as numba's loops do
+    hull.support[:n], hull.support_index[p], hull.counts[SUPPORT] = p, np.arange(n), n
     hull.scratch[:m] = 0.0
     add_rows(hull, 0, n)
     hull.g[:m] = hull.scratch[:m]
@@ -250,7 +443,22 @@ def start_from(hull, samples, weights):
 
 
 def track_all(hull, problem, cache_bytes):
-    """Return the state of the same point with g of every sample."""
+    """Return a state of the same point in which all samples are tracked.
+
+    Parameters
+    ----------
+    hull : Hull
+        State in which some samples are tracked.
+    problem : solvers.problem.Problem
+        The subproblem.
+    cache_bytes : float
+        Memory for kernel rows, in bytes.
+
+    Returns
+    -------
+    WholeHull
+        The new state.
+    """
     chosen = hull.support[: hull.counts[SUPPORT]].astype(np.intp)
     samples = hull.sample[chosen].astype(np.int64)
     whole = new_hull(problem, cache_bytes, hull.real[EPSILON], samples.size, hull.n_samples)
@@ -263,7 +471,15 @@ def track_all(hull, problem, cache_bytes):
 
 @njit(allocates=False)
 def add_rows(hull, first, last):
-    """Add α_p k̃(p, ·) of some support vectors to `hull.scratch`."""
+    """Add α_p k̃(p, ·) of some support vectors to `hull.scratch`.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver.
+    first, last : int
+        Range of the support vectors in `hull.support`, without `last`.
+    """
     m, total = hull.counts[TRACKED], hull.scratch
     for k in range(first, last):
         p = hull.support[k]
@@ -274,7 +490,20 @@ def add_rows(hull, first, last):
 
 
 def refresh(hull, deadline):
-    """Compute g and ‖c‖² afresh from the kernel; return by how much g had drifted (NaN: no time to)."""
+    """Recompute g and ‖c‖² from the kernel.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver, changed in place.
+    deadline : float
+        Time of `solvers.common.clock.clock` at which to stop, in seconds.
+
+    Returns
+    -------
+    float
+        Largest change of g; NaN if the deadline passed first.
+    """
     m = hull.counts[TRACKED]
     step = _samples_before_pause(hull)
     hull.scratch[:m] = 0.0
@@ -289,12 +518,25 @@ def refresh(hull, deadline):
 
 
 def lowest_inner_product(hull, deadline):
-    """Return the lowest g of all samples, or NaN where that would take more than training did."""
+    """Return the lowest g of all samples.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver.
+    deadline : float
+        Time of `solvers.common.clock.clock` at which to stop, in seconds.
+
+    Returns
+    -------
+    float
+        The lowest g; NaN if it would take more kernel evaluations than the training, or if time ran out.
+    """
     m, n = hull.counts[TRACKED], hull.n_samples
     lowest = hull.g[:m].min()
     if hull.tracked_all:
         return lowest
-    if n * m > max(SURE_CERTIFICATE, hull.counts[EVALUATIONS]):
+    if n * m > max(MIN_CERTIFICATE_EVALUATIONS, hull.counts[EVALUATIONS]):
         return np.nan
     step = _samples_before_pause(hull)
     for first in range(0, n, step):
@@ -305,12 +547,37 @@ def lowest_inner_product(hull, deadline):
 
 
 def _samples_before_pause(hull):
+    """Return the number of samples that are processed between two readings of the clock.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
     return max(1, WORK_BEFORE_PAUSE // int(hull.counts[TRACKED] * (2 + hull.point.size // 8)))
 
 
 @njit(allocates=False)
 def lowest_of(hull, first, last):
-    """Lowest g of the samples first ≤ i < last that are not tracked."""
+    """Return the lowest g of those samples in a range that are not tracked.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver.
+    first, last : int
+        Range of the samples, without `last`.
+
+    Returns
+    -------
+    float
+        The lowest g; infinite if all samples of the range are tracked.
+    """
     lowest = np.inf
     for i in range(first, last):
         if hull.position[i] < 0:

@@ -1,10 +1,9 @@
-"""The state that every geometric solver iterates on: a point c = Σ α_i x̃_i of the hull.
+"""The state on which every geometric solver iterates: a point c = Σ α_i x̃_i of the hull.
 
 `k̃(i, j) = (y_i·y_j)(k(x_i, x_j) + bias) + δ_ij / C_i` (Strack 2013, 2.114; 5.18 for more than two labels,
-where y_i·y_j = −1/(classes − 1) for different classes). A solver keeps g_i = x̃_i · c for the *tracked*
-samples: all of them, or those that ever had weight. Tracked samples are numbered 0 …
-n_tracked − 1 in the order of their arrival, and all the arrays of length `capacity` are indexed by that
-number.
+where y_i·y_j = −1/(classes − 1) for different classes). A solver stores g_i = x̃_i · c of the *tracked*
+samples. These are all samples, or those that had weight at any time. Tracked samples are numbered 0 …
+n_tracked − 1 in the order of their arrival. That number indexes all arrays of length `capacity`.
 """
 
 from typing import NamedTuple
@@ -18,13 +17,16 @@ from solvers.common.status import FULL, GO_ON, NOT_POSITIVE, PAUSED, UNRESOLVED
 from solvers.gram.subproblems import writeable
 from solvers.kernels.functions import GRAM
 
-DENSE, CSR, VALUES = range(3)  # what X holds: features, sparse features, kernel values
+# Content of X: features, sparse features, or kernel values.
+DENSE, CSR, VALUES = range(3)
 
-# Places in Hull.counts and Hull.real.
+# Indices of Hull.counts and Hull.real.
 TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK, CLIPPED, DRAWN = range(9)
 SQUARE_NORM, EPSILON = range(2)
 
-TRACK_ALL = 50_000  # samples; above, g is kept for the support vectors only, unless asked for
+# Default of the largest subproblem whose samples are all tracked, in samples.
+TRACK_ALL = 50_000
+# First capacity for tracked samples, in samples.
 FIRST_CAPACITY = 256
 
 
@@ -36,9 +38,9 @@ class Hull(NamedTuple):
     indices: np.ndarray
     data: np.ndarray
     rows: np.ndarray  # (n,) int32
-    class_start: np.ndarray  # (classes + 1,) int64: class t starts at sample class_start[t]
+    class_start: np.ndarray  # (classes + 1,) int64: index of the first sample of each class
     inverse_C: np.ndarray  # (n,) or (1,)
-    scale: np.ndarray  # (n,) 1 / √k(x, x) when the kernel is normalised, else (0,)
+    scale: np.ndarray  # (n,) 1 / √k(x, x) if the kernel is normalised, else (0,)
     storage: int
     kind: int
     gamma: float
@@ -47,9 +49,9 @@ class Hull(NamedTuple):
     by_differences: bool  # see `solvers.kernels.functions.Kernel`
     bias: float
     opposite: float  # y_i·y_j of different classes
-    tracked_all: bool  # whether every sample is tracked: sample i is then number i
+    tracked_all: bool  # whether every sample is tracked; sample i is then number i
 
-    features: np.ndarray  # (d, capacity): the tracked samples, one a column; (0, capacity) unless dense
+    features: np.ndarray  # (d, capacity): tracked samples as columns; (0, capacity) unless X is dense
     square: np.ndarray  # (capacity,) ‖x‖² (sparse features only)
     sample: np.ndarray  # (capacity,) int32
     label: np.ndarray  # (capacity,) int32
@@ -58,47 +60,53 @@ class Hull(NamedTuple):
     g: np.ndarray  # (capacity,)
     position: np.ndarray  # (n,) int32: number of a tracked sample, −1 for the others
     support: np.ndarray  # (capacity,) uint32: tracked samples with α > 0
-    place: np.ndarray  # (capacity,) int32: where in `support`, or −1
+    support_index: np.ndarray  # (capacity,) int32: index of a tracked sample in `support`, or −1
 
-    cache: np.ndarray  # (slots · capacity,): k̃ between a tracked sample and all
+    cache: np.ndarray  # (slots · capacity,): k̃ between a tracked sample and all tracked samples
     slot: np.ndarray  # (capacity,) int32: slot of a tracked sample's row, or −1
-    owner: np.ndarray  # (slots,) int32
-    used: np.ndarray  # (slots,) int64: when the row was last asked for
-    length: np.ndarray  # (slots,) int32: how many of its values are filled in
+    owner: np.ndarray  # (slots,) int32: number of the tracked sample whose row is in a slot
+    used: np.ndarray  # (slots,) int64: time at which the row was last used, by counts[CLOCK]
+    length: np.ndarray  # (slots,) int32: number of values of the row that are computed
 
-    point: np.ndarray  # (d,) the sample whose kernel values are being computed
-    scratch: np.ndarray  # (capacity,) k̃ between a drawn sample and the tracked ones, or whatever
-    counts: np.ndarray  # (9,) int64
-    real: np.ndarray  # (2,)
-    state: np.ndarray  # (1,) uint64: random state
+    point: np.ndarray  # (d,) sample whose kernel values are being computed
+    scratch: np.ndarray  # (capacity,) k̃ between a drawn sample and the tracked ones, or temporary values
+    counts: np.ndarray  # (9,) int64: counters, indexed by TRACKED to DRAWN
+    real: np.ndarray  # (2,): ‖c‖² and ε̂, indexed by SQUARE_NORM and EPSILON
+    state: np.ndarray  # (1,) uint64: state of the random number generator
 
     @property
     def n_samples(self):
-        """Samples of the machine, tracked or not."""
+        """Number of samples of the subproblem, tracked or not."""
         return self.rows.size
 
 
 class WholeHull(Hull):
-    """The state where every sample is tracked: another type, for which numba does not compile the draws."""
+    """State in which every sample is tracked. A separate type lets numba omit the draws."""
 
 
-def new_hull(problem, cache_bytes, epsilon, first_samples, most_tracked=TRACK_ALL):
-    """Allocate the state for a problem: no weight anywhere, and nothing tracked yet.
+def new_hull(problem, cache_bytes, epsilon, first_samples, max_tracked=TRACK_ALL):
+    """Allocate the state of a subproblem, without weights and without tracked samples.
 
     Parameters
     ----------
     problem : solvers.problem.Problem
+        The subproblem.
     cache_bytes : float
-        Room for kernel rows; never less than four rows.
+        Memory for kernel rows, in bytes. The cache holds at least four rows.
     epsilon : float
         First ε̂.
     first_samples : int
-        How many samples, at most, get weight before the first iteration.
-    most_tracked : int
-        All samples are tracked where there are no more than so many.
+        Largest number of samples that get weight before the first iteration.
+    max_tracked : int, default=TRACK_ALL
+        Largest number of samples for which all samples are tracked.
+
+    Returns
+    -------
+    Hull or WholeHull
+        The state; a `WholeHull` if all samples are tracked.
     """
     kernel, n, d = problem.kernel, problem.rows.size, problem.X.shape[1]
-    tracked_all = n <= most_tracked
+    tracked_all = n <= max_tracked
     capacity = n if tracked_all else min(n, max(FIRST_CAPACITY, first_samples))
     storage, X, indptr, indices, data = _storage(problem.X, kernel)
     require_memory(
@@ -107,7 +115,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples, most_tracked=TRACK_AL
         "use a sparse matrix, or fewer samples",
     )
     slots = _slots(capacity, cache_bytes)
-    # Memory that is never touched costs nothing: a machine that may grow gets all of its cache at once.
+    # Memory that is never touched costs nothing, so a state that may grow gets its whole cache at once.
     cache_values = slots * capacity if capacity >= n else max(slots * capacity, int(cache_bytes // 8))
     return (WholeHull if tracked_all else Hull)(
         X=X,
@@ -136,7 +144,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples, most_tracked=TRACK_AL
         g=np.zeros(capacity),
         position=np.full(n, -1, np.int32),
         support=np.empty(capacity, np.uint32),
-        place=np.full(capacity, -1, np.int32),
+        support_index=np.full(capacity, -1, np.int32),
         cache=np.empty(cache_values),
         slot=np.full(capacity, -1, np.int32),
         owner=np.empty(slots, np.int32),
@@ -152,7 +160,20 @@ def new_hull(problem, cache_bytes, epsilon, first_samples, most_tracked=TRACK_AL
 
 @inlined
 def interruption(hull, budget):
-    """Whether the caller is needed before the next iteration, and for what."""
+    """Return why the caller is needed before the next iteration, or GO_ON.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver.
+    budget : int
+        Elementary operations after which the caller reads the clock.
+
+    Returns
+    -------
+    int
+        FULL, PAUSED, NOT_POSITIVE, UNRESOLVED or GO_ON of `solvers.common.status`.
+    """
     counts = hull.counts
     if counts[TRACKED] == hull.g.size and hull.g.size < hull.rows.size:
         return FULL
@@ -160,14 +181,25 @@ def interruption(hull, budget):
         return PAUSED
     if hull.real[SQUARE_NORM] <= 0.0:
         return NOT_POSITIVE
-    if not hull.real[SQUARE_NORM] < np.inf:  # it would never end
+    if not hull.real[SQUARE_NORM] < np.inf:  # the loop would never end
         return UNRESOLVED
     return GO_ON
 
 
 @inlined
 def largest_value_of(hull):
-    """Return a bound on the size of the kernel values of the tracked samples."""
+    """Return a bound on the size of the kernel values of the tracked samples.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver.
+
+    Returns
+    -------
+    float
+        Largest entry of the diagonal, at least 0.
+    """
     largest = 0.0
     for p in range(hull.counts[TRACKED]):
         largest = max(largest, hull.diagonal[p])
@@ -175,10 +207,23 @@ def largest_value_of(hull):
 
 
 def grow(hull, cache_bytes):
-    """Return the state with room for more tracked samples.
+    """Return the state with a larger capacity for tracked samples.
 
-    Those without weight are forgotten if they have piled up to half of all; else the room is doubled. Cached
-    rows are forgotten: they are as wide as the room, and computing them again costs little beside the draws.
+    Samples without weight are dropped if they are at least half of the tracked samples; otherwise the
+    capacity doubles. Cached rows are dropped: their width is the capacity, and recomputing them costs little
+    beside the draws.
+
+    Parameters
+    ----------
+    hull : Hull
+        State whose capacity is used up.
+    cache_bytes : float
+        Memory for kernel rows, in bytes.
+
+    Returns
+    -------
+    Hull
+        The new state, which shares some arrays with the old one.
     """
     m = hull.counts[TRACKED]
     kept = np.arange(m)
@@ -191,10 +236,10 @@ def grow(hull, cache_bytes):
     capacity = min(2 * kept.size, hull.n_samples)
     slots = _slots(capacity, cache_bytes)
     resized = {}
-    for name in ("square", "sample", "label", "diagonal", "alpha", "g", "scratch", "place"):
+    for name in ("square", "sample", "label", "diagonal", "alpha", "g", "scratch", "support_index"):
         array = getattr(hull, name)
         resized[name] = np.concatenate((array[kept], np.zeros(capacity - kept.size, array.dtype)))
-    resized["place"][kept.size :] = -1
+    resized["support_index"][kept.size :] = -1
     support = np.empty(capacity, np.uint32)
     support[: hull.counts[SUPPORT]] = renumbered[hull.support[: hull.counts[SUPPORT]]]
     features = np.empty((hull.features.shape[0], capacity))
@@ -213,11 +258,40 @@ def grow(hull, cache_bytes):
 
 
 def _slots(capacity, cache_bytes):
+    """Return the number of cached rows.
+
+    Parameters
+    ----------
+    capacity : int
+        Capacity for tracked samples, which is the length of a row.
+    cache_bytes : float
+        Memory for kernel rows, in bytes.
+
+    Returns
+    -------
+    int
+        At least four, and at most `capacity`.
+    """
     return int(min(capacity, max(4, cache_bytes // (8 * capacity))))
 
 
 def _storage(X, kernel):
-    """Split X into the arrays of `Hull`; those that do not apply are empty: one type, compiled once."""
+    """Split X into the arrays of `Hull`.
+
+    Arrays that do not apply are empty, so that the state has one type and numba compiles once.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR} of shape (n_samples, n_features)
+        Samples, or kernel values.
+    kernel : solvers.kernels.functions.Kernel
+        The kernel.
+
+    Returns
+    -------
+    tuple
+        The kind of storage, and the fields `X`, `indptr`, `indices` and `data` of `Hull`.
+    """
     no_index = np.empty(0, np.int32)
     if sparse.issparse(X):
         indptr = X.indptr.astype(np.int64, copy=False)

@@ -1,17 +1,18 @@
-"""When a machine is done: the stopping rules, and the paper's tolerance for each.
+"""The stopping rules of a subproblem, and the paper's tolerance for each.
 
-With w² = ‖c‖² and τ̃ = k̃(i, i), sample i violates the ε-approximation when g_i = x̃_i · c lies below
+With w² = ‖c‖² and τ̃ = k̃(i, i), sample i violates the ε-approximation when g_i = x̃_i · c is below
 
 ========= ============================== =========================================================
-mn        w² (1 − ε)²                    the author's tool, GSVM: relative to the minimal norm
+mn        w² (1 − ε)²                    GSVM, the tool of Strack (2013): relative to the minimal norm
 violation w² (1 − ε)                     Strack (2013), Algorithm 4: V of (4.10) is at most ε
-adjmn     w² − ε √(w² τ̃)                 the author's tool: relative to the ball as well
-meb       (w² + τ̃ (1 − (1 + ε)²)) / 2    outside of the ball of radius (1 + ε) R̂, with R̂² = τ̃
-core      the same with R² = τ̃ − w²      outside of (1 + ε) times the core set's own ball (CVM)
+adjmn     w² − ε √(w² τ̃)                 GSVM: relative to the ball as well
+meb       (w² + τ̃ (1 − (1 + ε)²)) / 2    outside the ball of radius (1 + ε) R̂, with R̂² = τ̃
+core      the same with R² = τ̃ − w²      outside (1 + ε) times the ball of the core set (CVM)
 ========= ============================== =========================================================
 
-A search that ends because the draws failed may have missed a violator. Whether there is one is known from the
-certificate, which looks at all samples: `converged_` says that none is left, and `stopping_` what happened.
+A search that ends because its draws failed may have missed a violator. The certificate examines all samples,
+and finds whether there is one. `converged_` says that no violator is left, and `stopping_` why training
+ended.
 """
 
 import numpy as np
@@ -21,13 +22,31 @@ from solvers.common.compile import inlined, njit
 from solvers.common.status import CONVERGED, STOPPING_TEXTS, uncertified_text
 
 MN, ADJMN, MEB, CORE, VIOLATION = range(5)
-NOISE_ROUNDINGS = 1000.0  # of the largest kernel value, that ‖c‖² may be off by
+# Largest error of ‖c‖² that counts as rounding, in roundings of the largest kernel value.
+NOISE_ROUNDINGS = 1000.0
 RULES = {"mn": MN, "adjmn": ADJMN, "meb": MEB, "core": CORE, "violation": VIOLATION}
 
 
 @njit
 def violation_threshold(rule, epsilon, square_norm, square_radius):
-    """Value of g below which a sample violates the ε-approximation."""
+    """Return the value of g below which a sample violates the ε-approximation.
+
+    Parameters
+    ----------
+    rule : int
+        One of the values of `RULES`.
+    epsilon : float
+        Tolerance ε of the rule.
+    square_norm : float
+        ‖c‖².
+    square_radius : float
+        Diagonal value τ̃ = k̃(i, i), which is R̂².
+
+    Returns
+    -------
+    float
+        The threshold.
+    """
     if rule == MN:
         return square_norm * (1.0 - epsilon) ** 2
     if rule == VIOLATION:
@@ -39,15 +58,22 @@ def violation_threshold(rule, epsilon, square_norm, square_radius):
 
 
 @inlined
-def sought_below(rule, epsilon, square_norm, square_radius, resolved):
-    """Return the value of g below which a sample is sought: a violator that rounding does not make one.
+def search_threshold(rule, epsilon, square_norm, square_radius, resolved):
+    """Return the value of g below which a search accepts a sample as a violator.
+
+    Samples whose violation rounding alone could explain are not accepted.
 
     Parameters
     ----------
     rule, epsilon, square_norm, square_radius
         As in `violation_threshold`.
     resolved : float
-        Difference from ‖c‖² that rounding can make up, see `solvers.common.progress.resolution`.
+        Difference from ‖c‖² that rounding can explain; see `solvers.common.progress.resolution`.
+
+    Returns
+    -------
+    float
+        The threshold.
     """
     threshold = violation_threshold(rule, epsilon, square_norm, square_radius)
     return min(threshold, square_norm - resolved)
@@ -55,7 +81,7 @@ def sought_below(rule, epsilon, square_norm, square_radius, resolved):
 
 @njit
 def rule_holds(rule, epsilon, square_norm, square_radius, lowest, error, gap):
-    """Whether no sample violates the ε-approximation, for certain.
+    """Return whether it is certain that no sample violates the ε-approximation.
 
     Parameters
     ----------
@@ -66,7 +92,12 @@ def rule_holds(rule, epsilon, square_norm, square_radius, lowest, error, gap):
     error : float
         Bound on the error of g, ‖c‖² and R².
     gap : float
-        Certified from them.
+        Gap that was certified from them.
+
+    Returns
+    -------
+    bool
+        True if the rule holds in exact arithmetic.
     """
     if rule == MN:
         return gap <= 1.0 - (1.0 - epsilon) ** 4
@@ -74,8 +105,8 @@ def rule_holds(rule, epsilon, square_norm, square_radius, lowest, error, gap):
         return gap <= 1.0 - (1.0 - epsilon) ** 2
     if not square_norm > 0.0:
         return False
-    # A gap does not tell points apart whose g are not positive, and the thresholds of these rules need not
-    # be. They fall with R² and are convex in ‖c‖²: the largest is at one of its ends.
+    # A gap does not distinguish points whose g are not positive, and the thresholds of these rules need not
+    # be positive. They decrease with R² and are convex in ‖c‖², so the largest is at an end of its interval.
     ball = max(square_radius - error, 0.0)
     threshold = max(
         violation_threshold(rule, epsilon, max(square_norm - error, 0.0), ball),
@@ -85,7 +116,22 @@ def rule_holds(rule, epsilon, square_norm, square_radius, lowest, error, gap):
 
 
 def default_tolerance(rule, square_radius, C):
-    """ε of the papers: 10⁻³ for the minimal-norm rules, (7.3) for the ball."""
+    """Return ε of the papers: 10⁻³ for the minimal-norm rules, (7.3) for the balls.
+
+    Parameters
+    ----------
+    rule : int
+        One of the values of `RULES`.
+    square_radius : float
+        Diagonal value τ̃ = k̃(i, i).
+    C : float
+        Penalty of a sample.
+
+    Returns
+    -------
+    float
+        The tolerance ε.
+    """
     if rule in (MN, VIOLATION, ADJMN):
         return 1e-3
     return (2e-6 / (square_radius - 1.0 / C) + 1.0 / (15000.0 * C)) / square_radius
@@ -101,7 +147,26 @@ CERTIFIED = {
 
 
 def rule_text(rule, converged, gap, status, draws):
-    """Text of a geometric machine; `draws` is 0 if its search looked at every sample before it ended."""
+    """Return the text of `stopping_` for a subproblem.
+
+    Parameters
+    ----------
+    rule : int
+        One of the values of `RULES`.
+    converged : bool
+        Whether the rule is certified to hold.
+    gap : float
+        Certified gap; NaN if it is not known.
+    status : int
+        One of the statuses of `solvers.common.status`.
+    draws : int
+        Number of draws of the search; 0 if the search examined every sample before it ended.
+
+    Returns
+    -------
+    str
+        What is certified, or why training ended and the gap.
+    """
     if converged:
         return CERTIFIED[rule] if rule in (MN, VIOLATION) else uncertified_text(CERTIFIED[rule], gap)
     reason = f"no violator in {draws} draws" if status == CONVERGED and draws else STOPPING_TEXTS[status]

@@ -1,4 +1,4 @@
-"""Kernel rows of tracked samples: computed on demand, kept while there is room, extended lazily."""
+"""Kernel rows of tracked samples: computed on demand, cached within the memory allowed, extended lazily."""
 
 import numpy as np
 
@@ -9,9 +9,20 @@ from solvers.kernels.functions import IMQ, RBF, finish_kernel, sparse_square_dis
 
 @inner
 def fill_row(hull, i, lo, hi, row):
-    """Write k̃(i, p) for the tracked samples lo ≤ p < hi to row[lo:hi].
+    """Write k̃(i, p) of the tracked samples lo ≤ p < hi to ``row[lo:hi]``.
 
-    The term δ/C is left out: a caller that knows i to be tracked adds it.
+    The term δ/C is left out. A caller that knows i to be tracked adds it.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver.
+    i : int
+        Index of the sample.
+    lo, hi : int
+        Range of the tracked samples, without `hi`.
+    row : array (capacity,)
+        Receives the values.
     """
     r, out, is_radial = hull.rows[i], row[lo:hi], hull.kind == RBF or hull.kind == IMQ
     if hull.storage == VALUES:
@@ -34,14 +45,42 @@ def fill_row(hull, i, lo, hi, row):
 
 @inlined
 def sign_values(label, labels, bias, opposite, out):
-    """k̃ = (y_i·y_j)(k + bias), without δ/C."""
+    """Replace kernel values k by (y_i·y_j)(k + bias), which is k̃ without δ/C.
+
+    Parameters
+    ----------
+    label : int
+        Class of sample i.
+    labels : int32 array (q,)
+        Classes of the samples j.
+    bias : float
+        Value added to the kernel.
+    opposite : float
+        Value of y_i·y_j for different classes.
+    out : array (q,)
+        Kernel values, changed in place.
+    """
     for q in range(out.size):
         out[q] = (out[q] + bias) * (1.0 if labels[q] == label else opposite)
 
 
 @inlined
 def sparse_products(hull, r, lo, is_radial, out):
-    """Write products (squared distances) of row r of the CSR matrix with tracked samples from lo on."""
+    """Write inner products, or squared distances, between a CSR row and tracked samples.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver.
+    r : int
+        Index of the row of X.
+    lo : int
+        Number of the first tracked sample.
+    is_radial : bool
+        Whether the values are squared distances.
+    out : array
+        Receives the values; its size is the number of tracked samples.
+    """
     indptr, indices, data, point = hull.indptr, hull.indices, hull.data, hull.point
     if is_radial and hull.by_differences:
         a = slice(indptr[r], indptr[r + 1])
@@ -66,7 +105,15 @@ def sparse_products(hull, r, lo, is_radial, out):
 
 @njit(allocates=False)
 def track(hull, first, last):
-    """Start tracking the samples first ≤ i < last, with weight and g zero; there must be room for them."""
+    """Start tracking the samples first ≤ i < last, with weight and g zero.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver, whose capacity must suffice.
+    first, last : int
+        Range of the samples, without `last`.
+    """
     start = hull.counts[TRACKED]
     n = last - first
     hull.counts[TRACKED] = start + n
@@ -96,7 +143,17 @@ def track(hull, first, last):
 
 @inlined
 def square_norms(hull, first, out):
-    """Write ‖x_i‖² of the samples from `first` on to `out`; k(x_i, x_i) where X holds kernel values."""
+    """Write ‖x_i‖² of successive samples; if X holds kernel values, write k(x_i, x_i).
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver.
+    first : int
+        Index of the first sample.
+    out : array
+        Receives the values; its size is the number of samples.
+    """
     for q in range(out.size):
         r = hull.rows[first + q]
         total = 0.0
@@ -113,7 +170,20 @@ def square_norms(hull, first, out):
 
 @njit(allocates=False)
 def class_of(class_start, i):
-    """Class of sample i."""
+    """Return the class of a sample.
+
+    Parameters
+    ----------
+    class_start : int64 array (classes + 1,)
+        Index of the first sample of each class.
+    i : int
+        Index of the sample.
+
+    Returns
+    -------
+    int
+        The class.
+    """
     t = 0
     while i >= class_start[t + 1]:
         t += 1
@@ -122,7 +192,22 @@ def class_of(class_start, i):
 
 @inlined
 def row(hull, p):
-    """k̃(p, ·) for all tracked samples. At least the last two rows asked for stay valid."""
+    """Return k̃(p, ·) of all tracked samples.
+
+    At least the last two rows that were returned stay valid.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver.
+    p : int
+        Number of the tracked sample.
+
+    Returns
+    -------
+    array (capacity,)
+        View of the cached row.
+    """
     s = hull.slot[p]
     if s < 0 or hull.length[s] < hull.counts[TRACKED]:
         s = load_row(hull, np.int64(p))
@@ -134,7 +219,20 @@ def row(hull, p):
 
 @inner
 def load_row(hull, p):
-    """Bring the row of p up to date in the cache; return its slot."""
+    """Compute the missing values of a row of the cache.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver.
+    p : int
+        Number of the tracked sample.
+
+    Returns
+    -------
+    int
+        Slot of the row.
+    """
     capacity, m = hull.slot.size, hull.counts[TRACKED]
     s = hull.slot[p]
     if s < 0:
@@ -152,7 +250,18 @@ def load_row(hull, p):
 
 @inlined
 def _free_slot(hull):
-    """Take an unused slot, else the one that was asked for least recently."""
+    """Return an unused slot, or free the one that was used least recently.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver.
+
+    Returns
+    -------
+    int
+        The slot.
+    """
     s = hull.counts[SLOTS]
     if s < hull.owner.size:
         hull.counts[SLOTS] = s + 1

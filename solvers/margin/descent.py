@@ -1,10 +1,10 @@
 """Algorithms 3 and 4 on many samples, for an ascending path of C, without a Gram matrix.
 
-What g_i = x̃_i·c needs of the kernel is kept of all samples in float64, from kernel values that are made and
-used at once (`solvers.kernels.tiles`). The iteration runs on a float32 block of the samples near the margin,
-with the draws, steps and counters that it has on all of them (`solvers.hull.block_descent.descend_block`).
-Then g of all is brought up to date, and the samples are chosen anew, until none of all violates the
-ε-approximation: what the block rounds is put right by the next round.
+The kernel part of g_i = x̃_i·c is stored for all samples in float64. Its kernel values are computed and used
+at once (`solvers.kernels.tiles`). The iteration runs on a float32 block of the samples near the margin, with
+the same draws, steps and counters as on all samples (`solvers.hull.block_descent.descend_block`). Then g of
+all samples is updated, and the samples near the margin are chosen again. This ends when no sample violates
+the ε-approximation. Each round corrects the rounding errors of the last block.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ from solvers.margin.l1_path import (
     COST_OF_STEP,
     FEW_NEAR,
     NEAR,
-    ROUNDS_IN_VAIN,
+    ROUNDS_WITHOUT_PROGRESS,
     SHARE_INSIDE,
     SHARE_NEAR,
     SHARE_OF_BLOCK,
@@ -47,20 +47,35 @@ from solvers.margin.l1_path import (
     bytes_of_tiles,
     takes_large_path,
 )
-from solvers.margin.margin_block import KEPT_SHARE, MIN_ROWS, PIECE, keep, new_block
+from solvers.margin.margin_block import KEPT_SHARE, MIN_ROWS, PIECE, compact, new_block
 from solvers.problem import Solution
 
-# Of the samples, those of the first block: evenly from all.
+# Size of the first block: share of the samples, which are spaced evenly, and smallest number of samples.
 FIRST_SHARE, MIN_FIRST = 0.1, 1000
-ROWS_TO_COLUMNS = 16  # rows that are copied to columns at a time
-NO_PROGRESS = 1e-12  # `ROUNDS_IN_VAIN` that take a smaller share off ‖c‖² have met rounding
+# Number of rows that are copied to columns at a time.
+ROWS_TO_COLUMNS = 16
+# Smallest decrease of ‖c‖² in `ROUNDS_WITHOUT_PROGRESS` rounds that counts as progress, as a share of ‖c‖².
+NO_PROGRESS = 1e-12
 
 
 @njit(allocates=False)
 def steps_on_block(
     path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
 ):
-    """Call `descend_block` from Python."""
+    """Call `descend_block` from Python.
+
+    Parameters
+    ----------
+    path_rules : MinimalNormRules
+        Rules of the path.
+    H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
+        As in `solvers.hull.block_descent.descend_block`.
+
+    Returns
+    -------
+    tuple
+        ``(square_norm, steps, clipped, status)`` as in `descend_block`.
+    """
     return descend_block(
         *(H, diagonal, inverse_C, class_start, alpha, g, square_norm),
         *(epsilon, path_rules.rules, max_iter, state),
@@ -68,12 +83,22 @@ def steps_on_block(
 
 
 @njit(allocates=False)
-def spread(values, places):
-    """Move the first rows and columns to other places, ascending: none is overwritten before it is read."""
-    for a in range(places.size - 1, -1, -1):
-        source, target = values[a], values[places[a]]
-        for b in range(places.size - 1, -1, -1):
-            target[places[b]] = source[b]
+def spread(values, indices):
+    """Move the first rows and columns of a matrix to other indices.
+
+    The indices are ascending, so that no value is overwritten before it is read.
+
+    Parameters
+    ----------
+    values : array (n, any)
+        The matrix, changed in place.
+    indices : int64 array
+        New index of each of the first rows and columns, ascending.
+    """
+    for a in range(indices.size - 1, -1, -1):
+        source, target = values[a], values[indices[a]]
+        for b in range(indices.size - 1, -1, -1):
+            target[indices[b]] = source[b]
 
 
 @njit(allocates=False)
@@ -83,11 +108,13 @@ def apply_labels(values, new, n_first, n):
     Parameters
     ----------
     values : array (n, any)
+        The block, changed in place.
     new : int64 array
-        Numbers of the rows.
+        Indices of the new rows.
     n_first : int
-        Where the second class begins.
+        Index of the first row of the second class.
     n : int
+        Number of rows.
     """
     for row in new:
         first, end = (n_first, n) if row < n_first else (0, n_first)
@@ -101,49 +128,75 @@ def apply_labels(values, new, n_first, n):
 
 
 def epsilon_reached(stopping, square_norm, lowest):
-    """Return the ε, at most 1, at which a point of this lowest g would be at its end."""
+    """Return the smallest ε whose rule a point satisfies, at most 1.
+
+    Parameters
+    ----------
+    stopping : {MN, VIOLATION}
+        The stopping rule.
+    square_norm : float
+        ‖c‖².
+    lowest : float
+        Lowest g of all samples.
+
+    Returns
+    -------
+    float
+        The ε.
+    """
     share = max(lowest, 0.0) / square_norm
     return 1.0 - np.sqrt(share) if stopping == MN else 1.0 - share
 
 
 def takes_large_descent(problem, rules, memory):
-    """Whether a machine is trained here: the table in the documentation of the solvers.
+    """Return whether a subproblem is trained here; see the table in the documentation of the solvers.
 
     Parameters
     ----------
     problem : solvers.problem.Problem
+        The subproblem.
     rules : solvers.hull.descent.Rules
+        Parameters of the algorithm.
     memory : float
-        Bytes for all that training takes.
+        Memory for the whole training, in bytes.
+
+    Returns
+    -------
+    bool
+        True for a large subproblem of two classes under a minimal-norm rule with an exhaustive search.
     """
     if 8.0 * problem.rows.size**2 <= memory:
         return False
-    looks_at_all = rules.exhaustive and rules.most_tracked > 0  # which costs little here for any size
+    is_exhaustive = rules.exhaustive and rules.max_tracked > 0  # an exhaustive search is cheap here
     is_of_minimal_norm = rules.stopping in (MN, VIOLATION) and problem.scale.size == 0
     has_two_classes = problem.class_start.size == 3
-    return looks_at_all and is_of_minimal_norm and has_two_classes and takes_large_path(problem, memory)
+    return is_exhaustive and is_of_minimal_norm and has_two_classes and takes_large_path(problem, memory)
 
 
 class LargeHull:
-    """A point of the hull of a machine's samples, and what the kernel adds to g of all of them.
+    """A hull point of a subproblem, and the kernel part of g of all samples.
 
     Parameters
     ----------
     problem : solvers.problem.Problem
+        The subproblem.
     path_rules : solvers.hull.block_descent.MinimalNormRules
+        Rules of the path.
     memory : float
-        Bytes for all that training takes.
+        Memory for the whole training, in bytes.
     seed : uint64
-        Of the draws.
+        Seed of the draws.
 
     Attributes
     ----------
     alpha : ndarray of shape (m,)
+        Weights of the hull point.
     inverse_C : ndarray of shape (m,)
-        To be set before anything else is asked.
+        1/C of each sample, which the caller sets before any other use.
     drift : float
-        Bound on what rounding has moved g by since it was computed afresh.
+        Bound on the rounding error of g since it was last recomputed.
     evaluations : int
+        Number of kernel values computed so far.
     """
 
     def __init__(self, problem, path_rules, memory, seed):
@@ -160,7 +213,7 @@ class LargeHull:
         self._y = np.where(np.arange(m) < self._class_start[1], 1.0, -1.0)
         self._product = np.zeros(m)  # Σ_j y_j α_j k(j, i)
         self.drift, self.evaluations = 0.0, 0
-        self._generator = np.random.default_rng(int(seed))  # of the samples of a block
+        self._generator = np.random.default_rng(int(seed))  # chooses samples of a block
         self._value_error = error_of_values(self._samples)
         self.alpha, self.inverse_C = np.zeros(m), np.zeros(m)
         if problem.start is None:
@@ -172,22 +225,48 @@ class LargeHull:
         self._add(first, self.alpha[first])
 
     def point(self):
-        """Return ``‖c‖²``, and g of all samples."""
+        """Return ``‖c‖²``, and g of all samples.
+
+        Returns
+        -------
+        square_norm : float
+            ``‖c‖²``.
+        g : ndarray of shape (m,)
+            Inner products x̃_i · c.
+        """
         signed = self._product + self._bias * (self._y @ self.alpha)
         g = self._y * signed + self.inverse_C * self.alpha
         return float(self.alpha @ g), g
 
     def error(self):
-        """Bound the error of g and of ``‖c‖²``."""
+        """Bound the error of g and of ``‖c‖²``.
+
+        Returns
+        -------
+        float
+            The bound.
+        """
         largest = 1.0 + self._bias + self.inverse_C.max()
         return error_of_sums(self._value_error, largest, self.alpha.size / TERMS_IN_PRODUCT, 0) + self.drift
 
     def minimise(self, epsilon, max_iter):
-        """Go on until no sample of all violates the ε-approximation.
+        """Iterate until no sample violates the ε-approximation.
+
+        Parameters
+        ----------
+        epsilon : float
+            Tolerance ε of the stopping rule.
+        max_iter : int
+            Largest number of steps.
 
         Returns
         -------
-        status, steps, clipped : int
+        status : int
+            CONVERGED, STALLED or LIMIT.
+        steps : int
+            Number of steps.
+        clipped : int
+            Number of steps that were shortened by the available weight.
         """
         steps = clipped = 0
         stopping, before, n_rounds = self._path_rules.rules.stopping, np.inf, 0
@@ -199,7 +278,7 @@ class LargeHull:
                 return STALLED, steps, clipped
             if steps >= max_iter:
                 return LIMIT, steps, clipped
-            if n_rounds % ROUNDS_IN_VAIN == 0:
+            if n_rounds % ROUNDS_WITHOUT_PROGRESS == 0:
                 if before - square_norm <= NO_PROGRESS * square_norm:
                     return STALLED, steps, clipped
                 before = square_norm
@@ -207,22 +286,35 @@ class LargeHull:
             reached = epsilon_reached(stopping, square_norm, g.min())
             epsilon_inside = max(SHARE_INSIDE * epsilon, SHARE_OF_VIOLATION * reached)
             self._gather(self._near_margin(square_norm, g))
-            taken, cut = self._descend(square_norm, g, epsilon_inside, max_iter - steps)
-            steps, clipped = steps + taken, clipped + cut
+            taken, n_clipped = self._descend(square_norm, g, epsilon_inside, max_iter - steps)
+            steps, clipped = steps + taken, clipped + n_clipped
 
     def refresh(self):
-        """Compute g afresh from the kernel."""
+        """Recompute g from the kernel."""
         self._product[:], self.drift = 0.0, 0.0
         support = np.flatnonzero(self.alpha)
         self._add(support, self.alpha[support])
 
     def _near_margin(self, square_norm, g):
-        """Return the samples near the margin, beyond it, or with weight, ascending."""
+        """Return the samples that have weight, or are near the margin or beyond it.
+
+        Parameters
+        ----------
+        square_norm : float
+            ``‖c‖²``.
+        g : ndarray of shape (m,)
+            Inner products x̃_i · c.
+
+        Returns
+        -------
+        int64 ndarray
+            Indices of the samples, ascending; at most the capacity of the block.
+        """
         m, has_weight = g.size, self.alpha > 0.0
         if self._capacity >= m:
             return np.arange(m)
         n_support = int(np.count_nonzero(has_weight))
-        if n_support <= self._path_rules.rules.first_samples:  # the start: no optimum has one support vector
+        if n_support <= self._path_rules.rules.first_samples:  # only at the start, never at an optimum
             n_first = min(self._capacity, max(MIN_FIRST, int(FIRST_SHARE * m))) - n_support
             return np.union1d(np.flatnonzero(has_weight), np.linspace(0, m - 1, n_first).astype(np.int64))
         near = has_weight | (g < (1.0 + NEAR) * square_norm)
@@ -230,29 +322,43 @@ class LargeHull:
         if np.count_nonzero(near) <= limit:
             return np.flatnonzero(near)
         near = has_weight.copy()
-        if n_support > (n_most := int(SHARE_OF_FREE * limit)):
-            # Random ones: in blocks of those with the largest violations, rounds converge slowly.
-            near[self._generator.permutation(np.flatnonzero(has_weight))[n_most:]] = False
+        if n_support > (max_weighted := int(SHARE_OF_FREE * limit)):
+            # These samples are random. With the largest violations, the rounds would converge slowly.
+            near[self._generator.permutation(np.flatnonzero(has_weight))[max_weighted:]] = False
         others, n_left = np.flatnonzero(~near), limit - int(np.count_nonzero(near))
         near[others[np.argpartition(g[others], n_left)[:n_left]]] = True
         return np.flatnonzero(near)
 
     def _gather(self, wanted):
-        """Make the block that of some samples and few others: with labels and bias, in their order."""
+        """Make the block that of some samples and few others, with labels and bias, in their order.
+
+        Parameters
+        ----------
+        wanted : int64 ndarray
+            Samples that the block must contain, ascending.
+        """
         members = np.union1d(self._members, wanted)
         if members.size > self._capacity or wanted.size < KEPT_SHARE * members.size:
             members = wanted
         kept = np.isin(self._members, members, assume_unique=True)
         is_new = ~np.isin(members, self._members, assume_unique=True)
         if not kept.all():
-            keep(self._block, np.flatnonzero(kept))
+            compact(self._block, np.flatnonzero(kept))
         if is_new.any():
             spread(self._block, np.flatnonzero(~is_new))
             self._fill(members, np.flatnonzero(is_new))
         self._members = members
 
     def _fill(self, members, new):
-        """Evaluate the new rows of the block, and copy them to columns."""
+        """Compute the new rows of the block, and copy them to columns.
+
+        Parameters
+        ----------
+        members : int64 ndarray
+            Samples of the block, ascending.
+        new : int64 ndarray
+            Indices of the new rows.
+        """
         rows, block = self._rows[members], self._block
         for start in range(0, members.size, PIECE):
             columns = tiles_of(self._samples, rows[start : start + PIECE], self._n_features)
@@ -261,11 +367,30 @@ class LargeHull:
         self.evaluations += new.size * members.size
 
     def _descend(self, square_norm, g, epsilon, max_iter):
-        """Iterate on the block; bring g of all samples up to date."""
+        """Iterate on the block, and update g of all samples.
+
+        Parameters
+        ----------
+        square_norm : float
+            ``‖c‖²``.
+        g : ndarray of shape (m,)
+            Inner products x̃_i · c.
+        epsilon : float
+            Tolerance ε of the stopping rule.
+        max_iter : int
+            Largest number of steps.
+
+        Returns
+        -------
+        steps : int
+            Number of steps.
+        clipped : int
+            Number of steps that were shortened by the available weight.
+        """
         members = self._members
         alpha, inverse_C = self.alpha[members], self.inverse_C[members]
         diagonal = 1.0 + self._bias + inverse_C
-        starts = np.unique(np.searchsorted(members, self._class_start))  # of a class without members, none
+        starts = np.unique(np.searchsorted(members, self._class_start))  # classes without members drop out
         _, steps, clipped, _ = steps_on_block(
             *(self._path_rules, self._block[: members.size], diagonal, inverse_C, starts),
             *(alpha, g[members], square_norm, epsilon, max_iter, self._state),
@@ -277,7 +402,15 @@ class LargeHull:
         return steps, clipped
 
     def _add(self, chosen, weights):
-        """Bring the products up to date with a change of some weights."""
+        """Update the kernel part of g after a change of some weights.
+
+        Parameters
+        ----------
+        chosen : int64 ndarray of shape (k,)
+            The samples.
+        weights : ndarray of shape (k,)
+            Change of their weights.
+        """
         add_products(self._samples, self._rows[chosen], self._y[chosen] * weights, self._tiles, self._product)
         self.evaluations += chosen.size * self.alpha.size
         terms = min(chosen.size, ROWS_AT_A_TIME) + FEW_ROUNDINGS
@@ -286,35 +419,36 @@ class LargeHull:
 
 
 def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
-    """Train a machine of two classes for every C, each from the last.
+    """Train a subproblem of two classes for every C, each time from the last solution.
 
-    The first starts from the weights of the last fit, if they are given, else from random samples.
+    The first training starts from the weights of the last fit if they are given, else from random samples.
 
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The penalty of a sample is its C times that of the path.
+        The subproblem. The penalty of a sample is its C times that of the path.
     path_rules : solvers.hull.block_descent.MinimalNormRules
-        Of one machine.
+        Rules of the path, for one subproblem.
     Cs : ndarray of shape (n_C,)
-        Ascending.
+        Values of C, ascending.
     limits : int64 ndarray of shape (n_C,)
-        Of the steps for each C.
+        Largest number of steps for each C.
     memory : float
-        Bytes for all that training takes.
+        Memory for the whole training, in bytes.
     seed : uint64
+        Seed of the draws.
     outcome : solvers.gram.outcomes.Outcomes
-        Arrays of shape (n_C,), which receive what is known of each solution.
+        Arrays of shape (n_C,), which receive the results.
 
     Returns
     -------
     weights : ndarray of shape (n_C, m)
-        Of margin 1.
+        Weights of margin 1.
     """
     m, stopping = problem.rows.size, path_rules.rules.stopping
     weights = np.zeros((Cs.size, m))
     label = (np.arange(m) >= problem.class_start[1]).astype(np.int64)
-    of_bias = "average" if path_rules.rules.average_bias else "theoretic"
+    bias_rule = "average" if path_rules.rules.average_bias else "theoretic"
     with one_blas_thread():
         hull = LargeHull(problem, path_rules, memory, seed)
         for k, C in enumerate(Cs):
@@ -333,7 +467,7 @@ def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
             support = np.flatnonzero(hull.alpha)
             outcome.supports[k] = support.size
             chosen = (label[support], hull.alpha[support], g[support])
-            biases = class_biases(of_bias if problem.bias else "none", *chosen, square_norm, 2)
+            biases = class_biases(bias_rule if problem.bias else "none", *chosen, square_norm, 2)
             # Without a margin the weights stay those of the hull.
             margin = square_norm if square_norm > 0.0 else 1.0
             with np.errstate(over="ignore"):
@@ -342,20 +476,23 @@ def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
 
 
 def solve_large_descent(problem, rules, tol, memory):
-    """Train a machine for its own C.
+    """Train a subproblem for its C.
 
     Parameters
     ----------
     problem : solvers.problem.Problem
+        The subproblem.
     rules : solvers.hull.descent.Rules
+        Parameters of the algorithm.
     tol : float
-        ε of the stopping rule.
+        Tolerance ε of the stopping rule.
     memory : float
-        Bytes for all that training takes.
+        Memory for the whole training, in bytes.
 
     Returns
     -------
     solvers.problem.Solution
+        The trained subproblem.
     """
     outcome, seeds = new_outcomes(1, 1, 2).of_subproblem(0), np.full(1, problem.seed, np.uint64)
     path_rules = MinimalNormRules(rules, np.full((1, 1), tol), seeds, np.zeros(1))
@@ -379,21 +516,38 @@ def solve_large_descent(problem, rules, tol, memory):
 
 
 def _reach(hull, epsilon, max_iter, stopping):
-    """Minimise until the rule holds for the kernel itself, whatever has been rounded, if it can.
+    """Minimise until the rule holds for the exact kernel, if rounding permits.
+
+    Parameters
+    ----------
+    hull : LargeHull
+        The hull point, changed in place.
+    epsilon : float
+        Tolerance ε of the stopping rule.
+    max_iter : int
+        Largest number of steps.
+    stopping : {MN, VIOLATION}
+        The stopping rule.
 
     Returns
     -------
-    status, steps, clipped : int
+    status : int
+        One of the statuses of `solvers.common.status`.
+    steps : int
+        Number of steps.
+    clipped : int
+        Number of steps that were shortened by the available weight.
     """
     steps = clipped = 0
-    n_shares = 2.0 if stopping == VIOLATION else 1.0  # for g and ||c||²; (1 − ε)² has room for both
+    # Both g and ||c||² carry the error; the rule with (1 − ε)² allows twice the error for the same ε.
+    n_shares = 2.0 if stopping == VIOLATION else 1.0
     for _ in range(REFRESHES):
         square_norm = hull.point()[0]
         aim = AIMED_SHARE * epsilon
         lost = n_shares * hull.error() / square_norm if square_norm > 0.0 else np.inf
         aim -= lost if lost < AFFORDABLE_SHARE * aim else 0.0
-        status, taken, cut = hull.minimise(aim, max_iter - steps)
-        steps, clipped = steps + taken, clipped + cut
+        status, taken, n_clipped = hull.minimise(aim, max_iter - steps)
+        steps, clipped = steps + taken, clipped + n_clipped
         if hull.drift <= ALLOWED_DRIFT * aim * hull.point()[0]:
             break
         hull.refresh()

@@ -1,13 +1,13 @@
 """The L1 problem on many samples, for an ascending path of C, without a Gram matrix.
 
-The gradient F of all samples is kept in float64, from kernel values that are made and used at once
-(`solvers.kernels.tiles`). What is solved at a time is the problem of the samples near the margin, on a
-float32 block of their kernel (`solvers.margin.margin_block`), by the steps of `smo.block_steps` and by
-Newton's method. Then F is brought up to date, and the samples near the margin are chosen anew, until none of
-all samples violates its condition: what the block rounds is put right by the next round.
+The gradient F of all samples is stored in float64. Its kernel values are computed and used at once
+(`solvers.kernels.tiles`). Each round solves the problem of the samples near the margin, on a float32 block of
+their kernel (`solvers.margin.margin_block`), by the steps of `smo.block_steps` and by Newton's method. Then F
+is updated, and the samples near the margin are chosen again. This ends when no sample violates its optimality
+condition. Each round corrects the rounding errors of the last block.
 
-The first C starts from the solution for some of the samples, which says about how many of each class are
-inside the margin; from C to the next the rules are those of `solvers.smo.block_path`.
+The first C starts from the solution for some of the samples, which shows about how many samples of each class
+are inside the margin. From one C to the next, the rules are those of `solvers.smo.block_path`.
 """
 
 from contextlib import contextmanager, suppress
@@ -45,7 +45,7 @@ from solvers.smo.block_path import (
     NO_PROGRESS,
     REFINEMENTS,
     ROUNDINGS_PER_SCALING,
-    STEPS_IN_VAIN,
+    STEPS_WITHOUT_PROGRESS,
     change_C,
     set_bounds,
     state_of,
@@ -53,41 +53,62 @@ from solvers.smo.block_path import (
 from solvers.smo.block_steps import smo_block_steps
 from solvers.smo.certificate import SMO_STOPPING_TEXTS, bias_of, extremes, gap_of, set_to_bounds
 
-# A sample is near the margin if its F + b is not on the side of its bound by more than this.
+# Largest distance of F + b from 0 with which a sample at its bound is near the margin, in margins.
 NEAR = 0.03
-# Where more than twice the free samples and these are near, the farthest of them are left out.
+# Number of samples near the margin beyond twice the free ones: smallest number, and share of all samples.
+# The samples farthest from the margin are left out.
 FEW_NEAR, SHARE_NEAR = 600, 1.0 / 13.0
-SHARE_OF_FREE = 0.75  # of what the block holds: others have to come in
-# A machine of so few samples is solved on the block of all.
-SMALL = 600
-# A round solves to this share of the violation it starts from: the next one would spoil what is better.
+# Largest share of the block for free samples, so that others can enter.
+SHARE_OF_FREE = 0.75
+# Largest subproblem that is solved on the block of all its samples, in samples.
+MAX_WHOLE_BLOCK = 600
+# Violation that a round solves to, as a share of the violation at its start. The next round would undo a
+# smaller one.
 SHARE_OF_VIOLATION = 0.03
-SHARE_INSIDE = 0.9  # of the violation aimed at
-# Newton's method is tried when the steps since it was last tried have cost this share of it.
+# Smallest violation that a round solves to, as a share of the violation aimed at.
+SHARE_INSIDE = 0.9
+# Cost of the steps after which Newton's method runs, as a share of its cost.
 PATIENCE = 0.8
-# So many rounds that take a smaller share of the sum of the weights off the objective have met rounding.
-ROUNDS_IN_VAIN, NO_PROGRESS_OF_ROUNDS = 20, 1e-13
-SHARE_OF_BLOCK = 0.75  # of the memory
-BYTES_OF_NEWTON = (
-    5.0  # times the square of the free weights: half of the kernel between them, and corrections
-)
-# What is done between two looks at the clock: nanoseconds of steps, kernel values.
-STEPS_BEFORE_LOOK, VALUES_BEFORE_LOOK = 50_000_000.0, 1 << 24
-# Of the samples, that the first C starts from; how near to its optimum they are brought.
-SUBSAMPLE, MIN_SUBSAMPLE, LARGEST_SUBSAMPLE, MIN_OF_CLASS = 0.1, 1000, 4000, 50
+# Rounds have met rounding if this many reduce the objective by less than this share of the sum of weights.
+ROUNDS_WITHOUT_PROGRESS, NO_PROGRESS_OF_ROUNDS = 20, 1e-13
+# Share of the memory for the block.
+SHARE_OF_BLOCK = 0.75
+# Memory of Newton's method for each pair of free weights, in bytes: half of their kernel, and corrections.
+BYTES_OF_NEWTON = 5.0
+# Work between two readings of the clock: steps, in nanoseconds; kernel values, in their number.
+STEPS_BEFORE_CHECK, VALUES_BEFORE_CHECK = 50_000_000.0, 1 << 24
+# Size of the subsample from which the first C starts: share of the samples, smallest and largest number of
+# samples, and smallest number of samples of a class.
+SUBSAMPLE, MIN_SUBSAMPLE, MAX_SUBSAMPLE, MIN_OF_CLASS = 0.1, 1000, 4000, 50
+# Largest violation of the solution for the subsample, in margins.
 TOL_OF_SUBSAMPLE = 0.05
-# Up to so many samples, the block of all costs less than choosing some.
-LARGEST_DENSE = 3000
+# Largest subproblem for which the block of all samples costs less than a choice of samples.
+MAX_DENSE = 3000
+# Memory of a nonzero feature value, in bytes.
 BYTES_OF_NONZERO = 12.0
-SHARE_OF_TILES = 0.5  # of the memory
-COST_OF_STEP = 500.0  # in kernel values
-# Where γ times the mean square distance is less, k - 1 is stored: a float32 near 1 would be too coarse.
+# Largest share of the memory for tiles.
+SHARE_OF_TILES = 0.5
+# Cost of a step, in kernel values.
+COST_OF_STEP = 500.0
+# Value of γ times the mean square distance below which the block contains k - 1: a float32 near 1 would be
+# too coarse.
 SMALL_DISTANCE = 0.7
 
 
 @njit
 def step_cost(w):
-    """Cost of one step on w rows that come from memory, in nanoseconds of a 2025 core."""
+    """Return the cost of one step on w rows that come from memory, in nanoseconds of a 2025 core.
+
+    Parameters
+    ----------
+    w : int
+        Number of rows.
+
+    Returns
+    -------
+    float
+        The cost.
+    """
     return 40.0 + 1.3 * w
 
 
@@ -98,21 +119,33 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, elapsed
     Parameters
     ----------
     K : float32 array (w, any), C-contiguous
-    diagonal, inverse_C, F, beta, low, high : arrays (w,)
+        The block, without labels, less the shift.
+    diagonal : array (w,)
+        Diagonal of ``K`` plus `inverse_C`.
+    inverse_C : array (w,)
+        1/C of each sample for the L2 loss, 0 for the L1 loss.
+    F, beta : arrays (w,), changed in place
+        Gradient and signed weights.
+    low, high : arrays (w,)
+        Bounds of the weights.
     tol : float
+        Largest violation.
     elapsed_cost : float
-        What steps have cost since Newton's method was last tried; −∞: it is not to be tried.
+        Cost of the steps since Newton's method last ran; −∞ if it must not run.
     max_steps : int
+        Largest number of steps.
     scratch : float32 array (4, w)
+        Memory.
 
     Returns
     -------
     status : int
-        PAUSED: try Newton's method; LIMIT: out of steps; else that of `smo_block_steps`.
+        PAUSED: run Newton's method. LIMIT: the steps are used up. Otherwise a status of `smo_block_steps`.
     steps : int
+        Number of steps.
     """
     w = F.size
-    taken, in_vain, gains = 0, 0, 0.0
+    taken, without_progress, gains = 0, 0, 0.0
     while taken < max_steps:
         n = 0
         for t in range(w):
@@ -128,36 +161,38 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, elapsed
         taken += steps
         if status != PAUSED:
             return status, taken
-        in_vain += steps
+        without_progress += steps
         gains += gain
-        if in_vain >= STEPS_IN_VAIN:
+        if without_progress >= STEPS_WITHOUT_PROGRESS:
             if not gains > NO_PROGRESS * total_size(beta):
                 return STALLED, taken
-            in_vain, gains = 0, 0.0
+            without_progress, gains = 0, 0.0
     return LIMIT, taken
 
 
 class LargeSubproblem:
-    """Weights β_i = y_i α_i of the samples of a machine, and the gradient F = K β - y of all of them.
+    """Signed weights β_i = y_i α_i of a subproblem, and the gradient F = K β - y of all its samples.
 
     Parameters
     ----------
     samples : solvers.kernels.tiles.Samples
+        Samples of the training set, scaled for tiles.
     n_features : int
+        Number of features.
     rows : int64 ndarray of shape (m,)
-        Which of them are the machine's.
+        Indices of the subproblem's samples.
     y : ndarray of shape (m,)
-        1 or -1; 0: the weight has no bounds.
+        Labels, 1 or -1; 0 for a weight without bounds.
     memory : float
-        Bytes for the block and for what Newton's method takes.
-    deadline : float
-        `solvers.common.clock.clock()` at which to stop.
-    hinge : bool
-        Whether the loss is C ξ; if not, it is ½ C ξ², and F has β_i / C_i as well.
+        Memory for the block and for Newton's method, in bytes.
+    deadline : float, default=np.inf
+        Time of `solvers.common.clock.clock` at which to stop, in seconds.
+    hinge : bool, default=True
+        Whether the loss is C ξ; if not, it is ½ C ξ², and F contains β_i / C_i as well.
     """
 
-    _aimed_share = AIMED_SHARE  # of the tolerance, as a violation
-    _unknown_gap = np.nan
+    _aimed_share = AIMED_SHARE  # violation aimed at, as a share of the tolerance
+    _unknown_gap = np.nan  # gap of a point whose gradient is not known
 
     def __init__(self, samples: Samples, n_features, rows, y, memory, deadline=np.inf, hinge=True):
         self._hinge = hinge
@@ -166,19 +201,19 @@ class LargeSubproblem:
         m = rows.size
         self._tiles = tiles_of(samples, rows, n_features)
         mean = self._tiles.values.sum(axis=(0, 2)) / m
-        square_distance = 2.0 * samples.halves[rows].mean() - mean @ mean  # times γ
+        square_distance = 2.0 * samples.halves[rows].mean() - mean @ mean  # γ times the mean square distance
         shift = 1.0 if square_distance < SMALL_DISTANCE else 0.0
         self._block = MarginBlock(samples, n_features, rows, shift, SHARE_OF_BLOCK * memory)
         self._value_error = error_of_values(samples)
         self._evaluations, self.newtons, self._proximity = 0, 0, FIRST_PROXIMITY
-        self._generator = np.random.default_rng(0)  # of the samples of a block
-        self._drift, self._bias_of_some = 0.0, None  # the bias, while F is known of some samples alone
+        self._generator = np.random.default_rng(0)  # chooses samples of a block
+        self._drift, self._bias_of_some = 0.0, None  # the bias while F is known for a subsample only
         self.beta, self.F, self.C = np.zeros(m), -y, np.zeros(m)
         self._low, self._high, self._ridge = np.zeros(m), np.zeros(m), np.zeros(m)
 
     @property
     def evaluations(self):
-        """Kernel values computed so far."""
+        """Number of kernel values computed so far."""
         return self._evaluations + self._block.evaluations
 
     @property
@@ -190,30 +225,60 @@ class LargeSubproblem:
 
     @property
     def objective(self):
-        """½ αᵀQα - Σ α_i."""
+        """Objective ½ αᵀQα - Σ α_i of the point."""
         return 0.5 * (self.beta @ self.F - np.abs(self.beta[self.y != 0.0]).sum())
 
     def n_free(self):
-        """Count the weights between their bounds."""
+        """Count the weights between their bounds.
+
+        Returns
+        -------
+        int
+            The number.
+        """
         return np.count_nonzero((self._low < self.beta) & (self.beta < self._high))
 
     def n_bounded(self):
-        """Count the weights at C."""
+        """Count the weights at C.
+
+        Returns
+        -------
+        int
+            The number.
+        """
         return np.count_nonzero(np.abs(self.beta) >= self.C)
 
     def set_C(self, C):
-        """Take the bounds from C, of shape (m,); the weights stay."""
+        """Set C and the bounds; the weights stay.
+
+        Parameters
+        ----------
+        C : ndarray of shape (m,)
+            Penalty of each sample.
+        """
         self.C = C
         set_bounds(self.y, C, self._hinge, self._low, self._high, self._ridge)
         self._high[self.y == 0.0] = np.inf
 
-    def put(self, beta):
-        """Take other weights, whatever time that takes: without a gradient they are of little use."""
+    def set_weights(self, beta):
+        """Set the weights, and compute their gradient without regard to the deadline.
+
+        Parameters
+        ----------
+        beta : ndarray of shape (m,)
+            Signed weights.
+        """
         self.beta = beta
         self._recompute(np.inf)
 
     def raise_C(self, C):
-        """Go to a larger C."""
+        """Move the point to a larger C.
+
+        Parameters
+        ----------
+        C : ndarray of shape (m,)
+            Penalty of each sample, a multiple of the present one.
+        """
         old, self.C = self.C, C
         scale, _ = change_C(
             old, C, self.y, self._hinge, self._low, self._high, self._ridge, self.beta, self.F
@@ -223,19 +288,25 @@ class LargeSubproblem:
         self._drift += ROUNDINGS_PER_SCALING * UNIT_ROUNDOFF * (np.abs(self.beta).sum() + 1.0)
 
     def start(self, max_iter):
-        """Begin with a machine of some of the samples.
+        """Start from the solution for a subsample.
 
-        Where most of its weights are at their bounds, those of all samples with the smallest margins are put
-        there, up to the sum of its weights: it is solved for a C so much larger as it has fewer samples.
-        Where time is over before F of all samples is known, the weights are those of some, for the C of all.
+        If most of its weights are at their bounds, the samples with the smallest margins get weights at
+        their bounds, up to the sum of its weights. It is solved for a larger C, in proportion to its smaller
+        number of samples. If the deadline passes before F of all samples is known, the weights are those of
+        the subsample, for the C of all.
+
+        Parameters
+        ----------
+        max_iter : int
+            Largest number of iterations.
 
         Returns
         -------
         iterations : int
-            Of that machine.
+            Number of iterations on the subsample.
         """
         m = self.y.size
-        n = min(max(MIN_SUBSAMPLE, int(SUBSAMPLE * m)), LARGEST_SUBSAMPLE, self._block.capacity)
+        n = min(max(MIN_SUBSAMPLE, int(SUBSAMPLE * m)), MAX_SUBSAMPLE, self._block.capacity)
         if n >= m:
             return 0
         classes = [np.flatnonzero(self.y == sign) for sign in (1.0, -1.0)]
@@ -250,7 +321,7 @@ class LargeSubproblem:
         part.set_C(self.C[some] if self._hinge else C[some])
         _, iterations = part.minimise(TOL_OF_SUBSAMPLE, max_iter)
         is_bounded = self._hinge and part.n_bounded() >= BOUNDED_PER_FREE * part.n_free()
-        of_some = part.beta.copy(), part.F + (self._ridge[some] - part._ridge) * part.beta, part.bias
+        subsample_state = part.beta.copy(), part.F + (self._ridge[some] - part._ridge) * part.beta, part.bias
         if is_bounded:
             part.raise_C(C[some])
             iterations += part.minimise(TOL_OF_SUBSAMPLE, max_iter - iterations)[1]
@@ -265,7 +336,7 @@ class LargeSubproblem:
                 self._recompute(self._deadline)
         except OutOfTime:
             self.beta, self.F = np.zeros(m), -self.y
-            self.beta[some], self.F[some], self._bias_of_some = of_some
+            self.beta[some], self.F[some], self._bias_of_some = subsample_state
             return iterations
         if not self._hinge:
             with suppress(OutOfTime):
@@ -273,13 +344,36 @@ class LargeSubproblem:
         return iterations
 
     def _part(self, some):
+        """Return the subproblem of some of the samples.
+
+        Parameters
+        ----------
+        some : int64 ndarray
+            Indices of the samples.
+
+        Returns
+        -------
+        LargeSubproblem
+            An object of the same class, without weights.
+        """
         return type(self)(
             *(self._samples, self._n_features, self._rows[some], self.y[some], self._memory),
             *(self._deadline, self._hinge),
         )
 
     def _from_slacks(self, level):
-        """Return the weights that belong to the slacks of the L2 loss, as far as their sum is to be zero."""
+        """Return the weights that belong to the slacks of the L2 loss, scaled so that their sum is zero.
+
+        Parameters
+        ----------
+        level : ndarray of shape (m,)
+            Gradient plus bias.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Signed weights; the present ones if a class has no slack.
+        """
         level = level - self._ridge * self.beta
         beta = np.where(self.y * level < 0.0, -self.C * level, 0.0)
         if (self.y == 0.0).any():
@@ -292,10 +386,21 @@ class LargeSubproblem:
         return np.where(beta > 0.0, less / positive, less / negative) * beta
 
     def _move_towards(self, beta):
-        """Go as far towards other weights as the objective falls."""
+        """Move towards other weights as far as the objective decreases.
+
+        Parameters
+        ----------
+        beta : ndarray of shape (m,)
+            Signed weights.
+
+        Raises
+        ------
+        OutOfTime
+            If the deadline passes. The point is then unchanged.
+        """
         change, before, old = beta - self.beta, self.F.copy(), self.beta
         moved = np.flatnonzero(change)
-        with self._taken_back_without_time():
+        with self._restored_when_out_of_time():
             self.beta = beta
             self._add(moved, change[moved], self._deadline)
         curvature = change @ (self.F - before)
@@ -306,9 +411,23 @@ class LargeSubproblem:
     def _at_bounds(self, margins, classes, largest):
         """Return weights that are C where the margins are smallest, and 0 elsewhere.
 
-        Their sum in each class is that of the samples of negative margin in the class where it is larger,
-        and at most `largest`: just inside the margin may be many samples that a solution to a low tolerance
-        puts there.
+        The sum of the weights is the same in each class. It is the sum of C over the samples of negative
+        margin, in the class where that is larger, and at most `largest`. The limit matters because a
+        solution to a low tolerance may put many samples just inside the margin.
+
+        Parameters
+        ----------
+        margins : ndarray of shape (m,)
+            Margin of each sample, less 1.
+        classes : list of int64 ndarray
+            Samples of each class.
+        largest : float
+            Largest sum of the weights of a class.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Signed weights.
         """
         inside = max(self.C[members][margins[members] < 0.0].sum() for members in classes)
         total = min(inside, largest, *(self.C[members].sum() for members in classes))
@@ -322,12 +441,23 @@ class LargeSubproblem:
     def solve(self, tol, max_iter):
         """Minimise until violation and gap are certified to be at most `tol`.
 
+        Parameters
+        ----------
+        tol : float
+            Largest violation and gap.
+        max_iter : int
+            Largest number of iterations.
+
         Returns
         -------
         status : int
+            One of the statuses of `solvers.common.status`.
         gap : float
+            Certified gap.
         converged : bool
+            Whether violation and gap are certified.
         iterations : int
+            Number of iterations.
         """
         if self._bias_of_some is not None:
             return TIMEOUT, self._unknown_gap, False, 0
@@ -337,10 +467,10 @@ class LargeSubproblem:
             iterations += taken
             if self._drift > ALLOWED_DRIFT * aim:
                 try:
-                    with self._taken_back_without_time():
+                    with self._restored_when_out_of_time():
                         self._recompute(self._deadline)
                 except OutOfTime:
-                    status = TIMEOUT  # what has drifted is part of the error
+                    status = TIMEOUT  # the error includes the drift
             b, violation, _, error = state_of(
                 self.F, self.beta, self._low, self._high, self._value_error, self._drift
             )
@@ -348,7 +478,7 @@ class LargeSubproblem:
             converged = gap <= tol and violation + 2.0 * error <= tol
             if converged or status != CONVERGED:
                 break
-            # A tighter tolerance does not help where it is the doubt about the kernel's values that counts.
+            # A tighter tolerance does not help where the error of the kernel values dominates.
             enough = AFFORDABLE_SHARE * tol
             is_unreachable = 2.0 * error > enough or gap - exact > enough or max(exact, violation) <= enough
             if is_unreachable and violation <= tol:
@@ -357,18 +487,42 @@ class LargeSubproblem:
         return status, gap, converged, iterations
 
     def _gap(self, b, error):
-        return gap_of(self.F, self.beta, self.y, self.C, self._ridge, self._hinge, b, error)
+        """Return the gap of the point.
 
-    def minimise(self, tol, max_iter):
-        """Solve for the samples near the margin until none of all violates its condition by more than `tol`.
+        Parameters
+        ----------
+        b : float
+            The bias.
+        error : float
+            Bound on the error of the gradient; with 0, the result is an estimate instead of a bound.
 
         Returns
         -------
-        status, iterations : int
+        float
+            The gap.
+        """
+        return gap_of(self.F, self.beta, self.y, self.C, self._ridge, self._hinge, b, error)
+
+    def minimise(self, tol, max_iter):
+        """Solve for the samples near the margin until no sample violates its condition by more than `tol`.
+
+        Parameters
+        ----------
+        tol : float
+            Largest violation.
+        max_iter : int
+            Largest number of iterations.
+
+        Returns
+        -------
+        status : int
+            CONVERGED, LIMIT, TIMEOUT or STALLED.
+        iterations : int
+            Number of iterations.
         """
         iterations, before = 0, np.inf
         for n_rounds in count():
-            # A bias that says which samples are near the margin does not count such weights as free.
+            # The bias that defines the samples near the margin does not count such weights as free.
             self._drift += set_to_bounds(self.beta, self._low, self._high, ALLOWED_DRIFT * tol)
             lowest, highest = extremes(self.F, self.beta, self._low, self._high)
             violation = highest - lowest
@@ -378,12 +532,12 @@ class LargeSubproblem:
                 return LIMIT, iterations
             if clock() > self._deadline:
                 return TIMEOUT, iterations
-            if n_rounds % ROUNDS_IN_VAIN == 0:
+            if n_rounds % ROUNDS_WITHOUT_PROGRESS == 0:
                 objective = self.objective
                 if before - objective <= NO_PROGRESS_OF_ROUNDS * np.abs(self.beta).sum():
                     return STALLED, iterations
                 before = objective
-            self._block.hold(self._near_margin())
+            self._block.gather(self._near_margin())
             inner_tol = max(SHARE_INSIDE * tol, SHARE_OF_VIOLATION * violation)
             try:
                 iterations += self._minimise_on_block(inner_tol, max_iter - iterations)
@@ -391,9 +545,15 @@ class LargeSubproblem:
                 return TIMEOUT, iterations
 
     def _near_margin(self):
-        """Say which samples are near the margin, on the wrong side of it, or free."""
+        """Return which samples are near the margin, on the wrong side of it, or free.
+
+        Returns
+        -------
+        bool ndarray of shape (m,)
+            The samples; at most the capacity of the block.
+        """
         m = self.y.size
-        if min(SMALL, self._block.capacity) >= m:
+        if min(MAX_WHOLE_BLOCK, self._block.capacity) >= m:
             return np.ones(m, dtype=bool)
         level = self.F + self.bias
         grow, shrink = self.beta < self._high, self.beta > self._low
@@ -404,9 +564,9 @@ class LargeSubproblem:
         if np.count_nonzero(near) <= limit:
             return near
         near = free.copy()
-        if n_free > (n_most := int(SHARE_OF_FREE * limit)):
-            # Random ones: in blocks of those with the largest violations, rounds converge slowly.
-            near[self._generator.permutation(np.flatnonzero(free))[n_most:]] = False
+        if n_free > (max_free := int(SHARE_OF_FREE * limit)):
+            # These samples are random. With the largest violations, the rounds would converge slowly.
+            near[self._generator.permutation(np.flatnonzero(free))[max_free:]] = False
         half = (limit - np.count_nonzero(near)) // 2
         for value, is_open in ((level, grow & ~near), (-level, shrink & ~near)):
             lowest = np.flatnonzero(is_open)
@@ -416,12 +576,24 @@ class LargeSubproblem:
         return near
 
     def _minimise_on_block(self, tol, max_iter):
-        """Minimise over the members of the block; bring the gradient of all samples up to date.
+        """Minimise over the members of the block, and update the gradient of all samples.
+
+        Parameters
+        ----------
+        tol : float
+            Largest violation.
+        max_iter : int
+            Largest number of iterations.
+
+        Returns
+        -------
+        int
+            Number of iterations.
 
         Raises
         ------
         OutOfTime
-            Nothing is changed.
+            If the deadline passes. The point is then unchanged.
         """
         block, members = self._block, self._block.members
         w, left = members.size, self._memory - block.values.nbytes
@@ -431,11 +603,11 @@ class LargeSubproblem:
         diagonal = (1.0 - block.shift) + ridge
         scratch = np.empty((4, w), np.float32)
         iterations, elapsed_cost = 0, 0.0
-        look = int(STEPS_BEFORE_LOOK / step_cost(w))
+        chunk = int(STEPS_BEFORE_CHECK / step_cost(w))
         while iterations < max_iter and clock() < self._deadline:
             status, taken = steps_before_newton(
                 *(block.values, diagonal, ridge, F, beta, low, high, tol, elapsed_cost),
-                int(min(look, max_iter - iterations)),
+                int(min(chunk, max_iter - iterations)),
                 scratch,
             )
             iterations += taken
@@ -451,12 +623,30 @@ class LargeSubproblem:
                 break
         change = beta - self.beta[members]
         moved = np.flatnonzero(change)
-        with self._taken_back_without_time():
+        with self._restored_when_out_of_time():
             self.beta[members] = beta
             self._add(members[moved], change[moved], self._deadline)
         return iterations
 
     def _newton(self, ridge, F, beta, low, high, tol):
+        """Take one step of Newton's method on the free weights of the block.
+
+        Parameters
+        ----------
+        ridge : ndarray of shape (w,)
+            1/C of each sample for the L2 loss, 0 for the L1 loss.
+        F, beta : ndarrays of shape (w,), changed in place
+            Gradient and signed weights.
+        low, high : ndarrays of shape (w,)
+            Bounds of the weights.
+        tol : float
+            Largest violation.
+
+        Returns
+        -------
+        bool
+            Whether the point has moved.
+        """
         values, shift = self._block.values, self._block.shift
         moved, self._proximity = newton_on_face(
             values, shift, ridge, F, beta, low, high, tol, self._proximity
@@ -464,16 +654,25 @@ class LargeSubproblem:
         return moved
 
     def _add(self, chosen, weights, deadline):
-        """Bring the gradient up to date with a change of some weights.
+        """Update the gradient after a change of some weights.
+
+        Parameters
+        ----------
+        chosen : int64 ndarray of shape (k,)
+            The samples.
+        weights : ndarray of shape (k,)
+            Change of their signed weights.
+        deadline : float
+            Time of `solvers.common.clock.clock` at which to stop, in seconds.
 
         Raises
         ------
         OutOfTime
-            The gradient is as it was.
+            If the deadline passes. The gradient is then unchanged.
         """
         F, step = self.F, max(1, chosen.size)
         if deadline < np.inf:
-            F, step = F.copy(), ROWS_AT_A_TIME * (1 + VALUES_BEFORE_LOOK // (ROWS_AT_A_TIME * F.size))
+            F, step = F.copy(), ROWS_AT_A_TIME * (1 + VALUES_BEFORE_CHECK // (ROWS_AT_A_TIME * F.size))
         for first in range(0, chosen.size, step):
             if clock() > deadline:
                 raise OutOfTime
@@ -490,13 +689,36 @@ class LargeSubproblem:
         self._drift += UNIT_ROUNDOFF * rounding
 
     def _recompute(self, deadline):
+        """Recompute the gradient from the weights.
+
+        Parameters
+        ----------
+        deadline : float
+            Time of `solvers.common.clock.clock` at which to stop, in seconds.
+
+        Raises
+        ------
+        OutOfTime
+            If the deadline passes.
+        """
         self.F, self._drift = -self.y, 0.0
         support = np.flatnonzero(self.beta)
         self._add(support, self.beta[support], deadline)
 
     @contextmanager
-    def _taken_back_without_time(self):
-        """Restore the weights and the gradient where there is no time for the gradient of new weights."""
+    def _restored_when_out_of_time(self):
+        """Restore the point if the deadline passes before the gradient of new weights is known.
+
+        Yields
+        ------
+        None
+            Control, to change the weights.
+
+        Raises
+        ------
+        OutOfTime
+            If the deadline passes.
+        """
         before = self.beta.copy(), self.F, self._drift
         try:
             yield
@@ -506,52 +728,79 @@ class LargeSubproblem:
 
 
 def takes_large_path(problem, memory):
-    """Whether a machine is trained here: the table in the documentation of the solvers.
+    """Return whether a subproblem is trained here; see the table in the documentation of the solvers.
 
     Parameters
     ----------
     problem : solvers.problem.Problem
+        The subproblem.
     memory : float
-        Bytes for all that training takes.
+        Memory for the whole training, in bytes.
+
+    Returns
+    -------
+    bool
+        True for a large subproblem with finite C whose kernel is computed by tiles.
     """
-    if problem.rows.size <= LARGEST_DENSE or bytes_of_tiles(problem) > SHARE_OF_TILES * memory:
+    if problem.rows.size <= MAX_DENSE or bytes_of_tiles(problem) > SHARE_OF_TILES * memory:
         return False
     return bool(np.isfinite(problem.C).all()) and is_tiled(problem.kernel, problem.X)
 
 
 def has_large_subproblem(problem, kernel, X):
-    """Whether a machine of a path is so large that a Gram matrix of all samples costs more than it saves.
+    """Return whether a subproblem is so large that a Gram matrix of all samples costs more than it saves.
 
     Parameters
     ----------
     problem : solvers.path.result.PathProblem
+        The path.
     kernel : solvers.kernels.functions.Kernel
+        The kernel.
     X : {ndarray, CSR} of shape (n_samples, n_features), float64
+        Samples of the training set.
+
+    Returns
+    -------
+    bool
+        True if the largest pair of classes is too large for a Gram matrix.
     """
     sizes = np.sort(np.diff(problem.class_start))
     is_of_pairs = sizes.size == 2 or not problem.at_once
-    return is_of_pairs and sizes[-2:].sum() > LARGEST_DENSE and is_tiled(kernel, X)
+    return is_of_pairs and sizes[-2:].sum() > MAX_DENSE and is_tiled(kernel, X)
 
 
 def bytes_of_tiles(problem):
-    """Return what the samples of a machine take as tiles, beside all as rows."""
-    X = problem.X
-    n_nonzero = X.nnz if sparse.issparse(X) else np.count_nonzero(X)  # zeros are left out of dense rows too
-    return 8.0 * problem.rows.size * X.shape[1] + BYTES_OF_NONZERO * n_nonzero
-
-
-def solve_large(problem, tol, memory, hinge):
-    """Train a machine for its own C.
+    """Return the memory of a subproblem's samples as tiles, and of all samples as rows.
 
     Parameters
     ----------
     problem : solvers.problem.Problem
+        The subproblem.
+
+    Returns
+    -------
+    float
+        Memory in bytes.
+    """
+    X = problem.X
+    n_nonzero = X.nnz if sparse.issparse(X) else np.count_nonzero(X)  # dense rows omit zeros too
+    return 8.0 * problem.rows.size * X.shape[1] + BYTES_OF_NONZERO * n_nonzero
+
+
+def solve_large(problem, tol, memory, hinge):
+    """Train a subproblem for its C.
+
+    Parameters
+    ----------
+    problem : solvers.problem.Problem
+        The subproblem.
     tol, memory, hinge
         As in `large_path`.
 
     Returns
     -------
     solvers.problem.Solution
+        The trained subproblem.
     """
     outcome = new_outcomes(1, 1, 2).of_subproblem(0)
     samples, limits = scaled_samples(problem.X, problem.kernel.gamma), np.array([problem.max_iter])
@@ -574,30 +823,31 @@ def solve_large(problem, tol, memory, hinge):
 
 
 def large_path(problem, samples, Cs, tol, limits, memory, outcome, hinge):
-    """Train a machine for every C, each from the solution before it.
+    """Train a subproblem for every C, each time from the last solution.
 
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The penalty of a sample is its C times that of the path.
+        The subproblem. The penalty of a sample is its C times that of the path.
     samples : solvers.kernels.tiles.Samples
-        Those of `problem.X`.
+        Samples of `problem.X`, scaled for tiles.
     Cs : ndarray of shape (n_C,)
-        Ascending.
+        Values of C, ascending.
     tol : float
+        Largest violation and gap.
     limits : int64 ndarray of shape (n_C,)
-        Of the iterations for each C.
+        Largest number of iterations for each C.
     memory : float
-        Bytes for all that training takes.
+        Memory for the whole training, in bytes.
     outcome : solvers.gram.outcomes.Outcomes
-        Arrays of shape (n_C,), which receive what is known of each solution.
+        Arrays of shape (n_C,), which receive the results.
     hinge : bool
         Whether the loss is C ξ; if not, it is ½ C ξ².
 
     Returns
     -------
     weights : ndarray of shape (n_C, m)
-        α ≥ 0.
+        Weights α ≥ 0.
     """
     m = problem.rows.size
     weight = np.ascontiguousarray(np.broadcast_to(problem.C, (m,)))
@@ -607,30 +857,42 @@ def large_path(problem, samples, Cs, tol, limits, memory, outcome, hinge):
     weights = np.zeros((Cs.size, m))
     with one_blas_thread():
         for k, C in enumerate(Cs):
-            before, begun = subproblem.evaluations, 0
+            before, n_start = subproblem.evaluations, 0
             if k > 0:
                 subproblem.raise_C(C * weight)
             else:
                 subproblem.set_C(C * weight)
-                begun = (
-                    subproblem.start(int(limits[k])) if problem.start is None else _take(subproblem, problem)
-                )
-            status, gap, converged, iterations = subproblem.solve(tol, int(limits[k]) - begun)
+                is_cold = problem.start is None
+                n_start = subproblem.start(int(limits[k])) if is_cold else _warm_start(subproblem, problem)
+            status, gap, converged, iterations = subproblem.solve(tol, int(limits[k]) - n_start)
             outcome.statuses[k], outcome.gaps[k], outcome.converged[k] = status, gap, converged
-            outcome.iterations[k], outcome.objectives[k] = begun + iterations, subproblem.objective
+            outcome.iterations[k], outcome.objectives[k] = n_start + iterations, subproblem.objective
             outcome.evaluations[k] = subproblem.evaluations - before
-            outcome.costs[k] = outcome.evaluations[k] + COST_OF_STEP * (begun + iterations)
+            outcome.costs[k] = outcome.evaluations[k] + COST_OF_STEP * (n_start + iterations)
             outcome.biases[k] = subproblem.bias, -subproblem.bias
             weights[k] = np.abs(subproblem.beta)
             outcome.supports[k] = np.count_nonzero(weights[k])
     return weights
 
 
-def _take(subproblem, problem):
-    """Begin with the weights of the last fit, scaled down where they leave the bounds."""
+def _warm_start(subproblem, problem):
+    """Start from the weights of the last fit, scaled down if they violate the bounds.
+
+    Parameters
+    ----------
+    subproblem : LargeSubproblem
+        Receives the weights.
+    problem : solvers.problem.Problem
+        The subproblem with the solution of the last fit.
+
+    Returns
+    -------
+    int
+        Number of iterations, which is 0.
+    """
     support, alpha = problem.start.support, problem.start.alpha
     scale = min(1.0, (subproblem.C[support] / alpha).min(initial=1.0))
     beta = np.zeros(subproblem.y.size)
     beta[support] = subproblem.y[support] * np.minimum(scale * alpha, subproblem.C[support])
-    subproblem.put(beta)
+    subproblem.set_weights(beta)
     return 0

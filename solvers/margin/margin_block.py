@@ -1,37 +1,44 @@
-"""A block of kernel values between the samples near the margin: float32, grown and shrunk in place."""
+"""Float32 block of kernel values between the samples near the margin, which grows and shrinks in place."""
 
 import numpy as np
 
 from solvers.common.compile import njit
 from solvers.kernels.tiles import fill_block, tiles_of
 
-# The block is cut down to the samples asked for when they are less than this share of it.
+# Smallest share of the wanted samples in the block. Below it, the block is reduced to them.
 KEPT_SHARE = 0.8
+# Smallest capacity of a block, in rows.
 MIN_ROWS = 100
-PIECE = 1024  # columns that there are tiles of at a time
+# Number of columns whose tiles are in memory at a time.
+PIECE = 1024
+# Number of float32 values by which the length of a row is divisible.
 LANES = 16
 
 
 class MarginBlock:
-    """The kernel, less a shift, between some of the samples.
+    """Kernel values, less a shift, between some of the samples.
 
     Parameters
     ----------
     samples : solvers.kernels.tiles.Samples
+        Samples of the training set, scaled for tiles.
     n_features : int
+        Number of features.
     rows : int64 ndarray of shape (m,)
-        The machine's samples.
+        Indices of the subproblem's samples.
     shift : float
+        Value that is subtracted from the kernel.
     n_bytes : float
-        That the block may take.
+        Memory for the block, in bytes.
 
     Attributes
     ----------
     capacity : int
-        Number of samples that there is memory for.
+        Largest number of samples for which the memory suffices.
     members : int64 ndarray of shape (w,)
-        Which samples of the machine the block is about, in its order.
+        Samples of the subproblem in the block, in the order of its rows.
     evaluations : int
+        Number of kernel values computed so far.
     """
 
     def __init__(self, samples, n_features, rows, shift, n_bytes):
@@ -43,15 +50,16 @@ class MarginBlock:
 
     @property
     def values(self):
-        """Kernel values, of which the first w columns are meant."""
+        """Kernel values of shape (w, any); the first w columns are valid."""
         return self._values[: self.members.size]
 
-    def hold(self, wanted):
-        """Make the block hold the samples asked for, and few others.
+    def gather(self, wanted):
+        """Make the block contain the wanted samples, and few others.
 
         Parameters
         ----------
         wanted : bool ndarray of shape (m,)
+            The wanted samples.
         """
         if not self._values.size:
             self._values = new_block(self.capacity)
@@ -61,34 +69,61 @@ class MarginBlock:
         n_wanted, n_both = np.count_nonzero(wanted), self.members.size + new.size
         if n_wanted < KEPT_SHARE * n_both or n_both > self.capacity:
             kept = np.flatnonzero(wanted[self.members])
-            keep(self._values, kept)
+            compact(self._values, kept)
             self.members = self.members[kept]
         if new.size:
             self._append(new)
 
     def _append(self, new):
-        """Evaluate the kernel of the new ones with all, row by row: mirroring would be slower."""
+        """Compute the kernel between new samples and all members, row by row, which is faster than mirroring.
+
+        Parameters
+        ----------
+        new : int64 ndarray
+            The new samples.
+        """
         w = self.members.size
         self.members = np.concatenate((self.members, new))
-        rows, places = self._rows[self.members], np.arange(self.members.size)
+        rows, indices = self._rows[self.members], np.arange(self.members.size)
         for first, end, some in ((0, w, slice(w, None)), (w, rows.size, slice(None))):
             for start in range(first, end, PIECE):
                 columns = tiles_of(self._samples, rows[start : min(start + PIECE, end)], self._n_features)
-                fill_block(self._samples, rows[some], places[some], columns, start, self.shift, self._values)
+                fill_block(self._samples, rows[some], indices[some], columns, start, self.shift, self._values)
         self.evaluations += new.size * (2 * w + new.size)
 
 
 def new_block(capacity):
-    """Allocate room for a block of so many samples, in rows of more."""
+    """Allocate a block.
+
+    Parameters
+    ----------
+    capacity : int
+        Largest number of samples.
+
+    Returns
+    -------
+    float32 ndarray of shape (capacity, stride)
+        The block; its rows may be longer than `capacity`.
+    """
     stride = -(-capacity // LANES) * LANES
-    # Rows a multiple of 4096 bytes apart would share the same lines of the cache.
+    # Rows at distances of a multiple of 4096 bytes would share the same lines of the cache.
     stride += LANES if stride % 1024 == 0 else 0
     return np.empty((capacity, stride), np.float32)
 
 
 @njit(allocates=False)
-def keep(values, kept):
-    """Move rows and columns to the front, in ascending order: none is overwritten before it is read."""
+def compact(values, kept):
+    """Move rows and columns to the front of a matrix.
+
+    The indices are ascending, so that no value is overwritten before it is read.
+
+    Parameters
+    ----------
+    values : array (n, any)
+        The matrix, changed in place.
+    kept : int64 array
+        Indices of the rows and columns, ascending.
+    """
     for a in range(kept.size):
         source, target = values[kept[a]], values[a]
         for b in range(kept.size):

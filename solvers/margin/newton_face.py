@@ -1,13 +1,16 @@
-"""Newton's method on thousands of free weights, many of which end at their bounds in one step.
+"""Newton's method on thousands of free weights, of which many end at their bounds in one step.
 
-What is minimised is the objective plus ½ ρ ‖β − β₀‖², β₀ being the point at the start (R. T. Rockafellar,
-1976, Monotone operators and the proximal point algorithm): on kernels that are nearly singular the minimum
-without it lies so far outside the box that most weights would be sent to wrong bounds. Its minimum in the
-box is found by active sets (M. Hintermüller, K. Ito and K. Kunisch, 2003, The primal-dual active set strategy
-as a semismooth Newton method): those that leave the box are held at the bounds that they cross, and those at
-bounds whose gradient says so are let go, all at once, until there are none. Where they go to and fro instead,
-it is looked for anew with a larger ρ. An exact line search leads there.
-`solvers.smo.free_weights` meets one bound at a time, which is cheaper where a step meets few.
+The step minimises the objective plus ½ ρ ‖β − β₀‖², where β₀ is the point at the start (R. T. Rockafellar,
+1976, Monotone operators and the proximal point algorithm). Without that term, on a nearly singular kernel,
+the minimum lies so far outside the box that most weights would go to wrong bounds.
+
+Active sets find the minimum in the box (M. Hintermüller, K. Ito and K. Kunisch, 2003, The primal-dual active
+set strategy as a semismooth Newton method). Weights that leave the box are fixed at the bounds that they
+cross. Weights at bounds whose gradient points inside are released. Both happen all at once, until there are
+none. If the sets do not settle, the search is repeated with a larger ρ. An exact line search leads to the
+minimum.
+
+`solvers.smo.free_weights` meets one bound at a time, which is cheaper if a step meets few bounds.
 """
 
 import numpy as np
@@ -17,21 +20,40 @@ from solvers.common.compile import njit
 from solvers.gram.block import block_product
 from solvers.smo.free_weights import free_weights, longest_step
 
-# Added to the diagonal; the larger ones where rounded values are not positive definite with the smaller.
+# Smallest diagonal terms, in the order in which they are tried. A larger one follows if the rounded matrix is
+# not positive definite with a smaller one.
 RIDGES = (0.0, 1e-5, 1e-3)
-# ρ at first, and its bounds. Active sets settle in few rounds where it is large, but a step leads less far.
-FIRST_PROXIMITY, MIN_PROXIMITY, LARGEST_PROXIMITY = 1e-4, 1e-7, 1e-2
-FEW_ROUNDS, MANY_ROUNDS = 3, 8  # of active sets, after which ρ is made smaller, or larger, tenfold
-# They settle in fewer rounds than this, or not at all, and if a round changes more than these few and this
-# share of what the last but one did; before the first, that was so often the free weights and a few.
-MAX_ROUNDS, FEW_CHANGES, SHARE_OF_CHANGES, CHANGES_BEFORE, FEW_BEFORE = 10, 10, 0.5, 4, 200
-# Where free weights differ by less than this share from those of the last factor, it solves for them as well.
+# First, smallest and largest ρ. With a large ρ active sets settle in few rounds, but a step is shorter.
+FIRST_PROXIMITY, MIN_PROXIMITY, MAX_PROXIMITY = 1e-4, 1e-7, 1e-2
+# Rounds of active sets up to which ρ is divided by ten, and from which on it is multiplied by ten.
+FEW_ROUNDS, MANY_ROUNDS = 3, 8
+# Active sets count as not settling from this number of rounds on.
+MAX_ROUNDS = 10
+# They also count as not settling if a round changes more weights than this number, plus this share of the
+# changes in the round before the last.
+FEW_CHANGES, SHARE_OF_CHANGES = 10, 0.5
+# Number of changes assumed before the first round: this multiple of the free weights, plus this number.
+CHANGES_BEFORE, FEW_BEFORE = 4, 200
+# Largest share of free weights that may differ from those of the last factor for that factor to be used.
 SHARE_CORRECTED = 1.0 / 24.0
 
 
 @njit
 def face_cost(n, m):
-    """Cost of one such step on n free weights of m, in nanoseconds of a 2025 core."""
+    """Return the cost of one such step, in nanoseconds of a 2025 core.
+
+    Parameters
+    ----------
+    n : int
+        Number of free weights.
+    m : int
+        Number of samples of the block.
+
+    Returns
+    -------
+    float
+        The cost.
+    """
     return 2e5 + n * (100.0 + 0.15 * m + n * (5.0 + 0.015 * n))
 
 
@@ -43,35 +65,38 @@ def newton_on_face(K, shift, ridge, F, beta, low, high, tol, proximity):
     K : array (w, any), float32 or float64, C-contiguous
         Kernel values less `shift`, of which the first w columns are read.
     shift : float
+        Value that was subtracted from the kernel.
     ridge : array (w,)
-        Added to the diagonal.
+        Values added to the diagonal.
     F, beta : arrays (w,), changed in place
+        Gradient and signed weights.
     low, high : arrays (w,)
+        Bounds of the weights.
     tol : float
-        Largest violation that is let be.
+        Largest violation that may remain.
     proximity : float
-        ρ.
+        The ρ of this step.
 
     Returns
     -------
     moved : bool
-        False where rounding leaves no descent: other steps have to go on.
+        False if rounding leaves no descent direction. Other steps must then continue.
     proximity : float
-        ρ of the next step.
+        The ρ of the next step.
     """
     while True:
         face = _Face(K, shift, ridge + proximity, F, beta, low, high)
         rounds = face.settle(0.5 * tol)
-        if rounds < MAX_ROUNDS or proximity >= LARGEST_PROXIMITY:
+        if rounds < MAX_ROUNDS or proximity >= MAX_PROXIMITY:
             break
         proximity *= 10.0
     if rounds == MAX_ROUNDS:
-        face.hold()
+        face.fix_outside()
     next_proximity = proximity
     if rounds <= FEW_ROUNDS:
         next_proximity = max(0.1 * proximity, MIN_PROXIMITY)
     elif rounds >= MANY_ROUNDS:
-        next_proximity = min(10.0 * proximity, LARGEST_PROXIMITY)
+        next_proximity = min(10.0 * proximity, MAX_PROXIMITY)
     direction = face.point - beta
     slope = F @ direction
     if not slope < 0.0:
@@ -82,15 +107,26 @@ def newton_on_face(K, shift, ridge, F, beta, low, high, tol, proximity):
     product = face.product(direction) - proximity * direction
     curvature = product @ direction
     share = min(1.0, -slope / curvature) if curvature > 0.0 else 1.0
-    beta[:] = np.clip(beta + share * direction, low, high)  # rounding may lead beyond
+    beta[:] = np.clip(beta + share * direction, low, high)  # against rounding
     F += share * product
     return True, next_proximity
 
 
 class _Face:
-    """The weights that are between their bounds, and where a step leads.
+    """The weights between their bounds, and the target of a step.
 
-    Parameters are those of `newton_on_face`, but that the ridge includes ρ.
+    Parameters
+    ----------
+    K : array (w, any), float32 or float64, C-contiguous
+        Kernel values less `shift`, of which the first w columns are read.
+    shift : float
+        Value that was subtracted from the kernel.
+    ridge : array (w,)
+        Values added to the diagonal, including ρ.
+    F, beta : arrays (w,)
+        Gradient and signed weights at the start.
+    low, high : arrays (w,)
+        Bounds of the weights.
     """
 
     def __init__(self, K, shift, ridge, F, beta, low, high):
@@ -103,12 +139,17 @@ class _Face:
         self._first = np.zeros(beta.size)  # the step without bounds
 
     def settle(self, tol):
-        """Look for the minimum in the box of the objective plus ½ ρ times the square of the step.
+        """Search the minimum in the box of the objective plus ½ ρ times the square of the step.
+
+        Parameters
+        ----------
+        tol : float
+            Largest violation that may remain.
 
         Returns
         -------
         rounds : int
-            Of active sets; `MAX_ROUNDS` if they do not settle.
+            Number of rounds of active sets; `MAX_ROUNDS` if they do not settle.
         """
         before = last = CHANGES_BEFORE * int(np.count_nonzero(self._is_free)) + FEW_BEFORE
         for rounds in range(1, MAX_ROUNDS):
@@ -126,13 +167,19 @@ class _Face:
             self._exchange(change)
         return MAX_ROUNDS
 
-    def hold(self):
-        """Go on with those that leave the box held, and none let go."""
+    def fix_outside(self):
+        """Fix weights that leave the box at their bounds until none leaves it, and release none."""
         while self._to_plane() and (outside := self._outside()).any():
             self._exchange(outside)
 
     def to_first_bound(self):
-        """Return the step without bounds as far as it meets none."""
+        """Return the step without bounds, shortened to the first bound that it meets.
+
+        Returns
+        -------
+        ndarray of shape (w,)
+            Change of the weights.
+        """
         rows = np.flatnonzero(self._first)
         longest, blocker = longest_step(
             self._start, self._low, self._high, rows, rows.size, self._first[rows]
@@ -144,13 +191,32 @@ class _Face:
         return direction
 
     def product(self, direction):
-        """Multiply by the kernel and the ridge."""
+        """Multiply by the kernel and the ridge.
+
+        Parameters
+        ----------
+        direction : ndarray of shape (w,)
+            Change of the weights.
+
+        Returns
+        -------
+        ndarray of shape (w,)
+            Change of the gradient, including ρ.
+        """
         rows, product = np.flatnonzero(direction), np.empty(direction.size)
         block_product(self._K, rows, direction[rows], product)
         return product + self._shift * direction.sum() + self._ridge * direction
 
     def _to_plane(self):
-        """Move the free weights to their minimum without bounds, or all to the start where there is none."""
+        """Move the free weights to their minimum without bounds.
+
+        If there is no minimum, all weights move to the start.
+
+        Returns
+        -------
+        bool
+            Whether there is a minimum.
+        """
         free, moved = self._is_free, self.point - self._start
         moved[free] = 0.0
         pull = -(self._F + self.product(moved))[free]
@@ -162,17 +228,41 @@ class _Face:
         return True
 
     def _outside(self):
+        """Return which weights are outside the box.
+
+        Returns
+        -------
+        bool ndarray of shape (w,)
+            The weights.
+        """
         return (self.point < self._low) | (self.point > self._high)
 
     def _violators(self, tol):
-        """Say which weights at bounds have to be let go."""
+        """Return which weights at bounds must be released.
+
+        Parameters
+        ----------
+        tol : float
+            Largest violation that may remain.
+
+        Returns
+        -------
+        bool ndarray of shape (w,)
+            The weights.
+        """
         level = self._F + self.product(self.point - self._start)
         level -= level[self._is_free].mean()
         can_grow, can_shrink = self.point <= self._low, self.point >= self._high
         return ~self._is_free & ((can_grow & (level < -tol)) | (can_shrink & (level > tol)))
 
     def _exchange(self, change):
-        """Hold the weights that have left the box, and let go others."""
+        """Fix free weights at their bounds, and release fixed ones.
+
+        Parameters
+        ----------
+        change : bool ndarray of shape (w,)
+            Weights that change between free and fixed.
+        """
         np.clip(self.point, self._low, self._high, out=self.point)
         self._is_free ^= change
 
@@ -180,15 +270,23 @@ class _Face:
 class _Planes:
     """Systems of equations with the kernel plus a ridge between some of the samples, one after the other.
 
-    Those of a set that is nearly the last one are solved by its factor, as part of a larger system: weights
-    that have left the set are held by multipliers, and those that have come are bordered.
+    If a set of samples hardly differs from the last one, its system is solved by the last factor as part of
+    a larger system. Multipliers fix the weights that have left the set, and a border adds those that have
+    joined.
 
-    Parameters are those of `_Face`.
+    Parameters
+    ----------
+    K : array (w, any), float32 or float64, C-contiguous
+        Kernel values less `shift`, of which the first w columns are read.
+    shift : float
+        Value that was subtracted from the kernel.
+    ridge : array (w,)
+        Values added to the diagonal.
     """
 
     def __init__(self, K, shift, ridge):
         self._K, self._shift, self._ridge = K, shift, ridge
-        self._rows, self._factor = np.empty(0, np.int64), np.empty(0)  # what there is a factor of
+        self._rows, self._factor = np.empty(0, np.int64), np.empty(0)  # rows with a factor, and the factor
         self._has_factor = np.zeros(ridge.size, dtype=bool)
 
     def minimum(self, free, pull, total):
@@ -197,14 +295,16 @@ class _Planes:
         Parameters
         ----------
         free : bool ndarray of shape (w,)
-            Which rows.
+            The rows.
         pull : ndarray of shape (n,)
+            Right side, without the multiplier λ.
         total : float
+            Sum of the solution.
 
         Returns
         -------
-        x : ndarray of shape (n,), or None
-            None: the matrix is not definite.
+        x : ndarray of shape (n,) or None
+            The solution; None if the matrix is not positive definite.
         """
         sides = np.vstack((pull, np.ones(pull.size)))
         if np.count_nonzero(free != self._has_factor) <= SHARE_CORRECTED * self._rows.size:
@@ -217,13 +317,24 @@ class _Planes:
         return x + (total - x.sum()) / ones.sum() * ones
 
     def _factor_of(self, free):
-        """Factor the matrix of some rows, with a larger ridge where rounding asks for it."""
+        """Factor the matrix of some rows, with a larger ridge if rounding requires it.
+
+        Parameters
+        ----------
+        free : bool ndarray of shape (w,)
+            The rows.
+
+        Returns
+        -------
+        bool
+            Whether the matrix is positive definite.
+        """
         rows = np.flatnonzero(free)
         n = rows.size
         self._rows, self._factor, self._has_factor = rows[:0], np.empty(0), np.zeros_like(free)
         packed = np.empty(n * (n + 1) // 2)
-        for least in RIDGES:
-            ridge = np.maximum(self._ridge, least)
+        for min_ridge in RIDGES:
+            ridge = np.maximum(self._ridge, min_ridge)
             gather_packed(self._K, rows, self._shift, ridge[rows], packed)
             factor, failed = lapack.dpftrf(n, packed, transr="N", uplo="L", overwrite_a=1)
             if not failed:
@@ -233,12 +344,36 @@ class _Planes:
         return False
 
     def _solve(self, sides):
-        """Solve for each of the right sides, which are rows and are lost."""
+        """Solve for several right sides by the present factor.
+
+        Parameters
+        ----------
+        sides : ndarray of shape (k, n)
+            Right sides as rows, which are overwritten.
+
+        Returns
+        -------
+        ndarray of shape (k, n)
+            Solutions as rows.
+        """
         n = self._rows.size
         return lapack.dpftrs(n, self._factor, sides.T, transr="N", uplo="L", overwrite_b=1)[0].T
 
     def _by_correction(self, free, sides):
-        """Solve for each of the right sides by the factor of a set that differs in few rows."""
+        """Solve for several right sides by the factor of a set that differs in few rows.
+
+        Parameters
+        ----------
+        free : bool ndarray of shape (w,)
+            The rows.
+        sides : ndarray of shape (k, n)
+            Right sides as rows.
+
+        Returns
+        -------
+        ndarray of shape (k, n)
+            Solutions as rows.
+        """
         kept, is_old = free[self._rows], self._has_factor[free]
         dropped, new = np.flatnonzero(~kept), np.flatnonzero(free & ~self._has_factor)
         border = np.zeros((new.size + dropped.size, self._rows.size))
@@ -263,8 +398,22 @@ class _Planes:
 def gather_packed(K, rows, shift, ridge, packed):
     """Write ``K[rows, rows] + shift + diag(ridge)`` in LAPACK's rectangular full packed format.
 
-    That of ``transr="N", uplo="L"``: half the memory of a matrix, and as fast. The columns of the lower
-    triangle's first half stand as they are, the rest of it, transposed, above them.
+    The format is that of ``transr="N", uplo="L"``, which takes half the memory of a matrix and is as fast.
+    It contains the columns of the first half of the lower triangle as they are, and above them the rest,
+    transposed.
+
+    Parameters
+    ----------
+    K : array (w, any)
+        Kernel values less `shift`.
+    rows : int64 array (n,)
+        Rows and columns.
+    shift : float
+        Value that was subtracted from the kernel.
+    ridge : array (n,)
+        Values added to the diagonal.
+    packed : array (n (n + 1) / 2,)
+        Receives the lower triangle.
     """
     n = rows.size
     half, offset = (n + 1) // 2, 1 - n % 2

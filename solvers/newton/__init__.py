@@ -1,4 +1,4 @@
-"""Exact solution of the L2 problem: choice of a method, support Newton, low rank, features, pair steps.
+"""Solve the L2 problem exactly: choice of method, support Newton, low rank, features and pair steps.
 
-May import `common`, `kernels`, `gram`, `smo`, `hull`, `margin` and `solvers.problem`.
+This package may import `common`, `kernels`, `gram`, `smo`, `hull`, `margin` and `solvers.problem`.
 """

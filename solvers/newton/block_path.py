@@ -1,9 +1,9 @@
 """One dense block of the hull problem, solved for one C or for an ascending path of C.
 
-Three methods share the work and hand over their point exactly: low-rank Newton while the block's numerical
-rank is small, pair steps, and Newton on the support block as soon as the steps taken cost more than its
-rounds would. The costs are counted in operations, not read from a clock, so the same input takes the same
-course everywhere.
+Three methods share the work, and pass their exact point to each other. Low-rank Newton runs while the
+numerical rank of the block is small. Pair steps run next. Newton on the support block takes over as soon as
+the steps have cost more than its rounds would. Costs are counted in operations instead of read from a clock,
+so the same input takes the same course on every computer.
 """
 
 from typing import NamedTuple
@@ -44,46 +44,79 @@ from solvers.newton.lowrank_space import lowrank_point, lowrank_space
 from solvers.newton.pair_steps import N_SHORT_VECTORS, pair_steps
 from solvers.newton.support import newton_rounds
 
+# Number of pair steps between two decisions.
 STEPS_PER_CHUNK = 64
+# Largest number of rounds of one Newton call.
 NEWTON_ROUNDS = 30
-# A second Newton refines what rounding left over from the first.
+# Largest number of Newton calls on a block. A second call refines the rounding errors of the first.
 NEWTONS = 4
-# A chunk of steps that takes a smaller share than this of the largest violation off ||c||² has met rounding;
-# once Newton has been tried in vain, one with less than the other share has no end in sight.
+# A chunk of steps has met rounding if it reduces ||c||² by less than the share ROUNDING of the largest
+# violation. Once Newton has failed, a chunk with less than the share NO_PROGRESS ends the training.
 ROUNDING, NO_PROGRESS = 1e-12, 1e-5
-# Rounding moves g at every step; it is computed afresh where that is this share of the violation aimed at.
+# Rounding drift of g, as a share of the violation aimed at, above which g is recomputed.
 ALLOWED_DRIFT = 0.005
-# Newton takes over when the steps have cost as much as this many rounds: what a warm-started Newton needs.
+# Cost of the steps after which Newton takes over, in rounds: a warm-started Newton needs as many.
 PATIENCE = 3.0
-# Blocks smaller than this are solved by pair steps before a factorisation has paid.
+# Smallest block for low-rank Newton, in rows. Pair steps solve smaller ones before a factorisation pays.
 LOWRANK_ROWS = 300
-# A low-rank point with a larger gap than this is no better a start than the last solution.
+# Largest gap with which a low-rank point is a better start than the last solution.
 USEFUL_GAP = 0.5
-# Rows far outside the margin are left out at first, when that leaves less than this share of the block.
+# Largest share of the block that may remain for leaving out rows far from the margin.
 SHRINK_BELOW = 0.6
+# Largest number of times that a block is shrunk.
 SHRINKINGS = 4
-# Support vectors whose block is looked at for negative curvature, when a training has stalled.
+# Largest number of support vectors whose block is tested for negative curvature after a stall.
 ROWS_OF_EVIDENCE = 2000
 
 
 @inner
 def newton_cost(s, m):
-    """Cost of one Newton round with s active rows of m, in the same unit."""
+    """Return the cost of one Newton round, in the unit of `solvers.gram.block.step_cost`.
+
+    Parameters
+    ----------
+    s : int
+        Number of active rows.
+    m : int
+        Number of rows.
+
+    Returns
+    -------
+    float
+        The cost.
+    """
     return 3e3 + s * (60.0 + 0.045 * m + s * (1.1 + s / 150.0))
 
 
 @inner(allocates=True)
 def support_newton(H, inverse_C, alpha, g, square_norm, epsilon, max_rounds):
-    """Newton rounds from a hull point, replaced if they find a better one.
+    """Run Newton rounds from a hull point, and replace the point if they find a better one.
+
+    Parameters
+    ----------
+    H : array (m, m), float32 or float64, C-contiguous
+        The block.
+    inverse_C : array (m,)
+        1/C of each sample.
+    alpha, g : arrays (m,), float64, changed in place
+        Weights of the hull point, and inner products with it.
+    square_norm : float
+        ``||c||²`` at the start.
+    epsilon : float
+        Violation aimed at, as a share of the margin.
+    max_rounds : int
+        Largest number of rounds.
 
     Returns
     -------
     square_norm : float
+        ``||c||²`` at the end.
     rounds : int
+        Number of rounds.
     possible : bool
-        False: the active block is not positive definite.
+        Whether the active block is positive definite.
     replaced : bool
-        Whether there is a new point, with ``g`` computed afresh.
+        Whether there is a new point, with ``g`` recomputed.
     """
     m = g.size
     beta, f = np.empty(m), np.empty(m)
@@ -116,9 +149,13 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
     Parameters
     ----------
     H : array (m, m), float32 or float64, C-contiguous
+        The block.
     inverse_C : array (m,)
+        1/C of each sample.
     alpha, g : arrays (m,), float64, changed in place
+        Weights of the hull point, and inner products with it.
     square_norm : float
+        ``||c||²`` at the start.
     stale : int
         Steps since ``g`` was last computed from ``alpha``.
     tol : float
@@ -126,19 +163,22 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
     value_error : float
         Bound on the error of an entry of ``H``.
     max_iter : int
-        Of steps and rounds together.
+        Largest number of steps and rounds together.
     max_cost : float
-        Of the work, about.
+        Approximate limit of the work, in the unit of `solvers.gram.block.step_cost`.
 
     Returns
     -------
     square_norm : float
+        ``||c||²`` at the end.
     stale : int
+        Steps since ``g`` was last computed from ``alpha``.
     gap : float
-        Above ``tol`` too where ``value_error`` is too large for it.
+        Certified gap. It exceeds ``tol`` if ``value_error`` is too large for it.
     steps, rounds : int
+        Numbers of pair steps and of Newton rounds.
     cost : float
-        Of the work done, see `step_cost`.
+        Cost of the work; see `solvers.gram.block.step_cost`.
     """
     m = g.size
     short_vectors = np.empty((N_SHORT_VECTORS, m), np.float32)
@@ -152,30 +192,30 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
         before = square_norm
         epsilon = violation_aimed_at(tol, error, square_norm)
         allowed = min(STEPS_PER_CHUNK, max_iter - steps - rounds)
-        square_norm, taken, at_rest = pair_steps(
+        square_norm, taken, is_stationary = pair_steps(
             H, diagonal, inverse_C, alpha, g, square_norm, epsilon, allowed, short_vectors
         )
         steps += taken
         stale += taken
         cost += taken * step_cost(m)
         share = NO_PROGRESS if newtons_left == 0 else ROUNDING
-        if at_rest or before - square_norm <= share * (square_norm - lowest_value(g)):
+        if is_stationary or before - square_norm <= share * (square_norm - lowest_value(g)):
             if drift_of(stale, largest) > ALLOWED_DRIFT * epsilon * square_norm:
                 square_norm = refresh(H, inverse_C, alpha, g)
                 stale = 0
             if newtons_left == 0 or lowest_value(g) >= (1.0 - epsilon) * square_norm:
                 break
-            at_rest = True
+            is_stationary = True
         active = np.int64(0)
         for i in range(m):
             active += g[i] - inverse_C[i] * alpha[i] < square_norm
-        if newtons_left > 0 and (at_rest or cost > PATIENCE * newton_cost(active, m)):
+        if newtons_left > 0 and (is_stationary or cost > PATIENCE * newton_cost(active, m)):
             allowed = min(NEWTON_ROUNDS, max_iter - steps - rounds)
             if allowed * newton_cost(active, m) > max_cost - cost:
                 allowed = np.int64(max(0.0, max_cost - cost) / newton_cost(active, m))
             if allowed == 0:
-                if at_rest:
-                    cost = max_cost if max_cost < np.inf else cost  # what comes next is not affordable
+                if is_stationary:
+                    cost = max_cost if max_cost < np.inf else cost  # a Newton round exceeds the budget
                     break
                 continue
             square_norm, used, possible, replaced = support_newton(
@@ -191,7 +231,18 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
 
 @inner(allocates=True)
 def solve_shrunk(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, max_iter, max_cost):
-    """`solve_block`, first on the rows with weight or next to the margin if they are few, then on all."""
+    """Run `solve_block` on the rows near the margin first, if they are few, and then on all rows.
+
+    Parameters
+    ----------
+    H, inverse_C, alpha, g, square_norm, stale, tol, value_error, max_iter, max_cost
+        As in `solve_block`.
+
+    Returns
+    -------
+    tuple
+        ``(square_norm, stale, gap, steps, rounds, cost)`` as in `solve_block`.
+    """
     m = g.size
     steps, rounds = 0, 0
     cost = 0.0
@@ -225,7 +276,24 @@ def solve_shrunk(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, m
 
 @inner(allocates=True)
 def start(H, inverse_C, alpha, g):
-    """Make a hull point of any weights (of equal ones if all are zero) and fill ``g``; return ``||c||²``."""
+    """Scale weights to the hull, and compute ``g``.
+
+    Parameters
+    ----------
+    H : array (m, m), float32 or float64, C-contiguous
+        The block.
+    inverse_C : array (m,)
+        1/C of each sample.
+    alpha : array (m,)
+        Weights, changed in place. If all are zero, they become equal.
+    g : array (m,)
+        Receives the inner products.
+
+    Returns
+    -------
+    float
+        ``||c||²``.
+    """
     total = 0.0
     for i in range(alpha.size):
         total += alpha[i]
@@ -236,7 +304,24 @@ def start(H, inverse_C, alpha, g):
 
 @inner(allocates=True)
 def is_indefinite(H, inverse_C, alpha, value_error):
-    """Whether the block of support vectors, or of some of many, has negative curvature beyond rounding."""
+    """Return whether the block of support vectors has negative curvature beyond rounding.
+
+    Parameters
+    ----------
+    H : array (m, m), float32 or float64
+        The block.
+    inverse_C : array (m,)
+        1/C of each sample.
+    alpha : array (m,)
+        Weights of the hull point. The first `ROWS_OF_EVIDENCE` support vectors are tested.
+    value_error : float
+        Bound on the error of an entry of ``H``.
+
+    Returns
+    -------
+    bool
+        True if the Cholesky factorisation fails.
+    """
     rows, s = np.empty(ROWS_OF_EVIDENCE, np.int64), 0
     for i in range(alpha.size):
         if alpha[i] > 0.0 and s < ROWS_OF_EVIDENCE:
@@ -261,10 +346,28 @@ def is_indefinite(H, inverse_C, alpha, value_error):
 
 @inner(allocates=True)
 def status_of(H, inverse_C, alpha, value_error, gap, exact, tol, is_out_of_iterations, is_out_of_work):
-    """Say why a training ended: one of the statuses of `solvers.common.status`.
+    """Return why a training ended.
 
-    `exact` is the gap if the entries of H had no error. Where that is small, it is only their error that
-    leaves the gap uncertified, and negative curvature, which is expensive to look for, explains nothing.
+    Parameters
+    ----------
+    H, inverse_C, alpha, value_error
+        As in `is_indefinite`.
+    gap : float
+        Certified gap.
+    exact : float
+        Gap without the error of the entries of H. If it is at most ``tol``, only that error prevents the
+        certificate, and the expensive test for negative curvature is skipped.
+    tol : float
+        Bound on the certified gap.
+    is_out_of_iterations : bool
+        Whether the iterations are used up.
+    is_out_of_work : bool
+        Whether the budget of the work is used up.
+
+    Returns
+    -------
+    int
+        One of the statuses of `solvers.common.status`.
     """
     if gap <= tol:
         return CONVERGED
@@ -278,8 +381,19 @@ def status_of(H, inverse_C, alpha, value_error, gap, exact, tol, is_out_of_itera
 
 
 @inlined
-def least_square_norm(inverse_C):
-    """Return ``||c||²`` of equal weights without a kernel."""
+def min_square_norm(inverse_C):
+    """Return the minimum of ``||c||²`` without a kernel.
+
+    Parameters
+    ----------
+    inverse_C : array (m,)
+        1/C of each sample.
+
+    Returns
+    -------
+    float
+        A lower bound of ``||c||²`` with any positive semidefinite kernel.
+    """
     total = 0.0
     for i in range(inverse_C.size):
         total += 1.0 / inverse_C[i]
@@ -287,20 +401,34 @@ def least_square_norm(inverse_C):
 
 
 class NewtonRules(NamedTuple):
-    """What a block is solved by."""
+    """Rules of a path whose blocks are solved by `newton_path`."""
 
     tol: float
-    value_errors: np.ndarray  # (n_subproblems,): bounds on the errors of the entries of their blocks
-    max_cost: float  # of the work for each C, about; see `step_cost`
-    start: np.ndarray  # (m,) weights to start from, which will hold the last solution; (0,): all zero
+    value_errors: np.ndarray  # (n_subproblems,): bounds on the errors of the entries of the blocks
+    max_cost: float  # approximate limit of the work for each C; see `solvers.gram.block.step_cost`
+    start: np.ndarray  # (m,) weights to start from, which receive the last solution; (0,): all zero
 
 
 @implement(solve_path, NewtonRules)
 def newton_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
-    """Solve one block for every C, each from the solution before it.
+    """Solve one block for every C, each time from the last solution.
 
-    Where all weights are zero at the start, low-rank Newton may find them. Parameters are those of
-    `solvers.gram.subproblems.solve_path`; `class_start` and `bias` are not read.
+    Low-rank Newton may find the first solution if all weights are zero at the start.
+
+    Parameters
+    ----------
+    rules : NewtonRules
+        Rules of the path.
+    subproblem, H
+        As in `solvers.gram.subproblems.solve_path`.
+    class_start
+        Not used.
+    inverse_weight
+        As in `solvers.gram.subproblems.solve_path`.
+    bias
+        Not used.
+    Cs, limits, weights, outcomes
+        As in `solvers.gram.subproblems.solve_path`.
     """
     tol, value_error, max_cost = rules.tol, rules.value_errors[subproblem], rules.max_cost
     alpha = rules.start if rules.start.size > 0 else np.zeros(H.shape[0])
@@ -310,10 +438,10 @@ def newton_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, lim
     methods, costs = outcomes.methods[subproblem], outcomes.costs[subproblem]
     inverse_C = divided(inverse_weight, Cs[0])
     is_cold = rows_with_weight(alpha).size == 0
-    lowrank = is_cold and m >= LOWRANK_ROWS and 0.2 * m * m <= max_cost  # of the first √m pivots
+    lowrank = is_cold and m >= LOWRANK_ROWS and 0.2 * m * m <= max_cost  # the cost of the first √m pivots
     space = lowrank_space(H, m if lowrank else 1)
     square_norm = 0.0 if lowrank else start(H, inverse_C, alpha, g)
-    stale = np.int64(0)  # not a constant: numba would compile what it is handed to once more
+    stale = np.int64(0)  # for a constant, numba would compile the callees a second time
     largest = 0.0
     for k in range(Cs.size):
         iterations[k] = methods[k] = 0
@@ -321,16 +449,16 @@ def newton_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, lim
         previous = inverse_C
         inverse_C = divided(inverse_weight, Cs[k])
         before, largest = largest, largest_diagonal(H, inverse_C)
-        if k > 0 and not np.isfinite(square_norm):  # what diverged is no start
+        if k > 0 and not np.isfinite(square_norm):  # a diverged point cannot be the start
             alpha[:] = 0.0
             square_norm = start(H, inverse_C, alpha, g)
             stale = np.int64(0)
             previous, before = inverse_C, largest
         if lowrank:
-            # ||c||² cannot fall faster than 1/C, nor below what equal weights would give without a kernel.
-            least = square_norm * Cs[k - 1] / Cs[k] if k else least_square_norm(inverse_C)
+            # ||c||² cannot fall faster than 1/C, nor below its value without a kernel.
+            lowest = square_norm * Cs[k - 1] / Cs[k] if k else min_square_norm(inverse_C)
             iterations[k], square_norm, gaps[k], costs[k] = lowrank_point(
-                space, H, inverse_weight, Cs[k], least, tol, limits[k], max_cost, alpha, g
+                space, H, inverse_weight, Cs[k], lowest, tol, limits[k], max_cost, alpha, g
             )
             methods[k] = LOW_RANK
             certified = gaps[k] <= tol
@@ -365,5 +493,11 @@ def newton_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, lim
 
 @njit
 def block_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
-    """Call `newton_path` from Python."""
+    """Call `newton_path` from Python.
+
+    Parameters
+    ----------
+    rules, subproblem, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes
+        As in `newton_path`.
+    """
     solve_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes)

@@ -1,8 +1,8 @@
 """An ascending path of C in a low-rank feature space that grows on demand, without a Gram matrix.
 
-Kernel columns are asked for one at a time, and every solution is certified against the exact kernel by the
-residual of the factorisation (`solvers.newton.lowrank`). Where the rank would grow too large, the path
-stops and says how far it came.
+Kernel columns are computed one at a time. Every solution is certified against the exact kernel by the
+residual of the factorisation (`solvers.newton.lowrank`). If the rank would grow too large, the path stops
+and returns how many C it has solved.
 """
 
 import numpy as np
@@ -14,25 +14,29 @@ from solvers.gram.outcomes import LOW_RANK
 from solvers.newton.lowrank import FeatureSpace, newton_rounds_lowrank
 from solvers.newton.lowrank_space import LOWRANK_ROUNDS, TARGET_SHARE
 
-# The first residual to try is no smaller than this share of the median diagonal: the bound of ||c||² that the
-# target follows from is far too low at a large C.
+# Smallest target of the first residual, as a share of the median diagonal. The target follows from a bound
+# of ||c||² that is far too low at a large C.
 FIRST_SHARE = 0.05
-# A residual that did not certify is brought down to this share of what was aimed at.
+# Factor of the target after a residual that did not certify.
 RETRY_SHARE = 0.2
+# Largest number of targets for one C.
 RETRIES = 8
 
 
 class PivotedFactor:
-    """``H ≈ ZᵀZ`` that can be refined.
+    """Factor ``H ≈ ZᵀZ`` that can be refined.
 
     Parameters
     ----------
     column : callable
         ``column(p)`` returns ``H[:, p]``.
     diagonal : ndarray of shape (m,)
+        Diagonal of H.
     max_rank : int
+        Largest rank.
     deadline : float, optional
-        `solvers.common.clock.clock()` at which to append no more.
+        Time of `solvers.common.clock.clock` after which no pivot is appended, in seconds; by default there is
+        none.
     """
 
     def __init__(self, column, diagonal, max_rank, deadline=np.inf):
@@ -42,7 +46,7 @@ class PivotedFactor:
         self.noise = NOISE_ROUNDINGS * np.finfo(np.float64).eps * self.residual.max()
         self.max_rank = min(max_rank, self.residual.size)
         self.pivots: list[int] = []
-        self._lefts: list[float] = []  # the largest residual before each of them
+        self._lefts: list[float] = []  # largest residual before each pivot
         self._rows = np.empty((min(64, self.max_rank), self.residual.size))
 
     @property
@@ -56,7 +60,20 @@ class PivotedFactor:
         return self._rows[: self.rank]
 
     def extend(self, target, max_rank):
-        """Append pivots until the largest residual is at most `target`, and return it."""
+        """Append pivots until the largest residual is at most `target`.
+
+        Parameters
+        ----------
+        target : float
+            Largest residual aimed at.
+        max_rank : int
+            Largest rank.
+
+        Returns
+        -------
+        float
+            The largest residual.
+        """
         while True:
             pivot = int(self.residual.argmax())
             left = self.residual[pivot]
@@ -71,7 +88,18 @@ class PivotedFactor:
             self._lefts.append(left)
 
     def can_reach(self, target):
-        """Look whether about √m columns, or those there are, suggest that `target` is within reach."""
+        """Return whether `target` seems to be within reach, judged by the first √m or all present columns.
+
+        Parameters
+        ----------
+        target : float
+            Largest residual aimed at.
+
+        Returns
+        -------
+        bool
+            True if the residual falls fast enough to reach the target at the largest rank.
+        """
         self.extend(target, int(np.sqrt(self.residual.size)))
         rank, left = self.rank, self.residual.max()
         if left <= target or rank < 2:
@@ -81,20 +109,21 @@ class PivotedFactor:
 
 
 def feature_path(training, max_rank):
-    """Train one machine for ascending C in feature space, as far as its solutions can be certified.
+    """Train one subproblem for ascending C in feature space, as far as its solutions can be certified.
 
     Parameters
     ----------
     training : solvers.newton.training.Training
         Receives the solutions.
     max_rank : int
+        Largest rank of the feature space.
 
     Returns
     -------
     solved : int
-        For how many C.
+        Number of C that were solved.
     start : ndarray of shape (m,) or None
-        Weights for the others to start from.
+        Weights from which the other C start.
     """
     subproblem, inverse_weight, Cs, tol = (
         training.subproblem,
@@ -130,7 +159,7 @@ def feature_path(training, max_rank):
                 counted[:] = False
             space = FeatureSpace(factor.Z, factor.residual, f, w, scatter, counted)
             allowed = min(LOWRANK_ROUNDS, max_iter - total_rounds)
-            # With a deadline one round at a time, else as many as it takes: the same rounds.
+            # With a deadline, the clock is read after each round. The rounds are the same.
             step = allowed if deadline == np.inf else min(1, allowed)
             finished = False
             while not finished:
@@ -156,14 +185,27 @@ def feature_path(training, max_rank):
             lowest_square_norm = square_norm * C / Cs[k + 1]
     training.pivots, training.coefficients = factor.pivots, _on_pivots(factor, models)
     if solved < Cs.size:
-        training.outcome.iterations[solved] = total_rounds  # in vain
+        training.outcome.iterations[solved] = total_rounds  # rounds without a certified solution
         if (training.seconds_left() < 0.0 or total_rounds >= max_iter) and alpha.any():
             start = alpha
     return solved, start
 
 
 def _on_pivots(factor, models):
-    """Return the coefficients on the pivots that give weights in the feature space, of any smaller rank."""
+    """Return the coefficients on the pivots that give weights in the feature space.
+
+    Parameters
+    ----------
+    factor : PivotedFactor
+        The feature space.
+    models : list of ndarray
+        Weights in the feature space, each of the rank that it had at the time.
+
+    Returns
+    -------
+    ndarray of shape (len(models), rank)
+        The coefficients.
+    """
     upper = factor.Z[:, factor.pivots]
     coefficients = np.zeros((len(models), factor.rank))
     for k, w in enumerate(models):

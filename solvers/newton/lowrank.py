@@ -1,8 +1,8 @@
 """Newton's method for the modified L2 SVM in a low-rank feature space.
 
-With ``H ≈ ZᵀZ`` the kernel machine is a linear L2-loss SVM in r dimensions, ``min ½|w|² + ½ Σ max(0, 1 -
+With ``H ≈ ZᵀZ`` the kernel problem is a linear L2-loss SVM in r dimensions, ``min ½|w|² + ½ Σ max(0, 1 -
 f_i)² · C_i``, ``f = Zᵀw`` (Mangasarian 2002; Keerthi & DeCoste 2005). A Newton round costs ``s r²`` flops
-for s active rows instead of ``s³/3``, and less when few rows changed since the last round.
+for s active rows instead of ``s³/3``. It costs less if few rows changed since the last round.
 """
 
 from typing import NamedTuple
@@ -14,12 +14,12 @@ from solvers.common.compile import inlined, inner, njit
 from solvers.gram.block import divided, largest_value
 from solvers.newton.support import line_search, solve_cholesky
 
-# A certificate is worth its price once at most one active row in this many has changed.
+# Active rows for each changed row from which on a certificate is worth its cost.
 CHANGES_NEAR_THE_END = 64
-# The low-rank problem is solved well enough at this share of the tolerance: more would not show in the exact
-# kernel.
+# Gap of the low-rank problem, as a share of the tolerance, below which more rounds would not improve the gap
+# for the exact kernel.
 INNER_SHARE = 0.1
-# What the elimination of a column makes of an error in it, and of its own roundings.
+# Factors by which the elimination of a column amplifies an error in it, and the roundings of its pivots.
 NOISE_OF_VALUES, NOISE_OF_RANK = 4.0, 1.0
 
 
@@ -31,12 +31,20 @@ class FeatureSpace(NamedTuple):
     f: np.ndarray  # (m,) margins Zᵀw
     w: np.ndarray  # (r,)
     scatter: np.ndarray  # (r, r), see `update_scatter`
-    counted: np.ndarray  # (m,) bool: the rows that the scatter holds
+    counted: np.ndarray  # (m,) bool: rows that the scatter contains
 
 
 @inlined
 def update_scatter(space, inverse_weight):
-    """Bring ``scatter = Σ z_i z_iᵀ / inverse_weight_i`` over ``{f < 1}`` up to date."""
+    """Update ``scatter = Σ z_i z_iᵀ / inverse_weight_i`` over the rows with ``f < 1``.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+        The feature space; `scatter` and `counted` are changed in place.
+    inverse_weight : array (m,)
+        Factor of each sample that gives 1/C of the sample when it is divided by C.
+    """
     Z, f, scatter, counted = space.Z, space.f, space.scatter, space.counted
     rank, m = Z.shape
     n_changed, n_active = 0, 0
@@ -67,12 +75,35 @@ def update_scatter(space, inverse_weight):
 
 @inner(allocates=True)
 def dual_certificate(space, inverse_C, value_error, largest, alpha, g):
-    """Fill the hull point of margins ``f`` and its low-rank ``g``; return (square_norm, inner gap, gap).
+    """Compute the hull point that belongs to the margins ``f``, and its gaps.
 
-    ``value_error`` bounds the error of the columns that ``Z`` was made of, ``largest`` the diagonal of ``H``.
-    The inner gap is that of the low-rank problem. The other one holds for the exact kernel: what the rank
-    leaves out, ``E``, enters by Cauchy-Schwarz, ``|(Eα)_i| <= sqrt(E_ii) q`` and ``0 <= αᵀEα <= q²`` with ``q
-    = Σ sqrt(E_jj) α_j``. ``E_ii`` is known to some roundings for each rank.
+    The inner gap is that of the low-rank problem. The other gap holds for the exact kernel. The part that
+    the rank leaves out, ``E``, enters by Cauchy-Schwarz: ``|(Eα)_i| <= sqrt(E_ii) q`` and ``0 <= αᵀEα <=
+    q²`` with ``q = Σ sqrt(E_jj) α_j``. ``E_ii`` is known up to some roundings for each rank.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+        The feature space with its margins.
+    inverse_C : array (m,)
+        1/C of each sample.
+    value_error : float
+        Bound on the error of the columns from which ``Z`` was computed.
+    largest : float
+        Bound on the diagonal of ``H``.
+    alpha : array (m,)
+        Receives the weights of the hull point.
+    g : array (m,)
+        Receives the low-rank inner products.
+
+    Returns
+    -------
+    square_norm : float
+        ``||c||²`` of the low-rank problem.
+    inner : float
+        Gap of the low-rank problem.
+    gap : float
+        Certified gap for the exact kernel.
     """
     Z, residual, f = space.Z, space.residual, space.f
     total, n_terms = 0.0, 0
@@ -92,7 +123,7 @@ def dual_certificate(space, inverse_C, value_error, largest, alpha, g):
     w = np.empty(Z.shape[0])
     np.dot(Z, alpha, w)
     square_norm = np.dot(w, w) + square
-    g[:] = 0.0  # which BLAS leaves as it is where the rank is 0
+    g[:] = 0.0  # BLAS does not write g if the rank is 0
     np.dot(w, Z, g)
     inner, outer = np.inf, np.inf
     for i in range(f.size):
@@ -105,29 +136,36 @@ def dual_certificate(space, inverse_C, value_error, largest, alpha, g):
 
 @njit
 def newton_rounds_lowrank(space, inverse_weight, C, alpha, g, tol, value_error, largest, max_rounds):
-    """Newton rounds from ``w`` until the gap, or at least that of the low-rank problem, is small enough.
+    """Run Newton rounds from ``w`` until its gap, or that of the low-rank problem, is small enough.
 
     Parameters
     ----------
     space : FeatureSpace
-        The Newton point in it and its scatter are changed in place.
+        The feature space; its Newton point and scatter are changed in place.
     inverse_weight : array (m,)
         ``1 / sample_weight``; inverse_C is this over C.
     C : float
+        The penalty.
     alpha, g : arrays (m,)
-        The hull point and its products, filled.
+        Receive the hull point and its inner products.
     tol : float
-    value_error, largest : float
-        Bound on the error of the columns that ``Z`` was made of; largest diagonal entry of ``H``.
+        Bound on the certified gap.
+    value_error : float
+        Bound on the error of the columns from which ``Z`` was computed.
+    largest : float
+        Largest diagonal entry of ``H``.
     max_rounds : int
+        Largest number of rounds.
 
     Returns
     -------
     rounds : int
+        Number of rounds.
     square_norm : float
+        ``||c||²`` of the low-rank problem.
     gap : float
-        Certified against the exact kernel; above ``tol`` when the rank is too small for it (or rounds ran
-        out).
+        Gap certified against the exact kernel. It exceeds ``tol`` if the rank is too small for it, or if the
+        rounds are used up.
     finished : bool
         Whether more rounds would not help.
     """

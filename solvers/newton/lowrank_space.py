@@ -1,4 +1,4 @@
-"""The low-rank feature space of one dense block: grown as C asks for it, with the last Newton point in it."""
+"""The low-rank feature space of one dense block, which grows as C needs it, with the last Newton point."""
 
 from typing import NamedTuple
 
@@ -9,10 +9,11 @@ from solvers.gram.block import largest_value
 from solvers.gram.cholesky import extend_from_block
 from solvers.newton.lowrank import FeatureSpace, newton_rounds_lowrank
 
+# Largest number of Newton rounds at one rank.
 LOWRANK_ROUNDS = 60
-# The residual that certifies a gap `tol` is about this share of it times ||c||².
+# Residual that certifies a gap `tol`, as a share of `tol` times ||c||².
 TARGET_SHARE = 0.1
-# Up to √m pivots are always worth their price; up to this many times √m if they promise a certificate.
+# Largest rank as a multiple of √m. Pivots beyond √m are computed only if a certificate is likely.
 RANK_LIMIT = 3
 
 
@@ -27,24 +28,65 @@ class LowRankSpace(NamedTuple):
     counted: np.ndarray
     pivots: np.ndarray  # (r_max,)
     rank: np.ndarray  # (1,)
-    left: np.ndarray  # (2,) largest residual at about √m / 2 pivots, and now
+    left: np.ndarray  # (2,) largest residual at about √m / 2 pivots, and at the current rank
 
 
 @inner
 def lowrank_cost(rank, s):
-    """Cost of one low-rank Newton round, in the unit of `solvers.gram.block.step_cost`."""
+    """Return the cost of one low-rank Newton round, in the unit of `solvers.gram.block.step_cost`.
+
+    Parameters
+    ----------
+    rank : int
+        Rank of the feature space.
+    s : int
+        Number of active rows.
+
+    Returns
+    -------
+    float
+        The cost.
+    """
     return 3e3 + rank * rank * (s / 15.0 + rank / 60.0)
 
 
 @njit
 def promising(half_left, left, target):
-    """Whether a residual that fell from ``half_left`` to ``left`` in r/2 columns may reach a target in 3r."""
+    """Return whether a residual may reach a target at three times the rank.
+
+    Parameters
+    ----------
+    half_left : float
+        Largest residual at half of the present rank.
+    left : float
+        Largest residual at the present rank.
+    target : float
+        Largest residual aimed at.
+
+    Returns
+    -------
+    bool
+        True if the residual reaches the target when it goes on falling at the same rate.
+    """
     return left * (left / half_left) ** 4 <= target
 
 
 @inner(allocates=True)
 def lowrank_space(H, m):
-    """Space of rank 0 for the first m rows of a block."""
+    """Return a space of rank 0 for the first m rows of a block.
+
+    Parameters
+    ----------
+    H : array (n, n), float32 or float64
+        The block.
+    m : int
+        Number of rows.
+
+    Returns
+    -------
+    LowRankSpace
+        The space.
+    """
     r_max = RANK_LIMIT * np.int64(np.sqrt(m))
     residual, left = np.empty(m), np.empty(2)
     for i in range(m):
@@ -65,7 +107,22 @@ def lowrank_space(H, m):
 
 @inner(allocates=True)
 def grow(space, H, target):
-    """Append pivots: about √m, and more only if they promise to bring the residual down to ``target``."""
+    """Append about √m pivots, and more only if the residual is likely to reach the target.
+
+    Parameters
+    ----------
+    space : LowRankSpace
+        The space, changed in place.
+    H : array (m, m), float32 or float64
+        The block.
+    target : float
+        Largest residual aimed at.
+
+    Returns
+    -------
+    int
+        Number of pivots that were appended.
+    """
     Z, pivots, residual, left = space.Z, space.pivots, space.residual, space.left
     usual = np.int64(np.sqrt(residual.size))
     before = space.rank[0]
@@ -83,32 +140,43 @@ def grow(space, H, target):
 
 
 @inner(allocates=True)
-def lowrank_point(space, H, inverse_weight, C, least_square_norm, tol, max_rounds, max_cost, alpha, g):
-    """Fill ``alpha`` and its low-rank ``g`` with the solution in the space, grown for this C.
+def lowrank_point(space, H, inverse_weight, C, min_square_norm, tol, max_rounds, max_cost, alpha, g):
+    """Compute the solution in the space, after growing the space for this C.
 
     Parameters
     ----------
     space : LowRankSpace
+        The space, changed in place.
     H : array (m, m)
+        The block.
     inverse_weight : array (m,)
+        Factor of each sample that gives 1/C of the sample when it is divided by C.
     C : float
-    least_square_norm : float
+        The penalty.
+    min_square_norm : float
         Lower bound of ``||c||²``.
     tol : float
+        Bound on the gap.
     max_rounds : int
+        Largest number of Newton rounds.
     max_cost : float
-        Of the rounds.
+        Approximate limit of the cost of the rounds.
     alpha, g : arrays (m,)
+        Receive the weights of the solution, and its low-rank inner products.
 
     Returns
     -------
     rounds : int
-    square_norm, gap : float
-        The gap holds for ``H``, but for rounding.
+        Number of Newton rounds.
+    square_norm : float
+        ``||c||²`` of the low-rank problem.
+    gap : float
+        Gap for ``H``, apart from rounding.
     cost : float
+        Cost of the work, in the unit of `solvers.gram.block.step_cost`.
     """
     m = alpha.size
-    appended = grow(space, H, TARGET_SHARE * tol * least_square_norm)
+    appended = grow(space, H, TARGET_SHARE * tol * min_square_norm)
     rank = space.rank[0]
     allowed = min(LOWRANK_ROUNDS, max_rounds)
     if allowed * lowrank_cost(rank, m) > max_cost:

@@ -1,9 +1,9 @@
-"""One machine for an ascending path of C: which of the exact methods takes it, and what came out.
+"""Choice of the exact method for one subproblem and an ascending path of C, and its solutions.
 
-In feature space without a Gram matrix where the rank stays small; else on the samples near the margin where
-it is large (`solvers.margin.newton`); on the machine's Gram block where that fits the memory allowed; or
-on a working set that grows by the worst violators and, once that does not fit either, by pair steps on kernel
-rows.
+- The feature space without a Gram matrix, if its rank stays small.
+- The samples near the margin, if the subproblem is large (`solvers.margin.newton`).
+- The Gram block of the subproblem, if it fits the memory allowed.
+- A working set that grows by the worst violators, and pair steps on kernel rows once it no longer fits.
 """
 
 from contextlib import nullcontext
@@ -24,46 +24,50 @@ from solvers.newton.feature_path import feature_path
 from solvers.newton.training import BLOCK_VALUES, MIN_TIME, Subproblem, Training
 from solvers.problem import Solution
 
-# Below this many rows a Gram block costs less than asking for kernel columns one by one.
+# Smallest subproblem for the feature space, in rows. Below, a Gram block costs less than single columns.
 FEATURE_ROWS = 500
-# With at most this many features the kernel's rank is small enough to do without a Gram matrix.
+# Largest number of features with which the kernel's rank is small enough to need no Gram matrix.
 FEW_FEATURES = 4
-# Up to this many it may be, so that large machines of up to so many rows are tried in feature space first.
+# Largest numbers of features and rows of a large subproblem that is tried in feature space first.
 SOME_FEATURES, SOME_ROWS = 16, 150_000
-# At a larger C so few samples have weight that the large path is faster.
+# Largest first C for that trial. At a larger C few samples have weight, and the large path is faster.
 SOME_C = 16.0
-# Up to this many rows a kernel block is not worth waking threads for.
+# Largest subproblem whose kernel block is computed by one thread, in rows.
 SMALL_SUBPROBLEM = 2000
-# A feature space of more than this many times √m dimensions is slower than the Gram block.
+# Largest rank of a feature space that is faster than the Gram block, as a multiple of √m.
 FEATURE_RANK = 4
-# The same where the alternative is the large path.
+# Largest rank of a feature space that is faster than the large path, as a multiple of √m.
 LARGE_FEATURE_RANK = 3
+# Size of the first working set, and smallest number of violators that are added to it, in samples.
 FIRST_WORKING_SET = 500
 
 
 def solve_subproblem(problem, C, Cs, tol, limits, memory, outcomes, start=None):
-    """Train one machine for ascending C.
+    """Train one subproblem for ascending C.
 
     Parameters
     ----------
     problem : solvers.problem.Problem
-        Its deadline is that of all C.
+        The subproblem; its deadline is that of all C.
     C : float
-        Which `problem.C` was made for: a sample with another penalty keeps its ratio to it.
+        Penalty for which `problem.C` was computed. A sample with another penalty keeps its ratio to it.
     Cs : ndarray of shape (n_C,)
+        Values of C, ascending.
     tol : float
+        Bound on the certified gap.
     limits : int64 ndarray of shape (n_C,)
-        Of pair steps and Newton rounds together for each C.
+        Largest number of pair steps and Newton rounds together for each C.
     memory : float
-        Bytes a Gram block may take.
+        Memory that a Gram block may take, in bytes.
     outcomes : solvers.gram.outcomes.Outcomes
-        Of one machine, all zero: receives what is known of each solution, but for supports.
+        Outcomes of one subproblem, all zero; receives the results of each C, except supports.
     start : ndarray of shape (m,), optional
-        Weights to start from.
+        Weights to start from. By default the training starts cold.
 
     Returns
     -------
     Training
+        The training with its solutions.
     """
     subproblem = Subproblem(problem)
     m = subproblem.size
@@ -74,7 +78,7 @@ def solve_subproblem(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     solved = 0
     is_large = _is_large(problem, memory)
     max_rank = _largest_rank(training, fits, is_large)
-    # The feature space certifies by what its rank leaves out, which only bounds if it is not negative.
+    # The feature space certifies by its residual, which is a bound only for a positive semidefinite kernel.
     if subproblem.kernel.is_positive and m >= FEATURE_ROWS and start is None and max_rank > 0:
         with one_blas_thread():
             solved, start = feature_path(training, max_rank)
@@ -94,28 +98,74 @@ def solve_subproblem(problem, C, Cs, tol, limits, memory, outcomes, start=None):
 
 
 def _largest_rank(training, fits, is_large):
-    """Return the dimensions that a feature space may have; 0 where none is looked for."""
+    """Return the largest rank of a feature space; 0 if the feature space is not tried.
+
+    Parameters
+    ----------
+    training : Training
+        The training.
+    fits : bool
+        Whether the Gram block fits the memory.
+    is_large : bool
+        Whether the large path is the alternative.
+
+    Returns
+    -------
+    int
+        The rank.
+    """
     problem, m = training.problem, training.subproblem.size
     root, affordable = int(np.sqrt(m)), int(training.memory / (16.0 * m))
     if not is_large:
         return FEATURE_RANK * root if fits else affordable
-    # To look costs a few m² operations, which the large path may not need, and which no deadline divides.
+    # The trial costs a few m² operations. The large path may not need them, and no deadline interrupts them.
     is_small = problem.X.shape[1] <= SOME_FEATURES and m <= SOME_ROWS and training.Cs[0] <= SOME_C
     return min(LARGE_FEATURE_RANK * root, affordable) if is_small and problem.deadline == np.inf else 0
 
 
 def _is_large(problem, memory):
-    """Whether a machine is trained by `large_newton_path`: the table in the documentation of the solvers."""
+    """Return whether `large_newton_path` trains a subproblem.
+
+    The rule is in the table in the documentation of the solvers.
+
+    Parameters
+    ----------
+    problem : solvers.problem.Problem
+        The subproblem.
+    memory : float
+        Memory for the whole training, in bytes.
+
+    Returns
+    -------
+    bool
+        True for a large subproblem of two classes with a bias.
+    """
     has_it = problem.class_start.size == 3 and problem.bias == 1.0
     return has_it and takes_large_path(problem, memory)
 
 
 def _solve_on(H, training, k, tol, alpha, rows=slice(None)):
-    """Call `block_path` for a slice of the Cs from `alpha`, which is changed in place.
+    """Call `block_path` for a slice of the Cs.
+
+    Parameters
+    ----------
+    H : ndarray of shape (n, n)
+        Block of some or all rows of the subproblem.
+    training : Training
+        The training.
+    k : slice
+        The Cs.
+    tol : float
+        Bound on the certified gap.
+    alpha : ndarray of shape (n,)
+        Weights to start from, changed in place.
+    rows : ndarray or slice, default=slice(None)
+        Rows of the block.
 
     Returns
     -------
-    weights : ndarray of shape (n_C, m)
+    weights : ndarray of shape (n_C, n)
+        Weights of margin 1.
     outcome : solvers.gram.outcomes.Outcomes
         Arrays of shape (n_C,).
     """
@@ -130,7 +180,19 @@ def _solve_on(H, training, k, tol, alpha, rows=slice(None)):
 
 
 def _on_block(training, H, alpha, first):
-    """Solve on the Gram block; with a deadline, look at the clock between C and now and then."""
+    """Solve on the Gram block; with a deadline, read the clock between portions of the work.
+
+    Parameters
+    ----------
+    training : Training
+        Receives the solutions.
+    H : ndarray of shape (m, m)
+        The Gram block.
+    alpha : ndarray of shape (m,)
+        Weights to start from, changed in place.
+    first : int
+        Index of the first C to solve.
+    """
     n_C = training.Cs.size
     is_limited = training.problem.deadline < np.inf
     parts = [slice(k, k + 1) for k in range(first, n_C)] if is_limited else [slice(first, n_C)]
@@ -143,7 +205,17 @@ def _on_block(training, H, alpha, first):
 
 
 def _on_working_set(training, alpha, first):
-    """Solve for the support vectors and the worst violators, look for new ones among all rows, repeat."""
+    """Solve on working sets: the support vectors and the worst violators among all rows, repeatedly.
+
+    Parameters
+    ----------
+    training : Training
+        Receives the solutions.
+    alpha : ndarray of shape (m,)
+        Weights to start from, changed in place.
+    first : int
+        Index of the first C to solve.
+    """
     if not alpha.any():
         alpha[training.subproblem.class_start[:-1]] = 1.0 / training.subproblem.n_classes
     for k in range(first, training.Cs.size):
@@ -157,7 +229,24 @@ def _on_working_set(training, alpha, first):
 
 
 def _grow_working_set(training, k, alpha, largest):
-    """Solve for one C from `alpha`, which is changed in place; False if `largest` does not hold the set."""
+    """Solve for one C on working sets that grow until no row violates its margin.
+
+    Parameters
+    ----------
+    training : Training
+        Receives the solution.
+    k : int
+        Index of the C.
+    alpha : ndarray of shape (m,)
+        Weights to start from, changed in place.
+    largest : int
+        Largest size of a working set, in samples.
+
+    Returns
+    -------
+    bool
+        False if a larger working set is needed.
+    """
     subproblem, deadline = training.subproblem, training.problem.deadline
     m = subproblem.size
     violators = np.linspace(0, m - 1, min(m, FIRST_WORKING_SET, max(2, largest // 2))).astype(np.int64)
@@ -169,7 +258,7 @@ def _grow_working_set(training, k, alpha, largest):
         H = subproblem.symmetric_part(rows, deadline)
         if H is None and is_known:
             return True
-        if H is None:  # no time: the best that can be had is the machine of a few samples
+        if H is None:  # time is over: solve for a few samples only
             alpha[:] = 0.0
             rows = violators
             H = subproblem.symmetric_part(rows, np.inf)
@@ -198,9 +287,19 @@ def _grow_working_set(training, k, alpha, largest):
 
 
 def _on_kernel_rows(training, k, alpha):
-    """Solve for one C from `alpha`, which is changed in place, without a block: by the steps of `MNSVC`."""
+    """Solve for one C without a block, by the pair steps of `MNSVC`.
+
+    Parameters
+    ----------
+    training : Training
+        Receives the solution.
+    k : int
+        Index of the C.
+    alpha : ndarray of shape (m,)
+        Weights to start from, changed in place.
+    """
     subproblem, tol = training.subproblem, training.tol
-    epsilon = 1.0 - (1.0 - 0.99 * tol) ** 0.25  # at which its rule, g ≥ (1 − ε)² ‖c‖², gives the gap
+    epsilon = 1.0 - (1.0 - 0.99 * tol) ** 0.25  # the rule g ≥ (1 − ε)² ‖c‖² then certifies the gap
     support = np.flatnonzero(alpha)
     problem = replace(
         training.problem,
@@ -220,7 +319,22 @@ def _on_kernel_rows(training, k, alpha):
 
 
 def _status_of(gap, tol, status):
-    """Return the status of a machine by its gap over all samples; `status` is what its solver returned."""
+    """Return the status of a subproblem by its gap over all samples.
+
+    Parameters
+    ----------
+    gap : float
+        Certified gap.
+    tol : float
+        Bound on the certified gap.
+    status : int
+        Status that the solver returned.
+
+    Returns
+    -------
+    int
+        One of the statuses of `solvers.common.status`.
+    """
     if gap <= tol:
         return CONVERGED
     return status if status != CONVERGED else UNRESOLVED
@@ -229,7 +343,23 @@ def _status_of(gap, tol, status):
 def _certificate(training, k, alpha):
     """Compute ``g`` of all samples, ``||c||²`` and the certified gap of a point.
 
-    If the deadline passes before, ``g`` is None, ``||c||²`` is NaN, and the gap is 1: a bound of any.
+    Parameters
+    ----------
+    training : Training
+        The training.
+    k : int
+        Index of the C.
+    alpha : ndarray of shape (m,)
+        Weights of the hull point.
+
+    Returns
+    -------
+    g : ndarray of shape (m,) or None
+        Inner products; None if the deadline passed first.
+    square_norm : float
+        ``||c||²``; NaN if the deadline passed first.
+    gap : float
+        Certified gap; 1 if the deadline passed first, which bounds every gap.
     """
     subproblem, support = training.subproblem, np.flatnonzero(alpha)
     inverse_C = training.inverse_weight / training.Cs[k]

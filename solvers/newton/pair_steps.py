@@ -1,9 +1,9 @@
 """Second-order pair steps on a dense block of the hull problem.
 
 The block ``H`` is ``(y_i·y_j)(k(x_i, x_j) + bias)``; ``inverse_C = 1 / C_i`` is a vector. The problem is
-``min ||c||² = αᵀ(H + diag(inverse_C))α`` over ``α >= 0, sum(α) = 1``; ``g = (H + diag(inverse_C))α``. As in
-`smo.block_steps`, of which this is the case without upper bounds, samples are chosen by float32 copies
-in units of the violation at the start; steps and the stopping rule use the exact values.
+``min ||c||² = αᵀ(H + diag(inverse_C))α`` over ``α >= 0, sum(α) = 1``; ``g = (H + diag(inverse_C))α``.
+This is the case of `smo.block_steps` without upper bounds. As there, samples are chosen by float32 copies in
+units of the violation at the start. Steps and the stopping rule use the exact values.
 """
 
 import numpy as np
@@ -13,34 +13,41 @@ from solvers.common.float32_keys import bits_for, index_of
 from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE, argmin, second_order_partner
 from solvers.smo.block_steps import NEVER, move, partner
 
+# Number of float32 vectors of memory that the steps need.
 N_SHORT_VECTORS = 4
-"""Vectors of float32 that the steps need memory for."""
 
 
 @inner
 def pair_steps(H, diagonal, inverse_C, alpha, g, square_norm, epsilon, max_steps, short_vectors):
-    """Take pair steps until ``g_min >= (1 - epsilon) ||c||²`` or ``max_steps`` are spent.
+    """Take pair steps until ``g_min >= (1 - epsilon) ||c||²`` or until ``max_steps`` steps are taken.
 
     Parameters
     ----------
     H : array (m, m), float32 or float64, C-contiguous
+        The block.
     diagonal : array (m,)
         Diagonal of ``H`` plus ``inverse_C``.
     inverse_C : array (m,)
-        ``1 / C_i``.
+        1/C of each sample.
     alpha, g : arrays (m,), float64, changed in place
+        Weights of the hull point, and inner products with it.
     square_norm : float
         ``||c||²`` at the start.
     epsilon : float
+        Violation aimed at, as a share of ``||c||²``.
     max_steps : int
+        Largest number of steps.
     short_vectors : float32 array (N_SHORT_VECTORS, m)
         Memory.
 
     Returns
     -------
     square_norm : float
+        ``||c||²`` at the end.
     steps : int
+        Number of steps.
     converged : bool
+        Whether the violation aimed at is reached.
     """
     v = argmin(g)
     if g[v] >= square_norm * (1.0 - epsilon):

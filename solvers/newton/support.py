@@ -2,7 +2,7 @@
 
 With ``β = α / ||c||²`` the problem is ``min ½ βᵀHβ + ½ Σ max(0, 1 - f_i)² · C_i``, ``f = Hβ`` (Chapelle
 2007, eq. 10-12, bias inside the kernel). On the active rows ``I = {f < 1}`` its Newton point solves
-``(H_II + diag(1/C_I)) β_I = 1``; a round costs ``s³/3`` flops for s active rows and one product ``H[:, I]
+``(H_II + diag(1/C_I)) β_I = 1``. A round costs ``s³/3`` flops for s active rows, and one product ``H[:, I]
 β_I``.
 """
 
@@ -19,13 +19,29 @@ from solvers.gram.block import (
     write_values,
 )
 
-# After a full step a row must violate its margin by this share of the tolerance to enter: rounding does not.
+# Smallest violation with which a row becomes active after a full step, as a share of the tolerance. A
+# violation by rounding is smaller.
 ENTRY_SHARE = 0.1
 
 
 @inner(allocates=True)
 def solve_ones(H, inverse_C, active):
-    """Solve ``(H_II + diag(1/C_I)) x = 1``; the answer is empty if the block is not positive definite."""
+    """Solve ``(H_II + diag(1/C_I)) x = 1`` for the active rows I.
+
+    Parameters
+    ----------
+    H : array (m, m), float32 or float64
+        The block.
+    inverse_C : array (m,)
+        1/C of each sample.
+    active : int64 array (s,)
+        The active rows.
+
+    Returns
+    -------
+    array (s,)
+        The solution; empty if the active block is not positive definite.
+    """
     s = active.size
     block = np.empty((s, s))
     gather(H, active, block)
@@ -40,7 +56,20 @@ def solve_ones(H, inverse_C, active):
 
 @njit
 def solve_cholesky(lower, b):
-    """Solve ``L Lᵀ x = b`` for a C-contiguous lower triangle; both sweeps run along its rows."""
+    """Solve ``L Lᵀ x = b``; both sweeps run along the rows of ``L``.
+
+    Parameters
+    ----------
+    lower : array (s, s), C-contiguous
+        Lower triangle ``L``.
+    b : array (s,)
+        Right side.
+
+    Returns
+    -------
+    array (s,)
+        The solution.
+    """
     s = b.size
     x = b.copy()
     for i in range(s):
@@ -56,18 +85,24 @@ def solve_cholesky(lower, b):
 
 @njit(allocates=False)
 def line_search(f, f_new, inverse_C, start, mixed, end):
-    """Exact minimiser over ``t`` in (0, 1] of the primal objective between two points.
+    """Return the exact minimiser over ``t`` in (0, 1] of the primal objective between two points.
 
-    Along the segment the objective's derivative is piecewise linear and increasing, so safeguarded Newton
-    steps on it end at the root after finitely many breakpoints.
+    Along the segment the derivative of the objective is piecewise linear and increasing. Safeguarded Newton
+    steps on it therefore end at the root after finitely many breakpoints.
 
     Parameters
     ----------
     f, f_new : arrays (m,)
         Margins ``Hβ`` at the two ends.
     inverse_C : array (m,)
+        1/C of each sample.
     start, mixed, end : float
         ``βᵀHβ``, ``βᵀHβ'`` and ``β'ᵀHβ'``.
+
+    Returns
+    -------
+    float
+        The minimiser.
     """
     low, high, t = 0.0, 1.0, 1.0
     curvature_norm = start - 2.0 * mixed + end
@@ -97,25 +132,31 @@ def line_search(f, f_new, inverse_C, start, mixed, end):
 
 @inner(allocates=True)
 def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
-    """Newton rounds from ``β`` until ``β >= 0`` and every other row has ``f >= 1 - epsilon``.
+    """Run Newton rounds from ``β`` until ``β >= 0`` and every other row has ``f >= 1 - epsilon``.
 
-    While fewer and fewer rows change sides, the full steps converge and rounding cannot disturb them; else
-    the step is as long as the objective wants it.
+    While fewer rows change sides from round to round, the full steps converge and rounding cannot disturb
+    them. Otherwise an exact line search sets the length of the step.
 
     Parameters
     ----------
     H : array (m, m)
-    inverse_C, beta, f : arrays (m,)
-        ``beta`` and ``f = Hβ`` are changed in place.
+        The block.
+    inverse_C : array (m,)
+        1/C of each sample.
+    beta, f : arrays (m,), changed in place
+        The point and its margins ``f = Hβ``.
     epsilon : float
+        Largest violation of a margin.
     max_rounds : int
+        Largest number of rounds.
 
     Returns
     -------
     rounds : int
+        Number of rounds.
     outcome : int
-        CONVERGED: the point is optimal on its own support and violates no other margin by more than
-        ``epsilon``; LIMIT; or NOT_POSITIVE: the active block is not positive definite.
+        CONVERGED: the point is optimal on its support, and violates no other margin by more than ``epsilon``.
+        LIMIT: the rounds are used up. NOT_POSITIVE: the active block is not positive definite.
     """
     m = f.size
     f_new = np.empty(m)

@@ -1,4 +1,4 @@
-"""What it takes to train one machine for an ascending path of C by exact methods: its kernel, its limits."""
+"""The training of one subproblem for a path of C by exact methods: its kernel, limits and results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,20 +12,24 @@ from solvers.kernels.subproblem_kernel import SubproblemKernel
 from solvers.kernels.tiles import error_of_values, fill_block, is_tiled, scaled_samples, tiles_of
 from solvers.problem import Problem
 
-# Share of the time that is left which the next portion of work may take by its cost in nanoseconds: a core
-# may be slower than the one the costs were measured on.
+# Largest share of the remaining time that the cost of the next portion of work may take, in nanoseconds. A
+# core may be slower than the core on which the costs were measured.
 SHARE_OF_TIME = 0.25
+# Smallest remaining time that counts, in seconds.
 MIN_TIME = 1e-3
+# Largest number of kernel values that are computed at a time.
 BLOCK_VALUES = 1 << 22
-FEW_FEATURES = 64  # of which tiles of all samples take little memory
+# Largest number of features with which tiles of all samples take little memory.
+FEW_FEATURES = 64
 
 
 class Subproblem(SubproblemKernel):
-    """The kernel of one machine with labels and bias, ``H_ij = (y_i·y_j)(k(x_i, x_j) + bias)``.
+    """The kernel of one subproblem with labels and bias, ``H_ij = (y_i·y_j)(k(x_i, x_j) + bias)``.
 
     Parameters
     ----------
     problem : solvers.problem.Problem
+        The subproblem.
     """
 
     def __init__(self, problem):
@@ -37,11 +41,28 @@ class Subproblem(SubproblemKernel):
         self.opposite = -1.0 / (self.n_classes - 1)
 
     def diagonal(self):
-        """Diagonal of ``H``."""
+        """Return the diagonal of ``H``.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The diagonal.
+        """
         return super().diagonal() + self.bias
 
     def whole(self, deadline):
-        """Evaluate the whole of ``H`` in float64, or None if the deadline passes before."""
+        """Compute the whole of ``H`` in float64.
+
+        Parameters
+        ----------
+        deadline : float
+            Time of `solvers.common.clock.clock` at which to stop, in seconds.
+
+        Returns
+        -------
+        ndarray of shape (m, m) or None
+            The matrix; None if the deadline passed first.
+        """
         if not self.is_gram:
             return self.symmetric_part(np.arange(self.size), deadline)
         m = self.size
@@ -53,7 +74,20 @@ class Subproblem(SubproblemKernel):
         return H
 
     def symmetric_part(self, some, deadline):
-        """``H[some, some]`` in float64, or None if the deadline passes before."""
+        """Compute ``H[some, some]`` in float64.
+
+        Parameters
+        ----------
+        some : int64 ndarray of shape (n,)
+            Rows and columns.
+        deadline : float
+            Time of `solvers.common.clock.clock` at which to stop, in seconds.
+
+        Returns
+        -------
+        ndarray of shape (n, n) or None
+            The matrix; None if the deadline passed first.
+        """
         H = np.empty((some.size, some.size))
         step = max(1, BLOCK_VALUES // some.size)
         for start in range(0, some.size, step):
@@ -63,24 +97,43 @@ class Subproblem(SubproblemKernel):
         return H
 
     def part(self, some, others):
-        """``H[some, others]`` in float64."""
+        """Compute ``H[some, others]`` in float64.
+
+        Parameters
+        ----------
+        some, others : int64 ndarrays
+            Rows and columns.
+
+        Returns
+        -------
+        ndarray of shape (some.size, others.size)
+            The values.
+        """
         values = self.block(self.points(some), self.points(others))
         values += self.bias
         values *= np.where(self.label[some][:, None] == self.label[others], 1.0, self.opposite)
         return values
 
     def columns(self):
-        """Return what evaluates ``H[:, p]`` for a sample p, and a bound on the error of its values."""
+        """Return a function that computes columns of ``H``, and the error of its values.
+
+        Returns
+        -------
+        column : callable
+            ``column(p)`` returns ``H[:, p]`` for a sample p.
+        error : float
+            Bound on the error of a value.
+        """
         every, X, kernel = np.arange(self.size), self._X, self.kernel
         if self.is_gram or kernel.by_differences or X.shape[1] > FEW_FEATURES or not is_tiled(kernel, X):
             return lambda p: self.part(every[p : p + 1], every)[0], kernel.error
         samples = scaled_samples(self.points(every), kernel.gamma)
-        tiles, place = tiles_of(samples, every, X.shape[1]), np.zeros(1, np.int64)
+        tiles, row_index = tiles_of(samples, every, X.shape[1]), np.zeros(1, np.int64)
         signs = np.where(self.label == np.arange(self.n_classes)[:, None], 1.0, self.opposite)
 
         def column(p):
             values = np.empty((1, every.size))
-            fill_block(samples, every[p : p + 1], place, tiles, 0, -self.bias, values)
+            fill_block(samples, every[p : p + 1], row_index, tiles, 0, -self.bias, values)
             values[0] *= signs[self.label[p]]
             self.evaluations += every.size
             return values[0]
@@ -90,34 +143,70 @@ class Subproblem(SubproblemKernel):
 
 @dataclass
 class Training:
-    """What it takes to train a machine, and what has come of it."""
+    """The training of one subproblem: its input and its results."""
 
     problem: Problem
     subproblem: Subproblem
     inverse_weight: np.ndarray  # (m,)
     Cs: np.ndarray
     tol: float
-    limits: np.ndarray  # (n_C,) int64: pair steps and Newton rounds for each C
-    memory: float  # bytes that a Gram block may take
+    limits: np.ndarray  # (n_C,) int64: largest number of pair steps and Newton rounds for each C
+    memory: float  # memory that a Gram block may take, in bytes
     outcome: Outcomes  # arrays of shape (n_C,)
     weights: np.ndarray  # (n_C, m): α / ||c||² >= 0
-    pivots: Sequence[int] = ()  # the r samples that span the feature space
-    coefficients: np.ndarray | tuple = ()  # (n_compact, r): on them, the machines that were solved there
+    pivots: Sequence[int] = ()  # r samples that span the feature space
+    coefficients: np.ndarray | tuple = ()  # (n_compact, r): solutions in the feature space, on the pivots
 
     def seconds_left(self):
-        """Time until the deadline; infinite without one."""
+        """Return the time until the deadline.
+
+        Returns
+        -------
+        float
+            Time in seconds; infinite without a deadline.
+        """
         return self.problem.deadline - clock()
 
     def affordable(self):
-        """Cost of the next portion of work, see `solvers.gram.block.step_cost`."""
+        """Return the largest cost of the next portion of work.
+
+        Returns
+        -------
+        float
+            The cost; see `solvers.gram.block.step_cost`.
+        """
         return 1e9 * SHARE_OF_TIME * max(self.seconds_left(), MIN_TIME)
 
     def iterations_left(self):
-        """Return how many iterations are left for each C."""
+        """Return the number of remaining iterations for each C.
+
+        Returns
+        -------
+        int64 ndarray of shape (n_C,)
+            Numbers of iterations.
+        """
         return np.maximum(0, self.limits - self.outcome.iterations)
 
     def record(self, k, weights, square_norm, gap, iterations, methods, status):
-        """Note the solution for a C, or for a slice of them; iterations and methods add up."""
+        """Record the solution for one C, or for a slice of them; iterations and methods add up.
+
+        Parameters
+        ----------
+        k : int or slice
+            Index of the C.
+        weights : ndarray
+            Weights of margin 1.
+        square_norm : float or ndarray
+            ``||c||²``.
+        gap : float or ndarray
+            Certified gap.
+        iterations : int or ndarray
+            Number of iterations to add.
+        methods : int or ndarray
+            Bits of the methods to add; see `solvers.gram.outcomes.METHOD_NAMES`.
+        status : int or ndarray
+            One of the statuses of `solvers.common.status`.
+        """
         outcome = self.outcome
         self.weights[k], outcome.objectives[k], outcome.gaps[k] = weights, square_norm, gap
         outcome.iterations[k] += iterations

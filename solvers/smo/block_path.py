@@ -1,10 +1,11 @@
 """One dense block of the L1 or the L2 problem with a free bias, for an ascending path of C.
 
-In the signed weights of `solvers.smo.row_steps` the kernel has no labels and Σ β = 0 leaves the bias
-free. Steps and Newton's method share the work (`smo_steps`, `smo_newton`). The first C starts from sums
-over classes: where C is small, most weights are at their bounds, and it is known which. From C to the
-next, a point with few free weights is scaled, which needs no kernel value; one without any weight at an
-upper bound stays optimal.
+In the signed weights of `solvers.smo.row_steps` the kernel has no labels, and Σ β = 0 leaves the bias free.
+Steps (`solvers.smo.block_steps`) and Newton's method (`solvers.smo.free_weights`) share the work.
+
+The first C starts from sums over classes. Where C is small, most weights are at their bounds, and these sums
+say which. From one C to the next, a point with few free weights is scaled, which needs no kernel value. A
+point without any weight at an upper bound stays optimal.
 """
 
 from typing import NamedTuple
@@ -23,42 +24,82 @@ from solvers.common.compile import implement, inlined, inner, njit
 from solvers.common.progress import first_look, has_no_end, resolution
 from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, UNRESOLVED
-from solvers.gram.block import choose, find_rows_with_weight, largest_value, sum_of_rows
+from solvers.gram.block import find_rows_with_weight, gather_values, largest_value, sum_of_rows
 from solvers.gram.subproblems import solve_path
 from solvers.smo.block_steps import smo_block_steps
 from solvers.smo.certificate import bias_of, extremes, gap_of
 from solvers.smo.free_weights import newton_cost, newton_on_free
 
-MIN_STEPS, MAX_STEPS = 64, 256  # before the free weights are counted again
-# How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.
+# Smallest and largest number of steps between two counts of the free weights.
+MIN_STEPS, MAX_STEPS = 64, 256
+# Largest number of tighter tolerances that are tried while the recomputed gradient or gap misses `tol`.
 REFINEMENTS = 30
-# A point is scaled with C if it has as many weights at their bounds as this times its free ones.
+# Weights at their bounds for each free weight from which on a point is scaled with C.
 BOUNDED_PER_FREE = 2
-# Rounding moves the gradient at every step; it is computed afresh where that may be this share of what is
-# aimed at.
+# Rounding drift of the gradient, as a share of the violation aimed at, above which it is recomputed.
 ALLOWED_DRIFT = 0.01
+# Roundings that the scaling of a point adds to its gradient.
 ROUNDINGS_PER_SCALING = 4.0
+# Bound on the sum of weights that have no bounds.
 UNBOUNDED = 1e300
-MIN_SHARE = 1e-3  # that the tolerance aimed at is lowered to at a time
-# So many steps that take a smaller share than the other off the objective have met rounding.
-STEPS_IN_VAIN, NO_PROGRESS = 2400, 1e-15
-# Vectors of a block's size that its path takes: of float64, of float32, of indices.
+# Smallest factor by which the tolerance aimed at is reduced at a time.
+MIN_SHARE = 1e-3
+# Steps have met rounding if this many reduce the objective by less than this share of the sum of weights.
+STEPS_WITHOUT_PROGRESS, NO_PROGRESS = 2400, 1e-15
+# Numbers of vectors of the size of a block that its path needs: of float64, of float32, of indices.
 N_VECTORS, N_SHORT_VECTORS, N_INDICES = 15, 4, 2
 
 
 @inner
 def step_cost(m):
-    """Cost of one step on m rows, in nanoseconds of a 2025 core."""
+    """Return the cost of one step on m rows, in nanoseconds of a 2025 core.
+
+    Parameters
+    ----------
+    m : int
+        Number of rows.
+
+    Returns
+    -------
+    float
+        The cost.
+    """
     return 40.0 + 0.5 * m
 
 
 @inlined
 def refresh(K, inverse_C, y, beta, F, largest, vectors, indices):
-    """Compute the gradient from the weights; return a bound on its error."""
-    weight, n_support = 0.0, find_rows_with_weight(beta, indices[0])
-    support = indices[0][:n_support]
-    choose(beta, support, vectors[0])
-    sum_of_rows(K, support, vectors[0], F, vectors[1])
+    """Recompute the gradient from the weights.
+
+    Parameters
+    ----------
+    K : array (m, m), float32 or float64, C-contiguous
+        Kernel values without labels.
+    inverse_C : array (m,)
+        1/C of each sample for the L2 loss, 0 for the L1 loss.
+    y : array (m,)
+        Labels, 1 or -1.
+    beta : array (m,)
+        Signed weights.
+    F : array (m,)
+        Receives the gradient.
+    largest : float
+        Bound on the size of the kernel values.
+    vectors : array (2 or more, m)
+        Memory.
+    indices : int64 array (1 or more, m)
+        Memory.
+
+    Returns
+    -------
+    float
+        Bound on the rounding error of the gradient.
+    """
+    chosen, partial, rows = vectors[0], vectors[1], indices[0]
+    weight, n_support = 0.0, find_rows_with_weight(beta, rows)
+    support = rows[:n_support]
+    gather_values(beta, support, chosen)
+    sum_of_rows(K, support, chosen, F, partial)
     for t in range(F.size):
         F[t] += inverse_C[t] * beta[t] - y[t]
         weight += abs(beta[t])
@@ -67,7 +108,19 @@ def refresh(K, inverse_C, y, beta, F, largest, vectors, indices):
 
 @njit(allocates=False)
 def set_bounds(y, C, hinge, low, high, inverse_C):
-    """Fill the bounds and 1/C of the loss."""
+    """Fill the bounds of the weights, and 1/C of the loss.
+
+    Parameters
+    ----------
+    y : array (m,)
+        Labels, 1 or -1.
+    C : array (m,)
+        Penalty of each sample.
+    hinge : bool
+        Whether the loss is C ξ; if not, it is ½ C ξ².
+    low, high, inverse_C : arrays (m,)
+        Receive the bounds, and 1/C or 0.
+    """
     for t in range(y.size):
         limit = C[t] if hinge else np.inf
         low[t], high[t] = (0.0, limit) if y[t] > 0.0 else (-limit, 0.0)
@@ -76,7 +129,22 @@ def set_bounds(y, C, hinge, low, high, inverse_C):
 
 @inlined
 def value_of_rank(values, rank, a):
-    """Return the value that ``rank`` others precede in ascending order (Hoare 1961, Find), by a copy."""
+    """Return the value of a rank in ascending order, by selection on a copy (Hoare 1961, Find).
+
+    Parameters
+    ----------
+    values : array (n,)
+        The values.
+    rank : int
+        Number of values that precede it.
+    a : array (n or more,)
+        Memory for the copy.
+
+    Returns
+    -------
+    float
+        The value.
+    """
     low, high = 0, values.size - 1
     for t in range(values.size):
         a[t] = values[t]
@@ -100,12 +168,28 @@ def value_of_rank(values, rank, a):
 
 @inlined
 def write_weights(margins, n_full, full, total, beta, scratch):
-    """Give the samples of the smallest margins the weight ``full``, the rest of the total to the next."""
+    """Write full weights to the samples of the smallest margins, and the rest of the total to the next one.
+
+    Parameters
+    ----------
+    margins : array (n,)
+        Margin of each sample.
+    n_full : int
+        Number of samples with full weight.
+    full : float
+        The full weight, with its sign.
+    total : float
+        Sum of all weights, with its sign.
+    beta : array (n,)
+        Receives the weights.
+    scratch : array (n or more,)
+        Memory.
+    """
     m = margins.size
     border = np.inf
     if n_full < m:
         border = value_of_rank(margins, n_full, scratch)
-    n_at_border = n_full  # that are to be full
+    n_at_border = n_full  # number of samples at the border that get full weight
     for t in range(m):
         n_at_border -= margins[t] < border
     for t in range(m):
@@ -121,14 +205,34 @@ def write_weights(margins, n_full, full, total, beta, scratch):
 
 @inlined
 def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
-    """Set the weights to what they are where C is small, about, and the gradient to theirs.
+    """Set the weights to about their values at a small C, and compute their gradient.
 
-    L1: all of the smaller class are at C, and so are those of the larger class that would have the smallest
-    margins if all of it had equal weights. L2: the kernel hardly counts beside 1/C.
+    L1: all samples of the smaller class are at C. In the larger class, those samples are at C that have the
+    smallest margins when all weights of this class are equal. L2: the kernel hardly counts beside 1/C.
+
+    Parameters
+    ----------
+    K : array (m, m), float32 or float64, C-contiguous
+        Kernel values without labels.
+    y : array (m,)
+        Labels, 1 or -1.
+    C : array (m,)
+        Penalty of each sample, constant within a class.
+    n_first : int
+        Number of samples of the first class, which come first.
+    hinge : bool
+        Whether the loss is C ξ; if not, it is ½ C ξ².
+    beta, F : arrays (m,)
+        Receive the weights and their gradient.
+    vectors : array (6 or more, m)
+        Memory.
+    rows : int64 array (m,)
+        Memory.
     """
     m = beta.size
     n_second = m - n_first
     of_first, of_second, chosen, partial = vectors[0], vectors[1], vectors[2], vectors[3]
+    margins_of_large, scratch = vectors[4], vectors[5]
     for t in range(m):
         chosen[t], rows[t] = 1.0, t
     sum_of_rows(K, rows[:n_first], chosen, of_first, partial)
@@ -145,24 +249,24 @@ def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
             beta[t] = of_each_first if y[t] > 0.0 else of_each_second
             F[t] = of_each_first * of_first[t] + of_each_second * of_second[t] - mean
         return
-    is_first = capacity_first <= capacity_second  # that is the smaller
+    is_first = capacity_first <= capacity_second  # whether the first class is the smaller one
     sign = 1.0 if is_first else -1.0
-    room, C_small, C_large = capacity_first, C[0], C[m - 1]
+    capacity, C_small, C_large = capacity_first, C[0], C[m - 1]
     of_small, of_large = of_first, of_second
     first, last = n_first, m  # of the larger class
     if not is_first:
-        room, C_small, C_large = capacity_second, C[m - 1], C[0]
+        capacity, C_small, C_large = capacity_second, C[m - 1], C[0]
         of_small, of_large = of_second, of_first
         first, last = 0, n_first
-    equal = room / (last - first)
-    margins = vectors[4][: last - first]
+    equal = capacity / (last - first)
+    margins = margins_of_large[: last - first]
     for t in range(first, last):
         margins[t - first] = equal * of_large[t] - C_small * of_small[t]
-    n_full = min(np.int64(room / C_large), last - first)
+    n_full = min(np.int64(capacity / C_large), last - first)
     for t in range(m):
         beta[t] = sign * C_small
-    write_weights(margins, n_full, -sign * C_large, -sign * room, beta[first:last], vectors[5])
-    from_all = 2 * n_full > last - first  # the sums are corrected by what takes fewer rows
+    write_weights(margins, n_full, -sign * C_large, -sign * capacity, beta[first:last], scratch)
+    from_all = 2 * n_full > last - first  # correct the sum over all samples if that takes fewer rows
     base = -sign * C_large if from_all else 0.0
     n = 0
     for t in range(first, last):
@@ -177,19 +281,27 @@ def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
 
 @njit(allocates=False)
 def change_C(old, new, y, hinge, low, high, inverse_C, beta, F):
-    """Move a point of one C to another.
+    """Move a point from one C to another.
 
     Parameters
     ----------
     old, new : arrays (m,)
-        C of each sample, ``new`` a multiple of ``old``.
+        C of each sample; ``new`` is a multiple of ``old``.
+    y : array (m,)
+        Labels, 1 or -1; 0 for a weight without bounds.
+    hinge : bool
+        Whether the loss is C ξ; if not, it is ½ C ξ².
+    low, high, inverse_C : arrays (m,)
+        Bounds and 1/C of ``old``, replaced by those of ``new``.
+    beta, F : arrays (m,), changed in place
+        Signed weights and their gradient.
 
     Returns
     -------
     scale : float
-        What the weights are multiplied by, and the gradient but for its labels.
+        Factor of the weights, and of the gradient without its labels.
     stays_optimal : bool
-        Whether the new point is optimal if the old one was: no weight is at an upper bound.
+        Whether the new point is optimal if the old one was, because no weight is at an upper bound.
     """
     m, scale, n_bounded = beta.size, 1.0, 0
     if hinge:
@@ -205,7 +317,7 @@ def change_C(old, new, y, hinge, low, high, inverse_C, beta, F):
             kernel_part += beta[t] * (F[t] + y[t] - inverse_C[t] * beta[t])
             ridge += beta[t] * beta[t] / new[t]
         if kernel_part + ridge > 0.0:
-            scale = total_size(beta) / (kernel_part + ridge)  # where the objective is least on the ray
+            scale = total_size(beta) / (kernel_part + ridge)  # the minimum of the objective on the ray
     for t in range(m):
         is_bounded = hinge and abs(beta[t]) >= old[t]
         F[t] = scale * (F[t] + y[t] - inverse_C[t] * beta[t]) - y[t]
@@ -233,29 +345,54 @@ def minimise(
     vectors,
     indices,
 ):
-    """Minimise until no violation by the gradient at hand is above ``tol``, or more than rounding makes up.
+    """Minimise until no violation exceeds ``tol``, or exceeds what rounding can explain.
 
-    Newton's method is tried when the steps since it was last tried have cost as much as it does.
+    The violation is that of the given gradient, which is not recomputed. Newton's method runs when the steps
+    since its last run have cost as much as it does.
 
     Parameters
     ----------
+    K : array (m, m), float32 or float64, C-contiguous
+        Kernel values without labels, less `shift`.
+    shift : float
+        Value that was subtracted from the kernel.
+    diagonal : array (m,)
+        Diagonal of ``K`` plus `inverse_C`.
+    inverse_C : array (m,)
+        1/C of each sample for the L2 loss, 0 for the L1 loss.
+    F, beta : arrays (m,), changed in place
+        Gradient and signed weights.
+    low, high : arrays (m,)
+        Bounds of the weights.
+    tol : float
+        Largest violation.
     elapsed_cost : float
-        Cost of the steps since then.
+        Cost of the steps since Newton's method last ran.
+    max_iter : int
+        Largest number of iterations.
+    short_vectors : float32 array (N_SHORT_VECTORS, m)
+        Memory.
+    vectors : array (6 or more, m)
+        Memory.
+    indices : int64 array (N_INDICES, m)
+        Memory.
 
     Returns
     -------
     status : int
         CONVERGED, LIMIT, STALLED, UNRESOLVED or NOT_POSITIVE.
     iterations : int
-        Steps and rounds of Newton's method.
+        Number of steps and of rounds of Newton's method.
     roundings : float
-        Of the largest value that the gradient can have.
+        Roundings that the gradient has accumulated, in units of the largest value that it can have.
     cost : float
+        Cost of the work, in nanoseconds of a 2025 core.
     elapsed_cost : float
+        Cost of the steps since Newton's method last ran.
     """
     m = F.size
     iterations, roundings, cost = 0, 0.0, 0.0
-    in_vain, gains, look = 0, 0.0, first_look(m)
+    without_progress, gains, last_check = 0, 0.0, first_look(m)
     largest = largest_value(diagonal)
     while iterations < max_iter:
         n_free, weight = np.int64(0), 0.0
@@ -263,11 +400,11 @@ def minimise(
             n_free += low[t] < beta[t] < high[t]
             weight += abs(beta[t])
         aim = max(tol, 2.0 * resolution((largest + shift) * weight + 1.0))
-        if iterations >= look[0]:
+        if iterations >= last_check[0]:
             objective, (lowest, highest) = 0.5 * (np.dot(beta, F) - weight), extremes(F, beta, low, high)
-            if has_no_end(look, iterations, objective, highest - lowest, aim, m):
+            if has_no_end(last_check, iterations, objective, highest - lowest, aim, m):
                 return STALLED, iterations, roundings, cost, elapsed_cost
-            look = (np.int64(2 * iterations), objective, look[1] - objective)
+            last_check = (np.int64(2 * iterations), objective, last_check[1] - objective)
         cost_of_newton = newton_cost(n_free, m)
         if n_free > 1 and elapsed_cost > cost_of_newton:
             left = max_iter - iterations
@@ -276,9 +413,8 @@ def minimise(
             cost += cost_of_newton
             elapsed_cost = 0.0
             continue
-        due = (
-            np.int64((cost_of_newton - elapsed_cost) / step_cost(m)) + 1
-        )  # until Newton's method, if as many stay free
+        # Number of steps until Newton's method runs, if as many weights stay free.
+        due = np.int64((cost_of_newton - elapsed_cost) / step_cost(m)) + 1
         allowed = min(max(MIN_STEPS, due), MAX_STEPS, max_iter - iterations)
         status, steps, gain = smo_block_steps(
             K, diagonal, inverse_C, F, beta, low, high, aim, allowed, short_vectors
@@ -289,18 +425,39 @@ def minimise(
         elapsed_cost += steps * step_cost(m)
         if status != PAUSED:
             return status, iterations, roundings, cost, elapsed_cost
-        in_vain += steps
+        without_progress += steps
         gains += gain
-        if in_vain >= STEPS_IN_VAIN:
+        if without_progress >= STEPS_WITHOUT_PROGRESS:
             if not gains > NO_PROGRESS * total_size(beta):
                 return UNRESOLVED, iterations, roundings, cost, elapsed_cost
-            in_vain, gains = 0, 0.0
+            without_progress, gains = 0, 0.0
     return LIMIT, iterations, roundings, cost, elapsed_cost
 
 
 @njit(allocates=False)
 def state_of(F, beta, low, high, value_error, drift):
-    """Return the bias of a point, its violation, the sum of its weights, and the error of its gradient."""
+    """Return the bias of a point, its violation, the sum of its weights, and the error of its gradient.
+
+    Parameters
+    ----------
+    F, beta, low, high : arrays (m,)
+        Gradient, signed weights, and bounds.
+    value_error : float
+        Bound on the error of a kernel value.
+    drift : float
+        Bound on the rounding error of the gradient.
+
+    Returns
+    -------
+    b : float
+        The bias.
+    violation : float
+        Largest violation of the optimality conditions, by the given gradient.
+    weight : float
+        Sum of the weights without their signs.
+    error : float
+        Bound on the error of a value of the gradient.
+    """
     weight = total_size(beta)
     lowest, highest = extremes(F, beta, low, high)
     b = bias_of(F, beta, low, high)
@@ -308,12 +465,12 @@ def state_of(F, beta, low, high, value_error, drift):
 
 
 class SmoRules(NamedTuple):
-    """What the blocks of a path are solved by, and memory for the largest of m samples."""
+    """Rules of a path whose blocks are solved by `smo_path`, and memory for the largest of m samples."""
 
-    hinge: bool  # the loss is C ξ; if not, ½ C ξ²
+    hinge: bool  # whether the loss is C ξ; if not, it is ½ C ξ²
     tol: float  # largest violation, and largest gap
-    value_errors: np.ndarray  # (n_subproblems,): bounds on the errors of the entries of their blocks
-    shifts: np.ndarray  # (n_subproblems,): what was subtracted from the kernel
+    value_errors: np.ndarray  # (n_subproblems,): bounds on the errors of the entries of the blocks
+    shifts: np.ndarray  # (n_subproblems,): values that were subtracted from the kernel
     vectors: np.ndarray  # (N_VECTORS · m,)
     short_vectors: np.ndarray  # (N_SHORT_VECTORS · m,) float32
     indices: np.ndarray  # (N_INDICES · m,) int64
@@ -321,9 +478,26 @@ class SmoRules(NamedTuple):
 
 @implement(solve_path, SmoRules, allocates=False)
 def smo_path(rules, subproblem, K, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
-    """Solve one block for every C, each from the solution before it.
+    """Solve one block for every C, each time from the last solution.
 
-    Parameters are those of `solvers.gram.subproblems.solve_path`, but that the block has no labels.
+    Parameters
+    ----------
+    rules : SmoRules
+        Rules of the path, and memory.
+    subproblem : int
+        Index of the subproblem among those of all Gram matrices.
+    K : array (m, m), float32 or float64, C-contiguous
+        Kernel values without labels, less the shift of the subproblem.
+    class_start, inverse_weight
+        As in `solvers.gram.subproblems.solve_path`.
+    bias
+        Not used: the bias is free.
+    Cs, limits
+        As in `solvers.gram.subproblems.solve_path`.
+    weights : array (n_C, m)
+        Receives the weights without their signs.
+    outcomes
+        As in `solvers.gram.subproblems.solve_path`.
     """
     hinge, tol, shift, m, n_first = (
         rules.hinge,
@@ -398,7 +572,7 @@ def smo_path(rules, subproblem, K, class_start, inverse_weight, bias, Cs, limits
                 is_stale = True
             if converged or status != CONVERGED:
                 break
-            # A tighter tolerance does not help where it is the doubt about the kernel's values that counts.
+            # A tighter tolerance does not help where the error of the kernel values dominates.
             exact, enough = gap_of(F, beta, y, C, inverse_C, hinge, b, 0.0), AFFORDABLE_SHARE * tol
             is_unreachable = 2.0 * error > enough or gap - exact > enough or max(exact, violation) <= enough
             if is_unreachable and violation <= tol:

@@ -1,10 +1,11 @@
 """Steps of sequential minimal optimisation on a dense block of kernel values.
 
-The problem is that of `solvers.smo.row_steps`, in signed weights ``β_i = y_i α_i``. There rows of the
-kernel come one at a time; here all values are at hand, and a step is two passes over rows that lie in the
-cache: one chooses the partner, one updates the gradient and chooses the next sample to grow. Both choose
-by float32 copies (`solvers.common.float32_keys`), in units of the violation at the start; steps and the
-stopping rule use the exact values.
+The problem is that of `solvers.smo.row_steps`, in signed weights ``β_i = y_i α_i``. There, rows of the kernel
+are computed one at a time. Here all values are available, and a step is two passes over rows that lie in the
+cache. One pass chooses the partner. The other updates the gradient, and chooses the next sample to grow.
+
+Both choose by float32 copies (`solvers.common.float32_keys`), in units of the violation at the start. Steps
+and the stopping rule use the exact values.
 """
 
 import numpy as np
@@ -17,17 +18,34 @@ from solvers.common.reductions import larger_of, smaller_of
 from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED
 from solvers.smo.certificate import extremes
 
-NEVER = np.float32(1e30)  # added to the value of a weight that cannot move
-NONE = np.float32(1e29)  # a larger one is that of such a weight
-FARTHEST = np.float32(1e12)  # that one violation can be beyond that at the start
-MIN_SHARE = np.float32(1e-7)  # of the largest distance, that one is taken for when partners are compared
-# A gradient of this size says that an indefinite kernel has left the L2 problem without a minimum.
-LARGEST_GRADIENT = 1e100
+# Number added to the value of a weight that cannot move.
+NEVER = np.float32(1e30)
+# Bound above which a value belongs to a weight that cannot move.
+NONE = np.float32(1e29)
+# Largest violation that the comparison of partners distinguishes, in units of the violation at the start.
+FARTHEST = np.float32(1e12)
+# Smallest square distance in the comparison of partners, as a share of the largest diagonal value.
+MIN_SHARE = np.float32(1e-7)
+# Largest difference of gradients. A larger one shows that the L2 problem of an indefinite kernel has no
+# minimum.
+MAX_GRADIENT = 1e100
 
 
 @inner
 def worst_pair(F, beta, low, high):
-    """Find the sample of the smallest F that can grow and that of the largest F that can shrink; −1: none."""
+    """Return the samples that violate the optimality conditions most.
+
+    Parameters
+    ----------
+    F, beta, low, high : arrays (m,)
+        Gradient, signed weights, and bounds.
+
+    Returns
+    -------
+    i, j : int
+        Index of the smallest F of a weight that can grow, and of the largest F of a weight that can shrink;
+        −1 if there is none.
+    """
     lowest, highest = extremes(F, beta, low, high)
     m, i, j = F.size, 0, 0
     while i < m and not (F[i] == lowest and beta[i] < high[i]):
@@ -39,43 +57,66 @@ def worst_pair(F, beta, low, high):
 
 @inner
 def partner(K_i, level, fixed, diagonal, i, largest, bits):
-    """Index j of about the largest ``(F_j - F_i)² / D_ij``, or −1.
+    """Return the index j of about the largest ``(F_j - F_i)² / D_ij``, or −1.
 
     Parameters
     ----------
     K_i : array (m,)
-    level, fixed, diagonal : float32 arrays (m,)
-        F; `NEVER` where a weight cannot shrink, else 0; ``k(x, x) + inverse_C``.
+        Kernel values of sample i with all samples.
+    level : float32 array (m,)
+        Gradient F, scaled.
+    fixed : float32 array (m,)
+        `NEVER` where a weight cannot shrink, else 0.
+    diagonal : float32 array (m,)
+        Diagonal values ``k(x, x) + inverse_C``.
     i : int
+        Index of the sample that grows.
     largest : float32
-        Of the diagonal.
+        Largest diagonal value.
     bits : int64
-        Of a key, that hold the index.
+        Bits of a key that contain the index.
+
+    Returns
+    -------
+    int
+        The index j, or −1 if no weight can shrink.
     """
-    least = MIN_SHARE * largest
+    min_distance = MIN_SHARE * largest
     nothing, two = np.float32(0.0), np.float32(2.0)
     level_i, diagonal_i = level[i], diagonal[i]
     best = nothing
     for t in range(level.size):
         ahead = smaller_of(larger_of(level[t] - fixed[t] - level_i, nothing), FARTHEST)
-        square_distance = larger_of(diagonal_i + diagonal[t] - two * np.float32(K_i[t]), least)
+        square_distance = larger_of(diagonal_i + diagonal[t] - two * np.float32(K_i[t]), min_distance)
         best = larger_of(best, key_of(ahead * ahead * (largest / square_distance), t, bits))
     return index_of(best, bits) if best > key_of(nothing, bits, bits) else -1
 
 
 @inner
 def move(F, K_i, K_j, delta, level, blocked, base, unit, bits):
-    """``F += delta (K_i - K_j)``; return about the lowest F of a weight that can grow, as a key.
+    """Do ``F += delta (K_i - K_j)``, and choose the next sample to grow.
 
     Parameters
     ----------
     F : array (m,)
+        Gradient, changed in place.
     K_i, K_j : arrays (m,)
+        Kernel values of samples i and j with all samples.
     delta : float
-    level, blocked : float32 arrays (m,)
-        Receives ``(F - base) unit``; `NEVER` where a weight cannot grow, else 0.
+        Weight that moves.
+    level : float32 array (m,)
+        Receives ``(F - base) unit``.
+    blocked : float32 array (m,)
+        `NEVER` where a weight cannot grow, else 0.
     base, unit : float
+        Offset and scale of `level`.
     bits : int64
+        Bits of a key that contain the index.
+
+    Returns
+    -------
+    float32
+        Key of about the lowest F of a weight that can grow.
     """
     best, offset = NEVER, -base * unit
     for t in range(F.size):
@@ -89,26 +130,35 @@ def move(F, K_i, K_j, delta, level, blocked, base, unit, bits):
 
 @inner
 def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, scratch):
-    """Take steps until the largest violation is at most ``tol``, or ``max_steps`` are spent.
+    """Take steps until the largest violation is at most ``tol``, or until ``max_steps`` steps are taken.
 
     Parameters
     ----------
     K : array (m, m), float32 or float64, C-contiguous
-    diagonal, inverse_C : arrays (m,)
-        ``k(x, x) + inverse_C``; inverse_C.
+        Kernel values without labels.
+    diagonal : array (m,)
+        Diagonal values ``k(x, x) + inverse_C``.
+    inverse_C : array (m,)
+        1/C of each sample for the L2 loss, 0 for the L1 loss.
     F, beta : arrays (m,), changed in place
+        Gradient and signed weights.
     low, high : arrays (m,)
+        Bounds of the weights.
     tol : float
+        Largest violation.
     max_steps : int
+        Largest number of steps.
     scratch : float32 array (4, m)
+        Memory.
 
     Returns
     -------
     status : int
-        CONVERGED, PAUSED (out of steps), STALLED or NOT_POSITIVE.
+        CONVERGED, PAUSED (the steps are used up) or NOT_POSITIVE.
     steps : int
+        Number of steps.
     gain : float
-        What the steps have taken off the objective.
+        Decrease of the objective.
     """
     m = F.size
     i, j = worst_pair(F, beta, low, high)
@@ -126,7 +176,7 @@ def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, 
     for t in range(m):
         largest = max(largest, near_diagonal[t])
     if largest == 0.0:
-        largest = np.float32(1.0)  # k - 1 is stored
+        largest = np.float32(1.0)  # the block contains k - 1
     gain = 0.0
     for step in range(max_steps):
         K_i = K[i]
@@ -137,7 +187,7 @@ def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, 
                 return CONVERGED, step, gain
             K_i = K[i]
         ahead = F[j] - F[i]
-        if not ahead < LARGEST_GRADIENT:
+        if not ahead < MAX_GRADIENT:
             return NOT_POSITIVE, step, gain
         K_j = K[j]
         square_distance = max(diagonal[i] + diagonal[j] - 2.0 * K_i[j], SMALLEST_SQUARE_DISTANCE)

@@ -1,4 +1,4 @@
-"""What is known of a point of the SMO problem: its bias, its violation and its duality gap.
+"""Properties of a point of the SMO problem: its bias, its violation and its duality gap.
 
 Signed weights ``β_i = y_i α_i``, bounds and the gradient ``F`` are those of `solvers.smo.row_steps`.
 """
@@ -10,11 +10,12 @@ from solvers.common.compile import inlined, njit
 from solvers.common.reductions import larger_of, smaller_of
 from solvers.common.status import NOT_POSITIVE, STOPPING_TEXTS
 
-# Of the width between its bounds, or of the largest weight if that is less: a weight so near to one of them
-# is at it. Roundings grow with the weights, not with bounds that none of them reaches.
+# Largest distance from a bound at which a weight counts as at the bound, as a share of the smaller of two
+# values: the width between its bounds, and the largest weight. Roundings grow with the weights, and not with
+# bounds that no weight reaches.
 AT_BOUND = 1e-11
-# Added to the F of a weight that cannot grow, and taken from that of one that cannot shrink. Where an extreme
-# is beyond the other, which no F is, there is no weight that can.
+# Number added to the F of a weight that cannot grow, and subtracted from the F of one that cannot shrink.
+# The other one is the largest size of an F. An extreme beyond it shows that no weight can move.
 OUT_OF_REACH, LARGEST_F = 1e300, 1e299
 
 SMO_STOPPING_TEXTS = {**STOPPING_TEXTS, NOT_POSITIVE: "the kernel is not positive definite"}
@@ -22,7 +23,18 @@ SMO_STOPPING_TEXTS = {**STOPPING_TEXTS, NOT_POSITIVE: "the kernel is not positiv
 
 @njit(allocates=False)
 def extremes(F, beta, low, high):
-    """Return the least finite F of the weights that can grow, and the largest of those that can shrink."""
+    """Return the smallest finite F of the weights that can grow, and the largest of those that can shrink.
+
+    Parameters
+    ----------
+    F, beta, low, high : arrays (m,)
+        Gradient, signed weights, and bounds.
+
+    Returns
+    -------
+    lowest, highest : float
+        The extremes; infinite and minus infinity if no weight can move.
+    """
     lowest, highest = OUT_OF_REACH, -OUT_OF_REACH
     for t in range(F.size):
         lowest = smaller_of(lowest, F[t] + OUT_OF_REACH * (beta[t] >= high[t]))
@@ -32,7 +44,18 @@ def extremes(F, beta, low, high):
 
 @inlined
 def largest_size(beta):
-    """Return the largest of the weights without their signs."""
+    """Return the largest of the weights without their signs.
+
+    Parameters
+    ----------
+    beta : array (m,)
+        Signed weights.
+
+    Returns
+    -------
+    float
+        The largest size.
+    """
     largest = 0.0
     for t in range(beta.size):
         largest = larger_of(largest, abs(beta[t]))
@@ -41,26 +64,48 @@ def largest_size(beta):
 
 @inlined
 def rounding_at_bound(low, high, largest):
-    """Return how near to a finite bound a weight is at it."""
+    """Return the distance from a bound within which a weight counts as at the bound.
+
+    Parameters
+    ----------
+    low, high : float
+        Bounds of the weight.
+    largest : float
+        Largest of all weights without their signs.
+
+    Returns
+    -------
+    float
+        The distance; 0 for an infinite bound.
+    """
     width = high - low
     return AT_BOUND * smaller_of(width, largest) if width < np.inf else 0.0
 
 
 @njit(allocates=False)
-def set_to_bounds(beta, low, high, most):
-    """Put weights to the bounds that they are at but for roundings.
+def set_to_bounds(beta, low, high, max_change):
+    """Move weights that differ from a bound by rounding only to that bound.
+
+    Parameters
+    ----------
+    beta : array (m,)
+        Signed weights, changed in place.
+    low, high : arrays (m,)
+        Bounds of the weights.
+    max_change : float
+        Largest sum of the changes. If the changes would exceed it, no weight is changed.
 
     Returns
     -------
     change : float
-        The sum of what that changes; 0 where it would be more than `most`, and nothing is changed.
+        Sum of the changes; 0 if no weight is changed.
     """
     largest, change = largest_size(beta), 0.0
     for t in range(beta.size):
         rounding = rounding_at_bound(low[t], high[t], largest)
         nearest = min(beta[t] - low[t], high[t] - beta[t])
         change += nearest if nearest <= rounding else 0.0
-    if change == 0.0 or not change <= most:
+    if change == 0.0 or not change <= max_change:
         return 0.0
     for t in range(beta.size):
         rounding = rounding_at_bound(low[t], high[t], largest)
@@ -73,17 +118,42 @@ def set_to_bounds(beta, low, high, most):
 
 @inlined
 def moves_of(weight, low, high, largest):
-    """Tell whether a weight can grow and whether it can shrink by more than roundings."""
+    """Return whether a weight can grow, and whether it can shrink, by more than rounding.
+
+    Parameters
+    ----------
+    weight : float
+        Signed weight.
+    low, high : float
+        Its bounds.
+    largest : float
+        Largest of all weights without their signs.
+
+    Returns
+    -------
+    can_grow, can_shrink : bool
+        The two answers.
+    """
     rounding = rounding_at_bound(low, high, largest)
     return weight < high - rounding, weight > low + rounding
 
 
 @njit(allocates=False)
 def bias_of(F, beta, low, high):
-    """Return the mean of −F over the free weights or, without any, the middle of where LIBSVM has it.
+    """Return the mean of −F over the free weights or, if none is free, the bias of LIBSVM.
 
-    A weight within roundings of a bound is at it: where the penalties of two classes add up to the same, all
-    weights may be, and which of them rounding has left free is no matter of the samples.
+    A weight within roundings of a bound counts as at the bound. If the penalties of two classes have the
+    same sum, all weights may be at bounds, and rounding would then decide which of them are free.
+
+    Parameters
+    ----------
+    F, beta, low, high : arrays (m,)
+        Gradient, signed weights, and bounds.
+
+    Returns
+    -------
+    float
+        The bias.
     """
     n_free, total, largest = 0, 0.0, largest_size(beta)
     lowest, highest = OUT_OF_REACH, -OUT_OF_REACH
@@ -106,17 +176,24 @@ def bias_of(F, beta, low, high):
 
 @njit(allocates=False)
 def gap_of(F, beta, y, C, inverse_C, hinge, bias, error):
-    """Primal minus dual objective as a share of the primal one, at most; with ``error`` 0, about.
+    """Bound the duality gap as a share of the primal objective.
 
     Parameters
     ----------
     F, beta, y, C, inverse_C : arrays (m,)
-        ``inverse_C`` is zero for the hinge loss; ``C`` may be infinite.
+        Gradient, signed weights, labels, penalties, and 1/C. ``inverse_C`` is zero for the hinge loss; ``C``
+        may be infinite.
     hinge : bool
         Whether the loss is C ξ; if not, it is ½ C ξ².
     bias : float
+        The bias.
     error : float
-        Bound on the error of a value of ``F``.
+        Bound on the error of a value of ``F``; with 0, the result is an estimate instead of a bound.
+
+    Returns
+    -------
+    float
+        The gap; infinite if the primal objective is not positive and finite.
     """
     m = F.size
     weight, product, magnitude, ridge, imbalance = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -128,14 +205,14 @@ def gap_of(F, beta, y, C, inverse_C, hinge, bias, error):
         ridge += inverse_C[t] * beta[t] * beta[t]
         imbalance += beta[t]
     quadratic = product + weight  # β·F = βᵀQβ − Σα
-    # Of a sum over all samples, and what is made of it.
+    # Rounding of a sum over all samples, and of the terms computed from it.
     rounding = (m + FEW_ROUNDINGS) * UNIT_ROUNDOFF if error > 0.0 else 0.0
     doubt = error * (weight + 1.0) + rounding * (magnitude + weight)
     # A sum Σ β that is not quite zero moves the dual by as much as a bias can.
     imbalance = abs(imbalance) + rounding * weight
     dual = weight - 0.5 * (quadratic + doubt) - imbalance * (1.0 + abs(bias))
     dual -= rounding * (weight + abs(quadratic))
-    # A dual that is not positive counts the more the smaller the primal objective is.
+    # If the dual is not positive, a smaller primal objective gives a larger gap.
     sign = 1.0 if dual > 0.0 else -1.0
     loss, largest, no_slack = 0.0, 0.0, False
     for t in range(m):
@@ -148,7 +225,7 @@ def gap_of(F, beta, y, C, inverse_C, hinge, bias, error):
             loss += C[t] * slack if hinge else 0.5 * C[t] * slack * slack
     square_norm = max(0.0, quadratic - ridge + sign * doubt)
     primal = 0.5 * square_norm + loss
-    if no_slack:  # the nearest machine that leaves no slack is this one, scaled
+    if no_slack:  # the nearest solution without slack is this one, scaled
         primal = 0.5 * square_norm / (1.0 - largest) ** 2 if largest < 1.0 else np.inf
     primal *= 1.0 + sign * rounding
     if not 0.0 < primal < np.inf:

@@ -1,30 +1,58 @@
 """Newton's method on the free weights of a block: exact where `solvers.smo.block_steps` needs many steps.
 
-With all other weights fixed, the objective is minimised over the free ones on ``Σ β = 0``. Where the minimum
-lies outside the box, the point stops at the first bound, that weight is left out of the factor by Givens
-rotations, and the rest goes on: feasible and monotone.
+With all other weights fixed, the objective is minimised over the free ones on ``Σ β = 0``. If the minimum
+lies outside the box, the point stops at the first bound. That weight is removed from the factor by Givens
+rotations, and the minimisation continues over the others. It is feasible and monotone.
 """
 
 import numpy as np
 
 from solvers.common.compile import inlined, inner, njit
 from solvers.common.reductions import dot
-from solvers.gram.block import choose, sum_of_rows
+from solvers.gram.block import gather_values, sum_of_rows
 
-# A pivot below this share of its diagonal entry says that a sample depends on those before it: it stays.
+# Smallest pivot, as a share of its diagonal entry. A sample with a smaller pivot depends on those before it,
+# and keeps its weight.
 MIN_PIVOT = 1e-9
+# The same, in roundings of the type of the block.
 NOISE_ROUNDINGS = 8.0
 
 
 @inner
 def newton_cost(n, m):
-    """Cost of one Newton step on n free weights of m, in nanoseconds of a 2025 core."""
+    """Return the cost of one Newton step, in nanoseconds of a 2025 core.
+
+    Parameters
+    ----------
+    n : int
+        Number of free weights.
+    m : int
+        Number of samples of the block.
+
+    Returns
+    -------
+    float
+        The cost.
+    """
     return 2000.0 + n * (0.12 * m + 60.0 + n * (1.5 + 0.06 * n))
 
 
 @inner
 def find_free(beta, low, high, free):
-    """Write the samples whose weights lie between their bounds to ``free``; return how many there are."""
+    """Write the samples whose weights lie between their bounds to ``free``.
+
+    Parameters
+    ----------
+    beta, low, high : arrays (m,)
+        Signed weights, and bounds.
+    free : int64 array (m,)
+        Receives the indices of the samples, ascending.
+
+    Returns
+    -------
+    int
+        Number of these samples.
+    """
     n = 0
     for t in range(beta.size):
         if low[t] < beta[t] < high[t]:
@@ -35,36 +63,48 @@ def find_free(beta, low, high, free):
 
 @njit
 def free_weights(beta, low, high):
-    """Return the samples whose weights lie between their bounds."""
+    """Return the samples whose weights lie between their bounds.
+
+    Parameters
+    ----------
+    beta, low, high : arrays (m,)
+        Signed weights, and bounds.
+
+    Returns
+    -------
+    int64 array
+        Indices of the samples, ascending.
+    """
     free = np.empty(beta.size, np.int64)
     return free[: find_free(beta, low, high, free)]
 
 
 @inlined
-def factorise(A, least, smallest, kept):
+def factorise(A, min_share, smallest, kept):
     """Overwrite the upper triangle of ``A`` by U with ``UᵀU = A``.
 
-    Rows and columns whose pivots are too small are left out, and the others move up.
+    Rows and columns whose pivots are too small are removed, and the others move up.
 
     Parameters
     ----------
     A : array (n, n), float64, C-contiguous
-    least : float
-        Share of its diagonal entry that a pivot has to be.
+        Matrix whose upper triangle is given.
+    min_share : float
+        Smallest pivot, as a share of its diagonal entry.
     smallest : array (n,)
         Memory.
     kept : int64 array (n,)
-        Receives the rows of ``A`` that are left.
+        Receives the indices of the remaining rows of ``A``.
 
     Returns
     -------
     rank : int
-        How many these are.
+        Number of the remaining rows.
     """
     n = A.shape[0]
     for k in range(n):
-        smallest[k] = least * A[k, k]
-    rank = np.int64(0)  # not a constant: numba would compile what it is handed to once more
+        smallest[k] = min_share * A[k, k]
+    rank = np.int64(0)  # for a constant, numba would compile the callees a second time
     for k in range(n):
         row = A[k]
         whole = rank - rank % 4
@@ -94,7 +134,17 @@ def factorise(A, least, smallest, kept):
 
 @inner
 def solve_transposed(U, n, b):
-    """Overwrite ``b`` by ``U⁻ᵀ b`` for the first n rows of U."""
+    """Overwrite ``b`` by ``U⁻ᵀ b`` for the first n rows of U.
+
+    Parameters
+    ----------
+    U : array (n or more, n or more)
+        Upper triangle.
+    n : int
+        Number of rows.
+    b : array (n or more,)
+        Right side, replaced by the solution.
+    """
     for k in range(n):
         row = U[k]
         b[k] /= row[k]
@@ -105,7 +155,17 @@ def solve_transposed(U, n, b):
 
 @inner
 def solve_upper(U, n, b):
-    """Overwrite ``b`` by ``U⁻¹ b`` for the first n rows of U."""
+    """Overwrite ``b`` by ``U⁻¹ b`` for the first n rows of U.
+
+    Parameters
+    ----------
+    U : array (n or more, n or more)
+        Upper triangle.
+    n : int
+        Number of rows.
+    b : array (n or more,)
+        Right side, replaced by the solution.
+    """
     for k in range(n - 1, -1, -1):
         row = U[k]
         b[k] = (b[k] - dot(row[k + 1 : n], b[k + 1 : n])) / row[k]
@@ -113,14 +173,26 @@ def solve_upper(U, n, b):
 
 @inner
 def leave_out(U, n, p, a, b):
-    """Change a factor of n rows into that of all rows but the p-th, and two vectors ``U⁻ᵀ x`` with it."""
+    """Change a factor of n rows into that of all rows but the p-th.
+
+    Parameters
+    ----------
+    U : array (n or more, n or more)
+        Upper triangle, changed in place.
+    n : int
+        Number of rows.
+    p : int
+        Index of the row to remove.
+    a, b : arrays (n or more,)
+        Vectors ``U⁻ᵀ x``, changed in the same way.
+    """
     for k in range(n):
         row = U[k]
         for j in range(max(k, p + 1), n):
             row[j - 1] = row[j]
     for k in range(p, n - 1):
         upper, lower = U[k], U[k + 1]
-        # The k-th column has two entries left: below the diagonal stands what was the next row's diagonal.
+        # Column k has one entry below the diagonal, which was the diagonal entry of the next row.
         length = np.sqrt(upper[k] * upper[k] + lower[k] * lower[k])
         cosine, sine = upper[k] / length, lower[k] / length
         for j in range(k, n - 1):
@@ -133,30 +205,54 @@ def leave_out(U, n, p, a, b):
 
 @njit(allocates=False)
 def longest_step(weights, low, high, members, n, direction):
-    """Return the longest step ≤ 1 within the bounds, and the place of the weight that ends it, or −1."""
+    """Return the longest step ≤ 1 within the bounds.
+
+    Parameters
+    ----------
+    weights, low, high : arrays (m,)
+        Signed weights, and bounds.
+    members : int64 array (n or more,)
+        Samples whose weights move.
+    n : int
+        Number of these samples.
+    direction : array (n or more,)
+        Change of their weights for a step of 1.
+
+    Returns
+    -------
+    step : float
+        Length of the step.
+    blocker : int
+        Index in `members` of the weight that ends it, or −1.
+    """
     step, blocker = 1.0, -1
     for k in range(n):
         move, t = direction[k], members[k]
         if move != 0.0:
-            room = (high[t] if move > 0.0 else low[t]) - weights[t]
-            if room / move < step:
-                step, blocker = room / move, k
+            distance = (high[t] if move > 0.0 else low[t]) - weights[t]
+            if distance / move < step:
+                step, blocker = distance / move, k
     return max(step, 0.0), blocker
 
 
 @inner(allocates=True)
 def newton_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, vectors, indices):
-    """Minimise over the free weights; all others stay, but that free ones may end at their bounds.
+    """Minimise over the free weights; some of them may end at their bounds.
 
     Parameters
     ----------
     K : array (m, m), float32 or float64, C-contiguous
+        Kernel values without labels, less `shift`.
     shift : float
-        What was subtracted from the kernel, and has to be added before a factor is computed.
+        Value that was subtracted from the kernel, and is added before a factor is computed.
     inverse_C : array (m,)
+        1/C of each sample for the L2 loss, 0 for the L1 loss.
     F, beta : arrays (m,), changed in place
+        Gradient and signed weights.
     low, high : arrays (m,)
+        Bounds of the weights.
     max_rounds : int
+        Largest number of rounds.
     vectors : array (6, m)
         Memory.
     indices : int64 array (2, m)
@@ -165,19 +261,40 @@ def newton_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, vectors,
     Returns
     -------
     rounds : int
-        Directions that were taken, one for each weight that ended at a bound and the last.
+        Number of directions: one for each weight that ended at a bound, and the last one.
     """
-    n = find_free(beta, low, high, indices[0])
+    free, members = indices[0], indices[1]
+    n = find_free(beta, low, high, free)
     factor = np.empty((n, n))
     return minimise_on_free(
-        K, shift, inverse_C, F, beta, low, high, max_rounds, indices[0][:n], factor, vectors, indices[1]
+        K, shift, inverse_C, F, beta, low, high, max_rounds, free[:n], factor, vectors, members
     )
 
 
 @inner
 def minimise_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, free, A, vectors, members):
-    """`newton_on_free` with the free weights at hand, and memory for their matrix."""
+    """Run `newton_on_free` on given free weights.
+
+    Parameters
+    ----------
+    K, shift, inverse_C, F, beta, low, high, max_rounds
+        As in `newton_on_free`.
+    free : int64 array (n,)
+        Samples whose weights are free.
+    A : array (n, n)
+        Memory for their matrix.
+    vectors : array (6, m)
+        Memory.
+    members : int64 array (m,)
+        Memory.
+
+    Returns
+    -------
+    rounds : int
+        Number of directions: one for each weight that ended at a bound, and the last one.
+    """
     before, ones, slope, direction = vectors[0], vectors[1], vectors[2], vectors[3]
+    product, partial = vectors[4], vectors[5]
     for a in range(free.size):
         source, target, ridge = K[free[a]], A[a], inverse_C[free[a]]
         for b in range(a, free.size):
@@ -187,7 +304,7 @@ def minimise_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, free, 
     for k in range(n):
         members[k] = free[members[k]]
         ones[k], slope[k] = 1.0, -F[members[k]]
-    choose(beta, free, before)
+    gather_values(beta, free, before)
     solve_transposed(A, n, ones)
     solve_transposed(A, n, slope)
     rounds = 0
@@ -201,11 +318,11 @@ def minimise_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, free, 
         for k in range(n):
             total += direction[k]
         for k in range(n):
-            direction[k] -= total / n  # rounding
+            direction[k] -= total / n  # the sum differs from 0 by rounding
         step, blocker = longest_step(beta, low, high, members, n, direction)
         for k in range(n):
             t = members[k]
-            beta[t] = min(max(beta[t] + step * direction[k], low[t]), high[t])  # rounding may lead beyond
+            beta[t] = min(max(beta[t] + step * direction[k], low[t]), high[t])  # against rounding
             slope[k] -= step * (slope[k] - level * ones[k])  # F moves by -step (F + level)
         if blocker < 0:
             break
@@ -215,10 +332,10 @@ def minimise_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, free, 
         n -= 1
         for k in range(blocker, n):
             members[k] = members[k + 1]
-    change, product = before, vectors[4]
+    change = before
     for k in range(free.size):
         change[k] = beta[free[k]] - before[k]
-    sum_of_rows(K, free, change, product, vectors[5])
+    sum_of_rows(K, free, change, product, partial)
     for t in range(F.size):
         F[t] += product[t]
     for k in range(free.size):

@@ -1,4 +1,4 @@
-"""Kernel rows for `solvers.smo.row_steps`: the whole Gram matrix of a small machine, or a cache of rows."""
+"""Kernel rows for `solvers.smo.row_steps`: the Gram matrix of a small subproblem, or a cache of rows."""
 
 from typing import Any
 
@@ -6,12 +6,14 @@ import numpy as np
 
 from solvers.kernels.subproblem_kernel import BLOCK_VALUES
 
-# Of the memory allowed, that a copy of the active samples (side by side, they are read faster) may take.
+# Largest share of the memory for a contiguous copy of the active samples, which is faster to read.
 SHARE_OF_COPY = 0.5
-# A Gram matrix, and beside it the rows and columns of the active samples, at most 0.7 of them each way.
+# Memory of a Gram matrix and of a copy of its active rows and columns, at most 0.7 of each, in Gram matrices.
 GRAM_AND_PART = 1.5
-PARTS_OF_GRAM = 16  # a product copies one of them at a time
-# Of a part of a sum: with fewer, adding up the parts would round more often than `SmoState.error` allows for.
+# Number of parts of a Gram matrix, of which a product copies one at a time.
+PARTS_OF_GRAM = 16
+# Smallest number of terms of a partial sum. With fewer terms, adding the partial sums would round more often
+# than `SmoState.error` allows for.
 MIN_TERMS = 4
 
 
@@ -21,9 +23,10 @@ class GramRows:
     Parameters
     ----------
     kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
+        Kernel of the subproblem.
     """
 
-    is_whole = True  # every value is at hand: a product takes no time to speak of
+    is_whole = True  # every value is stored, so a product takes next to no time
 
     def __init__(self, kernel):
         self._K = kernel.gram()
@@ -31,20 +34,48 @@ class GramRows:
         self._reset(kernel.size)
 
     def _reset(self, n):
+        """Set the look-up of rows to n active samples.
+
+        Parameters
+        ----------
+        n : int
+            Number of active samples.
+        """
         self.slot = np.arange(n)
         self.clock = np.zeros(n + 1, dtype=np.int64)
 
     def activate(self, active):
-        """Keep the rows and columns of these samples only."""
-        self.rows = self._K  # lets go of the last part before the next is made
+        """Use only the rows and columns of some samples.
+
+        Parameters
+        ----------
+        active : int64 ndarray of shape (n,)
+            Active samples, ascending.
+        """
+        self.rows = self._K  # frees the last part before the next one is allocated
         if active.size < self._K.shape[0]:
             self.rows = self._K[np.ix_(active, active)]
         self._reset(active.size)
 
     def product(self, samples, support, weights):
-        """``K[samples, support] @ weights``."""
-        room = min(BLOCK_VALUES, self._K.size // PARTS_OF_GRAM)
-        step = max(1, room // max(1, support.size))
+        """Compute ``K[samples, support] @ weights``.
+
+        Parameters
+        ----------
+        samples : int64 ndarray of shape (n,)
+            Rows.
+        support : int64 ndarray of shape (k,)
+            Columns.
+        weights : ndarray of shape (k,)
+            Weight of each column.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The product.
+        """
+        capacity = min(BLOCK_VALUES, self._K.size // PARTS_OF_GRAM)
+        step = max(1, capacity // max(1, support.size))
         product = np.empty(samples.size)
         for start in range(0, samples.size, step):
             part = slice(start, start + step)
@@ -53,12 +84,14 @@ class GramRows:
 
 
 class CachedRows:
-    """Kernel rows computed on demand; the row that was not used for longest makes room.
+    """Kernel rows computed on demand. A new row replaces the least recently used one.
 
     Parameters
     ----------
     kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
+        Kernel of the subproblem.
     cache_bytes : float
+        Memory for the rows and for a copy of the active samples, in bytes.
     """
 
     is_whole = False
@@ -71,10 +104,16 @@ class CachedRows:
         self.activate(np.arange(kernel.size))
 
     def activate(self, active):
-        """Start anew with rows over these samples only."""
+        """Start with an empty cache of rows over some samples.
+
+        Parameters
+        ----------
+        active : int64 ndarray of shape (n,)
+            Active samples, ascending.
+        """
         n = active.size
         copy_bytes = self._kernel.points_bytes(n)
-        self._points, self.rows = None, np.empty((0, 0))  # makes room for the next
+        self._points, self.rows = None, np.empty((0, 0))  # frees memory before the next allocation
         self._active = active
         if copy_bytes <= SHARE_OF_COPY * self._bytes:
             self._points = self._kernel.points(active)
@@ -86,18 +125,32 @@ class CachedRows:
         self.clock = np.zeros(n_slots + 1, dtype=np.int64)
 
     def fetch(self, i):
-        """Compute the row of active sample `i`."""
-        place = int(self.clock[:-1].argmin())
-        if self._owner[place] >= 0:
-            self.slot[self._owner[place]] = -1
-        self._evaluate(self._kernel.points(self._active[i : i + 1]), self.rows[place])
-        self._owner[place] = i
-        self.slot[i] = place
+        """Compute the row of an active sample.
+
+        Parameters
+        ----------
+        i : int
+            Index of the sample among the active ones.
+        """
+        index = int(self.clock[:-1].argmin())
+        if self._owner[index] >= 0:
+            self.slot[self._owner[index]] = -1
+        self._evaluate(self._kernel.points(self._active[i : i + 1]), self.rows[index])
+        self._owner[index] = i
+        self.slot[i] = index
         self.clock[-1] += 1
-        self.clock[place] = self.clock[-1]
+        self.clock[index] = self.clock[-1]
 
     def _evaluate(self, point, row):
-        """Write the kernel between a point and the active samples; without a copy of them, some at a time."""
+        """Write the kernel between a point and the active samples.
+
+        Parameters
+        ----------
+        point : {ndarray, CSR} of shape (1, n_features)
+            The point.
+        row : ndarray of shape (n,)
+            Receives the values.
+        """
         if self._points is not None:
             row[:] = self._kernel.block(point, self._points)[0]
         elif self._kernel.are_most(row.size):
@@ -109,16 +162,42 @@ class CachedRows:
                 row[part] = self._kernel.block(point, self._kernel.points(self._active[part]))[0]
 
     def _samples_to_copy(self, n):
-        """Return of how many of n samples a copy may be made at a time."""
-        copy_bytes, room = self._kernel.points_bytes(n), SHARE_OF_COPY * self._bytes
-        return n if copy_bytes <= room else max(1, int(room * n / copy_bytes))
+        """Return the number of samples that may be copied at a time.
+
+        Parameters
+        ----------
+        n : int
+            Number of samples.
+
+        Returns
+        -------
+        int
+            At least 1, and at most n.
+        """
+        copy_bytes, capacity = self._kernel.points_bytes(n), SHARE_OF_COPY * self._bytes
+        return n if copy_bytes <= capacity else max(1, int(capacity * n / copy_bytes))
 
     def product(self, samples, support, weights):
-        """``K[samples, support] @ weights``, block by block.
+        """Compute ``K[samples, support] @ weights`` block by block.
+
+        Parameters
+        ----------
+        samples : int64 ndarray of shape (n,)
+            Rows.
+        support : int64 ndarray of shape (k,)
+            Columns.
+        weights : ndarray of shape (k,)
+            Weight of each column.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The product.
 
         Raises
         ------
         OutOfTime
+            If the deadline passes.
         """
         product = np.zeros(samples.size)
         step = max(MIN_TERMS, self._samples_to_copy(support.size))
@@ -128,9 +207,27 @@ class CachedRows:
         return product
 
     def _add_product(self, samples, support, weights, product):
+        """Add ``K[samples, support] @ weights`` to a product.
+
+        Parameters
+        ----------
+        samples : int64 ndarray of shape (n,)
+            Rows.
+        support : int64 ndarray of shape (k,)
+            Columns, of which a copy fits the memory.
+        weights : ndarray of shape (k,)
+            Weight of each column.
+        product : ndarray of shape (n,)
+            Sum so far, changed in place.
+
+        Raises
+        ------
+        OutOfTime
+            If the deadline passes.
+        """
         points = self._kernel.points(support)
-        room = min(BLOCK_VALUES, self._bytes / 128)
-        step = max(1, int(room // (support.size + self._kernel.points_bytes(1) / 8)))
+        capacity = min(BLOCK_VALUES, self._bytes / 128)
+        step = max(1, int(capacity // (support.size + self._kernel.points_bytes(1) / 8)))
         for start in range(0, samples.size, step):
             self._kernel.check_time()
             part = slice(start, start + step)
@@ -138,11 +235,24 @@ class CachedRows:
 
 
 def rows_of(kernel, cache_bytes):
-    """Choose between the two for a machine: the Gram matrix if it fits the cache.
+    """Return the kernel rows of a subproblem: its Gram matrix if that fits the memory, else a cache.
+
+    Parameters
+    ----------
+    kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
+        Kernel of the subproblem.
+    cache_bytes : float
+        Memory allowed, in bytes.
+
+    Returns
+    -------
+    GramRows or CachedRows
+        The rows.
 
     Raises
     ------
     OutOfTime
+        If the deadline passes.
     """
     n = kernel.size
     if GRAM_AND_PART * 8.0 * n * n + kernel.points_bytes(n) <= cache_bytes:

@@ -13,36 +13,46 @@ from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED, ROW_MISSING, STALLED
 from solvers.smo.certificate import largest_size
 
-# A gradient of this size says that an indefinite kernel has left the L2 problem without a minimum.
-LARGEST_GRADIENT = 1e100
+# Largest difference of gradients. A larger one shows that the L2 problem of an indefinite kernel has no
+# minimum.
+MAX_GRADIENT = 1e100
 
 
 @njit
 def smo_steps(rows, slot, clock, F, beta, low, high, diagonal, inverse_C, tol, max_steps):
-    """Take steps until optimal, out of steps, or in want of a kernel row.
+    """Take steps until the point is optimal, the steps are used up, or a kernel row is missing.
 
     Parameters
     ----------
     rows : array (n_slots, n)
-        Kernel rows at hand; that of sample i is ``rows[slot[i]]``, missing where ``slot[i] < 0``.
+        Kernel rows available. The row of sample i is ``rows[slot[i]]``, and is missing if ``slot[i] < 0``.
     slot : int64 array (n,)
+        Slot of the row of each sample, or a negative number.
     clock : int64 array (n_slots + 1,)
-        When each row was last used; the last entry is the time.
+        Time at which each row was last used; the last entry is the current time, in uses.
     F, beta : arrays (n,), changed in place
-    low, high, diagonal, inverse_C : arrays (n,)
-        Bounds; ``k(x, x) + inverse_C``; inverse_C.
+        Gradient and signed weights.
+    low, high : arrays (n,)
+        Bounds of the weights.
+    diagonal : array (n,)
+        Diagonal values ``k(x, x) + inverse_C``.
+    inverse_C : array (n,)
+        1/C of each sample for the L2 loss, 0 for the L1 loss.
     tol : float
-        Largest violation; a smaller one than rounding can make up is not asked for.
+        Largest violation. It is raised to what rounding can explain.
     max_steps : int
+        Largest number of steps.
 
     Returns
     -------
     status : int
+        CONVERGED, PAUSED, ROW_MISSING, NOT_POSITIVE or STALLED.
     steps : int
+        Number of steps.
     wanted : int
         The sample whose row is missing, or -1.
     gain : float
-        What the steps have taken off the objective.
+        Decrease of the objective.
     """
     n = F.size
     can_grow = beta < high
@@ -53,7 +63,7 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diagonal, inverse_C, tol, m
         i, worst = lowest_and_highest(F, can_grow, can_shrink)
         if i < 0 or worst < 0 or F[worst] - F[i] <= tol:
             return CONVERGED, step, -1, gain
-        if not F[worst] - F[i] < LARGEST_GRADIENT:
+        if not F[worst] - F[i] < MAX_GRADIENT:
             return NOT_POSITIVE, step, -1, gain
         if slot[i] < 0:
             return ROW_MISSING, step, i, gain

@@ -1,4 +1,4 @@
-"""One machine by SMO: steps, shrinking, refreshed gradients and the certificate at the end."""
+"""Training of one subproblem by SMO on kernel rows: steps, shrinking, gradients and certificate."""
 
 from typing import Any
 
@@ -29,18 +29,28 @@ from solvers.problem import Solution
 from solvers.smo.certificate import SMO_STOPPING_TEXTS, bias_of, extremes, gap_of
 from solvers.smo.row_steps import smo_steps
 
+# Number of steps between two attempts to shrink.
 STEPS_BEFORE_SHRINKING = 1000
-# Leaving samples out pays when at least this share of the active ones goes.
+# Smallest share of the active samples that must go for shrinking to pay.
 WORTH_SHRINKING = 0.3
-# Near the solution all samples are looked at once more before the last steps, as LIBSVM does.
+# Violation at which all samples become active once before the last steps, as in LIBSVM, in tolerances.
 UNSHRINK_AT = 10.0
-WORK_BEFORE_LOOK = 10_000_000  # samples that steps pass over between two looks at the clock
-# How often a tighter tolerance is tried where the gradient or the gap, computed afresh, misses it.
+# Number of samples that steps pass over between two readings of the clock.
+WORK_BEFORE_CHECK = 10_000_000
+# Largest number of tighter tolerances that are tried while the recomputed gradient or gap misses `tol`.
 REFINEMENTS = 30
 
 
 class SmoState:
-    """Weights β_i = y_i α_i of all samples, and which of them are active."""
+    """Signed weights β_i = y_i α_i of all samples, their gradient, and the active samples.
+
+    Parameters
+    ----------
+    problem : solvers.problem.Problem
+        The subproblem.
+    loss : {"l1", "l2"}
+        The loss.
+    """
 
     def __init__(self, problem, loss):
         n = problem.rows.size
@@ -62,14 +72,27 @@ class SmoState:
         self.objective = 0.0
 
     def advance(self, tol, max_steps):
-        """Take steps with the active samples; return the status of `smo_steps`.
+        """Take steps with the active samples.
+
+        Parameters
+        ----------
+        tol : float
+            Largest violation.
+        max_steps : int
+            Largest number of steps.
+
+        Returns
+        -------
+        int
+            Status of `smo_steps`.
 
         Raises
         ------
         OutOfTime
+            If the deadline passes.
         """
         a = self.active
-        chunk = max(1, WORK_BEFORE_LOOK // a.size)
+        chunk = max(1, WORK_BEFORE_CHECK // a.size)
         F, beta = self.F[a], self.beta[a]
         fixed = (self.low[a], self.high[a], self.diagonal[a], self.inverse_C[a])
         store = self.store
@@ -92,11 +115,17 @@ class SmoState:
             self.F[a], self.beta[a] = F, beta
 
     def start_from(self, solution):
-        """Begin with the weights of a solution for other penalties, scaled down where they leave the bounds.
+        """Start from the weights of another solution, scaled down if they violate the bounds.
+
+        Parameters
+        ----------
+        solution : solvers.problem.Solution
+            Solution for other penalties.
 
         Raises
         ------
         OutOfTime
+            If the deadline passes.
         """
         limit = np.maximum(self.high, -self.low)[solution.support]
         scale = min(1.0, (limit / solution.alpha).min(initial=1.0))
@@ -104,44 +133,79 @@ class SmoState:
         self.recompute()
 
     def violation(self):
-        """Return min F over weights that can grow and max F over those that can shrink, among the active."""
+        """Return the extremes of F that define the violation among the active samples.
+
+        Returns
+        -------
+        lowest, highest : float
+            Smallest F of the weights that can grow, and largest F of those that can shrink.
+        """
         a = self.active
         return extremes(self.F[a], self.beta[a], self.low[a], self.high[a])
 
     def violation_and_allowed(self, tol):
-        """Return the violation among the active, and the largest that steps to `tol` or to rounding leave."""
+        """Return the violation among the active samples, and the largest violation at which steps end.
+
+        Parameters
+        ----------
+        tol : float
+            Largest violation aimed at.
+
+        Returns
+        -------
+        violation, allowed : float
+            The violation, and the larger of `tol` and of what rounding can explain.
+        """
         lowest, highest = self.violation()
         resolved = 2.0 * resolution(self.diagonal.max() * np.abs(self.beta).sum() + 1.0)
         return highest - lowest, max(tol, resolved)
 
     def shrink(self):
-        """Leave out samples at a bound that want to move beyond it (Fan, Chen & Lin 2005, section 4)."""
+        """Deactivate samples whose weights would move beyond a bound (Fan, Chen & Lin 2005, section 4)."""
         a = self.active
         lowest, highest = self.violation()
         F, beta = self.F[a], self.beta[a]
         rests = ((beta <= self.low[a]) & (highest < F)) | ((beta >= self.high[a]) & (lowest > F))
         n_resting = np.count_nonzero(rests)
-        # Less than two cannot take a step; rounding can make all of them look like staying at their bounds.
+        # A step needs two samples, and rounding can make all weights seem to stay at their bounds.
         if n_resting >= WORTH_SHRINKING * a.size and a.size - n_resting >= 2:
             self.active = a[~rests]
             self.store.activate(self.active)
 
     def unshrink(self):
-        """Make all samples active and bring the gradient of the others up to date."""
-        self._refresh(np.setdiff1d(np.arange(self.beta.size), self.active))
-
-    def recompute(self):
-        """Compute the gradient of all samples afresh: rounding has moved it a little at every step.
+        """Activate all samples, and recompute the gradient of those that were not active.
 
         Raises
         ------
         OutOfTime
+            If the deadline passes.
+        """
+        self._refresh(np.setdiff1d(np.arange(self.beta.size), self.active))
+
+    def recompute(self):
+        """Recompute the gradient of all samples and the objective, because every step adds rounding errors.
+
+        Raises
+        ------
+        OutOfTime
+            If the deadline passes.
         """
         self._refresh(np.arange(self.beta.size))
         self.objective = 0.5 * float(self.beta @ self.F - np.abs(self.beta).sum())
 
     def _refresh(self, samples):
-        """Compute the gradient of some samples from the weights; make all active."""
+        """Recompute the gradient of some samples from the weights, and activate all samples.
+
+        Parameters
+        ----------
+        samples : int64 ndarray
+            The samples.
+
+        Raises
+        ------
+        OutOfTime
+            If the deadline passes.
+        """
         support = np.flatnonzero(self.beta)
         product = self.store.product(samples, support, self.beta[support])
         self.F[samples] = product + self.inverse_C[samples] * self.beta[samples] - self.y[samples]
@@ -150,32 +214,82 @@ class SmoState:
             self.store.activate(self.active)
 
     def error(self):
-        """Bound the error of a gradient that has just been computed."""
+        """Bound the error of a gradient that has just been recomputed.
+
+        Returns
+        -------
+        float
+            Bound on the error of a value.
+        """
         weight = np.abs(self.beta).sum()
         n_terms = np.count_nonzero(self.beta)
         error = error_of_sums(self.kernel_error, np.abs(self.diagonal).max(), n_terms / TERMS_IN_PRODUCT, 0)
         return weight * error + FEW_ROUNDINGS * UNIT_ROUNDOFF
 
     def bias(self):
-        """Return the bias: the mean over the free weights of the active samples."""
+        """Return the bias: the mean of −F over the free weights of the active samples.
+
+        Returns
+        -------
+        float
+            The bias.
+        """
         a = self.active
         return bias_of(self.F[a], self.beta[a], self.low[a], self.high[a])
 
     def gap(self, error):
-        """Primal minus dual objective as a share of the primal one, at most; with `error` 0, about."""
+        """Bound the duality gap as a share of the primal objective.
+
+        Parameters
+        ----------
+        error : float
+            Bound on the error of the gradient; with 0, the result is an estimate instead of a bound.
+
+        Returns
+        -------
+        float
+            The gap.
+        """
         hinge = self.loss == "l1"
         return gap_of(self.F, self.beta, self.y, self.C, self.inverse_C, hinge, self.bias(), error)
 
     def largest_violation(self, error):
-        """Largest violation of the optimality conditions by any sample, at most."""
+        """Bound the largest violation of the optimality conditions by any sample.
+
+        Parameters
+        ----------
+        error : float
+            Bound on the error of the gradient.
+
+        Returns
+        -------
+        float
+            The bound.
+        """
         lowest, highest = self.violation()
         return highest - lowest + 2.0 * error
 
     def solution(self, status, gap, converged, tol):
-        """Describe the machine.
+        """Return the trained subproblem.
 
-        Where time was over before samples that had been left out could be looked at again, the bias is that
-        of the others.
+        If the deadline passed before inactive samples were examined again, the bias is that of the active
+        samples.
+
+        Parameters
+        ----------
+        status : int
+            One of the statuses of `solvers.common.status`.
+        gap : float
+            Certified gap.
+        converged : bool
+            Whether violation and gap are certified.
+        tol : float
+            Largest violation and gap.
+
+        Returns
+        -------
+        solvers.problem.Solution
+            The trained subproblem.
         """
         support = np.flatnonzero(self.beta)
         return Solution(
@@ -193,12 +307,32 @@ class SmoState:
 
 
 def certify(state, tol, shrinking, max_iter):
-    """Minimise until violation and gap are certified to be at most `tol`; return status, gap and outcome.
+    """Minimise until violation and gap are certified to be at most `tol`.
+
+    Parameters
+    ----------
+    state : SmoState
+        State of the training, changed in place.
+    tol : float
+        Largest violation and gap.
+    shrinking : bool
+        Whether samples at bounds may be deactivated.
+    max_iter : int
+        Largest number of steps.
+
+    Returns
+    -------
+    status : int
+        One of the statuses of `solvers.common.status`.
+    gap : float
+        Certified gap.
+    converged : bool
+        Whether violation and gap are certified.
 
     Raises
     ------
     OutOfTime
-        Where there is no time left for the certificate.
+        If the deadline passes before the certificate is computed.
     """
     aimed_at = AIMED_SHARE * tol
     for _ in range(REFINEMENTS):
@@ -213,7 +347,7 @@ def certify(state, tol, shrinking, max_iter):
         gap, violation = state.gap(error), state.largest_violation(error)
         if gap <= tol and violation <= tol:
             return CONVERGED, gap, True
-        # A tighter tolerance does not help where it is the doubt about the kernel's values that counts.
+        # A tighter tolerance does not help where the error of the kernel values dominates.
         enough = AFFORDABLE_SHARE * tol
         is_unreachable = 2.0 * error > tol or (
             state.gap(0.0) <= enough and state.largest_violation(0.0) <= enough
@@ -225,17 +359,34 @@ def certify(state, tol, shrinking, max_iter):
 
 
 def _minimise(state, tol, shrinking, max_iter):
-    """Take steps and shrink until all samples together are optimal; return the status of the fit.
+    """Take steps and shrink until all samples together are optimal.
 
-    At `max_iter` samples may be left out.
+    Samples may still be inactive if `max_iter` is reached.
+
+    Parameters
+    ----------
+    state : SmoState
+        State of the training, changed in place.
+    tol : float
+        Largest violation.
+    shrinking : bool
+        Whether samples at bounds may be deactivated.
+    max_iter : int
+        Largest number of steps.
+
+    Returns
+    -------
+    int
+        One of the statuses of `solvers.common.status`.
 
     Raises
     ------
     OutOfTime
+        If the deadline passes.
     """
     n = state.beta.size
     interval = min(n, STEPS_BEFORE_SHRINKING) if shrinking else STEPS_BEFORE_SHRINKING
-    looked_again, begun, look = False, state.steps, first_look(n)
+    was_unshrunk, steps_at_start, last_check = False, state.steps, first_look(n)
     while True:
         status = state.advance(tol, int(min(interval, max_iter - state.steps)))
         whole = state.active.size == n
@@ -245,15 +396,15 @@ def _minimise(state, tol, shrinking, max_iter):
             return LIMIT
         if whole and status in (NOT_POSITIVE, STALLED):
             return status
-        if (steps := state.steps - begun) >= look[0]:
-            if has_no_end(look, steps, state.objective, *state.violation_and_allowed(tol), n):
+        if (steps := state.steps - steps_at_start) >= last_check[0]:
+            if has_no_end(last_check, steps, state.objective, *state.violation_and_allowed(tol), n):
                 return STALLED
-            look = (2 * steps, state.objective, look[1] - state.objective)
+            last_check = (2 * steps, state.objective, last_check[1] - state.objective)
         if status != PAUSED:
             state.unshrink()
         elif shrinking:
             lowest, highest = state.violation()
-            if not whole and not looked_again and highest - lowest <= UNSHRINK_AT * tol:
-                looked_again = True
+            if not whole and not was_unshrunk and highest - lowest <= UNSHRINK_AT * tol:
+                was_unshrunk = True
                 state.unshrink()
             state.shrink()

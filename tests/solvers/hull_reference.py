@@ -1,11 +1,11 @@
-"""The hull problem in plain NumPy and SciPy, to hold the solvers against."""
+"""The hull problem in plain NumPy and SciPy, as a reference for the solvers."""
 
 import numpy as np
 from scipy.optimize import nnls
 
 
 def hull_kernel(K, codes, C, bias=1.0):
-    """k̃ written out: (y_i·y_j)(k + bias) + δ_ij / C_i, for any number of classes."""
+    """Return k̃ = (y_i·y_j)(k + bias) + δ_ij / C_i for any number of classes."""
     opposite = -1.0 / (codes.max())
     products = np.where(codes[:, None] == codes[None, :], 1.0, opposite)
     return products * (K + bias) + np.diag(np.broadcast_to(1.0 / np.asarray(C, dtype=float), codes.shape))
@@ -22,7 +22,7 @@ def exact_square_norm(H):
 
 
 def hull_weights(model, n):
-    """α on the hull of a binary machine's training samples, from its published attributes."""
+    """Return α on the hull of a binary model's training samples, from its published attributes."""
     alpha = np.zeros(n)
     alpha[model.support_] = np.abs(model.dual_coef_[0])
     return alpha / alpha.sum()

@@ -1,4 +1,4 @@
-"""What is otherwise by default than in Strack's thesis (2013) is a parameter, and means what it says."""
+"""Each default that differs from Strack (2013) is a parameter, and the value of the thesis works."""
 
 import warnings
 
@@ -23,7 +23,7 @@ def quietly(model, X, y):
 
 
 def margins(model, X, y):
-    """Return g of all samples of a machine of two classes, and ‖c‖²."""
+    """Return g of all samples of a subproblem of two classes, and ‖c‖²."""
     signs, alpha = np.where(y == 0, -1.0, 1.0), np.zeros(len(y))
     alpha[model.support_] = np.abs(model.dual_coef_[0])
     alpha /= alpha.sum()
@@ -36,7 +36,7 @@ def margins(model, X, y):
 def test_untracked_margins_cost_kernel_values_and_change_nothing_else(two_classes, solver):
     X, y = two_classes
     cost = {}
-    # A pair has the same g after its step: rounding decides which is next, where the next is the lowest.
+    # A pair has the same g after its step, so rounding decides which has the lowest g and is next.
     near, nearer = ({"rel": 0.5}, {"rel": 0.1}) if solver is CoreSVC else ({"rel": 0}, {"rel": 1e-9})
     for draws in (60, 240):
         model = solver(C=2.0, gamma=0.5, tol=0.01, draws=draws, exhaustive=False, random_state=1)
@@ -65,7 +65,7 @@ def test_draws_are_with_replacement_however_many():
 
 
 @pytest.mark.parametrize("exhaustive", [True, False])
-def test_support_vectors_are_looked_at_only_by_an_exhaustive_search(two_classes, exhaustive):
+def test_support_vectors_are_examined_only_by_an_exhaustive_search(two_classes, exhaustive):
     X, y = two_classes
     model = MNSVC(C=8.0, gamma=0.5, draws=2, exhaustive=exhaustive, track_margins=False, random_state=0)
     model = quietly(model, X, y)
@@ -86,7 +86,7 @@ def test_the_rule_of_algorithm_4_holds_of_every_sample(two_classes, tol):
     assert model.stopping_ == "certified: gap <= 1 - (1 - tol)^2"
     assert model.gap_ <= 1 - (1 - tol) ** 2
     K = np.exp(-0.5 * cdist(X, X, "sqeuclidean")).astype(np.float32)
-    tol = max(tol, 1e-3)  # less than rounding allows
+    tol = max(tol, 1e-3)  # rounding prevents smaller tolerances
     single = MNSVC(tol=tol, stopping="violation", kernel="precomputed", gram_error=1e-7, random_state=0)
     path = single.fit_path(K, y, [0.25, 8.0])
     assert path.converged_.all()
@@ -94,7 +94,7 @@ def test_the_rule_of_algorithm_4_holds_of_every_sample(two_classes, tol):
 
 
 def test_a_step_that_takes_all_weight_of_a_sample_is_clipped():
-    """On the half line of 1 and 3: from 3 the step to the origin is longer than the way to 1."""
+    """On the half line of 1 and 3, the step from 3 to the origin is longer than the distance to 1."""
     X, y, seen = np.array([[1.0], [-3.0]]), np.array([0, 1]), set()
     for seed in range(12):
         model = MNSVC(C=1e6, kernel="linear", bias="none", random_state=seed).fit(X, y)
@@ -104,7 +104,8 @@ def test_a_step_that_takes_all_weight_of_a_sample_is_clipped():
         assert model.objective_ == pytest.approx(1.0)
         seen.add(counts)
     assert seen == {(0, 0), (1, 1)}
-    halfway = MNSVC(gamma=50.0, bias="none", random_state=0).fit(X, y)  # orthogonal: ½ of the weight moves
+    # The samples are orthogonal, so half of the weight moves.
+    halfway = MNSVC(gamma=50.0, bias="none", random_state=0).fit(X, y)
     assert (halfway.n_iter_[0], halfway.n_clipped_[0]) == (1, 0)
 
 

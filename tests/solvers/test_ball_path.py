@@ -1,4 +1,4 @@
-"""The paths of the ball solvers take the steps of their fits, whichever way their kernel values come."""
+"""Paths of the ball solvers take the same steps as fits, for every source of kernel values."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ import solvers
 from solvers import MNSVC, BallSVC, CoreSVC, SphereSVC
 from solvers.hull.draws import scan_tracked
 
-# Without duplicates, which a fit and a path may choose between in another order.
+# There are no duplicates, because a fit and a path may choose different ones.
 X3, Y3 = make_classification(
     110, 4, n_informative=4, n_redundant=0, n_classes=3, n_clusters_per_class=1, flip_y=0.1, random_state=0
 )
@@ -38,8 +38,8 @@ def test_a_path_of_one_C_takes_the_steps_of_a_fit(solver):
     for C in (0.25, 4.0):
         solver.set_params(C=C, gamma=0.2, random_state=3)
         model, path = solver.fit(X3, Y3), solver.fit_path(X3, Y3, [C])
-        # A pair has the same g after its step, so that rounding decides which of the two is next; without
-        # pairs the steps are the same.
+        # A pair has the same g after its step, and rounding decides which of the two is next. Without pairs
+        # the steps are the same.
         is_same = isinstance(solver, BallSVC)
         assert path.n_iter_ == pytest.approx(model.n_iter_.sum(), rel=0 if is_same else 0.1)
         assert path.n_clipped_ == pytest.approx(model.n_clipped_.sum(), rel=0.2, abs=5)

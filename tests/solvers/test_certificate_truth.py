@@ -36,7 +36,7 @@ PROBLEMS, CUT_SHORT, STRIDE = 500, 300, 9
 
 @dataclass
 class Case:
-    """A random problem, as a solver gets it; and its kernel matrix, in long double."""
+    """A random problem as passed to a solver, and its kernel matrix in long double."""
 
     name: str
     kind: str
@@ -44,16 +44,16 @@ class Case:
     y: np.ndarray
     model: object
     K: np.ndarray
-    Cs: list | None  # of a path
+    Cs: list | None  # values of C of a path; None: a fit
 
 
 def random_case(number):
-    """Make problem `number`; those from `PROBLEMS` on are ended early, with tolerances of any size."""
+    """Return problem `number`; problems from `PROBLEMS` on are ended early, with tolerances of any size."""
     rng = np.random.default_rng([13, number])
     name = list(SOLVERS)[number % len(SOLVERS)]
     kind = str(rng.choice(KINDS))
     if name in ("mnsvm_adjmn", "mnsvm_meb") and kind in ("linear", "poly"):
-        kind = "rbf"  # its rule needs the same k(x, x) for all samples
+        kind = "rbf"  # the rule needs the same k(x, x) for all samples
     n, d, dtype = int(rng.integers(20, 120)), int(rng.integers(1, 20)), rng.choice([np.float32, np.float64])
     C = float(10.0 ** rng.uniform(-4, 6) if rng.random() < 0.4 else 4.0 ** rng.integers(-4, 6))
     n_classes = 3 if rng.random() < 0.2 else 2
@@ -77,7 +77,7 @@ def random_case(number):
         model.set_params(kernel="precomputed")
         given = K.astype(dtype if kind == "precomputed" else np.float32)
         if kind == "precomputed":
-            K = given.astype(LONG)  # is the kernel
+            K = given.astype(LONG)  # the matrix defines the kernel
         else:
             model.set_params(gram_error=2.0**-24)
         if rng.random() < 0.7:
@@ -94,8 +94,8 @@ def reference_kernel(X, kind, gamma):
     return np.exp(-LONG(gamma) * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
 
 
-def machines_of_model(model, y):
-    """Yield members, weights, and the bias for the second class of every pair machine of a fitted model."""
+def subproblems_of_model(model, y):
+    """Yield members, weights, and the bias for the second class, for every pair of classes of a model."""
     labels = y[model.support_]
     for k, (i, j) in enumerate(combinations(range(len(model.classes_)), 2)):
         weights = np.zeros(len(y))
@@ -107,8 +107,8 @@ def machines_of_model(model, y):
         yield members, np.where(y[members] == j, LONG(1), LONG(-1)), weights[members].astype(LONG), bias
 
 
-def machines_of_path(solution, k, y):
-    """Yield members, weights, and the bias for the second class of every pair machine at a path's k-th C."""
+def subproblems_of_path(solution, k, y):
+    """Yield members, weights, and the bias for the second class, for every pair at the k-th C of a path."""
     of_row = np.zeros((solution.weights.shape[1], len(y)))
     of_row[:, solution.problem.rows] = solution.weights[k]
     for p, (i, j) in enumerate(combinations(range(len(solution.problem.classes)), 2)):
@@ -119,7 +119,7 @@ def machines_of_path(solution, k, y):
 
 
 def hull_gap(case, C, members, y, alpha):
-    """Return 1 − (max(g_min, 0) / ‖c‖²)² of a machine, and by how much its rule is kept."""
+    """Return 1 − (max(g_min, 0) / ‖c‖²)² of a subproblem, and the distance to a violation of its rule."""
     K = case.K[np.ix_(members, members)]
     if case.name in NORMALISED:
         root = np.sqrt(np.diag(K))
@@ -135,7 +135,7 @@ def hull_gap(case, C, members, y, alpha):
 
 
 def lowest_allowed(case, C, w2, tau):
-    """Return what the table in `solvers` says that every g is at least when `converged_` is true."""
+    """Return the lower bound of g that the table in `solvers` states when `converged_` is true."""
     ball = (2e-6 / (tau - 1 / C) + 1 / (15000 * C)) / tau  # (7.3)
     if case.model.tol != "auto":
         tol = ball = LONG(case.model.tol)
@@ -153,7 +153,7 @@ def lowest_allowed(case, C, w2, tau):
 
 
 def smo_gap(case, C, members, y, alpha, bias):
-    """Return primal minus dual objective as a share of the primal one, and how far `tol` is above it."""
+    """Return the duality gap as a share of the primal objective, and how far the violation is below `tol`."""
     K, C = case.K[np.ix_(members, members)], LONG(C)
     slack = np.maximum(0, 1 - y * (K @ (y * alpha) + LONG(bias)))
     quadratic = (y * alpha) @ K @ (y * alpha)
@@ -168,7 +168,7 @@ def smo_gap(case, C, members, y, alpha, bias):
 
 @dataclass
 class Claim:
-    """What a training says of itself, and what is true."""
+    """Claims of a training about itself, and the truth."""
 
     number: int
     case: Case
@@ -177,32 +177,32 @@ class Claim:
     gap: float
     stopping: str
     true_gap: float
-    room: float  # by which the rule is kept; negative: a sample violates it
+    slack: float  # distance to a violation of the rule; negative if a sample violates it
 
     def __str__(self):
         kind = f"{self.case.kind} {self.case.X.dtype}"
         return (
             f"{self.number}: {self.case.name} {kind} C={self.C:.3g}: claims {self.gap:.3g}, true "
-            f"{self.true_gap:.3g}, room {self.room:.3g}, converged={self.converged}, {self.stopping}"
+            f"{self.true_gap:.3g}, slack {self.slack:.3g}, converged={self.converged}, {self.stopping}"
         )
 
 
 def claims_of(number):
-    """Train problem `number`; return its claims, one for each C."""
+    """Train problem `number`, and return its claims, one for each C."""
     case = random_case(number)
     model = case.model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         if case.Cs is None:
             model.fit(case.X, case.y)
-            told = [(model.C, model.converged_, model.gap_, model.stopping_)]
-            subproblems = [list(machines_of_model(model, case.y))]
+            reported = [(model.C, model.converged_, model.gap_, model.stopping_)]
+            subproblems = [list(subproblems_of_model(model, case.y))]
         else:
             path = model.fit_path(case.X, case.y, case.Cs)
-            told = zip(case.Cs, path.converged_, path.duality_gap_, path.stopping_, strict=True)
-            subproblems = [list(machines_of_path(path._solution, k, case.y)) for k in range(len(case.Cs))]
+            reported = zip(case.Cs, path.converged_, path.duality_gap_, path.stopping_, strict=True)
+            subproblems = [list(subproblems_of_path(path._solution, k, case.y)) for k in range(len(case.Cs))]
     claims = []
-    for (C, *claim), parts in zip(told, subproblems, strict=True):
+    for (C, *claim), parts in zip(reported, subproblems, strict=True):
         if case.name.startswith("smo"):
             found = [smo_gap(case, C, *part) for part in parts]
         else:
@@ -225,7 +225,7 @@ def test_no_gap_is_above_the_one_claimed(claims):
 
 
 def test_what_converged_keeps_its_tolerance(claims):
-    false = [str(claim) for claim in claims if claim.converged and not claim.room >= 0.0]
+    false = [str(claim) for claim in claims if claim.converged and not claim.slack >= 0.0]
     assert not false, "\n".join(false)
     assert all(claim.converged == claim.stopping.startswith("certified") for claim in claims)
 

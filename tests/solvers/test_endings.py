@@ -1,4 +1,4 @@
-"""Every training ends, whatever its tolerance, and claims no smaller gap than is true."""
+"""Every training ends for every tolerance, and claims no gap below the true one."""
 
 import json
 import subprocess
@@ -29,7 +29,7 @@ def quietly(model, X, y, Cs=None):
 
 
 def test_random_trainings_end_and_claim_no_smaller_gap_than_is_true(full_size, tmp_path):
-    """In another process, which a case that does not end kills."""
+    """The cases run in another process, which is killed when a case does not end."""
     count, file = ALL_CASES if full_size else CASES, tmp_path / "cases.jsonl"
     command = [sys.executable, "-m", "tests.solvers.extreme_cases", "0", str(count), str(file)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -51,7 +51,7 @@ def test_searches_that_draw_much_and_gain_little_end(number, tmp_path):
 @pytest.mark.parametrize("as_path", [False, True])
 @pytest.mark.parametrize("C", [1.0, 65536.0, 1e9])
 def test_steps_do_not_grow_with_C_for_ever(C, as_path):
-    """Of each row there is one of either class: pair steps need in proportion to C."""
+    """Each row occurs once in either class, so the number of pair steps is proportional to C."""
     for n in (2, 50):
         X, y = np.repeat(np.arange(float(n)), 2)[:, None] / n, np.tile([0, 1], n)
         fitted = quietly(MNSVC(C=C, random_state=0), X, y, [C] if as_path else None)
@@ -72,7 +72,7 @@ def test_a_tolerance_that_rounding_hides_is_named(solver, dtype):
         (model.converged_, model.fit_status_, model.stopping_),
         (path.converged_[0], path.fit_status_[0], path.stopping_[0]),
     ):
-        if solver in (SphereSVC, BallSVC):  # their rule leaves room
+        if solver in (SphereSVC, BallSVC):  # their rule allows large gaps
             assert converged == (status == 0)
         else:
             assert (converged, status) == (False, 4)
@@ -85,13 +85,13 @@ def test_a_gap_counts_what_steps_have_done_to_the_sum_of_the_weights():
         assert certified_gap(total**2, total * (1.0 - 1e-6), 0.0, total) >= exact - 1e-15
 
 
-@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("index", range(4))
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_certificate_that_is_no_number_certifies_nothing(value, place):
+def test_a_certificate_that_is_no_number_certifies_nothing(value, index):
     known = [1.0, 1.0, 1e-16, 1.0]
-    known[place] = value
+    known[index] = value
     gap = certified_gap(*known)
-    assert gap == 1.0 or place in (1, 3)
+    assert gap == 1.0 or index in (1, 3)
     assert not np.isnan(gap)
     for rule in (MN, VIOLATION, ADJMN, MEB, CORE):
         assert not rule_holds(rule, 1e-3, np.nan, 2.0, 1.0, 1e-16, np.nan)

@@ -106,7 +106,7 @@ def test_bias_is_a_kernel_plus_one(two_classes):
 
 
 @pytest.mark.parametrize("solver", ALL)
-def test_all_at_once_with_two_classes_is_the_binary_machine(two_classes, solver):
+def test_all_at_once_with_two_classes_is_the_binary_subproblem(two_classes, solver):
     X, y = two_classes
     same_model(
         solver(multiclass="all_at_once", random_state=2).fit(X, y),
@@ -194,7 +194,7 @@ def test_size_of_the_cache_changes_nothing_but_the_work(iris, solver):
 @pytest.mark.parametrize("cache_size", [200, 1e-6])
 @pytest.mark.parametrize("solver", ALL)
 def test_tracking_support_vectors_only(two_classes, solver, cache_size, is_sparse, monkeypatch):
-    """Large machines keep g for the support vectors alone: same conditions, certified by all samples."""
+    """Large subproblems track support vectors only; the conditions hold and are certified for all samples."""
     X, y = two_classes
     monkeypatch.setattr(solvers.hull.state, "FIRST_CAPACITY", 8)
     tol = 1e-7 if solver is CoreSVC else 1e-5  # that of CoreSVC is relative to the ball

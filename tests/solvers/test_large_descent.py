@@ -1,4 +1,4 @@
-"""Paths of the minimal norm on many samples end where the rule says, for the kernel itself."""
+"""Paths of the minimal norm on many samples satisfy their stopping rule for the exact kernel."""
 
 import tracemalloc
 
@@ -17,16 +17,16 @@ GAP = 1 - (1 - 1e-3) ** 4
 
 
 @pytest.fixture(autouse=True)
-def small_machines_are_large(monkeypatch):
+def small_subproblems_are_large(monkeypatch):
     """Lower the sizes from which on samples are chosen."""
-    monkeypatch.setattr(large_path, "LARGEST_DENSE", 100)
+    monkeypatch.setattr(large_path, "MAX_DENSE", 100)
     monkeypatch.setattr(rules, "FEW_NEAR", 40)
     monkeypatch.setattr(rules, "MIN_FIRST", 60)
 
 
 @pytest.fixture
 def subproblems(monkeypatch):
-    """Count the machines that are trained without a Gram matrix."""
+    """Count the subproblems that are trained without a Gram matrix."""
     made, construct = [], rules.LargeHull.__init__
     monkeypatch.setattr(
         rules.LargeHull, "__init__", lambda self, *args: made.append(self) or construct(self, *args)
@@ -35,7 +35,7 @@ def subproblems(monkeypatch):
 
 
 def norm_and_gap(solution, X, y, gamma, k, penalties, bias=1.0):
-    """‖c‖² and the gap of the hull point of a path of two classes, by plain float64."""
+    """Return ‖c‖² and the gap of the hull point of a path of two classes, in plain float64."""
     alpha = np.zeros(y.size)
     alpha[solution.problem.rows] = solution.weights[k].sum(axis=0)
     assert alpha.min() >= 0.0
@@ -84,7 +84,7 @@ def test_it_is_the_solution_of_the_dense_path(bias, subproblems):
     assert (large.predict_path(X) == dense.predict_path(X)).mean() > 0.999
 
 
-def test_it_is_the_machine_of_newton():
+def test_it_is_the_solution_of_newton():
     X, y = overlapping()
     path = MNSVC(gamma=0.5, tol=1e-6, cache_size=CACHE, random_state=0).fit_path(X, y, CS)
     exact = NewtonSVC(gamma=0.5, tol=1e-6).fit_path(X, y, CS)
@@ -93,7 +93,7 @@ def test_it_is_the_machine_of_newton():
 
 @pytest.mark.parametrize("rows_of_block", [40, 150])
 def test_a_block_of_few_samples_is_enough(rows_of_block, monkeypatch, trained, subproblems):
-    """More samples have weight than the block holds."""
+    """More samples have weight than the block can contain."""
     X, y = overlapping(n=400)
     monkeypatch.setattr(rules, "MIN_ROWS", rows_of_block)
     monkeypatch.setattr(rules, "SHARE_OF_BLOCK", 0.0)
@@ -151,11 +151,11 @@ def test_training_stays_within_its_cache():
     assert peak <= 3e6 + SLACK + 2 * 8 * X.size
 
 
-def test_which_machines_are_trained_so():
+def test_which_subproblems_are_trained_here():
     X, _ = overlapping()
     problem, usual = problem_of(X), MNSVC()._rules()
     assert takes_large_descent(problem, usual, 2e6)
-    assert takes_large_descent(problem, usual._replace(most_tracked=100), 2e6), "of any size"
+    assert takes_large_descent(problem, usual._replace(max_tracked=100), 2e6), "of any size"
     assert not takes_large_descent(problem, usual, 1e8), "all kernel values fit"
     for name, value in (("exhaustive", False), ("track_margins", False), ("stopping", "meb")):
         assert not takes_large_descent(problem, MNSVC(**{name: value})._rules(), 2e6), name
@@ -209,7 +209,7 @@ def test_rows_are_spread_and_given_labels():
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("Cs", [[1.0, 1e17, 1e20, 1e100], [1e200, 1e300, 1.7e308]])
 def test_weights_without_a_margin_are_those_of_the_hull(Cs, trained, subproblems):
-    """Equal samples with both labels: ‖c‖² ends below its rounding."""
+    """Equal samples have both labels, so that ‖c‖² ends below its rounding."""
     X, y = np.ones((600, 3)), np.arange(600) % 2
     path = MNSVC(gamma=1.0, cache_size=CACHE, random_state=0, max_iter=20_000).fit_path(X, y, Cs)
     assert subproblems

@@ -1,4 +1,4 @@
-"""Large machines are optimal for the kernel itself, whatever holds its values on the way."""
+"""Large subproblems are optimal for the exact kernel, whatever stores its values during training."""
 
 import tracemalloc
 from itertools import combinations
@@ -21,7 +21,7 @@ from solvers.margin import l1_path as rules
 from solvers.margin.l1_path import LargeSubproblem, takes_large_path
 from solvers.margin.newton_face import (
     FIRST_PROXIMITY,
-    LARGEST_PROXIMITY,
+    MAX_PROXIMITY,
     MIN_PROXIMITY,
     _Planes,
     gather_packed,
@@ -31,22 +31,24 @@ from solvers.newton.method_choice import _is_large
 from solvers.problem import Problem
 
 CS = 4.0 ** np.arange(-2, 6)
-CACHE = 2.5  # megabytes, that no Gram matrix of the samples below fits into, and most blocks do
-SLACK = 1_500_000  # bytes for arrays of one number a sample and the like
+# Cache in MB, too small for a Gram matrix of the samples below, and large enough for most blocks.
+CACHE = 2.5
+# Memory for arrays of one number a sample and similar ones, in bytes.
+SLACK = 1_500_000
 
 
 @pytest.fixture(autouse=True)
-def small_machines_are_large(monkeypatch):
+def small_subproblems_are_large(monkeypatch):
     """Lower the sizes from which on samples are chosen."""
-    monkeypatch.setattr(rules, "LARGEST_DENSE", 100)
-    monkeypatch.setattr("solvers.estimators.smosvc.LARGEST_DENSE", 100)
-    monkeypatch.setattr(rules, "SMALL", 50)
+    monkeypatch.setattr(rules, "MAX_DENSE", 100)
+    monkeypatch.setattr("solvers.estimators.smosvc.MAX_DENSE", 100)
+    monkeypatch.setattr(rules, "MAX_WHOLE_BLOCK", 50)
     monkeypatch.setattr(rules, "FEW_NEAR", 40)
     monkeypatch.setattr(rules, "MIN_SUBSAMPLE", 60)
 
 
 def overlapping(n=600, d=12, n_classes=2, seed=0):
-    """Samples in [0, 1] with zeros among them, some of them twice and with another label."""
+    """Return samples in [0, 1], of which some have zeros and some occur twice with different labels."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, d)) * (rng.random((n, d)) < 0.6)
     X[n // 2 : n // 2 + 20] = X[:20]
@@ -56,7 +58,7 @@ def overlapping(n=600, d=12, n_classes=2, seed=0):
 
 
 def violation_and_objective(solution, X, y, gamma, k, weight=None, loss="l1"):
-    """Of the worst pair machine, by plain float64; and the sum of the dual objectives."""
+    """Return the largest violation of any pair, and the sum of the dual objectives, in plain float64."""
     K = np.exp(-gamma * cdist(X, X, "sqeuclidean"))
     worst, objective, classes = 0.0, 0.0, solution.problem.classes
     of_row = np.zeros((solution.weights.shape[1], y.size))
@@ -116,7 +118,7 @@ def test_the_l2_loss_is_a_ridge_of_libsvms_kernel(C):
 
 
 def modified_l2(model, X, y, C):
-    """‖c‖² and the gap of the hull point of a model, by plain float64."""
+    """Return ‖c‖² and the gap of the hull point of a model, in plain float64."""
     sign, alpha = np.where(y == 0, 1.0, -1.0), np.zeros(y.size)
     alpha[model.support_] = np.abs(model.dual_coef_[0]) / np.abs(model.dual_coef_[0]).sum()
     K = np.exp(-model.gamma * cdist(X, X, "sqeuclidean"))
@@ -125,7 +127,7 @@ def modified_l2(model, X, y, C):
 
 
 @pytest.mark.parametrize(("gamma", "tol"), [(0.01, 1e-3), (0.5, 1e-6), (4.0, 1e-3)])
-def test_newtons_machine_is_the_one_with_a_penalised_bias(gamma, tol):
+def test_newtons_solution_has_a_penalised_bias(gamma, tol):
     X, y = overlapping()
     path = NewtonSVC(gamma=gamma, tol=tol, cache_size=CACHE).fit_path(X, y, CS)
     assert path.converged_.all()
@@ -157,7 +159,7 @@ def test_zeros_of_dense_samples_take_no_memory():
     assert rules.bytes_of_tiles(dense) == 8.0 * X.size + 12.0 * np.count_nonzero(X)
 
 
-def test_newtons_other_machines_are_left_alone():
+def test_newton_solves_other_subproblems_by_other_methods():
     X, _ = overlapping()
     problem = problem_of(X)
     assert not _is_large(problem, 1e8), "without a bias, no sum of weights is fixed"
@@ -168,7 +170,7 @@ def test_newtons_other_machines_are_left_alone():
 
 
 @pytest.mark.parametrize(("gamma", "C", "method"), [(0.1, 4.0, "low_rank"), (40.0, 4.0, "pair_steps")])
-def test_newton_looks_for_a_small_rank_before_it_takes_the_large_path(gamma, C, method):
+def test_newton_tries_a_small_rank_before_the_large_path(gamma, C, method):
     X, y = overlapping(d=3)
     model = NewtonSVC(C=C, gamma=gamma, cache_size=CACHE).fit(X, y)
     assert method in model.method_
@@ -197,7 +199,7 @@ def test_rounds_in_feature_space_count_as_iterations_of_the_large_path(limit):
     assert not model.converged_
 
 
-def test_the_feature_space_of_a_large_machine_stays_within_its_cache():
+def test_the_feature_space_of_a_large_subproblem_stays_within_its_cache():
     rng = np.random.default_rng(0)
     X = rng.random((6000, 8))
     y = (X[:, 0] > 0.5).astype(int)
@@ -231,7 +233,7 @@ def test_a_fit_is_that_of_the_path():
 
 @pytest.mark.parametrize("rows_of_block", [40, 150])
 def test_a_block_of_few_samples_is_enough(rows_of_block, monkeypatch, trained):
-    """More samples are free than the block holds."""
+    """More weights are free than the block can contain."""
     X, y = overlapping(n=400)
     monkeypatch.setattr(rules.MarginBlock, "__init__", limited(rules.MarginBlock.__init__, rows_of_block))
     path = SMOSVC(gamma=4.0, cache_size=1.2).fit_path(X, y, CS[:5])
@@ -254,7 +256,7 @@ def test_rounds_on_small_blocks_of_any_free_samples_are_few(monkeypatch, trained
     assert path.n_support_.min() > 150
     assert path.converged_.all()
     assert violation_and_objective(trained[-1], X, y, 0.5, 1, loss="l2")[0] <= 1e-3
-    assert len(rounds) <= 60  # 91 where those farthest from the margin are taken
+    assert len(rounds) <= 60  # 91 if the samples farthest from the margin are chosen
 
 
 def limited(construct, rows):
@@ -327,10 +329,10 @@ def problem_of(X, kind=RBF, C=1.0, gamma=1.0):
 @pytest.mark.parametrize(
     ("n_classes", "kernel", "computed"), [(2, "rbf", 0), (2, "linear", 1), (8, "rbf", 1)]
 )
-def test_paths_with_a_large_machine_compute_no_gram_matrix_of_all(
+def test_paths_with_a_large_subproblem_compute_no_gram_matrix_of_all(
     solver, n_classes, kernel, computed, monkeypatch
 ):
-    """It would fit, but samples near the margin cost less; machines of 75 samples share one."""
+    """A Gram matrix fits but costs more than samples near the margin. Subproblems of 75 samples share one."""
     sizes = []
     original = mixin.kernel_block
     monkeypatch.setattr(mixin, "kernel_block", lambda *args: sizes.append(len(args[0])) or original(*args))
@@ -340,7 +342,7 @@ def test_paths_with_a_large_machine_compute_no_gram_matrix_of_all(
     assert fitted.converged_.all()
 
 
-def test_which_machines_are_large():
+def test_which_subproblems_are_large():
     X, _ = overlapping()
     assert takes_large_path(problem_of(X), 1e8)
     assert takes_large_path(problem_of(sparse.csr_matrix(X)), 1e8)
@@ -380,7 +382,7 @@ def test_blocks_of_classes_are_the_gram_matrix(few_terms, monkeypatch):
 
 
 def face(box, ridge, seed=0):
-    """A point in a box, many of whose weights are free, with values of the kernel less 1."""
+    """Return a point in a box, many of whose weights are free, and values of the kernel less 1."""
     rng = np.random.default_rng(seed)
     X, y = rng.random((120, 5)), np.arange(120) % 2 * 2.0 - 1.0
     K = rbf_kernel(X, gamma=2.0) + ridge * np.eye(120)
@@ -406,14 +408,14 @@ def test_newton_across_bounds_is_feasible_and_lowers_the_objective(box, ridge, p
         F - F.mean(), (K @ beta - y) - (K @ beta - y).mean(), atol=1e-4 * max(1.0, box)
     )
     assert 0.5 * beta @ (K @ beta - 2 * y) < before
-    if box > 1.0 and proximity < 1e-8:  # nothing is in the way: the minimum over the free ones
+    if box > 1.0 and proximity < 1e-8:  # no bound interferes with the minimum over the free weights
         free = (low < beta) & (beta < high)
         assert np.ptp((K @ beta - y)[free]) < 1e-6 * box
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_all_weights_at_bounds_but_for_roundings_are_a_solution(seed):
-    """With balanced classes all are at C where it is small, if the sums of both round alike."""
+    """With balanced classes and a small C all weights are at C, if the sums of both classes round alike."""
     rng = np.random.default_rng(seed)
     X = rng.random((int(rng.integers(200, 900)), 8))
     y = X[:, 0] + 0.3 * rng.standard_normal(len(X)) > rng.uniform(0.2, 0.8)
@@ -427,9 +429,9 @@ def test_all_weights_at_bounds_but_for_roundings_are_a_solution(seed):
 
 @pytest.mark.parametrize("C", [1e8, 1e10, 1e12, 1e15])
 def test_bounds_that_no_weight_reaches_are_as_none(C):
-    """What counts as rounding does not grow with them."""
+    """The rounding at a bound does not grow with bounds that no weight reaches."""
     X, y = overlapping(seed=3)
-    X = X + 0.1 * np.random.default_rng(0).random(X.shape)  # or samples would be there with both labels
+    X = X + 0.1 * np.random.default_rng(0).random(X.shape)  # no sample occurs with both labels
     free, bounded = (SMOSVC(C=c, gamma=8.0, cache_size=CACHE).fit(X, y) for c in (1e6, C))
     assert np.abs(free.dual_coef_).max() < 1e4
     np.testing.assert_allclose(bounded.objective_, free.objective_, rtol=1e-6)
@@ -438,7 +440,7 @@ def test_bounds_that_no_weight_reaches_are_as_none(C):
 
 
 def test_unequal_penalties_leave_the_weights_of_the_lighter_class():
-    """A box as wide as that of the heavier class would hold all of them within its rounding."""
+    """In a box as wide as that of the heavier class, all of these weights would be within its rounding."""
     X, y = overlapping(seed=4)
     weight = {0: 1e-6, 1: 1e6}
     model = SMOSVC(C=4.0, gamma=0.5, class_weight=weight, cache_size=CACHE).fit(X, y)
@@ -450,12 +452,12 @@ def test_unequal_penalties_leave_the_weights_of_the_lighter_class():
 
 @pytest.mark.parametrize(("loss", "C"), [("l1", 4.0), ("l1", 0.05), ("l2", 4.0), ("newton", 4.0)])
 def test_whenever_time_is_over_what_is_said_of_the_model_holds(loss, C, monkeypatch):
-    """Also while the gradient of all samples is being computed: time is over at one look after the other."""
+    """Time ends at each reading of the clock in turn, also while the gradient of all samples is computed."""
     X, y = overlapping(seed=5)
     K, sign = rbf_kernel(X, gamma=0.5), np.where(y == 1, 1.0, -1.0)
     ridge = 0.0 if loss == "l1" else 1.0 / C
     monkeypatch.setattr(rules, "ROWS_AT_A_TIME", 32)
-    monkeypatch.setattr(rules, "VALUES_BEFORE_LOOK", 1)
+    monkeypatch.setattr(rules, "VALUES_BEFORE_CHECK", 1)
     make = NewtonSVC if loss == "newton" else lambda **given: SMOSVC(loss=loss, **given)
     weights, is_done = [], False
     while not is_done:
@@ -480,7 +482,7 @@ def test_whenever_time_is_over_what_is_said_of_the_model_holds(loss, C, monkeypa
         slack = np.maximum(0.0, 1.0 - sign * (level + model.intercept_))
         loss_of_slack = C * slack.sum() if loss == "l1" else 0.5 * C * (slack**2).sum()
         primal = 0.5 * beta @ level + loss_of_slack
-        assert not model.gap_ < (primal - dual) / primal - 1e-12  # it may be unknown
+        assert not model.gap_ < (primal - dual) / primal - 1e-12  # the gap may be NaN
     assert len(set(weights)) > 3
 
 
@@ -506,14 +508,14 @@ def test_rows_that_are_nearly_those_of_a_factor_are_solved_by_it(shift, n_droppe
 
 @pytest.mark.parametrize("box", [0.01, 0.3, 7.0, 1e3])
 def test_newton_across_bounds_ends_at_the_minimum_in_the_box(box):
-    """Steps lead to it alone: weights at bounds are let go where their gradient says so."""
+    """Steps alone lead there: weights at bounds are released if their gradient requires it."""
     K, values, y, beta, low, high, F = face(box, ridge=1e-3, seed=1)
     proximity = FIRST_PROXIMITY
     for _ in range(60):
         moved, proximity = newton_on_face(
             values, 1.0, np.full(120, 1e-3), F, beta, low, high, 1e-4, proximity
         )
-        assert MIN_PROXIMITY <= proximity <= LARGEST_PROXIMITY
+        assert MIN_PROXIMITY <= proximity <= MAX_PROXIMITY
         assert ((low <= beta) & (beta <= high)).all()
         level = K @ beta - y
         violation = level[beta > low].max() - level[beta < high].min()
@@ -523,7 +525,7 @@ def test_newton_across_bounds_ends_at_the_minimum_in_the_box(box):
 
 
 def test_samples_just_inside_the_margin_get_no_more_weight_than_some_of_them_have():
-    """At a large C most samples may be there by the tolerance of that solution alone."""
+    """At a large C, the low tolerance of the subsample may put most samples just inside the margin."""
     X, _ = overlapping(n=200)
     problem, signs = problem_of(X), np.repeat([1.0, -1.0], 100)
     samples = scaled_samples(problem.X, 1.0)
@@ -541,7 +543,7 @@ def test_samples_just_inside_the_margin_get_no_more_weight_than_some_of_them_hav
 def test_tiles_use_the_widest_vectors():
     samples, rows = scaled_samples(np.ones((2, 3)), 1.0), np.arange(2)
     tiles = tiles_of(samples, rows, 3)
-    compiled = numba.njit(error_model="numpy")(add_products.py_func)  # what is cached cannot be looked at
+    compiled = numba.njit(error_model="numpy")(add_products.py_func)  # cached code cannot be inspected
     compiled(samples, rows, np.ones(2), tiles, np.zeros(2))
     (code,) = compiled.inspect_llvm().values()
     assert '"prefer-vector-width"="512"' in code

@@ -1,4 +1,4 @@
-"""The path of MNSVM reaches what its fits reach, whichever way its kernel values come."""
+"""Paths of MNSVM have the same solutions as fits, for every source of kernel values."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from solvers.path.result import PathProblem
 from tests.solvers.hull_reference import exact_square_norm, hull_kernel
 
 CS = 4.0 ** np.arange(-2, 6)
-GAP = 1 - (1 - 1e-3) ** 4 + 1e-9  # what the stopping rule with ε = 10⁻³ means for the certificate
+GAP = 1 - (1 - 1e-3) ** 4 + 1e-9  # largest certified gap under the stopping rule with ε = 10⁻³
 EXACT = [
     MNSVC(),
     MNSVC(pair="mdm"),
@@ -39,7 +39,7 @@ def checkers(n, seed=0):
 
 
 def solve_gram(model, K, y, Cs=CS):
-    """What `fit_path` holds inside: every machine's weights."""
+    """Return the solution of a path on a Gram matrix, with the weights of every subproblem."""
     bias = 0.0 if model.bias == "none" else 1.0
     at_once = model.multiclass == "all_at_once" and len(set(y)) > 2
     problem = PathProblem(np.asarray(Cs), *sort_by_class(y), np.ones(np.unique(y).size), at_once, bias)
@@ -182,14 +182,14 @@ def test_without_room_for_a_gram_matrix(rows_that_fit, bias, as_sparse):
     np.testing.assert_allclose(small.sv_share_, gram.sv_share_, atol=0.02)
 
 
-def test_samples_left_out_of_a_long_descent_are_looked_at_in_the_end():
+def test_samples_left_out_of_a_long_descent_are_examined_in_the_end():
     X, y = checkers(1200)
     K = rbf_kernel(X, gamma=16.0)
-    # As many draws as samples make sure that the last word is about all of them.
+    # With as many draws as samples, the last search examines all of them.
     path = MNSVC(kernel="precomputed", draws=1200, random_state=0).fit_path(K, y, CS)
     exact = NewtonSVC(kernel="precomputed", tol=1e-8).fit_path(K, y, CS)
-    assert path.n_iter_[-1] > 5 * 1200  # steps enough to leave samples out
-    assert path.n_support_[-1] < 0.5 * 1200  # and enough of those
+    assert path.n_iter_[-1] > 5 * 1200  # enough steps for samples to be left out
+    assert path.n_support_[-1] < 0.5 * 1200  # enough samples to leave out
     assert path.duality_gap_.max() <= GAP
     assert (path.objective_ >= exact.objective_ * (1 - 1e-7)).all()
     assert (path.objective_ <= exact.objective_ / (1 - path.duality_gap_)).all()
@@ -213,7 +213,7 @@ def test_limit_of_the_iterations_holds_for_each_training(two_classes):
     assert np.isfinite(path.duality_gap_).all()
 
 
-def test_indefinite_kernel_is_told_apart():
+def test_indefinite_kernel_is_reported():
     rng = np.random.default_rng(0)
     K = rng.normal(size=(40, 40))
     path = MNSVC(kernel="precomputed", random_state=0).fit_path(K + K.T, np.arange(40) % 2, CS)

@@ -9,13 +9,13 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from solvers import MNSVC, NewtonSVC
-from solvers.newton import method_choice as newton_machine
+from solvers.newton import method_choice
 
 BUNDLED = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
 GRID_C = 4.0 ** np.arange(-2, 6)
 GRID_GAMMA = 4.0 ** np.arange(-5, 3)
 
-# With the default tolerance a repeated and a weighted sample differ by more than the check's 1e-7.
+# With the default tolerance, a repeated and a weighted sample differ by more than the 1e-7 of the check.
 LOOSE = "check_sample_weight_equivalence_on_{}_data"
 EXPECTED = {LOOSE.format(kind): "solved to a relative gap of 1e-3 only" for kind in ("dense", "sparse")}
 
@@ -26,13 +26,13 @@ def bundled(name):
 
 
 def board(n, seed=0):
-    """A 4 × 4 checkerboard: two features, many support vectors, small kernel rank."""
+    """Return a 4 × 4 checkerboard: two features, many support vectors, small kernel rank."""
     X = np.random.default_rng(seed).random((n, 2))
     return X, (np.floor(4 * X).sum(axis=1) % 2).astype(int)
 
 
 def extended_kernel(X, y, C, gamma, bias):
-    """k̃ of a binary problem, written down from its definition (Strack 2013, 2.114)."""
+    """Return k̃ of a binary problem by its definition (Strack 2013, 2.114)."""
     signs = np.where(y == np.unique(y)[0], 1.0, -1.0)
     return np.outer(signs, signs) * (rbf_kernel(X, gamma=gamma) + bias) + np.eye(len(y)) / C
 
@@ -112,7 +112,7 @@ def test_theoretic_bias_is_a_kernel_with_one_added():
     np.testing.assert_allclose(with_bias.decision_function(X), without.decision_function(K), atol=1e-6)
 
 
-def test_all_at_once_with_two_classes_is_the_binary_machine():
+def test_all_at_once_with_two_classes_is_the_binary_subproblem():
     X, y = bundled("breast_cancer")
     models = [NewtonSVC(C=4.0, gamma=0.5, multiclass=m).fit(X, y) for m in ("pairwise", "all_at_once")]
     np.testing.assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
@@ -184,14 +184,14 @@ def test_warm_start_continues_on_the_same_rows():
     assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-3)
 
 
-def test_large_machine_grows_a_working_set():
+def test_large_subproblem_grows_a_working_set():
     X, y = make_classification(1500, 20, n_informative=10, class_sep=2.0, random_state=0)
     whole = NewtonSVC(C=4.0, gamma=0.02, tol=1e-6).fit(X, y)
     # 6 MB hold a Gram block of 866 rows.
     grown = NewtonSVC(C=4.0, gamma=0.02, tol=1e-6, cache_size=6).fit(X, y)
     assert grown.converged_
     assert grown.objective_ == pytest.approx(whole.objective_, rel=1e-6)
-    # Almost every sample is a support vector here: the working set does not fit either.
+    # Almost every sample is a support vector here, so the working set does not fit either.
     streamed, whole = (NewtonSVC(C=4.0, gamma=16.0, cache_size=size).fit(X, y) for size in (6, 1000))
     assert streamed.converged_
     assert streamed.objective_ == pytest.approx(whole.objective_, rel=2e-3)
@@ -236,9 +236,9 @@ def test_max_seconds_ends_a_fit_with_its_best_model():
     assert model.score(K, y) > 0.9
 
 
-def test_kernel_rows_are_not_begun_with_where_time_is_too_short_for_their_start(monkeypatch):
-    """What the weights so far give is not known of all samples then, and said to be unknown."""
-    monkeypatch.setattr(newton_machine, "seconds_to_start", lambda *_: np.inf)
+def test_kernel_rows_are_not_started_if_time_is_too_short_for_their_start(monkeypatch):
+    """The gap of the present weights over all samples is then not known, and reported as unknown."""
+    monkeypatch.setattr(method_choice, "seconds_to_start", lambda *_: np.inf)
     X, y = make_classification(400, random_state=0)
     model = NewtonSVC(kernel="poly", cache_size=0.1, max_seconds=1e3)
     with pytest.warns(ConvergenceWarning, match="max_seconds were over"):
@@ -255,7 +255,7 @@ def test_duplicates_are_solved_at_any_scale_and_C(C, scale):
     X = np.round(rng.normal(size=(400, 3))) * scale  # many duplicates, of either class
     X[:, 0] = scale
     y = rng.integers(0, 2, 400)
-    # At C = 1e8, ‖c‖² is 3e-11: the rounding of float64 sums leaves no gap below 2e-3.
+    # At C = 1e8, ‖c‖² is 3e-11, and the rounding of float64 sums leaves no gap below 2e-3.
     model = NewtonSVC(C=C, gamma=0.3 / scale**2, tol=1e-3 if C < 1 else 2e-3).fit(X, y)
     assert model.converged_
     assert np.isfinite(model.decision_function(X)).all()
@@ -263,7 +263,7 @@ def test_duplicates_are_solved_at_any_scale_and_C(C, scale):
 
 @pytest.mark.parametrize("kind", [NewtonSVC, MNSVC])
 def test_gaps_hold_where_C_jumps_by_many_powers_of_ten(kind):
-    """From 1/C = 1e6 to 1e-3 and below, g keeps roundings of the larger diagonal."""
+    """From 1/C = 1e6 to 1e-3 and below, g contains roundings of the larger diagonal."""
     rng = np.random.default_rng(0)
     for _ in range(40):
         X, y = rng.random((6, 2)), np.array([0, 1, 0, 1, 0, 1])

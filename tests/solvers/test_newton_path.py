@@ -16,7 +16,7 @@ def digits():
 
 
 def one_by_one(model, X, y, X_test):
-    """What `fit_path` promises: a fit for each C, each from the last solution."""
+    """Return the fits for each C, each from the last solution, which `fit_path` promises to match."""
     labels, objectives, gaps = [], [], []
     for C in CS:
         model.set_params(C=C).fit(X, y)
@@ -46,7 +46,7 @@ def test_precomputed_float32_path_predicts_what_the_features_do():
     gram = NewtonSVC(kernel="precomputed").fit_path(K, y, CS)
     features = NewtonSVC(gamma=0.05).fit_path(X, y, CS)
     np.testing.assert_allclose(gram.objective_, features.objective_, rtol=1e-3)
-    # A decision may move by the square root of the gap; few lie that close to zero.
+    # A decision value may move by the square root of the gap, and few values are that close to zero.
     assert np.mean(gram.predict_path(K_test) != features.predict_path(X_test)) < 0.005
 
 
@@ -119,7 +119,7 @@ def test_a_start_that_is_optimal_already_has_a_time_too():
 @pytest.mark.parametrize("solver", [NewtonSVC, MNSVC])
 def test_nothing_starts_from_a_training_that_diverged(solver):
     X, y = load_iris(return_X_y=True)
-    Cs = [1e-310, 1.0]  # 1/C of the first is infinite
+    Cs = [1e-310, 1.0]  # 1/C of the first C is infinite
     alone = solver(C=1.0, gamma=0.5).fit(X, y)
     fitted = solver(gamma=0.5).fit_path(X, y, Cs)
     assert not np.isfinite(fitted.objective_[0])

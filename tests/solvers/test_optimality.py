@@ -1,4 +1,4 @@
-"""Every solver reaches the point it is after, and says truly how close it came."""
+"""Every solver reaches the point that it aims at, and reports the true distance to it."""
 
 from itertools import product
 
@@ -97,14 +97,14 @@ def test_core_set_ball_is_the_minimal_one(two_classes, kernel):
     exact = exact_square_norm(H)
     square_radius = H[0, 0]
     epsilon = default_tolerance(MEB, square_radius, 2.0)
-    # All samples lie within (1 + ε) R of the centre: R² = τ̃ − ‖c‖² is the minimal ball's but for 2 ε τ̃ or so.
+    # All samples lie within (1 + ε) R of the centre: R² = τ̃ − ‖c‖² differs from the minimum by about 2 ε τ̃.
     assert exact * (1 - 1e-9) <= model.objective_ <= exact + 4 * epsilon * square_radius
     assert model.objective_ <= exact / (1 - model.gap_) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("solver", [MNSVC, CoreSVC, SphereSVC, BallSVC])
 @pytest.mark.parametrize("bias", ["theoretic", "average", "none"])
-def test_all_at_once_machine_is_certified(iris, solver, bias):
+def test_all_at_once_subproblem_is_certified(iris, solver, bias):
     X, y = iris
     model = solver(C=4.0, gamma=2.0, multiclass="all_at_once", bias=bias, random_state=0).fit(X, y)
     H = hull_kernel(rbf_kernel(X, gamma=2.0), y, 4.0, bias != "none")
@@ -118,7 +118,7 @@ def test_all_at_once_machine_is_certified(iris, solver, bias):
     assert exact * (1 - 1e-9) <= model.objective_ <= exact / (1 - model.gap_) * (1 + 1e-9)
 
 
-def test_pair_machines_are_certified_one_by_one(iris):
+def test_pairs_are_certified_one_by_one(iris):
     X, y = iris
     model = MNSVC(C=4.0, gamma=2.0, random_state=0).fit(X, y)
     parts = []

@@ -21,7 +21,7 @@ def scaled(load):
 
 
 def signed_weights(model, y):
-    """β_i = y_i α_i of a binary model, positive for `classes_[1]`."""
+    """Return β_i = y_i α_i of a binary model, positive for `classes_[1]`."""
     beta = np.zeros(len(y))
     beta[model.support_] = model.dual_coef_[0]
     return beta

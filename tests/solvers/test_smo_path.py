@@ -1,4 +1,4 @@
-"""The path of SMOSVC reaches LIBSVM's solutions, whatever the data and whatever holds its kernel values."""
+"""Paths of SMOSVC have the solutions of LIBSVM, for all data and for every source of kernel values."""
 
 from itertools import combinations
 from typing import NamedTuple
@@ -23,7 +23,7 @@ def scaled(name):
 
 
 class Subproblem(NamedTuple):
-    """A pair machine of a path at its k-th C."""
+    """Subproblem of a pair of classes, at the k-th C of a path."""
 
     k: int
     pair: int
@@ -33,7 +33,7 @@ class Subproblem(NamedTuple):
     bias: float
 
 
-def machines_of(path, y):
+def subproblems_of(path, y):
     solution = path._solution
     for k in range(path.Cs_.size):
         of_row = np.zeros((solution.weights.shape[1], y.size))
@@ -46,11 +46,11 @@ def machines_of(path, y):
             yield Subproblem(k, pair, members, sign, beta[members], solution.intercepts[k, pair])
 
 
-def check_machines(path, K, y, loss="l1", weight=None, tol=1e-3):
-    """Assert that all machines are feasible and optimal, by sums of our own, and say so of themselves."""
+def check_subproblems(path, K, y, loss="l1", weight=None, tol=1e-3):
+    """Assert that all subproblems are feasible and optimal by independent sums, and say so of themselves."""
     weight = np.ones(y.size) if weight is None else weight
     objectives = np.zeros(path.Cs_.size)
-    for k, _, members, sign, beta, bias in machines_of(path, y):
+    for k, _, members, sign, beta, bias in subproblems_of(path, y):
         Q, C = K[np.ix_(members, members)].astype(np.float64), path.Cs_[k] / (1.0 / weight[members])
         if loss == "l2":
             Q, C = Q + np.diag(1.0 / C), np.full(beta.size, np.inf)
@@ -78,11 +78,11 @@ def test_l1_is_libsvm_s_at_every_C(name, gamma):
     K = rbf_kernel(X, gamma=gamma)
     path = SMOSVC(kernel="precomputed", tol=1e-6).fit_path(K, y, CS)
     assert path.converged_.all()
-    check_machines(path, K, y, tol=1e-6)
+    check_subproblems(path, K, y, tol=1e-6)
     two = path.classes_.size == 2
     peers = [SVC(C=C, kernel="precomputed", tol=1e-6, decision_function_shape="ovo").fit(K, y) for C in CS]
     expected = [peer.decision_function(K).reshape(y.size, -1) * (-1.0 if two else 1.0) for peer in peers]
-    for k, pair, members, _, beta, bias in machines_of(path, y):
+    for k, pair, members, _, beta, bias in subproblems_of(path, y):
         np.testing.assert_allclose(K[:, members] @ beta + bias, expected[k][:, pair], atol=2e-3)
         assert bias == pytest.approx(peers[k].intercept_[pair] * (-1.0 if two else 1.0), abs=2e-3)
     labels = path.predict_path(K)
@@ -97,7 +97,7 @@ def test_l1_is_libsvm_s_at_every_C(name, gamma):
 
 
 def weights_of_pairs(peer, y):
-    """Support vectors and their weights in each pair machine of an SVC."""
+    """Return the support vectors of each pair of classes of an SVC, and their weights."""
     of_class = y[peer.support_]
     for i, j in combinations(range(peer.classes_.size), 2):
         first, second = of_class == peer.classes_[i], of_class == peer.classes_[j]
@@ -112,7 +112,7 @@ def test_no_violation_is_above_the_tolerance(loss, tol):
     for gamma in (4.0**-4, 1.0):
         K = rbf_kernel(X, gamma=gamma)
         path = SMOSVC(kernel="precomputed", loss=loss, tol=tol).fit_path(K, y, CS)
-        check_machines(path, K, y, loss, tol=tol)
+        check_subproblems(path, K, y, loss, tol=tol)
         assert path.converged_.all()
         assert path.duality_gap_.max() <= tol
 
@@ -147,7 +147,7 @@ def test_a_warm_start_takes_fewer_steps_also_down_the_path():
 
 
 def nasty(name):
-    """Kernel matrices and labels that are rare."""
+    """Return unusual kernel matrices and labels."""
     rng = np.random.default_rng(7)
     X, y = rng.random((60, 2)), np.arange(60) % 2
     if name == "every sample with both labels":
@@ -195,7 +195,7 @@ def test_nasty_sets_are_solved(name, loss):
     for dtype in (np.float64, np.float32):
         values = K.astype(dtype)
         path = SMOSVC(kernel="precomputed", loss=loss, max_iter=200_000).fit_path(values, y, Cs)
-        check_machines(path, values, y, loss)
+        check_subproblems(path, values, y, loss)
         for k, C in enumerate(Cs):
             peer = SMOSVC(C=C, kernel="precomputed", loss=loss, tol=1e-4, max_iter=200_000).fit(values, y)
             assert path.objective_[k] <= peer.objective_ + 1e-3 * abs(peer.objective_) + 1e-12
@@ -213,9 +213,9 @@ def test_class_weights_bound_each_class(class_weight, loss):
     for k, C in enumerate(Cs):
         alone = model.set_params(C=C).fit(K, y)
         assert path.objective_[k] == pytest.approx(alone.objective_, rel=1e-4)
-        if C >= 1.0:  # below, all decisions are about zero
+        if C >= 1.0:  # for smaller C, all decision values are close to zero
             np.testing.assert_array_equal(path.predict_path(K)[k], alone.predict(K))
-    check_machines(path, K, y, loss, alone.class_weight_[y], tol=1e-4)
+    check_subproblems(path, K, y, loss, alone.class_weight_[y], tol=1e-4)
 
 
 def test_numbers_depend_on_nothing_but_the_data():
@@ -242,7 +242,7 @@ def test_what_is_certified_of_a_rounded_matrix_holds_for_the_kernel():
         rounded = SMOSVC(kernel="precomputed", gram_error=2.0**-24)
         path = rounded.fit_path(K.astype(np.float32), y, CS)
         assert path.converged_[:3].all()
-        for k, _, _, sign, beta, bias in machines_of(path, y):
+        for k, _, _, sign, beta, bias in subproblems_of(path, y):
             F = K @ beta - sign
             slack = np.maximum(0.0, -sign * (F + bias))
             primal = 0.5 * beta @ K @ beta + CS[k] * slack.sum()
@@ -254,7 +254,7 @@ def test_what_is_certified_of_a_rounded_matrix_holds_for_the_kernel():
 
 
 @pytest.mark.parametrize("loss", ["l1", "l2"])
-def test_a_constant_that_is_subtracted_from_the_kernel_changes_no_machine(loss):
+def test_a_constant_that_is_subtracted_from_the_kernel_changes_no_solution(loss):
     X, y = scaled("wine")
     K = rbf_kernel(X, gamma=0.25)
     known = {"loss": loss, "kernel": "precomputed", "tol": 1e-8}
@@ -277,12 +277,12 @@ def test_values_of_k_minus_1_certify_in_float32_what_values_of_k_do_not():
     path = SMOSVC(kernel="precomputed", gram_shift=1.0, gram_error=error).fit_path(less, y, C)
     assert path.converged_.all()
     assert not whole.converged_.any()
-    check_machines(path, exact, y)
+    check_subproblems(path, exact, y)
 
 
 @pytest.mark.parametrize("loss", ["l1", "l2"])
 def test_fits_by_values_of_k_minus_1_are_certified_for_the_kernel(loss):
-    """They are added up in float64: in float32 they would lose what the error at hand does not allow for."""
+    """The values are summed in float64. Sums in float32 would exceed the error bound."""
     X, y = scaled("breast_cancer")
     distances, certified = euclidean_distances(X, squared=True), 0
     for gamma in (4.0**-10, 4.0**-6, 4.0**-2):
@@ -307,7 +307,7 @@ def test_a_shift_larger_than_the_kernel_leaves_no_false_certificate():
     K = rbf_kernel(X, gamma=0.5)
     for shift in (1e8, 1e10):
         path = SMOSVC(kernel="precomputed", gram_shift=shift).fit_path(K - shift, y, [10.0, 1000.0])
-        for subproblem in machines_of(path, y):
+        for subproblem in subproblems_of(path, y):
             F = ((K - shift) + shift) @ subproblem.beta - subproblem.sign
             low, high = np.minimum(0.0, subproblem.sign), np.maximum(0.0, subproblem.sign)
             C = path.Cs_[subproblem.k]
@@ -340,18 +340,18 @@ def test_the_limit_of_the_iterations_holds_for_each_C(max_iter):
         assert path.fit_status_[-1] == 1
         assert not path.converged_[-1]
         assert path.stopping_[-1].startswith("max_iter (gap ")
-    for _, _, _, sign, beta, _ in machines_of(path, y):
+    for _, _, _, sign, beta, _ in subproblems_of(path, y):
         assert (sign * beta >= 0.0).all()
         assert abs(beta.sum()) <= 1e-9 * np.abs(beta).sum()
 
 
 def test_penalties_that_differ_by_22_orders_leave_both_classes_the_same_sum_of_weights():
-    """A start whose sums differ is repaired by no step; steps went on for ever."""
+    """No step repairs a start whose sums differ; without this rule the steps did not end."""
     X, y = np.arange(4.0)[:, None], np.array([0, 0, 1, 1])
     model = SMOSVC(kernel="rbf", gamma=1.0, loss="l2", class_weight={0: 1e11, 1: 0.7e-11}, max_iter=1000)
     path = model.fit_path(X, y, [1.0, 10.0])
     assert path.converged_.all()
-    for subproblem in machines_of(path, y):
+    for subproblem in subproblems_of(path, y):
         total = np.abs(subproblem.beta).sum()
         assert total > 0.0
         assert abs(subproblem.beta.sum()) <= 1e-15 * total
@@ -365,7 +365,7 @@ def test_no_weight_is_above_its_bound_by_a_rounding():
 
 
 def test_free_weights_are_counted_often_enough_where_all_are_free_at_the_start():
-    """Else Newton's method, whose cost is that of its free weights, comes late: there were 15,787 steps."""
+    """Otherwise Newton's method would run late, after 15,787 steps, because its cost grows with them."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 10))
     y = np.sign(X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=300))

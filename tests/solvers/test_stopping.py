@@ -1,4 +1,4 @@
-"""What `converged_`, `gap_` and `stopping_` say: which promise was kept."""
+"""Meaning of `converged_`, `gap_` and `stopping_`: which promise a solver has kept."""
 
 import os
 import warnings
@@ -18,7 +18,7 @@ GEOMETRIC = [MNSVC, CoreSVC, SphereSVC, BallSVC]
 
 @pytest.fixture(scope="module")
 def rare_violators():
-    """3,000 samples of which few matter, ten with the wrong label: a few draws do not find them."""
+    """Return 3,000 samples, of which ten have the wrong label: a few draws do not find them."""
     rng = np.random.default_rng(0)
     X = rng.random((3000, 2))
     y = (X[:, 0] > 0.5).astype(int)
@@ -52,7 +52,7 @@ def test_draws_that_fail_promise_nothing(rare_violators):
 
 
 @pytest.mark.parametrize("draws", [1, 60, 600])
-def test_all_samples_are_looked_at_before_a_search_ends(rare_violators, draws):
+def test_all_samples_are_examined_before_a_search_ends(rare_violators, draws):
     X, y = rare_violators
     model = MNSVC(C=16.0, gamma=8.0, draws=draws, random_state=0).fit(X, y)
     assert model.converged_
@@ -131,7 +131,7 @@ def test_newton_does_not_certify_an_indefinite_kernel_by_its_rank(params):
 
 
 def lowest_g(model, K, y):
-    """Return g_min, ‖c‖² and τ̃ of a machine of two classes."""
+    """Return g_min, ‖c‖² and τ̃ of a subproblem of two classes."""
     signs, alpha = np.where(y == 0, -1.0, 1.0), np.zeros(len(y))
     alpha[model.support_] = np.abs(model.dual_coef_[0])
     alpha /= alpha.sum()
@@ -140,7 +140,7 @@ def lowest_g(model, K, y):
 
 
 def test_a_ball_that_samples_lie_outside_of_is_not_certified():
-    """The threshold of g is negative here, which a gap does not tell apart from any other."""
+    """The threshold of g is negative here, and a gap does not distinguish it from other thresholds."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), rng.integers(0, 2, 60)
     K = np.exp(-cdist(X, X, "sqeuclidean") / 3)
@@ -193,7 +193,7 @@ def test_the_gap_of_smo_is_a_bound_where_its_dual_is_negative(seed):
     assert (primal - dual) / primal <= model.gap_
 
 
-def test_a_certified_machine_has_status_0_and_no_warning():
+def test_a_certified_subproblem_has_status_0_and_no_warning():
     X = np.array([[0.0, 0.0], [1.0, 1.0]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -224,7 +224,7 @@ def test_rounding_is_not_blamed_on_draws(solver):
 
 @pytest.mark.parametrize(("name", "n"), [("ijcnn1", 10_000), ("shuttle", 40_000), ("mnist", 10_000)])
 def test_large_sets_are_certified_or_said_not_to_be(name, n, full_size):
-    """Ended by their draws, these had gaps of 0.4 to 1 while `converged_` was true."""
+    """When these searches ended by their draws, gaps were 0.4 to 1 although `converged_` was true."""
     folder = os.environ.get("SVMBENCH_DATA")
     if not full_size and name != "ijcnn1":
         pytest.skip(f"{name} is trained with --full only")

@@ -1,4 +1,4 @@
-"""Totals of a path, against what `solvers.common.status` says of each training."""
+"""Totals of a path agree with `solvers.common.status` for each training."""
 
 import numpy as np
 import pytest
