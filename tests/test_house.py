@@ -2,7 +2,10 @@
 
 import ast
 import re
+import sys
+import tomllib
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -303,18 +306,46 @@ def undocumented(tree):
                 yield from (f"{node.name}.{name}" for name in undocumented(node))
 
 
-REPLACED = re.compile(
-    r"\b_?(strangers?|deserti?o?n?|roster|leash|dearest\w*|canvas|uninterrupted|fates?|seats?|heard|swallow\w*|accidents?)\b",
-    re.I,
-)
-"""Words of our own that the field's terms have replaced."""
+# -- other packages ------------------------------------------------------------------------------
+
+DISTRIBUTIONS = {"hydra": "hydra-core", "sklearn": "scikit-learn"}
+"""Distributions by the packages that they hold, where the names differ."""
 
 
-def test_code_and_messages_use_the_terms_of_the_field():
-    others = ("tests/**/*.py", "benchmarks/*.py", "conf/**/*.yaml", "*.md")
-    texts = {*MODULES, *(path for pattern in others for path in ROOT.glob(pattern))} - {Path(__file__)}
-    found = {name_of(path): REPLACED.findall(path.read_text(encoding="utf-8")) for path in texts}
-    assert not {name: words for name, words in found.items() if words}
+def packages_with_private_names_in_use():
+    """Return the packages of others of which we import a name with a leading underscore, or numba's core."""
+    found = set()
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            parts = (
+                [*module.split("."), *(alias.name for alias in getattr(node, "names", []))] if module else []
+            )
+            is_private = any(re.match("_[a-z]", part) for part in parts) or module.startswith("numba.core")
+            if is_private and parts[0] not in ("orchestrator", "solvers"):
+                found.add(parts[0])
+    return found - sys.stdlib_module_names
+
+
+def test_packages_whose_private_names_we_use_are_bounded_above_by_the_next_release():
+    """A new release does not get in by itself: raise the bound, lock, and run the tests."""
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    bounds = {re.match(r"[\w-]+", text)[0]: re.search(r"<([\d.]+)", text) for text in dependencies}
+    packages = packages_with_private_names_in_use()
+    assert {"numba", "sklearn"} <= packages
+    for package in packages:
+        distribution = DISTRIBUTIONS.get(package, package)
+        major, minor = map(int, version(distribution).split(".")[:2])
+        bound = bounds[distribution]
+        assert bound, f"{distribution} has no upper bound"
+        assert bound[1] == f"{major}.{minor + 1}", distribution
+
+
+def test_no_test_imports_from_another_test_file():
+    for path in ROOT.glob("tests/**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            assert not module.rpartition(".")[2].startswith("test_"), f"{path}: {module}"
 
 
 # -- conf/ ---------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from orchestrator.store.store import Store, StoreError
 from orchestrator.study.records import Records
 from orchestrator.study.storable import TEXT_BYTES, describe_error, storable_text, storable_value
 from tests.orchestrator.classifiers import here
-from tests.orchestrator.test_any_value import settings_for
+from tests.orchestrator.studies import settings_for
 
 
 class Unreadable(Exception):
