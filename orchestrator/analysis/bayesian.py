@@ -114,7 +114,7 @@ PAIRS_DRAWN = 6
 _PAIRS_DRAWN_OF_MANY = 3
 
 
-def densities(means: PairedMeans, practical: pd.DataFrame) -> pd.DataFrame:
+def pair_densities(means: PairedMeans, practical: pd.DataFrame) -> pd.DataFrame:
     """Return `posterior_density` of the pairs of `compare`, at most of `PAIRS_DRAWN`, the best arms first.
 
     Columns: first, second, and those of `posterior_density`.

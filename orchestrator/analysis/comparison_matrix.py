@@ -10,7 +10,7 @@ ARMS_SHOWN = 20
 """Arms of a larger study that the matrix holds: the first, and those with the highest means."""
 
 
-def comparison_matrix(means: PairedMeans | pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
+def compare_all_pairs(means: PairedMeans | pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
     """Compare every two arms over the datasets that both completed (Ismail-Fawaz et al. 2023).
 
     A cell depends on its two arms alone, so that another arm may change the order of rows and columns but no

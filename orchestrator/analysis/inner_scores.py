@@ -24,7 +24,7 @@ def mapped_arms(design: Design, means: pd.DataFrame) -> list[str]:
     return order[: ARMS_MAPPED if len(design.arms) <= MANY_ARMS else ARMS_MAPPED_OF_MANY]
 
 
-def inner_scores(results: StudyResults, design: Design, arms: Sequence[str]) -> pd.DataFrame:
+def average_inner_scores(results: StudyResults, design: Design, arms: Sequence[str]) -> pd.DataFrame:
     """Average the inner scores of each candidate, dataset and arm.
 
     Columns: solver, dataset, x_name, x, y_name, y, n (inner trainings), score (their mean; NaN if none has

@@ -270,7 +270,7 @@ def _merged_protocol(protocols: Mapping[str, Mapping[str, Any]]) -> dict[str, An
     return merged
 
 
-def compare_arms(merged: MergedStudies, design: Design) -> pd.DataFrame:
+def compare_arms(studies: Mapping[str, StudyResults], design: Design) -> pd.DataFrame:
     """Compare every arm that several of the studies have, in each two of them.
 
     Columns: arm, first, second (studies), differs (in what, as text; empty: the same), n_common (trials with
@@ -280,7 +280,7 @@ def compare_arms(merged: MergedStudies, design: Design) -> pd.DataFrame:
     profile `timing` none of which was stopped), n_timed (datasets), first_machine, second_machine.
     """
     table = []
-    for (first, a), (second, b) in combinations(merged.studies.items(), 2):
+    for (first, a), (second, b) in combinations(studies.items(), 2):
         for arm in _declared(a).arms:
             if arm not in _declared(b).arms or arm in design.choices.leave_out:
                 continue

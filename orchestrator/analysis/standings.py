@@ -22,7 +22,7 @@ _MIRRORED = {name: other for pair in _OPPOSITES for name, other in (pair, pair[:
 _OF_TIME = ("bound", "ratio", "ratio_low", "ratio_high", "median_low", "median_high", "n")
 
 
-def standings(
+def gather_standings(
     means: PairedMeans,
     ranks: pd.DataFrame,
     tests: pd.DataFrame,

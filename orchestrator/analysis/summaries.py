@@ -98,7 +98,7 @@ def _by_pair(
     )
 
 
-def coverage(results: StudyResults, design: Design) -> pd.DataFrame:
+def count_trials(results: StudyResults, design: Design) -> pd.DataFrame:
     """Count the trials of every dataset × arm by status.
 
     Columns: dataset, solver, planned (missing when the search decides as it goes), stored, not_run (missing
@@ -122,7 +122,7 @@ def coverage(results: StudyResults, design: Design) -> pd.DataFrame:
     return frame.astype({"planned": "Int64", "not_run": "Int64"}) if len(frame) else frame
 
 
-def scores(results: StudyResults, design: Design, metric: str | None = None) -> pd.DataFrame:
+def average_scores(results: StudyResults, design: Design, metric: str | None = None) -> pd.DataFrame:
     """Average a metric over outer folds.
 
     Columns: dataset, solver, metric, n_folds, complete, mean, se (population σ/√n), corrected_se
@@ -197,7 +197,7 @@ def n_tested(outer: pd.DataFrame) -> pd.Series:
     return rows.groupby(level="dataset").max()
 
 
-def effort(results: StudyResults, design: Design) -> pd.DataFrame:
+def average_effort(results: StudyResults, design: Design) -> pd.DataFrame:
     """Average what the refits report of their own work, exact on any machine, and of how they ended.
 
     Columns: dataset, solver, n_fits (refits that gave a model; the others are left out), n_stopped (those
@@ -239,7 +239,7 @@ def _stopping(texts: np.ndarray) -> str:
     return "; ".join([*kinds, f"others ({others}×)"] if others else kinds)
 
 
-def timing(results: StudyResults, design: Design) -> pd.DataFrame:
+def average_seconds(results: StudyResults, design: Design) -> pd.DataFrame:
     """Average seconds over refits trained alone and cold (profile `timing`); empty without such rows.
 
     Columns: dataset, solver, n_fits (refits that gave a model), n_stopped (those that timed out: with any,
@@ -288,7 +288,7 @@ def timing_rows(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["profile"] == "timing"]
 
 
-def selections(results: StudyResults, design: Design) -> pd.DataFrame:
+def summarise_selections(results: StudyResults, design: Design) -> pd.DataFrame:
     """Summarise which candidates the inner search chose.
 
     Columns: dataset, solver, n_folds, chosen (text, most frequent first), at_edge (outer folds whose choice
@@ -363,7 +363,7 @@ def two_axes(space: Mapping[str, Any]) -> tuple[str, str] | None:
     return x, y
 
 
-def choice_counts(results: StudyResults, design: Design) -> pd.DataFrame:
+def count_choices(results: StudyResults, design: Design) -> pd.DataFrame:
     """Count how often each candidate was chosen, over all datasets and outer folds.
 
     Columns: solver, x, y (values of the arm's two hyper-parameters), x_name, y_name, count. Only arms with
@@ -383,7 +383,7 @@ def choice_counts(results: StudyResults, design: Design) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def failures(results: StudyResults, design: Design) -> pd.DataFrame:
+def group_failures(results: StudyResults, design: Design) -> pd.DataFrame:
     """List every kind of failure with its first message and where it happened.
 
     Messages that differ in numbers only are one kind. Columns: status, count, scored (how many of them have a

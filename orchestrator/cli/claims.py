@@ -21,7 +21,7 @@ from orchestrator.analysis.claims import (
     read_claims,
 )
 from orchestrator.analysis.design import Design, read_design
-from orchestrator.analysis.findings import Findings, analyse
+from orchestrator.analysis.findings import Findings, analyse, effort
 from orchestrator.cli.main import Request
 from orchestrator.cli.terminal import flush, say
 from orchestrator.config.compose import claim_nodes, compose_settings, known_names
@@ -284,9 +284,9 @@ def _page(
 
 def _not_converged(study: Findings) -> str:
     """Count the refits that ended before their tolerance was met, or could not be shown to have met it."""
-    effort = study.effort
-    count = int(effort["not_converged"].sum()) if len(effort) else 0
-    return f" {count:,} of {int(effort['n_fits'].sum()):,} refits did not converge." if count else ""
+    frame = effort(study)
+    count = int(frame["not_converged"].sum()) if len(frame) else 0
+    return f" {count:,} of {int(frame['n_fits'].sum()):,} refits did not converge." if count else ""
 
 
 def _verdict(decision: Decision, other: Mapping[str, Sequence[str]]) -> str:

@@ -6,6 +6,8 @@ from typing import Any, cast
 
 import pandas as pd
 
+from orchestrator.report.format import MISSING
+
 ROWS_SHOWN = 400
 """Rows that a page or a LaTeX file shows of a table."""
 
@@ -110,3 +112,21 @@ def print_table(
 def records(frame: pd.DataFrame) -> list[Row]:
     """Return a frame's rows as dictionaries."""
     return cast(list[Row], frame.to_dict("records"))
+
+
+def lower_bound(text: str, row: Row) -> str:
+    """Print a mean cost, as a lower bound if some of the refits were stopped.
+
+    Parameters
+    ----------
+    text : str
+        The mean, as it is printed without a bound.
+    row : dict
+        The field n_stopped.
+
+    Returns
+    -------
+    str
+        The text, perhaps after `≥`.
+    """
+    return f"≥ {text}" if row["n_stopped"] and text != MISSING else text
