@@ -111,6 +111,8 @@ class ClaimsSection:
         See `other_terms`.
     """
 
+    name = "claims"
+
     def __init__(self, decisions: Sequence[Decision], terms: Sequence[str]):
         self._decisions, self._terms = decisions, terms
 
