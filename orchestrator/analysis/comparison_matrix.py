@@ -19,6 +19,7 @@ def compare_all_pairs(means: PairedMeans | pd.DataFrame, alpha: float = ALPHA) -
     Parameters
     ----------
     means : PairedMeans or DataFrame (units, arms)
+        Mean scores, NaN where an arm has not completed a unit.
     alpha : float
         Level from which on p is marked.
 
@@ -56,5 +57,10 @@ def by_mean(means: pd.DataFrame) -> list[str]:
     """Return the arms by their mean over the datasets that all completed, the highest first.
 
     Without such a dataset, and where means are equal, they stay in declared order.
+
+    Parameters
+    ----------
+    means : DataFrame
+        Mean scores of datasets (rows) and arms (columns).
     """
     return list((-means.dropna().mean().round(DECIMALS)).sort_values(kind="stable").index)

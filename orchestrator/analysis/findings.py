@@ -138,103 +138,199 @@ def computed(function: Callable[[Findings], T]) -> Callable[[StudyResults], T]:
 
 @computed
 def coverage(study: Findings) -> pd.DataFrame:
-    """Count the trials of every dataset × arm by status; see `count_trials`."""
+    """Count the trials of every dataset × arm by status; see `count_trials`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return count_trials(study, study.design)
 
 
 @computed
 def scores(study: Findings) -> pd.DataFrame:
-    """Average the selecting metric over outer folds; see `average_scores`."""
+    """Average the selecting metric over outer folds; see `average_scores`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return average_scores(study, study.design)
 
 
 @computed
 def other_scores(study: Findings) -> dict[str, pd.DataFrame]:
-    """Average each metric that is recorded beside the selecting one; return the frames by metric."""
+    """Average each metric that is recorded beside the selecting one; return the frames by metric.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     metrics = study.design.protocol.get("also", ())
     return {metric: average_scores(study, study.design, metric) for metric in metrics}
 
 
 @computed
 def incomplete(study: Findings) -> pd.DataFrame:
-    """Return the rows of `scores` that lack a score on some outer fold."""
+    """Return the rows of `scores` that lack a score on some outer fold.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     frame = scores(study)
     return frame[~frame["complete"]] if len(frame) else frame
 
 
 @computed
 def is_empty(study: Findings) -> bool:
-    """Whether no refit has a score yet, so that there is nothing to compare."""
+    """Whether no refit has a score yet, so that there is nothing to compare.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     frame = scores(study)
     return frame.empty or not frame["n_folds"].any()
 
 
 @computed
 def is_complete(study: Findings) -> bool:
-    """Whether nothing is left to run and every outer fold has a score."""
+    """Whether nothing is left to run and every outer fold has a score.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     done = all(state.complete for state in study.states.values())
     return done and not is_empty(study) and incomplete(study).empty
 
 
 @computed
 def effort(study: Findings) -> pd.DataFrame:
-    """Average what the refits report of their own work; see `average_effort`."""
+    """Average what the refits report of their own work; see `average_effort`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return average_effort(study, study.design)
 
 
 @computed
 def marked(study: Findings) -> pd.DataFrame:
-    """Return the rows of `effort` with a claimed gap above `GAP_LEVEL`, or a refit that did not converge."""
+    """Return the rows of `effort` with a claimed gap above `GAP_LEVEL`, or a refit that did not converge.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     frame = effort(study)
     return frame[frame["marked"]] if len(frame) else frame
 
 
 @computed
 def timing(study: Findings) -> pd.DataFrame:
-    """Average the seconds of refits of the profile `timing`; see `average_seconds`."""
+    """Average the seconds of refits of the profile `timing`; see `average_seconds`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return average_seconds(study, study.design)
 
 
 @computed
 def selections(study: Findings) -> pd.DataFrame:
-    """Summarise which candidates the inner search chose; see `summarise_selections`."""
+    """Summarise which candidates the inner search chose; see `summarise_selections`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return summarise_selections(study, study.design)
 
 
 @computed
 def choices(study: Findings) -> pd.DataFrame:
-    """Count how often each candidate was chosen; see `count_choices`."""
+    """Count how often each candidate was chosen; see `count_choices`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return count_choices(study, study.design)
 
 
 @computed
 def failures(study: Findings) -> pd.DataFrame:
-    """Group the trials that failed by kind; see `group_failures`."""
+    """Group the trials that failed by kind; see `group_failures`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return group_failures(study, study.design)
 
 
 @computed
 def means(study: Findings) -> pd.DataFrame:
-    """Return the mean score of every dataset (row) and arm (column); see `dataset_means`."""
+    """Return the mean score of every dataset (row) and arm (column); see `dataset_means`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return dataset_means(scores(study))
 
 
 @computed
 def compared_means(study: Findings) -> PairedMeans:
-    """Return the means as tests compare them: by families of datasets, and with ties of accuracies."""
+    """Return the means as tests compare them: by families of datasets, and with ties of accuracies.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     ties_below = half_predictions(study.design.metric, n_tested(study.outer))
     return PairedMeans(means(study), tuple(study.design.families), ties_below)
 
 
 @computed
 def differences(study: Findings) -> pd.DataFrame:
-    """Return the differences from the first arm on each dataset alone; see `paired_differences`."""
+    """Return the differences from the first arm on each dataset alone; see `paired_differences`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return paired_differences(study.outer, means(study), study.design.alpha)
 
 
 @computed
 def _costs(study: Findings) -> pd.DataFrame:
-    """Compare times with those of the first arm; empty unless the profile `timing` declares these tests."""
+    """Compare times with those of the first arm; empty unless the profile `timing` declares these tests.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     rows, arms = timing_rows(study.outer), list(study.design.arms)
     declared = study.design.protocol.get("profile") == "timing"
     if len(arms) < 2 or not (declared or rows["solver"].eq(arms[0]).any()):
@@ -244,7 +340,13 @@ def _costs(study: Findings) -> pd.DataFrame:
 
 @computed
 def _time_p(study: Findings) -> list[float]:
-    """Return the p-values of the tests of training times, which belong to the same family as the scores'."""
+    """Return the p-values of the tests of training times, which belong to the same family as the scores'.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     compared = _costs(study)
     return tested_p(compared, "fit_seconds") if len(compared) else []
 
@@ -255,13 +357,24 @@ def tests(study: Findings) -> pd.DataFrame:
 
     With the verdicts on time in `time_ratios` they are one family of tests. They, `practical`, `arm_ranks`,
     `friedman_test` and `time_ratios` count a family of datasets once.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
     """
     return pairwise(compared_means(study), _time_p(study), study.design.alpha, study.design.unit)
 
 
 @computed
 def time_ratios(study: Findings) -> pd.DataFrame:
-    """Compare times with those of the first arm and decide which differ; see `compare_costs` and `decide`."""
+    """Compare times with those of the first arm and decide which differ; see `compare_costs` and `decide`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     compared = _costs(study)
     if compared.empty:
         return compared
@@ -275,6 +388,11 @@ def practical(study: Findings) -> pd.DataFrame:
     """Compare the declared pairs by the Bayesian signed-rank test; see `compare`.
 
     Empty without a region of practical equivalence.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
     """
     design = study.design
     if design.rope is None:
@@ -289,25 +407,49 @@ def practical(study: Findings) -> pd.DataFrame:
 
 @computed
 def densities(study: Findings) -> pd.DataFrame:
-    """Return the posteriors behind `practical`; see `pair_densities`."""
+    """Return the posteriors behind `practical`; see `pair_densities`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return pair_densities(compared_means(study), practical(study))
 
 
 @computed
 def arm_ranks(study: Findings) -> pd.DataFrame:
-    """Return the mean rank of every arm; see `mean_ranks`."""
+    """Return the mean rank of every arm; see `mean_ranks`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return mean_ranks(compared_means(study))
 
 
 @computed
 def friedman_test(study: Findings) -> Friedman | None:
-    """Test whether any arms differ at all; None below three arms or two units."""
+    """Test whether any arms differ at all; None below three arms or two units.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return omnibus(compared_means(study))
 
 
 @computed
 def standings(study: Findings) -> pd.DataFrame:
-    """Gather a row for each arm; see `gather_standings`. Empty for fewer than three arms."""
+    """Gather a row for each arm; see `gather_standings`. Empty for fewer than three arms.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     if len(means(study).columns) < 3:
         return pd.DataFrame()
     tables = (arm_ranks(study), tests(study), practical(study), time_ratios(study))
@@ -316,7 +458,13 @@ def standings(study: Findings) -> pd.DataFrame:
 
 @computed
 def comparison_matrix(study: Findings) -> pd.DataFrame:
-    """Compare every two arms; see `compare_all_pairs`. Empty for fewer than three arms."""
+    """Compare every two arms; see `compare_all_pairs`. Empty for fewer than three arms.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     if len(means(study).columns) < 3:
         return pd.DataFrame()
     return compare_all_pairs(compared_means(study), study.design.alpha)
@@ -324,7 +472,13 @@ def comparison_matrix(study: Findings) -> pd.DataFrame:
 
 @computed
 def sequence(study: Findings) -> pd.DataFrame:
-    """Test the declared pairs after each dataset; see `sequential`. Empty unless the report asks for it."""
+    """Test the declared pairs after each dataset; see `sequential`. Empty unless the report asks for it.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     if not study.design.choices.sequential:
         return pd.DataFrame()
     return sequential(compared_means(study), len(_time_p(study)), study.design.alpha)
@@ -332,7 +486,13 @@ def sequence(study: Findings) -> pd.DataFrame:
 
 @computed
 def is_decided(study: Findings) -> bool:
-    """Whether the anytime-valid tests have decided every declared pair, so that the study may end."""
+    """Whether the anytime-valid tests have decided every declared pair, so that the study may end.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return all_decided(sequence(study))
 
 
@@ -341,6 +501,11 @@ def profile(study: Findings) -> pd.DataFrame:
     """Return the performance profile of training times, in which a stopped training is not finished.
 
     Empty for fewer than two timed arms.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
     """
     timed = timing(study)
     if timed.empty or timed["solver"].nunique() < 2:
@@ -352,13 +517,25 @@ def profile(study: Findings) -> pd.DataFrame:
 
 @computed
 def sizes(study: Findings) -> pd.DataFrame:
-    """Average size and training time of the refits of each dataset × arm; see `sizes_and_times`."""
+    """Average size and training time of the refits of each dataset × arm; see `sizes_and_times`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return sizes_and_times(study, study.design)
 
 
 @computed
 def power_laws(study: Findings) -> pd.DataFrame:
-    """Fit power laws between the columns of `sizes`; see `scaling`."""
+    """Fit power laws between the columns of `sizes`; see `scaling`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return scaling(sizes(study), study.design.alpha)
 
 
@@ -369,35 +546,71 @@ def _settings(study: Findings) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 @computed
 def sweep_differences(study: Findings) -> pd.DataFrame:
-    """Compare each setting of a sweep with the first, on each dataset; see `compare_settings`."""
+    """Compare each setting of a sweep with the first, on each dataset; see `compare_settings`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return _settings(study)[0]
 
 
 @computed
 def sweep_summary(study: Findings) -> pd.DataFrame:
-    """Compare each setting of a sweep with the first, over datasets; see `compare_settings`."""
+    """Compare each setting of a sweep with the first, over datasets; see `compare_settings`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return _settings(study)[1]
 
 
 @computed
 def sweep_curves(study: Findings) -> pd.DataFrame:
-    """Test all settings of each sweep at once; see `curves`."""
+    """Test all settings of each sweep at once; see `curves`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return curves(study.design, compared_means(study))
 
 
 @computed
 def sweep_selected(study: Findings) -> pd.DataFrame:
-    """Compare the setting that inner scores choose with the first; see `selected`."""
+    """Compare the setting that inner scores choose with the first; see `selected`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return selected(study, study.design, compared_means(study))
 
 
 @computed
 def inner_scores(study: Findings) -> pd.DataFrame:
-    """Average the inner scores over two hyper-parameters; see `average_inner_scores`."""
+    """Average the inner scores over two hyper-parameters; see `average_inner_scores`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return average_inner_scores(study, study.design, mapped_arms(study.design, means(study)))
 
 
 @computed
 def same_arms(study: Findings) -> pd.DataFrame:
-    """Compare the arms that several merged studies have; see `compare_arms`. Empty for a single study."""
+    """Compare the arms that several merged studies have; see `compare_arms`. Empty for a single study.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
     return compare_arms(study.studies, study.design) if study.studies else pd.DataFrame()

@@ -80,6 +80,13 @@ def _read(path: Path, problems: list[str]) -> pd.DataFrame | None:
 def published_for(published: pd.DataFrame, design: Design) -> pd.DataFrame:
     """Return the published scores of a study's datasets.
 
+    Parameters
+    ----------
+    published : DataFrame
+        Scores, as `read_published` returns them.
+    design : Design
+        The design of the study.
+
     Raises
     ------
     ConfigError

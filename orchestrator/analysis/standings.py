@@ -83,7 +83,17 @@ def gather_standings(
 
 
 def _with_control(comparisons: pd.DataFrame, control: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return some columns of the comparisons with the control by arm, all as arm − control."""
+    """Return some columns of the comparisons with the control by arm, all as arm − control.
+
+    Parameters
+    ----------
+    comparisons : DataFrame
+        One row for each pair of arms.
+    control : str
+        Name of the control.
+    names : sequence of str
+        The columns to return.
+    """
     found: dict[str, dict[str, Any]] = {}
     for row in comparisons.to_dict("records"):
         if row["second"] == control:
@@ -102,6 +112,17 @@ def _below_best(means: PairedMeans, arm: str, best: Sequence[str], rope: float |
     """Return the probabilities that an arm is practically equal to the best one, and worse.
 
     Of several best ones the smaller probabilities count: an arm is equal to the best if it is to each.
+
+    Parameters
+    ----------
+    means : PairedMeans
+        Mean scores as tests compare them.
+    arm : str
+        Name of the arm.
+    best : sequence of str
+        The arms with the highest mean; empty if the arm is not compared.
+    rope : float or None
+        Half the width of the region of practical equivalence.
     """
     if not best or rope is None or arm in best:
         return nan, nan

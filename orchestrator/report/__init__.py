@@ -110,13 +110,25 @@ def write_report(
 
 
 def _csv(frame: pd.DataFrame) -> str:
-    """Return a CSV file in which every text is quoted, whatever a spreadsheet takes for a separator."""
+    """Return a CSV file in which every text is quoted, whatever a spreadsheet takes for a separator.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows of a table or a figure.
+    """
     safe = frame.apply(_column)
     return safe.rename(columns=spreadsheet_text).to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
 
 
 def _column(column: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Return a column whose texts are no formulas and whose numbers have the digits of `reproducible`."""
+    """Return a column whose texts are no formulas and whose numbers have the digits of `reproducible`.
+
+    Parameters
+    ----------
+    column : Series
+        A column of a frame.
+    """
     if is_float_dtype(column):
         return column.map(reproducible, na_action="ignore")
     return column if is_numeric_dtype(column) else column.map(_cell)
@@ -127,7 +139,17 @@ def _cell(value: Any) -> Any:
 
 
 def _listed(path: Path, study: str, names: list[str]) -> list[str]:
-    """Return the files of an earlier report of a study by its `report.json`; an older one has those names."""
+    """Return the files of an earlier report of a study by its `report.json`; an older one has those names.
+
+    Parameters
+    ----------
+    path : Path
+        Path of the earlier `report.json`.
+    study : str
+        Name of the study.
+    names : list of str
+        The files that an older report without a list has.
+    """
     try:
         content = json.loads(path.read_bytes()) if is_plain_file(path) else {}
         listed = content.get("files", names) if content.get("study") == study else []
@@ -163,7 +185,18 @@ def _write(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def _naming_file(path: Path) -> Iterator[None]:
-    """Name the file that cannot be written or removed, and say where a report can go instead."""
+    """Name the file that cannot be written or removed, and say where a report can go instead.
+
+    Parameters
+    ----------
+    path : Path
+        The file that is written or removed.
+
+    Yields
+    ------
+    None
+        The block writes or removes the file.
+    """
     try:
         yield
     except OSError as error:

@@ -19,12 +19,14 @@ def matrix(
     ----------
     study : Findings
         The study of the report.
-    name, title, caption : str
-        Those of the table.
+    name, title : str
+        Name and title of the table.
     frame : DataFrame
         One row for each dataset × arm.
     cell : callable
         Prints the cell of a row of the frame.
+    caption : str
+        Caption of the table.
 
     Returns
     -------
@@ -64,12 +66,14 @@ def rows_by_dataset(
     ----------
     study : Findings
         The study of the report.
-    name, title, caption : str
-        Those of the table.
+    name, title : str
+        Name and title of the table.
     frame : DataFrame
         One row for each dataset × arm.
     columns : mapping of str to callable
         Headings after dataset and arm, and the functions that print their cells.
+    caption : str
+        Caption of the table.
     marked : iterable of (dataset, arm)
         Those whose arm carries the mark; none by default.
     last_is_text : bool, default=False

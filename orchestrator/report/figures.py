@@ -58,7 +58,17 @@ class Panel:
 
 
 def bar_chart(study: Findings, frame: pd.DataFrame, panels: Sequence[Panel]) -> Figure:
-    """Draw one line for every dataset × arm, grouped by dataset, and one column for every panel."""
+    """Draw one line for every dataset × arm, grouped by dataset, and one column for every panel.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        One row for each dataset × arm.
+    panels : sequence of Panel
+        The columns of the chart.
+    """
     colour = colours(list(study.design.arms))
     labels, rows, y = [], [], 0.0
     for dataset, group in frame.groupby("dataset", sort=False):
@@ -140,7 +150,13 @@ def _short_count(value: float, _: Any = None) -> str:
 
 
 def few_ticks(ax: Axes) -> None:
-    """Put ticks at 1, 2 and 5 of each decade of a logarithmic axis, or at decades alone if they are many."""
+    """Put ticks at 1, 2 and 5 of each decade of a logarithmic axis, or at decades alone if they are many.
+
+    Parameters
+    ----------
+    ax : Axes
+        The axes to draw on.
+    """
     low, high = ax.get_xlim()
     ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1e3 * low else (1,)))
     ax.xaxis.set_minor_locator(NullLocator())
@@ -148,7 +164,13 @@ def few_ticks(ax: Axes) -> None:
 
 
 def colours(arms: Sequence[str]) -> dict[str, str]:
-    """Give every arm its colour; figures name arms in words too, so a repeated colour does no harm."""
+    """Give every arm its colour; figures name arms in words too, so a repeated colour does no harm.
+
+    Parameters
+    ----------
+    arms : sequence of str
+        Names of the arms in declared order.
+    """
     palette = cycle(mpl.rcParams["axes.prop_cycle"].by_key()["color"])
     return dict(zip(arms, palette, strict=False))
 
@@ -171,7 +193,15 @@ def documents(drawing: Drawing) -> Drawn:
 
 
 def _documents(figure: Figure, data: pd.DataFrame | None) -> Drawn:
-    """Return a figure as SVG and PDF; one layout serves both, where `savefig` would do it for each."""
+    """Return a figure as SVG and PDF; one layout serves both, where `savefig` would do it for each.
+
+    Parameters
+    ----------
+    figure : Figure
+        The figure.
+    data : DataFrame or None
+        The rows that it shows.
+    """
     figure.dpi = 72  # that of both formats
     vector = FigureCanvasSVG(figure)
     if (engine := figure.get_layout_engine()) is not None:
@@ -189,19 +219,39 @@ def _documents(figure: Figure, data: pd.DataFrame | None) -> Drawn:
 
 
 def plain_axis(ax: Axes) -> None:
-    """Leave an axis only its vertical grid lines and the numbers below them."""
+    """Leave an axis only its vertical grid lines and the numbers below them.
+
+    Parameters
+    ----------
+    ax : Axes
+        The axes to draw on.
+    """
     ax.grid(axis="x")
     ax.tick_params(length=0)
     ax.spines[["left", "right", "top"]].set_visible(False)
 
 
 def literal(text: str) -> str:
-    """Return a text for matplotlib in which dollar signs do not enclose mathematics."""
+    """Return a text for matplotlib in which dollar signs do not enclose mathematics.
+
+    Parameters
+    ----------
+    text : str
+        The text, of one line or several.
+    """
     return "\n".join(map(printable, text.split("\n"))).replace("$", r"\$")
 
 
 def wrapped(name: str, width: int = 24) -> str:
-    """Break a long name where a reader would, and anywhere else if need be; to be followed by `literal`."""
+    """Break a long name where a reader would, and anywhere else if need be; to be followed by `literal`.
+
+    Parameters
+    ----------
+    name : str
+        Name of an arm, a dataset or a hyper-parameter.
+    width : int, default=24
+        Largest number of characters of a line.
+    """
     name = printable(name)
     lines = [""]
     for piece in re.findall(r"\[?[^\[,_\- ]+[,_\- \]]*|.", name):
@@ -214,13 +264,27 @@ def wrapped(name: str, width: int = 24) -> str:
 
 
 def spans_decades(values: Iterable[float], factor: float = 30.0) -> bool:
-    """Whether positive values differ so much that a linear axis would hide the small ones."""
+    """Whether positive values differ so much that a linear axis would hide the small ones.
+
+    Parameters
+    ----------
+    values : iterable of float
+        The values of an axis.
+    factor : float, default=30.0
+        Ratio of the largest to the smallest value from which they span decades.
+    """
     positive = [value for value in values if math.isfinite(value) and value > 0]
     return bool(positive) and max(positive) > factor * min(positive)
 
 
 def value_labels(values: Sequence[float]) -> list[str]:
-    """Print the values of an axis: as powers of 2 or 10 if all are such and some are unwieldy otherwise."""
+    """Print the values of an axis: as powers of 2 or 10 if all are such and some are unwieldy otherwise.
+
+    Parameters
+    ----------
+    values : sequence of float
+        The values in ascending order.
+    """
     plain = [f"{value:.3g}".replace("-", "−") for value in values]
     if max(map(len, plain)) <= 3 or min(values) <= 0:
         return plain

@@ -65,7 +65,15 @@ def html(
 
 
 def inline(svg: str, name: str) -> Markup:
-    """Return an SVG document as an element whose identifiers cannot meet those of another figure."""
+    """Return an SVG document as an element whose identifiers cannot meet those of another figure.
+
+    Parameters
+    ----------
+    svg : str
+        The SVG document.
+    name : str
+        Name of the figure, which becomes part of its identifiers.
+    """
     element = svg[svg.index("<svg") :]
     element = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', element)
     element = re.sub(r'(href="|url\()#', rf"\1#{name}-", element)
@@ -90,17 +98,35 @@ def _environment() -> Environment:
 
 
 def _kind(part: Part) -> str:
-    """Return the name of a part's type, by which the template shows it."""
+    """Return the name of a part's type, by which the template shows it.
+
+    Parameters
+    ----------
+    part : Part
+        A part of a section.
+    """
     return type(part).__name__.lower()
 
 
 def is_long(text: str) -> bool:
-    """Whether a text holds a word too long to be kept on one line."""
+    """Whether a text holds a word too long to be kept on one line.
+
+    Parameters
+    ----------
+    text : str
+        The text of a cell or a heading.
+    """
     return max(map(len, text.split()), default=0) > _LONGEST_WORD
 
 
 def breakable(text: str) -> Markup:
-    """Allow a long name to break where a reader would break it."""
+    """Allow a long name to break where a reader would break it.
+
+    Parameters
+    ----------
+    text : str
+        The text of a cell or a heading.
+    """
     text = _printable(text)
     if not is_long(text):
         return Markup.escape(text)
@@ -108,11 +134,23 @@ def breakable(text: str) -> Markup:
 
 
 def _printable(value: Any) -> Any:
-    """Spell out the characters that HTML does not allow; all others are escaped by Jinja."""
+    """Spell out the characters that HTML does not allow; all others are escaped by Jinja.
+
+    Parameters
+    ----------
+    value : any
+        What a template prints.
+    """
     return printable(value, keep="\n\t") if type(value) is str else value
 
 
 def is_tall(svg: str) -> bool:
-    """Whether a figure is so much higher than wide that the page shows it in a box of its own."""
+    """Whether a figure is so much higher than wide that the page shows it in a box of its own.
+
+    Parameters
+    ----------
+    svg : str
+        The SVG element.
+    """
     box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
     return box is not None and float(box[2]) > 2 * float(box[1])

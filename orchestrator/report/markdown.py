@@ -90,6 +90,12 @@ _NUMBERED = re.compile(r"^([0-9]{1,9})([.)])(?=\s|$)")
 
 
 def escape(text: str) -> str:
-    """Escape what Markdown would not print as it stands, and no more, so that it reads well unrendered."""
+    """Escape what Markdown would not print as it stands, and no more, so that it reads well unrendered.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    """
     line = _SPACES.sub(" ", printable(text, keep="\n\t")).strip()
     return _NUMBERED.sub(r"\1\\\2", _SPECIAL.sub(r"\\\g<0>", line))

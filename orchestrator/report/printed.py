@@ -161,7 +161,13 @@ def users_sections(sections: Sequence[str | SectionFunction], study: Findings) -
 
 
 def _copy(study: Findings) -> Findings:
-    """Return a study that a section may change without changing what others print."""
+    """Return a study that a section may change without changing what others print.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     frames: dict[str, Any] = {
         each.name: value.copy()
         for each in fields(study)
@@ -172,7 +178,13 @@ def _copy(study: Findings) -> Findings:
 
 
 def _name(section: str | SectionFunction) -> str:
-    """Return the name of a section, which can be a part of a file's name."""
+    """Return the name of a section, which can be a part of a file's name.
+
+    Parameters
+    ----------
+    section : str or SectionFunction
+        A function, or its dotted path.
+    """
     if isinstance(section, str):
         return section
     path = f"{section.__module__}.{getattr(section, '__qualname__', type(section).__name__)}"
@@ -180,7 +192,19 @@ def _name(section: str | SectionFunction) -> str:
 
 
 def _table(name: str, title: str, caption: str, frame: pd.DataFrame) -> Table:
-    """Print a frame, with its index unless that only counts the rows."""
+    """Print a frame, with its index unless that only counts the rows.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table.
+    title : str
+        Title of the section.
+    caption : str
+        Caption of the section.
+    frame : DataFrame
+        The rows of the table.
+    """
     if isinstance(frame.columns, pd.MultiIndex):
         frame = frame.set_axis([" ".join(map(str, names)) for names in frame.columns], axis="columns")
     frame = frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index()
@@ -215,6 +239,12 @@ def _open_figures() -> set[int]:
 
 
 def _close_figures(open_before: set[int]) -> None:
-    """Close the figures that a section has opened by pyplot, which would keep them."""
+    """Close the figures that a section has opened by pyplot, which would keep them.
+
+    Parameters
+    ----------
+    open_before : set of int
+        Numbers of the figures that were open before the section was called.
+    """
     for number in _open_figures() - open_before:
         sys.modules["matplotlib.pyplot"].close(number)

@@ -86,7 +86,13 @@ def report_json(
 
 
 def _lines(value: Any) -> str:
-    """Return JSON with a line for each entry; `json` itself takes ten times as long to indent."""
+    """Return JSON with a line for each entry; `json` itself takes ten times as long to indent.
+
+    Parameters
+    ----------
+    value : any
+        A value of JSON.
+    """
     if isinstance(value, dict):
         entries = (f"  {json_text(key)}: {json_text(item)}" for key, item in value.items())
         return "{\n" + ",\n".join(entries) + "\n}"

@@ -48,7 +48,9 @@ class Table:
     title, caption : str
         What it shows, and how each of its numbers is to be read.
     header : sequence of str
+        Headings of the columns.
     rows : sequence of sequence of Cell
+        The printed cells.
     data : DataFrame
         The numbers with all their digits, in a long form for programs.
     text_columns : int
@@ -72,7 +74,13 @@ class Table:
         return self.text_columns == 2 and any(not row[0].text for row in self.rows)
 
     def is_text(self, column: int) -> bool:
-        """Whether a column holds text."""
+        """Whether a column holds text.
+
+        Parameters
+        ----------
+        column : int
+            Index of a column.
+        """
         return column < self.text_columns or (self.last_is_text and column == len(self.header) - 1)
 
 
@@ -93,7 +101,27 @@ def print_table(
     text_columns: int = 1,
     last_is_text: bool = False,
 ) -> Table:
-    """Print rows, by default those of `data`, and say in the caption if they are too many to be shown."""
+    """Print rows, by default those of `data`, and say in the caption if they are too many to be shown.
+
+    Parameters
+    ----------
+    name : str
+        Stem of the files of the table.
+    title : str
+        What the table shows.
+    data : DataFrame
+        The numbers, in a long form for programs.
+    columns : mapping of str to callable
+        Headings, and the functions that print their cells.
+    rows : sequence of dict, optional
+        The rows to print; those of `data` by default.
+    caption : str, default=''
+        How each number is to be read.
+    text_columns : int, default=1
+        Number of leading columns that hold text.
+    last_is_text : bool, default=False
+        Whether the last column holds text.
+    """
     rows = records(data) if rows is None else rows
     cut = f" Shown: the first {ROWS_SHOWN} of {len(rows):,} rows; tables/{name}.csv holds all numbers."
     cells = [[printed(row) for printed in columns.values()] for row in rows[:ROWS_SHOWN]]
@@ -110,7 +138,13 @@ def print_table(
 
 
 def records(frame: pd.DataFrame) -> list[Row]:
-    """Return a frame's rows as dictionaries."""
+    """Return a frame's rows as dictionaries.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Any frame.
+    """
     return cast(list[Row], frame.to_dict("records"))
 
 

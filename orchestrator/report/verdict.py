@@ -34,12 +34,24 @@ class Answer:
 
 
 def verdict(study: Findings) -> str:
-    """Answer all questions in one paragraph."""
+    """Answer all questions in one paragraph.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     return " ".join(answer.text for answer in answers(study))
 
 
 def answers(study: Findings) -> list[Answer]:
-    """Return what a study says to each question that it can be asked, the main one first."""
+    """Return what a study says to each question that it can be asked, the main one first.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     if findings.is_empty(study):
         return [Answer("Result", _nothing(study))]
     arms = list(findings.means(study).columns)
@@ -74,7 +86,13 @@ def _nothing(study: Findings) -> str:
 
 
 def _near_best(study: Findings) -> list[str]:
-    """Name the arms that are practically equal to the best, those that are worse, and those in between."""
+    """Name the arms that are practically equal to the best, those that are worse, and those in between.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     frame, rope = findings.standings(study), study.design.rope
     if frame.empty or rope is None or frame["equal_to_best"].isna().all():
         return []
@@ -108,7 +126,13 @@ _MOST_ARMS = 12
 
 
 def _merged(study: Findings) -> list[str]:
-    """Say which studies were merged, and whether rows that several of them have agree."""
+    """Say which studies were merged, and whether rows that several of them have agree.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     if not study.studies:
         return []
     frame, studies = findings.same_arms(study), study.studies
@@ -134,7 +158,13 @@ _COUNTED = {ONCE: "a family of datasets counts once", APART: "each dataset of a 
 
 
 def _choices(study: Findings) -> list[str]:
-    """Say what was chosen for this report, and what of it only after scores were stored."""
+    """Say what was chosen for this report, and what of it only after scores were stored.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     choices, default = study.design.choices, ReportChoices()
     control = next(iter(study.design.arms), None)
     first = choices.first or default
@@ -201,14 +231,26 @@ def _standing(study: Findings) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Join the names of arms as a sentence does; of many, name the first ones."""
+    """Join the names of arms as a sentence does; of many, name the first ones.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of arms.
+    """
     if len(names) <= _MOST_ARMS:
         return fmt.listed(names)
     return f"{', '.join(names[:_MOST_ARMS])} and {len(names) - _MOST_ARMS} more"
 
 
 def _families(study: Findings) -> list[str]:
-    """Say how many families the tests count, where they are fewer than the datasets."""
+    """Say how many families the tests count, where they are fewer than the datasets.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     design = study.design
     if not design.families or len(findings.means(study).columns) < 2:
         return []
@@ -230,7 +272,13 @@ def _one_pair(study: Findings) -> list[str]:
 
 
 def _sequence(study: Findings) -> list[str]:
-    """Say which pairs the anytime-valid tests have decided, and after how many datasets."""
+    """Say which pairs the anytime-valid tests have decided, and after how many datasets.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     frame = findings.sequence(study)
     if frame.empty:
         return []
@@ -294,7 +342,13 @@ def _many_pairs(study: Findings) -> list[str]:
 
 
 def _against_control(found: pd.DataFrame) -> str:
-    """Name the arms that differ from the control, in either direction."""
+    """Name the arms that differ from the control, in either direction.
+
+    Parameters
+    ----------
+    found : DataFrame
+        The tests that show a difference.
+    """
     control, parts = found["second"].iloc[0], []
     for verdict in (HIGHER, LOWER):
         rows = found[found["verdict"] == verdict]
@@ -325,7 +379,13 @@ def _above(test: dict[str, Any]) -> str:
 
 
 def _too_few(study: Findings) -> list[str]:
-    """Say why so few datasets, or so few that differ, could not have shown a difference, where that is so."""
+    """Say why so few datasets, or so few that differ, could not have shown a difference, where that is so.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     tests = findings.tests(study)
     if tests["n"].nunique() > 1:
         return []  # each row of the table of tests says so for its own datasets
@@ -352,7 +412,13 @@ def _too_few(study: Findings) -> list[str]:
 
 
 def _times(study: Findings) -> list[str]:
-    """Say which arms are faster or slower than the first, where that is shown."""
+    """Say which arms are faster or slower than the first, where that is shown.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     frame, parts = findings.time_ratios(study), []
     for verdict in (FASTER, SLOWER) if len(frame) else ():
         rows = frame[frame["verdict"] == verdict]
@@ -371,7 +437,13 @@ _MOST_NAMED = 4
 
 
 def _waited(study: Findings) -> list[str]:
-    """Name the arms whose trainings, timed alone, waited for the processor."""
+    """Name the arms whose trainings, timed alone, waited for the processor.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     frame = findings.timing(study)
     rows = frame[frame["wall_per_cpu"] > WAITED_FROM] if len(frame) else frame
     if rows.empty:
@@ -392,7 +464,13 @@ def _places(names: list[str]) -> str:
 
 
 def _not_optimal(study: Findings) -> list[str]:
-    """Name the arms whose refits are not known to be near the optimum of their problem."""
+    """Name the arms whose refits are not known to be near the optimum of their problem.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     if findings.marked(study).empty:
         return []
     arms = []
@@ -410,7 +488,13 @@ def _not_optimal(study: Findings) -> list[str]:
 
 
 def incomplete_note(study: Findings) -> str:
-    """Return sentences on what still lacks scores, and on what has ended without; empty for neither."""
+    """Return sentences on what still lacks scores, and on what has ended without; empty for neither.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     missing = [(str(row.dataset), str(row.solver)) for row in findings.incomplete(study).itertuples()]
     if not missing:
         return ""
@@ -441,7 +525,17 @@ def incomplete_note(study: Findings) -> str:
 
 
 def _without_score(unscored: Counter[str], n_refits: int, n_outer: int) -> str:
-    """Say what became of the outer folds without a score, by the statuses of their refits."""
+    """Say what became of the outer folds without a score, by the statuses of their refits.
+
+    Parameters
+    ----------
+    unscored : counter of str
+        Number of refits without a score, by status.
+    n_refits : int
+        Number of stored refits.
+    n_outer : int
+        Number of outer folds.
+    """
     stopped = unscored[Status.TIMEOUT]
     parts = {
         "failed": unscored.total() - stopped,

@@ -33,7 +33,15 @@ def section(study: Findings) -> Section | None:
 
 
 def _table(study: Findings, frame: pd.DataFrame) -> Table:
-    """Print the mean difference, on how many datasets the row is ahead, and p."""
+    """Print the mean difference, on how many datasets the row is ahead, and p.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows of the table.
+    """
     metric, arms = study.design.metric, list(frame["row"].unique())
     found = {
         (row["row"], row["column"]): (row, shade)

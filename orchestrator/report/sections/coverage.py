@@ -156,7 +156,22 @@ def coverage_note(study: Findings) -> str:
 
 
 def _not_run(frame: pd.DataFrame, study: Findings, ended: bool) -> Iterator[int]:
-    """Yield the number of trainings without a row for each dataset × arm that has ended, or has not."""
+    """Yield the number of trainings without a row for each dataset × arm that has ended, or has not.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Counts of trials, as `findings.coverage` returns them.
+    study : Findings
+        The study of the report.
+    ended : bool
+        Whether to count what has ended, or what has not.
+
+    Yields
+    ------
+    int
+        A number of trainings.
+    """
     for dataset, arm, number in zip(frame["dataset"], frame["solver"], frame["not_run"], strict=True):
         state = study.states.get((dataset, arm))
         if (state is not None and state.complete) is ended:
@@ -164,6 +179,14 @@ def _not_run(frame: pd.DataFrame, study: Findings, ended: bool) -> Iterator[int]
 
 
 def _arms(frame: pd.DataFrame, status: str) -> str:
-    """Name the arms with trainings of a status, or count them if they are many."""
+    """Name the arms with trainings of a status, or count them if they are many.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Counts of trials, as `findings.coverage` returns them.
+    status : str
+        Name of a status.
+    """
     arms = list(frame.loc[frame[status] > 0, "solver"].unique())
     return ", ".join(arms) if len(arms) <= _MAX_NAMED else fmt.plural(len(arms), "arm")

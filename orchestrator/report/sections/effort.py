@@ -82,7 +82,15 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
 
 
 def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
-    """Draw bars of support-vector shares, iterations and kernel evaluations."""
+    """Draw bars of support-vector shares, iterations and kernel evaluations.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows that the figure shows.
+    """
     frame = frame.assign(sv_share=frame["sv_share"] * 100)
     panels = [
         Panel("sv_share", "Support-vector share (%)"),

@@ -33,7 +33,13 @@ def section(study: Findings) -> Section | None:
 
 
 def _table(study: Findings) -> Table:
-    """Print the mean differences from the control, the best arm first."""
+    """Print the mean differences from the control, the best arm first.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     metric, marked = study.design.metric, marked_arms(study)
     frame = findings.differences(study)[["dataset", "solver", "reference", "difference"]]
     found = {

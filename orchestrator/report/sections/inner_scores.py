@@ -63,7 +63,13 @@ def parts(study: Findings) -> list[Part]:
 
 
 def _over_datasets(study: Findings) -> Figure:
-    """Draw a map for each arm: how far candidates are below the best of a dataset, on average."""
+    """Draw a map for each arm: how far candidates are below the best of a dataset, on average.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     frame = over_datasets(findings.inner_scores(study))
     titles = {arm: wrapped(str(arm), 26) for arm in frame["solver"].unique()}
     rows = [(titles[arm], group) for arm, group in frame.groupby("solver", sort=False)]
@@ -71,7 +77,13 @@ def _over_datasets(study: Findings) -> Figure:
 
 
 def _of_single_datasets(study: Findings) -> pd.DataFrame:
-    """Return the rows of `inner_scores` for which there is room in a figure."""
+    """Return the rows of `inner_scores` for which there is room in a figure.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     frame = findings.inner_scores(study)
     datasets = list(frame["dataset"].unique())[:MAPS_BY_DATASET] if len(frame) else []
     n_arms = max(1, MAPS_BY_DATASET // max(1, len(datasets)))
@@ -80,7 +92,13 @@ def _of_single_datasets(study: Findings) -> pd.DataFrame:
 
 
 def _by_dataset(study: Findings) -> Figure:
-    """Draw a map for each arm and dataset, headed by the highest mean inner score."""
+    """Draw a map for each arm and dataset, headed by the highest mean inner score.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     metric, rows = study.design.metric, []
     unit = " %" if fmt.is_percent(metric) else ""
     for (arm, dataset), group in _of_single_datasets(study).groupby(["solver", "dataset"], sort=False):

@@ -84,7 +84,13 @@ def methods(study: Findings) -> str:
 
 
 def _compared(design: Design) -> str:
-    """Count the arms and the datasets, and say where not every arm was declared on every dataset."""
+    """Count the arms and the datasets, and say where not every arm was declared on every dataset.
+
+    Parameters
+    ----------
+    design : Design
+        The design of the study.
+    """
     arms, datasets = len(design.arms), len(design.datasets)
     families = f" of {fmt.plural(design.n_units, 'family')}" if design.families else ""
     text = f"{fmt.plural(arms, 'arm')} on {fmt.plural(datasets, 'dataset')}{families}"
@@ -93,13 +99,25 @@ def _compared(design: Design) -> str:
 
 
 def _has_errors(study: Findings) -> bool:
-    """Whether any mean has a standard error, which takes two outer folds."""
+    """Whether any mean has a standard error, which takes two outer folds.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     frame = findings.scores(study)
     return len(frame) > 0 and bool(frame["corrected_se"].notna().any())
 
 
 def _lacking(study: Findings) -> list[str]:
-    """Say how many arms have no score on every outer fold of a dataset."""
+    """Say how many arms have no score on every outer fold of a dataset.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     lacking, number = len(findings.incomplete(study)), len(findings.scores(study))
     if not lacking:
         return []
@@ -111,7 +129,13 @@ def _lacking(study: Findings) -> list[str]:
 
 
 def _tested(study: Findings) -> list[str]:
-    """Say which pairs were tested, on how many units, and for how many tests p was adjusted."""
+    """Say which pairs were tested, on how many units, and for how many tests p was adjusted.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     design, tests = study.design, findings.tests(study)
     used = tests[tests["n"] > 0] if len(tests) else tests
     if used.empty:
@@ -225,7 +249,15 @@ def _machines(study: Findings) -> str:
 
 
 def _runs(study: Findings, of: StudyResults) -> list[dict[str, Any]]:
-    """Return the runs of a study that trained what is reported; all if that is not recorded."""
+    """Return the runs of a study that trained what is reported; all if that is not recorded.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    of : StudyResults
+        The study itself, or one of the merged ones.
+    """
     ids = set(study.trials["run_id"])
     return [run for run in of.provenance if run.get("run_id") in ids] or of.provenance
 

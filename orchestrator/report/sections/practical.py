@@ -51,7 +51,13 @@ def parts(study: Findings) -> list[Part]:
 
 
 def _table(study: Findings) -> Table:
-    """Print the probabilities that two arms differ by more than the region of practical equivalence."""
+    """Print the probabilities that two arms differ by more than the region of practical equivalence.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     frame, design = findings.practical(study), study.design
     margin = fmt.margin(frame["rope"].iloc[0], design.metric)
     caption = (
@@ -86,12 +92,28 @@ def _table(study: Findings) -> Table:
 
 
 def _plane(better: Any, worse: Any) -> tuple[Any, Any]:
-    """Return the position of two of three shares: worse bottom left, better bottom right, equal on top."""
+    """Return the position of two of three shares: worse bottom left, better bottom right, equal on top.
+
+    Parameters
+    ----------
+    better : any
+        Share of better.
+    worse : any
+        Share of worse.
+    """
     return better + (1 - better - worse) / 2, (1 - better - worse) * _HEIGHT
 
 
 def _figure(study: Findings, frame: pd.DataFrame) -> "Figure":
-    """Draw the posterior of each pair in the triangle of better, practically equal and worse."""
+    """Draw the posterior of each pair in the triangle of better, practically equal and worse.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows that the figure shows.
+    """
     # The summary in a terminal prints the tests, which this file is shown with, without matplotlib.
     from matplotlib.figure import Figure
 
@@ -121,7 +143,15 @@ def _figure(study: Findings, frame: pd.DataFrame) -> "Figure":
 
 
 def _triangle(ax: "Axes", cells: pd.DataFrame) -> None:
-    """Shade the small triangles of a posterior by their shares of the draws."""
+    """Shade the small triangles of a posterior by their shares of the draws.
+
+    Parameters
+    ----------
+    ax : Axes
+        The axes to draw on.
+    cells : DataFrame
+        The small triangles of one pair, with their shares of the draws.
+    """
     import matplotlib as mpl
     from matplotlib.collections import PolyCollection
 

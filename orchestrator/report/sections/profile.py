@@ -48,7 +48,15 @@ def parts(study: Findings) -> list[Part]:
 
 
 def _table(study: Findings, frame: pd.DataFrame) -> Table:
-    """Print on which share of the datasets each arm is within some factors of the fastest."""
+    """Print on which share of the datasets each arm is within some factors of the fastest.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows of the table.
+    """
     marked = marked_arms(study)
 
     def within(factor: float) -> Callable[[Row], str]:
@@ -69,7 +77,15 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
 
 
 def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
-    """Draw on which share of the datasets each arm is within a factor of the fastest one."""
+    """Draw on which share of the datasets each arm is within a factor of the fastest one.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows that the figure shows.
+    """
     colour = colours(list(study.design.arms))
     dashes = cycle(["-", "--", ":", "-."])
     end = max(2.0, 1.3 * frame["factor"].max())

@@ -211,7 +211,13 @@ def _worker_time(study: Findings) -> str:
 
 
 def _datasets(study: Findings) -> Table:
-    """Describe the datasets, so that a reader can tell whether they are the ones they know."""
+    """Describe the datasets, so that a reader can tell whether they are the ones they know.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     rows: list[dict[str, Any]] = []
     for name, known in study.design.datasets.items():
         counts = known.get("class_counts") or {}
@@ -276,7 +282,13 @@ def _datasets_caption(study: Findings) -> str:
 
 
 def _arms(study: Findings) -> Table:
-    """Describe the arms."""
+    """Describe the arms.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     rows = [
         {
             "solver": name,

@@ -63,7 +63,13 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
 
 
 def _omnibus(study: Findings) -> str:
-    """Return the sentences on the Friedman test; empty where there is none."""
+    """Return the sentences on the Friedman test; empty where there is none.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     test, units = findings.friedman_test(study), fmt.plural_of(study.design.unit)
     if test is None:
         return ""
@@ -84,7 +90,15 @@ def _omnibus(study: Findings) -> str:
 
 
 def _figure(study: Findings, frame: pd.DataFrame) -> "Figure":
-    """Draw mean ranks, the best on top; lines join arms between which no test found a difference."""
+    """Draw mean ranks, the best on top; lines join arms between which no test found a difference.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows that the figure shows.
+    """
     # The summary in a terminal prints the tests, which this file is shown with, without matplotlib.
     from matplotlib.figure import Figure
 

@@ -32,7 +32,15 @@ def section(study: Findings) -> Section | None:
 
 
 def _table(study: Findings, frame: pd.DataFrame) -> Table:
-    """Print how the arms compare: rows in both studies, scores, times."""
+    """Print how the arms compare: rows in both studies, scores, times.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows of the table.
+    """
     metric = study.design.metric
     columns: dict[str, Callable[[Row], Cell | str]] = {
         "Arm": lambda row: row["arm"],

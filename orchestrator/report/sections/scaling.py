@@ -46,7 +46,15 @@ def parts(study: Findings) -> list[Part]:
 
 
 def _table(study: Findings, frame: pd.DataFrame) -> Table:
-    """Print the exponents with which training time grows."""
+    """Print the exponents with which training time grows.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows of the table.
+    """
     names = {"n_train": "training rows", "n_sv": "support vectors"}
     marked = marked_arms(study)
 
@@ -78,7 +86,17 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
 
 
 def _figure(study: Findings, points: pd.DataFrame, fits: pd.DataFrame) -> Figure:
-    """Draw training times against sizes, with the power laws that were fitted to them."""
+    """Draw training times against sizes, with the power laws that were fitted to them.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    points : DataFrame
+        Sizes and times of the datasets.
+    fits : DataFrame
+        The fitted power laws.
+    """
     labels = {"n_train": "Training rows", "n_sv": "Support vectors"}
     arms = list(fits["solver"].unique())[:_ARMS_FITTED]
     colour = colours(list(study.design.arms))

@@ -129,7 +129,15 @@ def _caption(study: Findings, frame: pd.DataFrame, metric: str, with_published: 
 
 
 def _with_published(printed: Table, study: Findings) -> Table:
-    """Return the table of scores with a column for each arm whose scores others have published."""
+    """Return the table of scores with a column for each arm whose scores others have published.
+
+    Parameters
+    ----------
+    printed : Table
+        The table without others' scores.
+    study : Findings
+        The study of the report.
+    """
     frame, metric = study.published, study.design.metric
     found = {(row["dataset"], row["arm"]): row for row in records(frame)}
     arms = list(dict.fromkeys(frame["arm"]))
@@ -154,7 +162,15 @@ def _with_published(printed: Table, study: Findings) -> Table:
 
 
 def _figure(study: Findings, frame: pd.DataFrame) -> "Figure":
-    """Draw bars of mean scores with corrected errors, and the same enlarged about the mean of a dataset."""
+    """Draw bars of mean scores with corrected errors, and the same enlarged about the mean of a dataset.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows that the figure shows.
+    """
     # The summary in a terminal prints the table of this file without matplotlib.
     from orchestrator.report.figures import Panel, bar_chart
 

@@ -53,7 +53,15 @@ def section(study: Findings) -> Section | None:
 
 
 def _table(study: Findings, frame: pd.DataFrame) -> Table:
-    """Print the candidates that the inner search chose, and how often they lie on the border."""
+    """Print the candidates that the inner search chose, and how often they lie on the border.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows of the table.
+    """
     metric = study.design.metric
     inner = f"Inner {fmt.metric_name(metric)}{', %' if fmt.is_percent(metric) else ''}"
 
@@ -89,7 +97,15 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
 
 
 def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
-    """Draw how often each grid point won, one map for each arm."""
+    """Draw how often each grid point won, one map for each arm.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows that the figure shows.
+    """
     arms = list(frame["solver"].unique())
     n_rows = -(-len(arms) // 4)
     shape = max(frame.groupby("solver")["y"].nunique()) / max(frame.groupby("solver")["x"].nunique())

@@ -31,7 +31,13 @@ def section(study: Findings) -> Section | None:
 
 
 def _table(study: Findings) -> Table:
-    """Print p, and its range when one dataset at a time is left out."""
+    """Print p, and its range when one dataset at a time is left out.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     names = ["first", "second", "n", "n_zero", "p", "loo_p_low", "loo_p_high", "p_pratt"]
     frame, unit = findings.tests(study)[names], study.design.unit
     plural = fmt.plural_of(unit)

@@ -82,7 +82,7 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
         f"{design.unit}. Wins, ties and losses, typical difference{unit} and adjusted p: against the control "
         f"{control}, as in the table of tests; “higher” and “lower”: significant at {design.alpha:g}."
     )
-    if len(findings.practical(study)):
+    if len(findings.practical(study)) and design.rope is not None:
         text += (
             " Better, equal, worse: the probabilities that an arm is practically so against "
             f"{control}, by more than {fmt.margin(design.rope, design.metric)}."
@@ -148,7 +148,13 @@ def _direction(row: Row) -> str:
 
 
 def _wins(row: Row) -> Cell:
-    """Print on how many datasets an arm is higher than the control, the same, and lower."""
+    """Print on how many datasets an arm is higher than the control, the same, and lower.
+
+    Parameters
+    ----------
+    row : dict
+        A row of `findings.standings`.
+    """
     if row["is_control"]:
         return Cell("control", tone="quiet")
     if not row["n"] or pd.isna(row["n"]):
@@ -157,7 +163,15 @@ def _wins(row: Row) -> Cell:
 
 
 def _difference(row: Row, metric: str) -> Cell:
-    """Print the typical difference from the control with its interval."""
+    """Print the typical difference from the control with its interval.
+
+    Parameters
+    ----------
+    row : dict
+        A row of `findings.standings`.
+    metric : str
+        Name of the scorer.
+    """
     if not row["n"] or pd.isna(row["n"]):
         return _NOTHING
     estimate, low, high = (fmt.difference(row[name], metric) for name in ("estimate", "low", "high"))
@@ -165,13 +179,25 @@ def _difference(row: Row, metric: str) -> Cell:
 
 
 def _adjusted_p(row: Row) -> Cell:
-    """Print the adjusted p, and which way a difference goes that it shows."""
+    """Print the adjusted p, and which way a difference goes that it shows.
+
+    Parameters
+    ----------
+    row : dict
+        A row of `findings.standings`.
+    """
     direction = _direction(row)
     return Cell(fmt.p_value(row["p_holm"]) + direction, strong=bool(direction))
 
 
 def _against_best(row: Row) -> Cell:
-    """Print how an arm compares with the best, and the probability of that."""
+    """Print how an arm compares with the best, and the probability of that.
+
+    Parameters
+    ----------
+    row : dict
+        A row of `findings.standings`.
+    """
     standing, equal, worse = (row[name] for name in ("standing", "equal_to_best", "worse_than_best"))
     if standing == "best":
         return Cell("best", strong=True, tone="good")

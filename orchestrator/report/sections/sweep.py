@@ -54,7 +54,15 @@ def section(study: Findings) -> Section | None:
 
 
 def _table(study: Findings, frame: pd.DataFrame) -> Table:
-    """Print a row for each swept setting, against its reference."""
+    """Print a row for each swept setting, against its reference.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows of the table.
+    """
     metric, marked = study.design.metric, marked_arms(study)
 
     def extremes(row: Row) -> str:
@@ -94,7 +102,13 @@ def _interval(row: Row, metric: str) -> str:
 
 
 def _curves(study: Findings) -> Table | None:
-    """Print the tests of all settings of each sweep at once."""
+    """Print the tests of all settings of each sweep at once.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     frame, design = findings.sweep_curves(study), study.design
     if frame.empty:
         return None
@@ -125,7 +139,13 @@ def _curves(study: Findings) -> Table | None:
 
 
 def _selected(study: Findings) -> Table | None:
-    """Print the comparison of each sweep's selected setting with the one declared first."""
+    """Print the comparison of each sweep's selected setting with the one declared first.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     frame, metric = findings.sweep_selected(study), study.design.metric
     if frame.empty:
         return None
@@ -156,7 +176,15 @@ def _selected(study: Findings) -> Table | None:
 
 
 def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
-    """Draw every sweep: paired differences and work ratios to the reference, a thin line for each dataset."""
+    """Draw every sweep: paired differences and work ratios to the reference, a thin line for each dataset.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows that the figure shows.
+    """
     metric = study.design.metric
     summary = shown_in_figures(study, findings.sweep_summary(study))
     scale = 100.0 if fmt.is_percent(metric) else 1.0
@@ -200,7 +228,19 @@ def _panel(ax: Axes, rows: pd.DataFrame, name: str, summary: pd.DataFrame) -> No
 
 
 def _shade_band(ax: Axes, rows: pd.DataFrame, curves: pd.DataFrame, scale: float) -> None:
-    """Shade the simultaneous band of a sweep; the reference, drawn first, has no width."""
+    """Shade the simultaneous band of a sweep; the reference, drawn first, has no width.
+
+    Parameters
+    ----------
+    ax : Axes
+        The axes to draw on.
+    rows : DataFrame
+        The differences of one sweep.
+    curves : DataFrame
+        The tests of all settings at once.
+    scale : float
+        Factor from scores to the unit of the axis.
+    """
     same = (curves["sweep"] == rows["sweep"].iloc[0]) & (curves["axis"] == rows["axis"].iloc[0])
     ends = curves[same].set_index("solver").reindex(dict.fromkeys(rows["solver"]))[["low", "high"]] * scale
     low, high = ends.to_numpy(dtype=float).T
@@ -209,7 +249,17 @@ def _shade_band(ax: Axes, rows: pd.DataFrame, curves: pd.DataFrame, scale: float
 
 
 def _geometric_means(rows: pd.DataFrame, name: str, summary: pd.DataFrame) -> np.ndarray:
-    """Return a sweep's mean ratios by setting, NaN where stopped trainings leave only a bound."""
+    """Return a sweep's mean ratios by setting, NaN where stopped trainings leave only a bound.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The differences of one sweep.
+    name : str
+        Column of the ratios.
+    summary : DataFrame
+        The comparison of each setting over datasets.
+    """
     arms = list(dict.fromkeys(rows["solver"]))
     same = (summary["sweep"] == rows["sweep"].iloc[0]) & (summary["axis"] == rows["axis"].iloc[0])
     found = summary[same].set_index("solver").loc[arms]

@@ -113,7 +113,15 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
 
 
 def _adjustment(size: int, n_times: int) -> str:
-    """Return how p is adjusted in a family of tests, some of which may be of times."""
+    """Return how p is adjusted in a family of tests, some of which may be of times.
+
+    Parameters
+    ----------
+    size : int
+        Number of tests of the family.
+    n_times : int
+        Number of those that are of times.
+    """
     if size == 1:
         return "p itself, for one test"
     kinds = ""
@@ -123,7 +131,13 @@ def _adjustment(size: int, n_times: int) -> str:
 
 
 def _details(study: Findings) -> Table:
-    """Print the rank sums and effect sizes behind the pairwise tests."""
+    """Print the rank sums and effect sizes behind the pairwise tests.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
     metric, plural = study.design.metric, fmt.plural_of(study.design.unit)
     names = ["first", "second", "n", "n_zero", "w_plus", "w_minus", "rank_biserial", "median_difference"]
     return print_table(

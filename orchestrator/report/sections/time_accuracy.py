@@ -38,7 +38,15 @@ def parts(study: Findings) -> list[Part]:
 
 
 def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
-    """Draw mean scores against time ratios; names stand apart and are joined to their points."""
+    """Draw mean scores against time ratios; names stand apart and are joined to their points.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows that the figure shows.
+    """
     metric = study.design.metric
     exact = frame["is_control"] | (frame["fit_seconds_bound"] == EXACT)
     ratio = frame["fit_seconds_ratio"].astype(float).mask(frame["is_control"], 1.0)
@@ -75,7 +83,19 @@ def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
 
 
 def spread_out(y: np.ndarray, heights: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Return the centres of texts of these heights, in lines: near y, in its order, between low and high."""
+    """Return the centres of texts of these heights, in lines: near y, in its order, between low and high.
+
+    Parameters
+    ----------
+    y : ndarray
+        Positions that the texts belong to.
+    heights : ndarray
+        Heights of the texts, in lines.
+    low : float
+        Lower end of the axis.
+    high : float
+        Upper end of the axis.
+    """
     order = np.argsort(y, kind="stable")
     half = heights[order] / 2 * (high - low) / max(heights.sum(), 14.0)
     centres_in_order = y[order].astype(float)

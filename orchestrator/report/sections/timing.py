@@ -41,7 +41,13 @@ def parts(study: Findings) -> list[Part]:
 
 
 def _unit(frame: pd.DataFrame) -> tuple[str, float]:
-    """Return the unit in which the times of a frame are easily read, and how many of it make a second."""
+    """Return the unit in which the times of a frame are easily read, and how many of it make a second.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Times, as `findings.timing` returns them.
+    """
     slowest = frame[["fit_seconds", "predict_seconds"]].max().max()
     return ("ms", 1e3) if slowest < 1 else ("s", 1.0)
 
@@ -92,7 +98,15 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
 
 
 def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
-    """Draw bars of training and prediction times."""
+    """Draw bars of training and prediction times.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows that the figure shows.
+    """
     unit, scale = _unit(frame)
     times = ["fit_seconds", "fit_corrected_se", "predict_seconds"]
     frame = frame.assign(**{name: frame[name] * scale for name in times})
