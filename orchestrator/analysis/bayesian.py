@@ -12,17 +12,17 @@ from orchestrator.analysis.pairwise import family
 from orchestrator.analysis.signed_rank import DECIMALS, rounded
 
 FEWEST_DATASETS = 6
-"""With fewer no probability is told: the weak prior would let three datasets that agree give 0.99."""
+"""Smallest number of datasets with a probability: with the weak prior, three that agree would give 0.99."""
 
 EQUAL_FROM = 0.95
-"""The probability from which on two arms are called practically equal."""
+"""Smallest probability with which two arms are called practically equal."""
 
 DRAWS = 100_000
 _LARGEST_SAMPLE = 8_000_000
-"""Weights that are drawn and kept, all in all: of many datasets there are fewer draws."""
+"""Largest number of weights that are drawn: with many datasets there are fewer draws."""
 
 _PRIOR_WEIGHT = 0.5
-"""Of the one observation without a difference that is the prior."""
+"""Weight of the prior, which is one pseudo-observation of zero difference."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _oriented_shares(differences: pd.Series, rope: float) -> tuple[np.ndarray, b
 
 
 DENSITY_CELLS = 24
-"""Parts into which each side of the triangle of a posterior is divided."""
+"""Number of parts of each side of the triangle of a posterior."""
 
 
 def posterior_density(differences: pd.Series, rope: float) -> pd.DataFrame:

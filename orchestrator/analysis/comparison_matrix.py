@@ -7,7 +7,7 @@ from orchestrator.analysis.pairwise import ALPHA
 from orchestrator.analysis.signed_rank import DECIMALS, signed_rank
 
 ARMS_SHOWN = 20
-"""Arms of a larger study that the matrix holds: the first, and those with the highest means."""
+"""Largest number of arms in the matrix, apart from the first: those with the highest means."""
 
 
 def compare_all_pairs(means: PairedMeans | pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from orchestrator.study.trials import REFIT
 ARMS_MAPPED = 8
 ARMS_MAPPED_OF_MANY = 4
 MANY_ARMS = 40
-"""Of more arms than are mapped these are the control and the best: inner rows are most of a study."""
+"""Number of arms above which only `ARMS_MAPPED_OF_MANY` are mapped: the control and the best."""
 
 
 def mapped_arms(design: Design, means: pd.DataFrame) -> list[str]:

@@ -11,7 +11,7 @@ from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.study.families import Family, unit_names
 
 _ROUND_OFF = 1 - 1e-9
-"""Factor of a limit: a difference that equals it but for round-off is not below it."""
+"""Factor of a limit, so that a difference that equals the limit up to round-off is not below it."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from orchestrator.analysis.statistics import Friedman, friedman, holm, ranks
 
 ALPHA = 0.05
 ALL_PAIRS_UP_TO = 4
-"""With more arms only comparisons with the first one are tested: Holm's price grows with the family."""
+"""Largest number of arms of which all pairs are tested. Above it, arms are tested against the first only,
+because Holm's adjustment grows with the number of tests."""
 
 HIGHER = "higher"
 LOWER = "lower"

@@ -9,11 +9,11 @@ from scipy.special import ndtri
 from orchestrator.analysis.signed_rank import critical_value, datasets_needed
 
 POWER = 0.8
-"""The probability with which a difference is to be found."""
+"""Probability of finding a difference that a study is planned for."""
 
 _DRAWS = 20_000
 _BLOCK = 200_000
-"""Walsh averages at a time, which a processor's cache holds."""
+"""Number of Walsh averages that are computed at a time and fit a processor's cache."""
 
 
 def detectable_effect(n: int, family: int, alpha: float = 0.05) -> float:

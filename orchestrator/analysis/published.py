@@ -12,7 +12,7 @@ from orchestrator.study.text import error_line, shown
 
 COLUMNS = ("dataset", "arm", "score")
 OPTIONAL = ("standard_error", "seconds", "source")
-"""Seconds are read past: times of other machines are compared with none."""
+"""Optional columns. Seconds are ignored, because times of other machines cannot be compared."""
 
 
 def read_published(files: Sequence[str | Path]) -> pd.DataFrame:

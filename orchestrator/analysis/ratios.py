@@ -22,7 +22,7 @@ DECIDED = (SLOWER, FASTER)
 UNDECIDED = "not decided: it depends on the trainings that were stopped"
 
 EXACT, AT_MOST, AT_LEAST, BETWEEN = "=", "≤", "≥", "between"
-"""How a number over datasets is to be read when some trainings were stopped."""
+"""How to read a number over datasets if some trainings were stopped."""
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from orchestrator.store.results import StudyResults
 from orchestrator.study.records import Status
 
 FEWEST_SIZES = 5
-"""Different sizes that a fit needs; an exponent from fewer says little."""
+"""Smallest number of different sizes of a fit; an exponent from fewer says little."""
 
 LEAST_RANGE = 4.0
-"""How many times the smallest size the largest has to be."""
+"""Smallest ratio of the largest to the smallest size of a fit."""
 
 PREDICTORS = ("n_train", "n_sv")
 

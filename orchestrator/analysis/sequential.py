@@ -133,7 +133,7 @@ def sequential(means: PairedMeans | pd.DataFrame, also_tested: int = 0, alpha: f
 
 
 OPEN = "open"
-"""Of a comparison whose evidence does not suffice yet."""
+"""Verdict of a comparison whose evidence does not suffice yet."""
 
 
 def in_order(differences: pd.Series) -> pd.Series:

@@ -12,7 +12,7 @@ from orchestrator.analysis.paired_means import PairedMeans
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 
 BEST_COMPARED = 40
-"""Arms of a larger study, by mean, that are compared with the best."""
+"""Largest number of arms that are compared with the best: those with the highest means."""
 
 _SIGNED = ("estimate", "low", "high")
 _OF_TESTS = ("n", "wins", "n_zero", "losses", *_SIGNED, "confidence", "p", "p_holm", "verdict")
@@ -37,7 +37,8 @@ def gather_standings(
     means : PairedMeans
         The control first among the arms.
     ranks, tests, practical, time_ratios : DataFrame
-        As in `Findings`; comparisons with other arms than the control are not used.
+        Frames of the functions of those names in `findings`, `arm_ranks` among them; comparisons with
+        other arms than the control are not used.
     rope : float or None
         Half the width of the region of practical equivalence.
 

@@ -28,7 +28,8 @@ GAP_LEVEL = 1e-2
 optimum, ten times the tolerance (10⁻³) to which such machines are commonly trained."""
 
 WAITED_FROM = 1.1
-"""Times the processor's time from which trainings had no core to themselves: idle, they take 1.00 to 1.03."""
+"""Ratio of wall time to CPU time above which another process was using the core; it is 1.00 to 1.03 on an
+idle machine."""
 
 STATUSES = tuple(map(str, Status))
 
@@ -50,7 +51,7 @@ def finished(rows: Rows) -> Rows:
 
 
 def _finite(values: np.ndarray) -> np.ndarray:
-    """Return the numbers that are there.
+    """Return the finite numbers.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ def _finite(values: np.ndarray) -> np.ndarray:
 
 
 def _mean(values: np.ndarray) -> float:
-    """Return the mean of the numbers that are there, nan if none is.
+    """Return the mean of the finite numbers; NaN if there is none.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ def numbers(column: pd.Series) -> np.ndarray:
 def rows_by_pair(
     frame: pd.DataFrame, pairs: Iterable[Pair], measures: Sequence[str], others: Sequence[str] = ()
 ) -> Iterator[tuple[Pair, Rows]]:
-    """Yield each pair with its rows, which may be none, in the order of the frame.
+    """Yield each pair with its rows in the order of the frame; a pair may have no rows.
 
     Parameters
     ----------
@@ -113,13 +114,13 @@ def rows_by_pair(
 
 
 Summary = Callable[[Pair, Rows], dict[str, Any]]
-"""What is to be said of the rows of a dataset × arm; empty if that is nothing."""
+"""Returns the columns of a dataset × arm from its rows; an empty dict leaves the pair out."""
 
 
 def _by_pair(
     frame: pd.DataFrame, design: Design, summary: Summary, measures: Sequence[str], others: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Return a row for each dataset × arm of which there is something to be said.
+    """Return a row for each dataset × arm with a summary that is not empty.
 
     Parameters
     ----------

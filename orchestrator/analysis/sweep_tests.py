@@ -17,11 +17,11 @@ from orchestrator.analysis.sweeps import sweeps
 from orchestrator.store.results import StudyResults
 
 ALL_FLIPS_UP_TO = 16
-"""Datasets whose patterns of signs are all counted; of more there are `FLIPS` random ones."""
+"""Largest number of datasets of which all patterns of signs are counted; above it `FLIPS` are drawn."""
 
 FLIPS = 99_999
 _LARGEST_BLOCK = 2_000_000
-"""Statistics that are computed at a time."""
+"""Largest number of statistics that are computed at a time."""
 
 
 @dataclass(frozen=True)

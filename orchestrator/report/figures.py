@@ -34,7 +34,7 @@ RULE = "#e3e6ea"
 STYLE_SHEET = Path(__file__).parent / "templates" / "report.mplstyle"
 
 HIGHEST_PDF = 20.0
-"""Inches; what is higher, a figure of many arms, fits no page of a paper, and takes seconds to draw."""
+"""Largest height of a figure that is written as PDF, in inches: a higher one fits no page of a paper."""
 
 _FEW_MAPS = 9
 

@@ -9,10 +9,10 @@ import pandas as pd
 from orchestrator.report.format import MISSING
 
 ROWS_SHOWN = 400
-"""Rows that a page or a LaTeX file shows of a table."""
+"""Largest number of rows that a page or a LaTeX file shows of a table."""
 
 SHADES = 5
-"""Shades of a cell in either direction."""
+"""Number of shades of a cell in either direction."""
 
 
 @dataclass(frozen=True)
