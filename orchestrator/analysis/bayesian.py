@@ -12,17 +12,17 @@ from orchestrator.analysis.pairwise import family
 from orchestrator.analysis.signed_rank import DECIMALS, rounded
 
 FEWEST_DATASETS = 6
-"""With fewer no probability is told: the weak prior would let three datasets that agree give 0.99."""
+"""Smallest number of datasets with a probability: with the weak prior, three that agree would give 0.99."""
 
 EQUAL_FROM = 0.95
-"""The probability from which on two arms are called practically equal."""
+"""Smallest probability with which two arms are called practically equal."""
 
 DRAWS = 100_000
 _LARGEST_SAMPLE = 8_000_000
-"""Weights that are drawn and kept, all in all: of many datasets there are fewer draws."""
+"""Largest number of weights that are drawn: with many datasets there are fewer draws."""
 
 _PRIOR_WEIGHT = 0.5
-"""Of the one observation without a difference that is the prior."""
+"""Weight of the prior, which is one pseudo-observation of zero difference."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def bayesian_signed_rank(differences: pd.Series, rope: float) -> Posterior:
     differences : Series of float
         Indexed by dataset name; each dataset once.
     rope : float
-        r, half the width of the region of practical equivalence, which includes its ends.
+        Half the width r of the region of practical equivalence, which includes its ends.
 
     Raises
     ------
@@ -75,18 +75,33 @@ def bayesian_signed_rank(differences: pd.Series, rope: float) -> Posterior:
 
 
 def _oriented_shares(differences: pd.Series, rope: float) -> tuple[np.ndarray, bool]:
-    """Return `_shares` of the differences, or of their negatives: of these two always of the same one."""
+    """Return `_shares` of the differences, or of their negatives: of these two always of the same one.
+
+    Parameters
+    ----------
+    differences : Series
+        Differences of two arms, by dataset.
+    rope : float
+        Half the width of the region of practical equivalence.
+    """
     values = np.sort(rounded(differences))
     mirrored = values.tolist() < (-values[::-1]).tolist()
     return _shares(-values[::-1] if mirrored else values, rope), mirrored
 
 
 DENSITY_CELLS = 24
-"""Parts into which each side of the triangle of a posterior is divided."""
+"""Number of parts of each side of the triangle of a posterior."""
 
 
 def posterior_density(differences: pd.Series, rope: float) -> pd.DataFrame:
     """Return where in their triangle the draws of `bayesian_signed_rank` lie.
+
+    Parameters
+    ----------
+    differences : Series
+        Differences of two arms, by dataset.
+    rope : float
+        Half the width of the region of practical equivalence.
 
     Returns
     -------
@@ -114,10 +129,17 @@ PAIRS_DRAWN = 6
 _PAIRS_DRAWN_OF_MANY = 3
 
 
-def densities(means: PairedMeans, practical: pd.DataFrame) -> pd.DataFrame:
+def pair_densities(means: PairedMeans, practical: pd.DataFrame) -> pd.DataFrame:
     """Return `posterior_density` of the pairs of `compare`, at most of `PAIRS_DRAWN`, the best arms first.
 
     Columns: first, second, and those of `posterior_density`.
+
+    Parameters
+    ----------
+    means : PairedMeans
+        Mean scores as tests compare them.
+    practical : DataFrame
+        The pairs, as `compare` returns them.
     """
     if practical.empty:
         return pd.DataFrame()
@@ -137,6 +159,13 @@ def _shares(values: np.ndarray, rope: float) -> np.ndarray:
     """Return, up to a factor of each draw, the weights of pairs below, in and above the region.
 
     Because `values` ascend, the partners with which each has a sum below a limit are the first so many.
+
+    Parameters
+    ----------
+    values : ndarray
+        Differences in ascending order.
+    rope : float
+        Half the width of the region of practical equivalence.
     """
     limit = np.round(2 * rope, DECIMALS)
     prior, sums = _weights(len(values))
@@ -151,7 +180,15 @@ def _shares(values: np.ndarray, rope: float) -> np.ndarray:
 
 
 def _weight_of_pairs(numbers: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """Return Σᵢ wᵢ · (w₁ + … + wₖ) with k = `numbers`[i], which descends, for the partial sums of w."""
+    """Return Σᵢ wᵢ · (w₁ + … + wₖ) with k = `numbers`[i], which descends, for the partial sums of w.
+
+    Parameters
+    ----------
+    numbers : ndarray
+        The number k of each observation.
+    sums : ndarray
+        Partial sums of the weights, a column for each draw.
+    """
     weight, term = np.zeros(sums.shape[1]), np.empty(sums.shape[1])
     for number in np.unique(numbers[numbers > 0]):
         first, last = np.flatnonzero(numbers == number)[[0, -1]]
@@ -166,6 +203,11 @@ def _weights(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw the weight of the prior's zero, and partial sums of those of n differences, not normalised.
 
     Gamma variables divided by their sum are Dirichlet weights. All pairs of arms share the draws.
+
+    Parameters
+    ----------
+    n : int
+        Number of differences.
     """
     generator = np.random.default_rng(0)
     draws = min(DRAWS, _LARGEST_SAMPLE // (n + 1))
@@ -183,6 +225,7 @@ def compare(
     Parameters
     ----------
     means : PairedMeans or DataFrame (units, arms)
+        Mean scores, NaN where an arm has not completed a unit.
     rope : float
         Half the width of the region of practical equivalence.
     test_rows : Series of float, optional

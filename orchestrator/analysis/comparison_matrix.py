@@ -7,10 +7,10 @@ from orchestrator.analysis.pairwise import ALPHA
 from orchestrator.analysis.signed_rank import DECIMALS, signed_rank
 
 ARMS_SHOWN = 20
-"""Arms of a larger study that the matrix holds: the first, and those with the highest means."""
+"""Largest number of arms in the matrix, apart from the first: those with the highest means."""
 
 
-def comparison_matrix(means: PairedMeans | pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
+def compare_all_pairs(means: PairedMeans | pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
     """Compare every two arms over the datasets that both completed (Ismail-Fawaz et al. 2023).
 
     A cell depends on its two arms alone, so that another arm may change the order of rows and columns but no
@@ -19,6 +19,7 @@ def comparison_matrix(means: PairedMeans | pd.DataFrame, alpha: float = ALPHA) -
     Parameters
     ----------
     means : PairedMeans or DataFrame (units, arms)
+        Mean scores, NaN where an arm has not completed a unit.
     alpha : float
         Level from which on p is marked.
 
@@ -56,5 +57,10 @@ def by_mean(means: pd.DataFrame) -> list[str]:
     """Return the arms by their mean over the datasets that all completed, the highest first.
 
     Without such a dataset, and where means are equal, they stay in declared order.
+
+    Parameters
+    ----------
+    means : DataFrame
+        Mean scores of datasets (rows) and arms (columns).
     """
     return list((-means.dropna().mean().round(DECIMALS)).sort_values(kind="stable").index)

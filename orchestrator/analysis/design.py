@@ -32,7 +32,9 @@ class Design:
         The facts that provenance holds about each, in declared order, the control first among the arms;
         empty dicts when nothing was recorded.
     protocol : dict
+        The recorded protocol; empty if none was recorded.
     search : SearchSpec
+        The search and its options.
     metric : str
         Name of the scorer that selects candidates and is tested.
     n_inner : dict of str to tuple of int
@@ -40,6 +42,7 @@ class Design:
     pairs : tuple of (dataset, arm)
         Those that belong to the study, in declared order.
     choices : ReportChoices
+        What the report compares with what.
     not_begun : tuple of str
         Declared datasets that take no part, because the study ended before them as declared.
     """
@@ -80,11 +83,23 @@ class Design:
         return self.rope_of(self.choices)
 
     def rope_of(self, choices: ReportChoices) -> float | None:
-        """Return the region that other choices would have given."""
+        """Return the region that other choices would have given.
+
+        Parameters
+        ----------
+        choices : ReportChoices
+            The choices of a report.
+        """
         return choices.rope or (_ONE_POINT if self.metric in PERCENT_METRICS else None)
 
     def grid_size(self, arm: str) -> int | None:
-        """Return the number of candidates a grid search evaluates for an arm; None for another search."""
+        """Return the number of candidates a grid search evaluates for an arm; None for another search.
+
+        Parameters
+        ----------
+        arm : str
+            Name of an arm.
+        """
         return self._n_points(arm) if self.search == SearchSpec("grid") else None
 
     def _n_points(self, arm: str) -> int | None:
@@ -92,16 +107,36 @@ class Design:
         return None if space is None else prod(len(values) for values in space.values())
 
     def n_outer(self, dataset: str) -> int:
-        """Return the planned number of outer splits of a dataset."""
+        """Return the planned number of outer splits of a dataset.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of a dataset.
+        """
         return len(self.n_inner[dataset])
 
     def planned(self, dataset: str, arm: str) -> int | None:
-        """Return the number of trainings, where it is known: Σ (inner splits · |grid| + 1)."""
+        """Return the number of trainings, where it is known: Σ (inner splits · |grid| + 1).
+
+        Parameters
+        ----------
+        dataset : str
+            Name of a dataset.
+        arm : str
+            Name of an arm.
+        """
         size, n_inner = self.grid_size(arm), self.n_inner[dataset]
         return None if size is None or 0 in n_inner else sum(number * size + 1 for number in n_inner)
 
     def left_out(self, states: Mapping[Pair, PairState]) -> tuple[int, int]:
-        """Return how many inner trainings of the grid a finished race has left out, and of how many."""
+        """Return how many inner trainings of the grid a finished race has left out, and of how many.
+
+        Parameters
+        ----------
+        states : mapping of (dataset, arm) to PairState
+            How far each dataset × arm is.
+        """
         left = grid = 0
         for dataset, arm in self.pairs:
             state, size, n_inner = states.get((dataset, arm)), self._n_points(arm), self.n_inner[dataset]
@@ -113,6 +148,13 @@ class Design:
 
 def read_design(results: StudyResults, choices: ReportChoices | None = None) -> Design:
     """Return the plan of a study's declaration; of a study without one, what its rows tell.
+
+    Parameters
+    ----------
+    results : StudyResults
+        The stored study.
+    choices : ReportChoices, optional
+        The choices of the report; those of the newest run by default.
 
     Raises
     ------
@@ -165,7 +207,15 @@ def _design_of_rows(trials: pd.DataFrame) -> Design:
 
 
 def of_design(results: StudyResults, design: Design) -> StudyResults:
-    """Return the results without what is left out, the refits by dataset, arm and outer fold."""
+    """Return the results without what is left out, the refits by dataset, arm and outer fold.
+
+    Parameters
+    ----------
+    results : StudyResults
+        The stored study.
+    design : Design
+        The design, which says what is left out and in which order datasets and arms stand.
+    """
     if names := (*design.choices.leave_out, *design.not_begun):
         frames = {
             name: frame[~frame["dataset"].isin(names) & ~frame["solver"].isin(names)]

@@ -1,252 +1,616 @@
-"""Everything a report states about a study, computed once."""
+"""The frames and tests of a study, each a function of the study that computes when it is called.
 
-from dataclasses import dataclass
+Every function takes `StudyResults`. `analyse` reads a study with the choices of a report; a study that was
+not read so is read with the choices of its newest run. The study keeps what a function has returned, so that
+several sections of a report share one frame: copy a frame before you change it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from orchestrator.analysis import bayesian, one_dataset, pairwise, ratios, summaries, sweep_tests, sweeps
-from orchestrator.analysis.comparison_matrix import comparison_matrix
+from orchestrator.analysis.bayesian import compare, pair_densities
+from orchestrator.analysis.comparison_matrix import compare_all_pairs
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
-from orchestrator.analysis.inner_scores import inner_scores, mapped_arms
+from orchestrator.analysis.inner_scores import average_inner_scores, mapped_arms
 from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
+from orchestrator.analysis.one_dataset import paired_differences
 from orchestrator.analysis.paired_means import PairedMeans, half_predictions
+from orchestrator.analysis.pairwise import dataset_means, mean_ranks, omnibus, pairwise
 from orchestrator.analysis.profiles import performance_profile
 from orchestrator.analysis.published import published_for, read_published
+from orchestrator.analysis.ratios import compare_costs, decide, tested_p
 from orchestrator.analysis.scaling import scaling, sizes_and_times
 from orchestrator.analysis.sequential import all_decided, sequential
-from orchestrator.analysis.standings import standings
+from orchestrator.analysis.standings import gather_standings
 from orchestrator.analysis.statistics import Friedman
+from orchestrator.analysis.summaries import (
+    average_effort,
+    average_scores,
+    average_seconds,
+    count_choices,
+    count_trials,
+    group_failures,
+    n_tested,
+    summarise_selections,
+    timing_rows,
+)
+from orchestrator.analysis.sweep_tests import curves, selected
+from orchestrator.analysis.sweeps import compare_settings
 from orchestrator.store.results import StudyResults
 from orchestrator.study.families import unit_names
 from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.schemes import n_repeats
 
+T = TypeVar("T")
 
-@dataclass(frozen=True)
-class Findings:
-    """The frames and tests of a study; see the functions that make them for their columns.
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Findings(StudyResults):
+    """A study as a report reads it: its results in declared order, and the design behind them.
 
     Attributes
     ----------
-    results : StudyResults
-        With the refits in declared order.
     design : Design
+        The declaration in force, with the choices of the report.
     published : DataFrame
-        Scores of others, which nothing is computed from; see `read_published`.
-    coverage, scores, effort, timing, time_ratios, profile, selections, choices, failures : DataFrame
-    other_scores : dict of str to DataFrame
-        The metrics recorded beside the one that selects.
-    means : DataFrame (datasets, arms)
-    paired : PairedMeans
-        The means as they are compared.
-    differences : DataFrame
-        From the first arm, on each dataset alone.
-    tests : DataFrame
-        The declared pairwise tests of scores; with the verdicts on time in `time_ratios` one family of tests.
-        They, `practical`, `ranks`, `friedman` and `time_ratios` count a family of datasets once.
-    practical : DataFrame
-        The Bayesian comparison of the same pairs; empty without a region of practical equivalence.
-    ranks : DataFrame
-    friedman : Friedman or None
-    standings : DataFrame
-        A row for each arm; empty for fewer than three.
-    comparison_matrix : DataFrame
-        The comparison of every two arms; empty for fewer than three.
-    sequence : DataFrame
-        The anytime-valid tests of the declared pairs; empty unless the study asks for them.
-    sweep_differences, sweep_summary, sweep_curves, sweep_selected : DataFrame
-    same_arms : DataFrame
-        Of merged studies, the arms that several of them have; see `compare_arms`.
-    inner_scores : DataFrame
-        Inner scores over two hyper-parameters; see the function of that name.
-    sizes, scaling : DataFrame
-        Sizes and training times, and power laws between them; see `scaling`.
-    densities : DataFrame
-        The posteriors behind `practical`.
+        Scores that others have published, as `read_published` returns them. Nothing is computed from them.
+    studies : mapping of str to StudyResults
+        The merged studies by name; empty for a single study.
+    computed : dict
+        What the functions of this module have returned, by function.
     """
 
-    results: StudyResults
     design: Design
     published: pd.DataFrame
-    coverage: pd.DataFrame
-    scores: pd.DataFrame
-    other_scores: dict[str, pd.DataFrame]
-    means: pd.DataFrame
-    paired: PairedMeans
-    differences: pd.DataFrame
-    tests: pd.DataFrame
-    practical: pd.DataFrame
-    ranks: pd.DataFrame
-    friedman: Friedman | None
-    standings: pd.DataFrame
-    comparison_matrix: pd.DataFrame
-    sequence: pd.DataFrame
-    effort: pd.DataFrame
-    timing: pd.DataFrame
-    time_ratios: pd.DataFrame
-    profile: pd.DataFrame
-    selections: pd.DataFrame
-    choices: pd.DataFrame
-    failures: pd.DataFrame
-    sweep_differences: pd.DataFrame
-    sweep_summary: pd.DataFrame
-    sweep_curves: pd.DataFrame
-    sweep_selected: pd.DataFrame
-    same_arms: pd.DataFrame
-    inner_scores: pd.DataFrame
-    sizes: pd.DataFrame
-    scaling: pd.DataFrame
-    densities: pd.DataFrame
+    studies: Mapping[str, StudyResults] = field(default_factory=dict)
+    computed: dict[Callable[..., Any], Any] = field(default_factory=dict, init=False, compare=False)
 
     @property
-    def is_empty(self) -> bool:
-        """Whether no refit has a score yet, so that there is nothing to compare."""
-        return self.scores.empty or not self.scores["n_folds"].any()
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing is left to run and every outer fold has a score."""
-        done = all(state.complete for state in self.results.states.values())
-        return done and not self.is_empty and self.incomplete.empty
-
-    @property
-    def marked(self) -> pd.DataFrame:
-        """The rows of `effort` with a refit that claims a gap above `GAP_LEVEL` or did not converge."""
-        return self.effort[self.effort["marked"]] if len(self.effort) else self.effort
-
-    def arms_with(self, column: str) -> list[str]:
-        """Return the arms of which a column is true in some trial."""
-        trials = self.results.trials
-        found = set(trials.loc[trials[column].eq(True), "solver"])
-        return [arm for arm in self.design.arms if arm in found]
-
-    @property
-    def incomplete(self) -> pd.DataFrame:
-        """The dataset × arm that lack a score on some outer fold."""
-        return self.scores[~self.scores["complete"]] if len(self.scores) else self.scores
+    def results(self) -> StudyResults:
+        """The study itself."""
+        return self
 
 
 def analyse(
     results: StudyResults, choices: ReportChoices | None = None, published: pd.DataFrame | None = None
 ) -> Findings:
-    """Compute every table and test of a study, complete or not.
+    """Return a study, complete or not, as a report with certain choices reads it.
 
     Parameters
     ----------
     results : StudyResults
+        The stored study, or several merged ones.
     choices : ReportChoices, optional
-        Those of the study's newest run by default.
+        The choices of the report; those of the study's newest run by default.
     published : DataFrame, optional
-        Scores of others, to be shown beside the study's.
+        Scores of others, to be shown beside the study's; none by default.
+
+    Returns
+    -------
+    Findings
+        The study without the arms and datasets that are left out, its refits in declared order.
 
     Raises
     ------
     ConfigError
-        When the choices name what the study does not have, or the published scores fit none of it.
+        If the choices name an arm or a dataset that the study does not have, or the published scores fit
+        none of its datasets.
     """
     design = read_design(results, choices)
-    results = of_design(results, design)
-    scores = summaries.scores(results, design)
-    means = pairwise.dataset_means(scores)
-    time_ratios = _time_ratios(results, design)
-    time_p = ratios.tested_p(time_ratios, "fit_seconds") if len(time_ratios) else ()
-    tested = _paired(results, design, means)
-    tests = pairwise.pairwise(tested, time_p, design.alpha, design.unit)
-    if len(time_ratios):
-        accuracy_p = tests["p"].fillna(1.0) if len(tests) else ()
-        time_ratios = ratios.decide(time_ratios, "fit_seconds", [*accuracy_p], design.alpha, design.unit)
-    sweep_differences, sweep_summary = sweeps.compare_settings(results, design, tested)
-    timed = summaries.timing(results, design)
-    practical, ranks = _practical(results, design, tested), pairwise.mean_ranks(tested)
-    sizes = sizes_and_times(results, design)
-    many = len(means.columns) > 2
+    ordered = of_design(results, design)
     return Findings(
-        results=results,
+        **{each.name: getattr(ordered, each.name) for each in fields(StudyResults)},
         design=design,
         published=published_for(read_published(()) if published is None else published, design),
-        coverage=summaries.coverage(results, design),
-        scores=scores,
-        other_scores={
-            metric: summaries.scores(results, design, metric) for metric in design.protocol.get("also", ())
-        },
-        means=means,
-        paired=tested,
-        differences=one_dataset.differences(results.outer, means, design.alpha),
-        tests=tests,
-        practical=practical,
-        ranks=ranks,
-        friedman=pairwise.omnibus(tested),
-        standings=(
-            standings(tested, ranks, tests, practical, time_ratios, design.rope) if many else pd.DataFrame()
-        ),
-        comparison_matrix=comparison_matrix(tested, design.alpha) if many else pd.DataFrame(),
-        sequence=(
-            sequential(tested, len(time_p), design.alpha) if design.choices.sequential else pd.DataFrame()
-        ),
-        effort=summaries.effort(results, design),
-        timing=timed,
-        time_ratios=time_ratios,
-        profile=_profile(timed),
-        selections=summaries.selections(results, design),
-        choices=summaries.choice_counts(results, design),
-        failures=summaries.failures(results, design),
-        sweep_differences=sweep_differences,
-        sweep_summary=sweep_summary,
-        sweep_curves=sweep_tests.curves(design, tested),
-        sweep_selected=sweep_tests.selected(results, design, tested),
-        inner_scores=inner_scores(results, design, mapped_arms(design, means)),
-        sizes=sizes,
-        scaling=scaling(sizes, design.alpha),
-        densities=bayesian.densities(tested, practical),
-        same_arms=compare_arms(results, design) if isinstance(results, MergedStudies) else pd.DataFrame(),
+        studies=results.studies if isinstance(results, MergedStudies) else {},
     )
 
 
-def _profile(timing: pd.DataFrame) -> pd.DataFrame:
-    """Return the performance profile of training times; one that was stopped is not finished."""
-    if timing.empty or timing["solver"].nunique() < 2:
+def computed(function: Callable[[Findings], T]) -> Callable[[StudyResults], T]:
+    """Make a function of a study compute at its first call, and return the same object at later ones.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the study as `analyse` returns it.
+
+    Returns
+    -------
+    callable
+        Takes any `StudyResults`. A study that `analyse` has not returned is analysed at every call.
+    """
+
+    @wraps(function)
+    def compute(study: StudyResults) -> T:
+        found = study if isinstance(study, Findings) else analyse(study)
+        if function not in found.computed:
+            found.computed[function] = function(found)
+        value: T = found.computed[function]
+        return value
+
+    return compute
+
+
+@computed
+def coverage(study: Findings) -> pd.DataFrame:
+    """Count the trials of every dataset × arm by status; see `count_trials`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return count_trials(study, study.design)
+
+
+@computed
+def scores(study: Findings) -> pd.DataFrame:
+    """Average the selecting metric over outer folds; see `average_scores`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return average_scores(study, study.design)
+
+
+@computed
+def other_scores(study: Findings) -> dict[str, pd.DataFrame]:
+    """Average each metric that is recorded beside the selecting one; return the frames by metric.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    metrics = study.design.protocol.get("also", ())
+    return {metric: average_scores(study, study.design, metric) for metric in metrics}
+
+
+@computed
+def incomplete(study: Findings) -> pd.DataFrame:
+    """Return the rows of `scores` that lack a score on some outer fold.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    frame = scores(study)
+    return frame[~frame["complete"]] if len(frame) else frame
+
+
+@computed
+def is_empty(study: Findings) -> bool:
+    """Whether no refit has a score yet, so that there is nothing to compare.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    frame = scores(study)
+    return frame.empty or not frame["n_folds"].any()
+
+
+@computed
+def is_complete(study: Findings) -> bool:
+    """Whether nothing is left to run and every outer fold has a score.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    done = all(state.complete for state in study.states.values())
+    return done and not is_empty(study) and incomplete(study).empty
+
+
+@computed
+def effort(study: Findings) -> pd.DataFrame:
+    """Average what the refits report of their own work; see `average_effort`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return average_effort(study, study.design)
+
+
+@computed
+def marked(study: Findings) -> pd.DataFrame:
+    """Return the rows of `effort` with a claimed gap above `GAP_LEVEL`, or a refit that did not converge.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    frame = effort(study)
+    return frame[frame["marked"]] if len(frame) else frame
+
+
+@computed
+def timing(study: Findings) -> pd.DataFrame:
+    """Average the seconds of refits of the profile `timing`; see `average_seconds`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return average_seconds(study, study.design)
+
+
+@computed
+def selections(study: Findings) -> pd.DataFrame:
+    """Summarise which candidates the inner search chose; see `summarise_selections`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return summarise_selections(study, study.design)
+
+
+@computed
+def choices(study: Findings) -> pd.DataFrame:
+    """Count how often each candidate was chosen; see `count_choices`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return count_choices(study, study.design)
+
+
+@computed
+def failures(study: Findings) -> pd.DataFrame:
+    """Group the trials that failed by kind; see `group_failures`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return group_failures(study, study.design)
+
+
+@computed
+def means(study: Findings) -> pd.DataFrame:
+    """Return the mean score of every dataset (row) and arm (column); see `dataset_means`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return dataset_means(scores(study))
+
+
+@computed
+def compared_means(study: Findings) -> PairedMeans:
+    """Return the means as tests compare them: by families of datasets, and with ties of accuracies.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    ties_below = half_predictions(study.design.metric, n_tested(study.outer))
+    return PairedMeans(means(study), tuple(study.design.families), ties_below)
+
+
+@computed
+def differences(study: Findings) -> pd.DataFrame:
+    """Return the differences from the first arm on each dataset alone; see `paired_differences`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return paired_differences(study.outer, means(study), study.design.alpha)
+
+
+@computed
+def _costs(study: Findings) -> pd.DataFrame:
+    """Compare times with those of the first arm; empty unless the profile `timing` declares these tests.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    rows, arms = timing_rows(study.outer), list(study.design.arms)
+    declared = study.design.protocol.get("profile") == "timing"
+    if len(arms) < 2 or not (declared or rows["solver"].eq(arms[0]).any()):
         return pd.DataFrame()
-    seconds = timing["fit_seconds"].where(timing["n_stopped"] == 0, np.inf).where(timing["complete"])
-    wide = timing.assign(seconds=seconds).pivot(index="dataset", columns="solver", values="seconds")
-    return performance_profile(wide.reindex(columns=timing["solver"].unique()))
+    return compare_costs(rows, study.design, ("fit_seconds", "predict_seconds"), arms[1:], arms[0])
 
 
-def is_decided(results: StudyResults) -> bool:
-    """Whether the anytime-valid tests have decided every declared pair, so that the study may end."""
-    design = read_design(results)
-    if not design.choices.sequential:
-        return False
-    results = of_design(results, design)
-    means = _paired(results, design, pairwise.dataset_means(summaries.scores(results, design)))
-    time_ratios = _time_ratios(results, design)
-    n_times = len(ratios.tested_p(time_ratios, "fit_seconds")) if len(time_ratios) else 0
-    return all_decided(sequential(means, n_times, design.alpha))
+@computed
+def _time_p(study: Findings) -> list[float]:
+    """Return the p-values of the tests of training times, which belong to the same family as the scores'.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    compared = _costs(study)
+    return tested_p(compared, "fit_seconds") if len(compared) else []
 
 
-def _paired(results: StudyResults, design: Design, means: pd.DataFrame) -> PairedMeans:
-    """Return means of datasets as they are compared: by families, and with ties of accuracies."""
-    ties_below = half_predictions(design.metric, summaries.n_tested(results.outer))
-    return PairedMeans(means, tuple(design.families), ties_below)
+@computed
+def tests(study: Findings) -> pd.DataFrame:
+    """Test the declared pairs of arms over datasets; see `pairwise`.
+
+    With the verdicts on time in `time_ratios` they are one family of tests. They, `practical`, `arm_ranks`,
+    `friedman_test` and `time_ratios` count a family of datasets once.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return pairwise(compared_means(study), _time_p(study), study.design.alpha, study.design.unit)
 
 
-def _practical(results: StudyResults, design: Design, means: PairedMeans) -> pd.DataFrame:
-    """Compare arms by the Bayesian signed-rank test, where a difference is known to be practically none."""
+@computed
+def time_ratios(study: Findings) -> pd.DataFrame:
+    """Compare times with those of the first arm and decide which differ; see `compare_costs` and `decide`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    compared = _costs(study)
+    if compared.empty:
+        return compared
+    tested = tests(study)
+    accuracy_p = [*tested["p"].fillna(1.0)] if len(tested) else []
+    return decide(compared, "fit_seconds", accuracy_p, study.design.alpha, study.design.unit)
+
+
+@computed
+def practical(study: Findings) -> pd.DataFrame:
+    """Compare the declared pairs by the Bayesian signed-rank test; see `compare`.
+
+    Empty without a region of practical equivalence.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    design = study.design
     if design.rope is None:
         return pd.DataFrame()
     # A share of rows cannot differ by less than one row, however often each row is tested.
     rows = None
     if design.metric in PERCENT_METRICS:
-        rows = summaries.n_tested(results.outer) / n_repeats(design.protocol)
+        rows = n_tested(study.outer) / n_repeats(design.protocol)
         rows = rows.groupby(unit_names(rows.index, design.families)).sum()
-    return bayesian.compare(means, design.rope, rows)
+    return compare(compared_means(study), design.rope, rows)
 
 
-def _time_ratios(results: StudyResults, design: Design) -> pd.DataFrame:
-    """Compare times with the first arm's; under the profile `timing` these tests are declared."""
-    rows = summaries.timing_rows(results.outer)
-    arms = list(design.arms)
-    declared = design.protocol.get("profile") == "timing"
-    if len(arms) < 2 or not (declared or rows["solver"].eq(arms[0]).any()):
+@computed
+def densities(study: Findings) -> pd.DataFrame:
+    """Return the posteriors behind `practical`; see `pair_densities`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return pair_densities(compared_means(study), practical(study))
+
+
+@computed
+def arm_ranks(study: Findings) -> pd.DataFrame:
+    """Return the mean rank of every arm; see `mean_ranks`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return mean_ranks(compared_means(study))
+
+
+@computed
+def friedman_test(study: Findings) -> Friedman | None:
+    """Test whether any arms differ at all; None below three arms or two units.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return omnibus(compared_means(study))
+
+
+@computed
+def standings(study: Findings) -> pd.DataFrame:
+    """Gather a row for each arm; see `gather_standings`. Empty for fewer than three arms.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    if len(means(study).columns) < 3:
         return pd.DataFrame()
-    return ratios.compare_costs(rows, design, ("fit_seconds", "predict_seconds"), arms[1:], arms[0])
+    tables = (arm_ranks(study), tests(study), practical(study), time_ratios(study))
+    return gather_standings(compared_means(study), *tables, study.design.rope)
+
+
+@computed
+def comparison_matrix(study: Findings) -> pd.DataFrame:
+    """Compare every two arms; see `compare_all_pairs`. Empty for fewer than three arms.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    if len(means(study).columns) < 3:
+        return pd.DataFrame()
+    return compare_all_pairs(compared_means(study), study.design.alpha)
+
+
+@computed
+def sequence(study: Findings) -> pd.DataFrame:
+    """Test the declared pairs after each dataset; see `sequential`. Empty unless the report asks for it.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    if not study.design.choices.sequential:
+        return pd.DataFrame()
+    return sequential(compared_means(study), len(_time_p(study)), study.design.alpha)
+
+
+@computed
+def is_decided(study: Findings) -> bool:
+    """Whether the anytime-valid tests have decided every declared pair, so that the study may end.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return all_decided(sequence(study))
+
+
+@computed
+def profile(study: Findings) -> pd.DataFrame:
+    """Return the performance profile of training times, in which a stopped training is not finished.
+
+    Empty for fewer than two timed arms.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    timed = timing(study)
+    if timed.empty or timed["solver"].nunique() < 2:
+        return pd.DataFrame()
+    seconds = timed["fit_seconds"].where(timed["n_stopped"] == 0, np.inf).where(timed["complete"])
+    wide = timed.assign(seconds=seconds).pivot(index="dataset", columns="solver", values="seconds")
+    return performance_profile(wide.reindex(columns=timed["solver"].unique()))
+
+
+@computed
+def sizes(study: Findings) -> pd.DataFrame:
+    """Average size and training time of the refits of each dataset × arm; see `sizes_and_times`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return sizes_and_times(study, study.design)
+
+
+@computed
+def power_laws(study: Findings) -> pd.DataFrame:
+    """Fit power laws between the columns of `sizes`; see `scaling`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return scaling(sizes(study), study.design.alpha)
+
+
+@computed
+def _settings(study: Findings) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return compare_settings(study, study.design, compared_means(study))
+
+
+@computed
+def sweep_differences(study: Findings) -> pd.DataFrame:
+    """Compare each setting of a sweep with the first, on each dataset; see `compare_settings`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return _settings(study)[0]
+
+
+@computed
+def sweep_summary(study: Findings) -> pd.DataFrame:
+    """Compare each setting of a sweep with the first, over datasets; see `compare_settings`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return _settings(study)[1]
+
+
+@computed
+def sweep_curves(study: Findings) -> pd.DataFrame:
+    """Test all settings of each sweep at once; see `curves`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return curves(study.design, compared_means(study))
+
+
+@computed
+def sweep_selected(study: Findings) -> pd.DataFrame:
+    """Compare the setting that inner scores choose with the first; see `selected`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return selected(study, study.design, compared_means(study))
+
+
+@computed
+def inner_scores(study: Findings) -> pd.DataFrame:
+    """Average the inner scores over two hyper-parameters; see `average_inner_scores`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return average_inner_scores(study, study.design, mapped_arms(study.design, means(study)))
+
+
+@computed
+def same_arms(study: Findings) -> pd.DataFrame:
+    """Compare the arms that several merged studies have; see `compare_arms`. Empty for a single study.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return compare_arms(study.studies, study.design) if study.studies else pd.DataFrame()

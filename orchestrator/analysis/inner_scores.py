@@ -13,22 +13,39 @@ from orchestrator.study.trials import REFIT
 ARMS_MAPPED = 8
 ARMS_MAPPED_OF_MANY = 4
 MANY_ARMS = 40
-"""Of more arms than are mapped these are the control and the best: inner rows are most of a study."""
+"""Number of arms above which only `ARMS_MAPPED_OF_MANY` are mapped: the control and the best."""
 
 
 def mapped_arms(design: Design, means: pd.DataFrame) -> list[str]:
-    """Return the control and the arms with the highest means, as far as they have two axes."""
+    """Return the control and the arms with the highest means, as far as they have two axes.
+
+    Parameters
+    ----------
+    design : Design
+        The design of the study.
+    means : DataFrame
+        Mean scores of datasets (rows) and arms (columns).
+    """
     best: list[str] = [*means.mean().sort_values(ascending=False, kind="stable").index] if len(means) else []
     arms = [arm for arm in design.arms if two_axes(design.arms[arm].get("space", {}))]
     order = [arm for arm in dict.fromkeys([*arms[:1], *best, *arms]) if arm in arms]
     return order[: ARMS_MAPPED if len(design.arms) <= MANY_ARMS else ARMS_MAPPED_OF_MANY]
 
 
-def inner_scores(results: StudyResults, design: Design, arms: Sequence[str]) -> pd.DataFrame:
+def average_inner_scores(results: StudyResults, design: Design, arms: Sequence[str]) -> pd.DataFrame:
     """Average the inner scores of each candidate, dataset and arm.
 
     Columns: solver, dataset, x_name, x, y_name, y, n (inner trainings), score (their mean; NaN if none has
     one), below_best (score minus the highest of the dataset × arm), chosen (by how many outer folds).
+
+    Parameters
+    ----------
+    results : StudyResults
+        The stored study.
+    design : Design
+        The design of the study.
+    arms : sequence of str
+        The arms to average, in the order of the result.
     """
     trials = results.trials
     inner = trials[(trials["inner"] != REFIT) & trials["solver"].isin(list(arms))]
@@ -64,7 +81,15 @@ def _points(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def by_dataset(frame: pd.DataFrame, n_arms: int) -> bool:
-    """Whether the maps of single datasets are drawn: of several datasets, in a study of not too many arms."""
+    """Whether the maps of single datasets are drawn: of several datasets, in a study of not too many arms.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Inner scores, as `average_inner_scores` returns them.
+    n_arms : int
+        Number of arms of the study.
+    """
     return n_arms <= MANY_ARMS and len(frame) > 0 and frame["dataset"].nunique() > 1
 
 
@@ -73,6 +98,11 @@ def over_datasets(frame: pd.DataFrame) -> pd.DataFrame:
 
     Because a search need not look at the same candidates on all datasets, what is averaged is how far each
     is below the best of its dataset.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Inner scores, as `average_inner_scores` returns them.
     """
     grouped = frame.groupby(["solver", "x_name", "x", "y_name", "y"], sort=False)
     table = grouped.agg(
@@ -85,7 +115,13 @@ def over_datasets(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def visits_differ(frame: pd.DataFrame) -> bool:
-    """Whether a search has looked at some candidates more often than at others, or not at all."""
+    """Whether a search has looked at some candidates more often than at others, or not at all.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Inner scores, as `average_inner_scores` returns them.
+    """
     cells = frame.groupby(["solver", "dataset"])["x"].transform("size")
     grid = frame.groupby("solver")[["x", "y"]].transform("nunique").prod(axis=1)
     uneven = frame.groupby(["solver", "dataset"])["n"].transform("nunique")

@@ -47,6 +47,7 @@ def merge(results: Sequence[StudyResults], leave_out: Sequence[str] = ()) -> Mer
     Parameters
     ----------
     results : sequence of StudyResults
+        The studies in the order of the report.
     leave_out : sequence of str
         Arms and datasets that the report does without, of which nothing is required.
 
@@ -91,7 +92,15 @@ def merge(results: Sequence[StudyResults], leave_out: Sequence[str] = ()) -> Mer
 
 
 def merged_choices(merged: MergedStudies, given: Mapping[str, Any]) -> ReportChoices:
-    """Return what the report compares: what all studies chose alike, and what is given, called post hoc."""
+    """Return what the report compares: what all studies chose alike, and what is given, called post hoc.
+
+    Parameters
+    ----------
+    merged : MergedStudies
+        The merged studies.
+    given : mapping of str to any
+        Choices of the command line, by name.
+    """
     each = [report_choices(study.provenance, {}) for study in merged.studies.values()]
     alike = {
         name: getattr(each[0], name)
@@ -103,7 +112,13 @@ def merged_choices(merged: MergedStudies, given: Mapping[str, Any]) -> ReportCho
 
 
 def _labels(results: Sequence[StudyResults]) -> list[str]:
-    """Return the names of studies, with as many of the folders above them as tell them apart."""
+    """Return the names of studies, with as many of the folders above them as tell them apart.
+
+    Parameters
+    ----------
+    results : sequence of StudyResults
+        The studies.
+    """
     parts = [each.folder.absolute().parts for each in results]
     if len(set(parts)) < len(parts):
         raise ConfigError(["study= names one study twice; name several, or that one alone"])
@@ -119,7 +134,15 @@ def _declared(study: StudyResults) -> Declaration:
 
 
 def _problems(studies: Mapping[str, StudyResults], leave_out: Sequence[str]) -> list[str]:
-    """Say why studies cannot be compared."""
+    """Say why studies cannot be compared.
+
+    Parameters
+    ----------
+    studies : mapping of str to StudyResults
+        The studies by label.
+    leave_out : sequence of str
+        Arms and datasets that the report does without.
+    """
     unknown = [name for name, study in studies.items() if study.declaration is None]
     if unknown:
         return [
@@ -147,7 +170,15 @@ def _problems(studies: Mapping[str, StudyResults], leave_out: Sequence[str]) -> 
 
 
 def _same_content(studies: Mapping[str, StudyResults], leave_out: Sequence[str]) -> list[str]:
-    """Name datasets that studies call differently, which would count as two."""
+    """Name datasets that studies call differently, which would count as two.
+
+    Parameters
+    ----------
+    studies : mapping of str to StudyResults
+        The studies by label.
+    leave_out : sequence of str
+        Arms and datasets that the report does without.
+    """
     called: dict[str, tuple[str, str]] = {}
     problems = []
     for study, each in studies.items():
@@ -165,7 +196,13 @@ def _same_content(studies: Mapping[str, StudyResults], leave_out: Sequence[str])
 
 
 def _arm_names(studies: Mapping[str, StudyResults]) -> dict[tuple[str, str], str]:
-    """Return what the merged report calls the arm of a study."""
+    """Return what the merged report calls the arm of a study.
+
+    Parameters
+    ----------
+    studies : mapping of str to StudyResults
+        The studies by label.
+    """
     declared = {study: _declared(each) for study, each in studies.items()}
     alike = len({canonical_json([_protocol(each), each.search.facts()]) for each in declared.values()}) == 1
     several = {
@@ -186,7 +223,17 @@ def _protocol(declaration: Declaration) -> Any:
 
 
 def differing_parts(arm: str, first: StudyResults, second: StudyResults) -> list[str]:
-    """Return in what an arm of two studies differs; nothing if it means the same in both."""
+    """Return in what an arm of two studies differs; nothing if it means the same in both.
+
+    Parameters
+    ----------
+    arm : str
+        Name of the arm.
+    first : StudyResults
+        A study that declares the arm.
+    second : StudyResults
+        Another study that declares the arm.
+    """
     a, b = _declared(first), _declared(second)
     one, other = a.arms[arm], b.arms[arm]
     parts = {
@@ -208,14 +255,30 @@ def differing_parts(arm: str, first: StudyResults, second: StudyResults) -> list
 
 
 def machines(study: StudyResults) -> list[str]:
-    """Return the kinds of machines that a study ran on."""
+    """Return the kinds of machines that a study ran on.
+
+    Parameters
+    ----------
+    study : StudyResults
+        The study, with its provenance.
+    """
     hosts = [host for run in study.provenance for host in run.get("hosts") or []]
     kinds = (f"{host.get('cpu', 'unknown processor')}, {host.get('cores', '?')} cores" for host in hosts)
     return sorted(set(kinds))
 
 
 def _taken(frame: pd.DataFrame, study: str, places: Mapping[Pair, tuple[str, str]]) -> pd.DataFrame:
-    """Return the rows of the dataset × arm that are taken from a study, under their new names."""
+    """Return the rows of the dataset × arm that are taken from a study, under their new names.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Trials, selections or refits of the study.
+    study : str
+        Label of the study.
+    places : mapping of (dataset, arm) to tuple[str, str]
+        For each new dataset × arm the study that it is taken from, and the name of the arm there.
+    """
     names = {(dataset, arm): new for (dataset, new), (place, arm) in places.items() if place == study}
     new = [names.get(pair) for pair in zip(frame["dataset"], frame["solver"], strict=True)]
     frame = frame.assign(solver=pd.array(new, dtype=object))
@@ -252,7 +315,13 @@ def _declaration(
 
 
 def _merged_protocol(protocols: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what protocols have in common, and in words where they differ."""
+    """Return what protocols have in common, and in words where they differ.
+
+    Parameters
+    ----------
+    protocols : mapping of str to mapping of str to any
+        The protocols by label of the study.
+    """
     first, *others = protocols.values()
     merged: dict[str, Any] = {}
     for name in dict.fromkeys(key for protocol in protocols.values() for key in protocol):
@@ -270,7 +339,7 @@ def _merged_protocol(protocols: Mapping[str, Mapping[str, Any]]) -> dict[str, An
     return merged
 
 
-def compare_arms(merged: MergedStudies, design: Design) -> pd.DataFrame:
+def compare_arms(studies: Mapping[str, StudyResults], design: Design) -> pd.DataFrame:
     """Compare every arm that several of the studies have, in each two of them.
 
     Columns: arm, first, second (studies), differs (in what, as text; empty: the same), n_common (trials with
@@ -278,9 +347,16 @@ def compare_arms(merged: MergedStudies, design: Design) -> pd.DataFrame:
     completed), estimate, low, high, confidence (Hodges–Lehmann, second − first), p, p_holm, time_ratio
     (geometric mean over datasets of the mean training times of the refits, second / first, of rows of the
     profile `timing` none of which was stopped), n_timed (datasets), first_machine, second_machine.
+
+    Parameters
+    ----------
+    studies : mapping of str to StudyResults
+        The merged studies by label.
+    design : Design
+        The design of the merged study.
     """
     table = []
-    for (first, a), (second, b) in combinations(merged.studies.items(), 2):
+    for (first, a), (second, b) in combinations(studies.items(), 2):
         for arm in _declared(a).arms:
             if arm not in _declared(b).arms or arm in design.choices.leave_out:
                 continue
@@ -321,13 +397,33 @@ def _rows_of(frame: pd.DataFrame, arm: str, design: Design) -> pd.DataFrame:
 
 
 def _means(study: StudyResults, arm: str, design: Design) -> pd.Series:
-    """Return the mean score of each dataset of which every outer fold has one."""
+    """Return the mean score of each dataset of which every outer fold has one.
+
+    Parameters
+    ----------
+    study : StudyResults
+        One of the merged studies.
+    arm : str
+        Name of the arm.
+    design : Design
+        The design of the study.
+    """
     rows = _rows_of(study.outer, arm, design)
     return _of_complete(rows, numbers(rows["score"]), design)
 
 
 def _seconds(study: StudyResults, arm: str, design: Design) -> pd.Series:
-    """Return the mean training time of each dataset of which every refit was timed and none was stopped."""
+    """Return the mean training time of each dataset of which every refit was timed and none was stopped.
+
+    Parameters
+    ----------
+    study : StudyResults
+        One of the merged studies.
+    arm : str
+        Name of the arm.
+    design : Design
+        The design of the study.
+    """
     rows = timing_rows(_rows_of(study.outer, arm, design))
     seconds = numbers(rows["fit_seconds"])
     return _of_complete(rows, np.where(rows["status"].eq(Status.OK) & (seconds > 0), seconds, nan), design)

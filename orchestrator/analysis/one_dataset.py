@@ -9,7 +9,7 @@ from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.analysis.summaries import corrected_standard_error, numbers, test_share
 
 
-def differences(outer: pd.DataFrame, means: pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
+def paired_differences(outer: pd.DataFrame, means: pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
     """Return the mean paired difference from the first arm on every dataset that both completed.
 
     The interval is the mean ± t · s·√(1/J + n_test/n_train) over J outer folds, with Student's t of J − 1

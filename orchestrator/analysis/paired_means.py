@@ -11,7 +11,7 @@ from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.study.families import Family, unit_names
 
 _ROUND_OFF = 1 - 1e-9
-"""Factor of a limit: a difference that equals it but for round-off is not below it."""
+"""Factor of a limit, so that a difference that equals the limit up to round-off is not below it."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,15 @@ class PairedMeans:
         return of_units(self.by_dataset, self.families)
 
     def difference(self, first: str, second: str) -> pd.Series:
-        """Return first − second by unit, rounded and zero for ties; NaN where one of them is incomplete."""
+        """Return first − second by unit, rounded and zero for ties; NaN where one of them is incomplete.
+
+        Parameters
+        ----------
+        first : str
+            Name of an arm.
+        second : str
+            Name of another arm.
+        """
         pair = self.by_dataset.reindex(columns=[first, second])
         each = without_ties(pair.iloc[:, 0] - pair.iloc[:, 1], self.ties_below)
         return of_units(each.to_frame(), self.families).iloc[:, 0].round(DECIMALS)
@@ -90,12 +98,26 @@ class PairedMeans:
 
 
 def paired(means: PairedMeans | pd.DataFrame) -> PairedMeans:
-    """Return means of units as `PairedMeans`, in which only equal ones tie, unless they are such already."""
+    """Return means of units as `PairedMeans`, in which only equal ones tie, unless they are such already.
+
+    Parameters
+    ----------
+    means : PairedMeans or DataFrame
+        Means of units (rows) and arms (columns).
+    """
     return means if isinstance(means, PairedMeans) else PairedMeans(means)
 
 
 def without_ties(differences: pd.Series, ties_below: pd.Series) -> pd.Series:
-    """Return differences of means, by dataset, rounded and zero where they are below a limit of a dataset."""
+    """Return differences of means, by dataset, rounded and zero where they are below a limit of a dataset.
+
+    Parameters
+    ----------
+    differences : Series
+        Differences of means, by dataset.
+    ties_below : Series
+        By dataset the limit below which a difference is zero; 0 where a dataset is missing.
+    """
     rounded = differences.astype(float).round(DECIMALS)
     return rounded.mask(rounded.abs() < _limits(rounded.index, ties_below), 0.0)
 
@@ -109,6 +131,7 @@ def half_predictions(metric: str, n_tested: pd.Series) -> pd.Series:
     Parameters
     ----------
     metric : str
+        Name of the scorer.
     n_tested : Series of float
         By dataset, the number of predictions that a mean is over: rows × repeats × seeds.
     """
@@ -118,7 +141,15 @@ def half_predictions(metric: str, n_tested: pd.Series) -> pd.Series:
 
 
 def of_units(means: pd.DataFrame, families: Sequence[Family]) -> pd.DataFrame:
-    """Return the means over the datasets of each family in place of theirs; NaN if one of them is NaN."""
+    """Return the means over the datasets of each family in place of theirs; NaN if one of them is NaN.
+
+    Parameters
+    ----------
+    means : DataFrame
+        Means of datasets (rows).
+    families : sequence of Family
+        Families of datasets, each of which becomes one row.
+    """
     if means.empty or not families:
         return means
     names = unit_names(means.index, families)
@@ -131,7 +162,15 @@ def _limits(datasets: pd.Index, ties_below: pd.Series) -> np.ndarray:
 
 
 def _ranks(means: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """Return the ranks of the arms on one unit from the means (datasets, arms) of its datasets."""
+    """Return the ranks of the arms on one unit from the means (datasets, arms) of its datasets.
+
+    Parameters
+    ----------
+    means : ndarray
+        Means of the datasets of one unit.
+    limits : ndarray
+        The limit of each dataset below which a difference is zero.
+    """
     ranks = np.empty(means.shape[1])
     for place in range(len(ranks)):
         above = np.round(means - means[:, [place]], DECIMALS)

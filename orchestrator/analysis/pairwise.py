@@ -20,7 +20,8 @@ from orchestrator.analysis.statistics import Friedman, friedman, holm, ranks
 
 ALPHA = 0.05
 ALL_PAIRS_UP_TO = 4
-"""With more arms only comparisons with the first one are tested: Holm's price grows with the family."""
+"""Largest number of arms of which all pairs are tested. Above it, arms are tested against the first only,
+because Holm's adjustment grows with the number of tests."""
 
 HIGHER = "higher"
 LOWER = "lower"
@@ -29,7 +30,13 @@ NO_DATA = "no dataset in common yet"
 
 
 def dataset_means(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean score of every dataset (row) and arm (column); NaN unless all outer folds have one."""
+    """Return the mean score of every dataset (row) and arm (column); NaN unless all outer folds have one.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Scores of each dataset × arm, as `average_scores` returns them.
+    """
     if scores.empty:
         return pd.DataFrame()
     means = scores["mean"].where(scores["complete"])
@@ -38,14 +45,28 @@ def dataset_means(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def family(arms: list[str]) -> list[tuple[str, str]]:
-    """Return the pairs that are tested: all of them for few arms, else every arm against the first."""
+    """Return the pairs that are tested: all of them for few arms, else every arm against the first.
+
+    Parameters
+    ----------
+    arms : list of str
+        Names of the arms, the control first.
+    """
     if len(arms) <= ALL_PAIRS_UP_TO:
         return list(combinations(arms, 2))
     return [(arm, arms[0]) for arm in arms[1:]]
 
 
 def family_size(n_arms: int, times: bool) -> int:
-    """Return the number of tests of so many arms, and of their times against the first where those count."""
+    """Return the number of tests of so many arms, and of their times against the first where those count.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms.
+    times : bool
+        Whether times are tested against the first arm, too.
+    """
     pairs = len(family([str(number) for number in range(n_arms)]))
     return pairs + (n_arms - 1 if times else 0)
 
@@ -61,6 +82,7 @@ def pairwise(
     Parameters
     ----------
     means : PairedMeans or DataFrame (units, arms)
+        Mean scores, NaN where an arm has not completed a unit.
     also_tested : sequence of float
         The p-values of other tests that belong to the family.
     alpha : float
@@ -137,6 +159,7 @@ def verdict(
     alpha : float
         Level of the tests.
     verdicts : (str, str)
+        The verdicts for a positive and for a negative direction.
     unit : str
         What is counted, "dataset" or "family".
     """
@@ -167,13 +190,25 @@ def _power(n: int) -> str:
 
 
 def omnibus(means: PairedMeans) -> Friedman | None:
-    """Return the Friedman test over complete units; None below three arms or two units."""
+    """Return the Friedman test over complete units; None below three arms or two units.
+
+    Parameters
+    ----------
+    means : PairedMeans
+        Mean scores as tests compare them.
+    """
     complete = means.means.dropna()
     return friedman(means) if complete.shape[1] > 2 and len(complete) > 1 else None
 
 
 def mean_ranks(means: PairedMeans) -> pd.DataFrame:
-    """Return every arm's mean rank over complete units, best first. Columns: solver, mean_rank, n."""
+    """Return every arm's mean rank over complete units, best first. Columns: solver, mean_rank, n.
+
+    Parameters
+    ----------
+    means : PairedMeans
+        Mean scores as tests compare them.
+    """
     complete = means.means.dropna()
     if complete.empty or complete.shape[1] < 2:
         return pd.DataFrame()

@@ -9,11 +9,11 @@ from scipy.special import ndtri
 from orchestrator.analysis.signed_rank import critical_value, datasets_needed
 
 POWER = 0.8
-"""The probability with which a difference is to be found."""
+"""Probability of finding a difference that a study is planned for."""
 
 _DRAWS = 20_000
 _BLOCK = 200_000
-"""Walsh averages at a time, which a processor's cache holds."""
+"""Number of Walsh averages that are computed at a time and fit a processor's cache."""
 
 
 def detectable_effect(n: int, family: int, alpha: float = 0.05) -> float:
@@ -30,6 +30,7 @@ def detectable_effect(n: int, family: int, alpha: float = 0.05) -> float:
     family : int
         Number of tests.
     alpha : float
+        Level of the tests.
 
     Returns
     -------
@@ -50,6 +51,13 @@ def found_from(n: int, cut: int) -> np.ndarray:
 
     W⁻ is the number of negative Walsh averages (Tukey), and a shift moves all of them alike: W⁻ is at most
     `cut` if the shift exceeds the distance of the next one, in ascending order, from zero.
+
+    Parameters
+    ----------
+    n : int
+        Number of differences.
+    cut : int
+        Largest W⁻ that is significant.
     """
     generator = np.random.default_rng(0)
     first, second = np.triu_indices(n)
@@ -63,7 +71,17 @@ def found_from(n: int, cut: int) -> np.ndarray:
 
 
 def datasets_for(effect: float, family: int, alpha: float = 0.05) -> int:
-    """Return how many datasets find a mean difference of `effect` σ with probability `POWER`."""
+    """Return how many datasets find a mean difference of `effect` σ with probability `POWER`.
+
+    Parameters
+    ----------
+    effect : float
+        Mean difference in standard deviations.
+    family : int
+        Number of tests of the family.
+    alpha : float, default=0.05
+        Level of the tests.
+    """
     least = datasets_needed(family, alpha)
     # The normal approximation says where to begin to count: the relative efficiency of the test is 3/π.
     quantiles = ndtri(1 - alpha / (2 * family)) + ndtri(POWER)

@@ -38,6 +38,16 @@ def performance_profile(costs: pd.DataFrame) -> pd.DataFrame:
 
 
 def share_within(profile: pd.DataFrame, arm: str, factor: float) -> float:
-    """Return the share of datasets on which an arm's cost is at most `factor` times the lowest."""
+    """Return the share of datasets on which an arm's cost is at most `factor` times the lowest.
+
+    Parameters
+    ----------
+    profile : DataFrame
+        Steps, as `performance_profile` returns them.
+    arm : str
+        Name of an arm.
+    factor : float
+        Largest multiple of the lowest cost.
+    """
     steps = profile[(profile["solver"] == arm) & (profile["factor"] <= factor)]
     return float(steps["share"].max())

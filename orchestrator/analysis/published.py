@@ -12,7 +12,7 @@ from orchestrator.study.text import error_line, shown
 
 COLUMNS = ("dataset", "arm", "score")
 OPTIONAL = ("standard_error", "seconds", "source")
-"""Seconds are read past: times of other machines are compared with none."""
+"""Optional columns. Seconds are ignored, because times of other machines cannot be compared."""
 
 
 def read_published(files: Sequence[str | Path]) -> pd.DataFrame:
@@ -79,6 +79,13 @@ def _read(path: Path, problems: list[str]) -> pd.DataFrame | None:
 
 def published_for(published: pd.DataFrame, design: Design) -> pd.DataFrame:
     """Return the published scores of a study's datasets.
+
+    Parameters
+    ----------
+    published : DataFrame
+        Scores, as `read_published` returns them.
+    design : Design
+        The design of the study.
 
     Raises
     ------

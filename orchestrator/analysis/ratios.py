@@ -22,7 +22,7 @@ DECIDED = (SLOWER, FASTER)
 UNDECIDED = "not decided: it depends on the trainings that were stopped"
 
 EXACT, AT_MOST, AT_LEAST, BETWEEN = "=", "≤", "≥", "between"
-"""How a number over datasets is to be read when some trainings were stopped."""
+"""How to read a number over datasets if some trainings were stopped."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
     rows : DataFrame
         Refits.
     design : Design
+        The design of the study.
     column : str
         Which cost.
 
@@ -113,14 +114,30 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
 
 
 def divide(costs: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Return the ends of an arm's costs divided by a reference's, by dataset; see `costs`."""
+    """Return the ends of an arm's costs divided by a reference's, by dataset; see `costs`.
+
+    Parameters
+    ----------
+    costs : ndarray
+        Ends of the costs of an arm, by dataset.
+    reference : ndarray
+        Ends of the costs of the reference, by dataset.
+    """
     # What was stopped before it had cost anything measurable leaves a ratio without an upper end.
     with np.errstate(divide="ignore"):
         return costs / reference[::-1]
 
 
 def summarise(ratios: np.ndarray, alpha: float = ALPHA) -> RatioSummary:
-    """Summarise the lower and the upper ends of ratios over datasets that have one; intervals at 1 − α."""
+    """Summarise the lower and the upper ends of ratios over datasets that have one; intervals at 1 − α.
+
+    Parameters
+    ----------
+    ratios : ndarray
+        Lower and upper ends, by dataset; NaN where there is none.
+    alpha : float, default=ALPHA
+        Intervals are at 1 − α.
+    """
     with np.errstate(divide="ignore"):
         ends = lower, upper = np.log(ratios[:, ~np.isnan(ratios[0])])
     n, bound = len(lower), _bound(lower, upper)
@@ -171,6 +188,19 @@ def compare_costs(
 
     Columns: solver, reference, and for every cost `<cost>_<field>` with the fields of `RatioSummary`, and
     `<cost>_excluded`, the datasets or families left out because an arm did not finish every outer fold.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Refits whose costs may be compared.
+    design : Design
+        The design of the study.
+    columns : iterable of str
+        Names of the costs.
+    arms : iterable of str
+        The arms to compare.
+    reference : str
+        The arm that others are divided by.
     """
     known = {column: costs(rows, design, column) for column in columns}
     units = _units(design)
@@ -189,7 +219,13 @@ def compare_costs(
 
 
 def _units(design: Design) -> dict[str, list[int]]:
-    """Return the positions of the datasets of each family, and of each other dataset, by name."""
+    """Return the positions of the datasets of each family, and of each other dataset, by name.
+
+    Parameters
+    ----------
+    design : Design
+        The design of the study.
+    """
     units: dict[str, list[int]] = {}
     for place, name in enumerate(unit_names(design.datasets, design.families)):
         units.setdefault(name, []).append(place)
@@ -204,7 +240,15 @@ def _geometric_mean(ratios: np.ndarray) -> np.ndarray:
 
 
 def tested_p(comparison: pd.DataFrame, column: str) -> list[float]:
-    """Return every arm's p that holds whatever the stopped trainings would have cost; 1 if none does."""
+    """Return every arm's p that holds whatever the stopped trainings would have cost; 1 if none does.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        Ratios, as `compare_costs` returns them.
+    column : str
+        Name of the cost.
+    """
     two_ways = (comparison[f"{column}_n_censored"] > 0) & (comparison[f"{column}_sign"] == 0)
     return _p_of_ends(comparison, column).max(axis=1).mask(two_ways).fillna(1.0).tolist()
 
@@ -227,6 +271,7 @@ def decide(
     comparison : DataFrame
         The table of `compare_costs`.
     column : str
+        Name of the cost.
     also_tested : sequence of float
         The p-values of other tests that belong to the family.
     alpha : float

@@ -14,10 +14,10 @@ from orchestrator.store.results import StudyResults
 from orchestrator.study.records import Status
 
 FEWEST_SIZES = 5
-"""Different sizes that a fit needs; an exponent from fewer says little."""
+"""Smallest number of different sizes of a fit; an exponent from fewer says little."""
 
 LEAST_RANGE = 4.0
-"""How many times the smallest size the largest has to be."""
+"""Smallest ratio of the largest to the smallest size of a fit."""
 
 PREDICTORS = ("n_train", "n_sv")
 
@@ -27,6 +27,13 @@ def sizes_and_times(results: StudyResults, design: Design) -> pd.DataFrame:
 
     Columns: solver, dataset, n_train, n_sv, fit_seconds. Left out: what has not finished every outer fold, or
     was stopped on one.
+
+    Parameters
+    ----------
+    results : StudyResults
+        The stored study.
+    design : Design
+        The design of the study.
     """
     rows = timing_rows(results.outer)
     measures = {name: numbers(rows[name]) for name in (*PREDICTORS, "fit_seconds")}
@@ -45,6 +52,13 @@ def scaling(points: pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
 
     Columns: solver, predictor, n (datasets), smallest, largest, exponent (b), low, high (Student's t interval
     at 1 − alpha), factor (seconds at size 1), r2.
+
+    Parameters
+    ----------
+    points : DataFrame
+        Sizes and times, as `sizes_and_times` returns them.
+    alpha : float, default=ALPHA
+        Level of the tests; intervals are at 1 − α.
     """
     table = []
     for arm, rows in points.groupby("solver", sort=False) if len(points) else ():

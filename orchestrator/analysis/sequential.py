@@ -24,6 +24,7 @@ def e_values(differences: pd.Series) -> np.ndarray:
     Returns
     -------
     ndarray (n_datasets,)
+        E after each dataset.
 
     Raises
     ------
@@ -49,6 +50,7 @@ def wealth(differences: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray (2, ..., n_datasets)
+        The wealth of both bets after each dataset.
     """
     sizes, steps = np.abs(differences), np.sign(differences)
     for t in range(differences.shape[-1]):
@@ -59,7 +61,15 @@ def wealth(differences: np.ndarray) -> np.ndarray:
 
 
 def datasets_needed(n_tests: int, alpha: float = ALPHA) -> int:
-    """Return after how many datasets the evidence of one test can reach n_tests/alpha at all."""
+    """Return after how many datasets the evidence of one test can reach n_tests/alpha at all.
+
+    Parameters
+    ----------
+    n_tests : int
+        Number of tests of the family.
+    alpha : float, default=ALPHA
+        Level of the tests.
+    """
     n = 1
     # No evidence is stronger than that of differences of one sign, each larger than all before it.
     while wealth(np.arange(1.0, n + 1)).mean(axis=0)[-1] < n_tests / alpha:
@@ -80,6 +90,7 @@ def sequential(means: PairedMeans | pd.DataFrame, also_tested: int = 0, alpha: f
     also_tested : int
         Number of tests of the family that are not made here; they count with p = 1.
     alpha : float
+        Level of the tests.
 
     Returns
     -------
@@ -122,15 +133,27 @@ def sequential(means: PairedMeans | pd.DataFrame, also_tested: int = 0, alpha: f
 
 
 OPEN = "open"
-"""Of a comparison whose evidence does not suffice yet."""
+"""Verdict of a comparison whose evidence does not suffice yet."""
 
 
 def in_order(differences: pd.Series) -> pd.Series:
-    """Return the differences before the first one that is missing: none may be left out by its result."""
+    """Return the differences before the first one that is missing: none may be left out by its result.
+
+    Parameters
+    ----------
+    differences : Series
+        Differences in declared order, NaN where one is missing.
+    """
     missing = np.flatnonzero(differences.isna())
     return differences.iloc[: missing[0] if len(missing) else None]
 
 
 def all_decided(sequence: pd.DataFrame) -> bool:
-    """Whether every declared pair is decided, so that a study may end."""
+    """Whether every declared pair is decided, so that a study may end.
+
+    Parameters
+    ----------
+    sequence : DataFrame
+        Tests, as `sequential` returns them.
+    """
     return len(sequence) > 0 and bool((sequence["verdict"] != OPEN).all())

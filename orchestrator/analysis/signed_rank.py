@@ -103,6 +103,11 @@ def pratt_p(differences: pd.Series) -> float:
     The null distribution is that of the ranks that are left under all sign patterns, as in `signed_rank`,
     to which it is equal without zeros.
 
+    Parameters
+    ----------
+    differences : Series
+        Differences of two arms, by dataset.
+
     References
     ----------
     J. W. Pratt (1959), Remarks on zeros and ties in the Wilcoxon signed rank procedures, *Journal of the
@@ -117,7 +122,13 @@ def pratt_p(differences: pd.Series) -> float:
 
 
 def leave_one_out_p(differences: pd.Series) -> list[float]:
-    """Return the p of `signed_rank` with each dataset left out in turn."""
+    """Return the p of `signed_rank` with each dataset left out in turn.
+
+    Parameters
+    ----------
+    differences : Series
+        Differences of two arms, by dataset.
+    """
     values = rounded(differences)
     others = (np.delete(values, place) for place in range(len(values)))
     return [_rank_sums(rest[rest != 0])[2] for rest in others]
@@ -127,6 +138,11 @@ def _rank_sums(values: np.ndarray) -> tuple[int, int, float]:
     """Return twice W⁺ and twice W⁻, which are whole numbers with mid-ranks too, and the two-sided p.
 
     Zeros among the values take ranks, which have no sign and count in neither sum.
+
+    Parameters
+    ----------
+    values : ndarray
+        Differences that are not zero.
     """
     _, place, ties = np.unique(np.abs(values), return_inverse=True, return_counts=True)
     doubled = (2 * np.cumsum(ties) - ties + 1)[place]
@@ -136,12 +152,26 @@ def _rank_sums(values: np.ndarray) -> tuple[int, int, float]:
 
 
 def smallest_p(n: int) -> float:
-    """Return the smallest two-sided p that n non-zero differences can give: 2^(1−n), and 1 for none."""
+    """Return the smallest two-sided p that n non-zero differences can give: 2^(1−n), and 1 for none.
+
+    Parameters
+    ----------
+    n : int
+        Number of differences that are not zero.
+    """
     return min(1.0, 2.0 ** (1 - n))
 
 
 def datasets_needed(family: int, alpha: float = 0.05) -> int:
-    """Return how many datasets the best of `family` Holm-adjusted tests needs to be able to reach `alpha`."""
+    """Return how many datasets the best of `family` Holm-adjusted tests needs to be able to reach `alpha`.
+
+    Parameters
+    ----------
+    family : int
+        Number of tests of the family.
+    alpha : float, default=0.05
+        Level of the tests.
+    """
     n = 1
     while family * smallest_p(n) > alpha:
         n += 1
@@ -153,6 +183,13 @@ def hodges_lehmann(differences: pd.Series, confidence: float = 0.95) -> Shift:
 
     The interval runs between two order statistics of the Walsh averages (Lehmann, *Nonparametrics*,
     §4.4–4.5). Its confidence takes few values, so the attained one is returned; ties make it conservative.
+
+    Parameters
+    ----------
+    differences : Series
+        Differences of two arms, by dataset.
+    confidence : float, default=0.95
+        Least confidence of the interval.
 
     Raises
     ------
@@ -174,18 +211,37 @@ def hodges_lehmann(differences: pd.Series, confidence: float = 0.95) -> Shift:
 
 
 def critical_value(n: int, level: float) -> int | None:
-    """Return the largest c with 2·P(W ≤ c) ≤ level for n differences without ties; None if there is none."""
+    """Return the largest c with 2·P(W ≤ c) ≤ level for n differences without ties; None if there is none.
+
+    Parameters
+    ----------
+    n : int
+        Number of differences.
+    level : float
+        Two-sided level of the test.
+    """
     allowed = np.flatnonzero(_two_sided(n) <= level + 1e-12)
     return int(allowed[-1]) if len(allowed) else None
 
 
 def _two_sided(n: int) -> np.ndarray:
-    """Return 2·P(W ≤ c) for c = 0, 1, … and the ranks 1 … n."""
+    """Return 2·P(W ≤ c) for c = 0, 1, … and the ranks 1 … n.
+
+    Parameters
+    ----------
+    n : int
+        Number of differences.
+    """
     return 2 * _cumulative(tuple(range(1, n + 1)))
 
 
 def rounded(differences: pd.Series) -> np.ndarray:
     """Return the differences as they are compared, one for each dataset; see `DECIMALS`.
+
+    Parameters
+    ----------
+    differences : Series
+        Differences of two arms, by dataset.
 
     Raises
     ------
@@ -208,7 +264,13 @@ def rounded(differences: pd.Series) -> np.ndarray:
 
 @lru_cache(maxsize=256)
 def _cumulative(ranks: tuple[int, ...]) -> np.ndarray:
-    """Return P(sum of the ranks with positive sign ≤ s) for s = 0 … sum, each sign being a fair coin."""
+    """Return P(sum of the ranks with positive sign ≤ s) for s = 0 … sum, each sign being a fair coin.
+
+    Parameters
+    ----------
+    ranks : tuple[int, ...]
+        Twice the ranks, which are whole numbers.
+    """
     probability = np.zeros(sum(ranks) + 1)
     probability[0] = 1.0
     for rank in ranks:

@@ -12,7 +12,7 @@ from orchestrator.analysis.paired_means import PairedMeans
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 
 BEST_COMPARED = 40
-"""Arms of a larger study, by mean, that are compared with the best."""
+"""Largest number of arms that are compared with the best: those with the highest means."""
 
 _SIGNED = ("estimate", "low", "high")
 _OF_TESTS = ("n", "wins", "n_zero", "losses", *_SIGNED, "confidence", "p", "p_holm", "verdict")
@@ -22,7 +22,7 @@ _MIRRORED = {name: other for pair in _OPPOSITES for name, other in (pair, pair[:
 _OF_TIME = ("bound", "ratio", "ratio_low", "ratio_high", "median_low", "median_high", "n")
 
 
-def standings(
+def gather_standings(
     means: PairedMeans,
     ranks: pd.DataFrame,
     tests: pd.DataFrame,
@@ -37,7 +37,8 @@ def standings(
     means : PairedMeans
         The control first among the arms.
     ranks, tests, practical, time_ratios : DataFrame
-        As in `Findings`; comparisons with other arms than the control are not used.
+        Frames of the functions of those names in `findings`, `arm_ranks` among them; comparisons with
+        other arms than the control are not used.
     rope : float or None
         Half the width of the region of practical equivalence.
 
@@ -83,7 +84,17 @@ def standings(
 
 
 def _with_control(comparisons: pd.DataFrame, control: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return some columns of the comparisons with the control by arm, all as arm − control."""
+    """Return some columns of the comparisons with the control by arm, all as arm − control.
+
+    Parameters
+    ----------
+    comparisons : DataFrame
+        One row for each pair of arms.
+    control : str
+        Name of the control.
+    names : sequence of str
+        The columns to return.
+    """
     found: dict[str, dict[str, Any]] = {}
     for row in comparisons.to_dict("records"):
         if row["second"] == control:
@@ -102,6 +113,17 @@ def _below_best(means: PairedMeans, arm: str, best: Sequence[str], rope: float |
     """Return the probabilities that an arm is practically equal to the best one, and worse.
 
     Of several best ones the smaller probabilities count: an arm is equal to the best if it is to each.
+
+    Parameters
+    ----------
+    means : PairedMeans
+        Mean scores as tests compare them.
+    arm : str
+        Name of the arm.
+    best : sequence of str
+        The arms with the highest mean; empty if the arm is not compared.
+    rope : float or None
+        Half the width of the region of practical equivalence.
     """
     if not best or rope is None or arm in best:
         return nan, nan

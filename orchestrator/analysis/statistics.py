@@ -20,7 +20,13 @@ _LARGEST_STEP = 2_000_000
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
-    """Return Holm's step-down adjusted p-values of one family, clipped at 1 and monotone (Holm 1979)."""
+    """Return Holm's step-down adjusted p-values of one family, clipped at 1 and monotone (Holm 1979).
+
+    Parameters
+    ----------
+    p_values : ndarray
+        Unadjusted p-values of one family of tests.
+    """
     order = np.argsort(p_values, kind="stable")
     factors = np.arange(len(p_values), 0, -1)
     adjusted = np.empty_like(p_values)
@@ -59,7 +65,13 @@ class Friedman:
 
 
 def ranks(scores: PairedMeans | pd.DataFrame) -> pd.DataFrame:
-    """Rank the arms (columns) on every complete unit (row), 1 for the highest score, mid-ranks for ties."""
+    """Rank the arms (columns) on every complete unit (row), 1 for the highest score, mid-ranks for ties.
+
+    Parameters
+    ----------
+    scores : PairedMeans or DataFrame
+        Mean scores as tests compare them.
+    """
     return paired(scores).ranks()
 
 
@@ -103,6 +115,11 @@ def _exact_p(ranks: np.ndarray) -> float | None:
 
     Every dataset's ranks are equally likely in any order, so vectors that differ only in the order of the
     arms are equally likely too: one sorted vector stands for all of them.
+
+    Parameters
+    ----------
+    ranks : ndarray
+        Ranks of units (rows) and arms (columns).
     """
     n, k = ranks.shape
     base = 2 * k * n + 1
@@ -127,6 +144,13 @@ def _sampled_p(ranks: np.ndarray, number: int) -> float:
     """Return (c + 1)/(B + 1), c of B random permutations within datasets being as extreme as the data.
 
     The ranks are sorted first, so that the same random numbers serve any order of datasets and arms.
+
+    Parameters
+    ----------
+    ranks : ndarray
+        Ranks of units (rows) and arms (columns).
+    number : int
+        Number of random permutations.
     """
     generator = np.random.default_rng(0)
     k = ranks.shape[1]

@@ -28,7 +28,8 @@ GAP_LEVEL = 1e-2
 optimum, ten times the tolerance (10⁻³) to which such machines are commonly trained."""
 
 WAITED_FROM = 1.1
-"""Times the processor's time from which trainings had no core to themselves: idle, they take 1.00 to 1.03."""
+"""Ratio of wall time to CPU time above which another process was using the core; it is 1.00 to 1.03 on an
+idle machine."""
 
 STATUSES = tuple(map(str, Status))
 
@@ -38,39 +39,69 @@ Rows = dict[str, np.ndarray]
 
 
 def finished(rows: Rows) -> Rows:
-    """Return the rows of trainings that gave a model."""
+    """Return the rows of trainings that gave a model.
+
+    Parameters
+    ----------
+    rows : dict of str to ndarray
+        Rows of one dataset × arm, with their status.
+    """
     mask = np.array([status in FINISHED for status in rows["status"]], dtype=bool)
     return {name: values[mask] for name, values in rows.items()}
 
 
 def _finite(values: np.ndarray) -> np.ndarray:
-    """Return the numbers that are there."""
+    """Return the finite numbers.
+
+    Parameters
+    ----------
+    values : ndarray
+        Numbers, NaN where there is none.
+    """
     return values[np.isfinite(values)]
 
 
 def _mean(values: np.ndarray) -> float:
-    """Return the mean of the numbers that are there, nan if none is."""
+    """Return the mean of the finite numbers; NaN if there is none.
+
+    Parameters
+    ----------
+    values : ndarray
+        Numbers, NaN where there is none.
+    """
     values = _finite(values)
     return float(values.mean()) if len(values) else nan
 
 
 def numbers(column: pd.Series) -> np.ndarray:
-    """Return a column as floats; nan where it holds something else, or nothing."""
+    """Return a column as floats; nan where it holds something else, or nothing.
+
+    Parameters
+    ----------
+    column : Series
+        Values of any type.
+    """
     return pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
 
 
 def rows_by_pair(
     frame: pd.DataFrame, pairs: Iterable[Pair], measures: Sequence[str], others: Sequence[str] = ()
 ) -> Iterator[tuple[Pair, Rows]]:
-    """Yield each pair with its rows, which may be none, in the order of the frame.
+    """Yield each pair with its rows in the order of the frame; a pair may have no rows.
 
     Parameters
     ----------
     frame : DataFrame
         With the columns dataset and solver.
     pairs : iterable of (dataset, arm)
+        The pairs to yield, in that order.
     measures, others : sequence of str
         Columns to give as floats, and as they are; those that the frame lacks are nan.
+
+    Yields
+    ------
+    pair, rows
+        The pair, and its rows by column.
     """
     places = frame.groupby(["dataset", "solver"], sort=False).indices
     frame = frame.reindex(columns=[*measures, *others])
@@ -83,13 +114,27 @@ def rows_by_pair(
 
 
 Summary = Callable[[Pair, Rows], dict[str, Any]]
-"""What is to be said of the rows of a dataset × arm; empty if that is nothing."""
+"""Returns the columns of a dataset × arm from its rows; an empty dict leaves the pair out."""
 
 
 def _by_pair(
     frame: pd.DataFrame, design: Design, summary: Summary, measures: Sequence[str], others: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Return a row for each dataset × arm of which there is something to be said."""
+    """Return a row for each dataset × arm with a summary that is not empty.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Trials, refits or selections.
+    design : Design
+        The design of the study.
+    summary : callable
+        Returns the columns of a pair from its rows.
+    measures : sequence of str
+        Columns that are read as numbers.
+    others : sequence of str, default=()
+        Columns that are read as they are.
+    """
     found = [
         (pair, summary(pair, rows)) for pair, rows in rows_by_pair(frame, design.pairs, measures, others)
     ]
@@ -98,12 +143,19 @@ def _by_pair(
     )
 
 
-def coverage(results: StudyResults, design: Design) -> pd.DataFrame:
+def count_trials(results: StudyResults, design: Design) -> pd.DataFrame:
     """Count the trials of every dataset × arm by status.
 
     Columns: dataset, solver, planned (missing when the search decides as it goes), stored, not_run (missing
     with it), one column per status, scored (trials with a score, whatever their status), refits (outer folds
     with a score).
+
+    Parameters
+    ----------
+    results : StudyResults
+        The stored study.
+    design : Design
+        The design of the study.
     """
     refits = dict(rows_by_pair(results.outer, design.pairs, ["score"]))
 
@@ -122,12 +174,21 @@ def coverage(results: StudyResults, design: Design) -> pd.DataFrame:
     return frame.astype({"planned": "Int64", "not_run": "Int64"}) if len(frame) else frame
 
 
-def scores(results: StudyResults, design: Design, metric: str | None = None) -> pd.DataFrame:
+def average_scores(results: StudyResults, design: Design, metric: str | None = None) -> pd.DataFrame:
     """Average a metric over outer folds.
 
     Columns: dataset, solver, metric, n_folds, complete, mean, se (population σ/√n), corrected_se
     (Nadeau–Bengio), repeat_sd (of the means of several seeds or repeats, if complete), best (highest mean
     among complete arms).
+
+    Parameters
+    ----------
+    results : StudyResults
+        The stored study.
+    design : Design
+        The design of the study.
+    metric : str, optional
+        A metric that is recorded beside the selecting one, which is the default.
     """
     repeats = n_repeats(design.protocol)
     column = "score" if metric is None else f"score_{metric}"
@@ -155,7 +216,13 @@ def scores(results: StudyResults, design: Design, metric: str | None = None) -> 
 
 
 def standard_error(scores: np.ndarray) -> float:
-    """Return σ/√n with the population σ, as in Strack (2013), eq. 7.4: descriptive, NaN below two scores."""
+    """Return σ/√n with the population σ, as in Strack (2013), eq. 7.4: descriptive, NaN below two scores.
+
+    Parameters
+    ----------
+    scores : ndarray
+        Scores of the outer folds.
+    """
     if len(scores) < 2:
         return nan
     return float(np.std(scores)) / sqrt(len(scores))
@@ -170,8 +237,9 @@ def corrected_standard_error(scores: np.ndarray, test_share: float) -> float:
     Parameters
     ----------
     scores : ndarray (n_folds,)
+        Scores of the outer folds.
     test_share : float
-        n_test / n_train of a split, 0.25 for five folds.
+        Ratio n_test / n_train of a split, 0.25 for five folds.
     """
     if len(scores) < 2:
         return nan
@@ -179,25 +247,45 @@ def corrected_standard_error(scores: np.ndarray, test_share: float) -> float:
 
 
 def test_share(rows: Rows) -> float:
-    """Return n_test / n_train of the splits themselves, whatever made them: of their mean sizes."""
+    """Return n_test / n_train of the splits themselves, whatever made them: of their mean sizes.
+
+    Parameters
+    ----------
+    rows : dict of str to ndarray
+        Columns n_train and n_test of the refits.
+    """
     train, test = _mean(rows["n_train"]), _mean(rows["n_test"])
     return test / train if train > 0 and test > 0 else nan
 
 
 def _repeat_sd(scores: np.ndarray, repeats: int) -> float:
-    """Return the standard deviation of the means of repeats, one after another; NaN for a single one."""
+    """Return the standard deviation of the means of repeats, one after another; NaN for a single one.
+
+    Parameters
+    ----------
+    scores : ndarray
+        Scores of the outer folds, one repeat after another.
+    repeats : int
+        Number of repeats.
+    """
     if repeats < 2 or len(scores) % repeats:
         return nan
     return float(scores.reshape(repeats, -1).mean(axis=1).std(ddof=1))
 
 
 def n_tested(outer: pd.DataFrame) -> pd.Series:
-    """Return how many test rows a mean is over, by dataset: the most that an arm has on all outer folds."""
+    """Return how many test rows a mean is over, by dataset: the most that an arm has on all outer folds.
+
+    Parameters
+    ----------
+    outer : DataFrame
+        The refits.
+    """
     rows = outer.assign(n_test=numbers(outer["n_test"])).groupby(["dataset", "solver"])["n_test"].sum()
     return rows.groupby(level="dataset").max()
 
 
-def effort(results: StudyResults, design: Design) -> pd.DataFrame:
+def average_effort(results: StudyResults, design: Design) -> pd.DataFrame:
     """Average what the refits report of their own work, exact on any machine, and of how they ended.
 
     Columns: dataset, solver, n_fits (refits that gave a model; the others are left out), n_stopped (those
@@ -205,6 +293,13 @@ def effort(results: StudyResults, design: Design) -> pd.DataFrame:
     gap_max (claimed relative gaps), n_gap_above (refits whose gap is above `GAP_LEVEL`), not_converged,
     stopping (text, most frequent first), marked (whether a gap is above the level or a refit did not
     converge). NaN where a solver does not publish the number.
+
+    Parameters
+    ----------
+    results : StudyResults
+        The stored study.
+    design : Design
+        The design of the study.
     """
     work = ("n_iter", "n_kernel_evals", "n_sv", "sv_share")
 
@@ -239,7 +334,7 @@ def _stopping(texts: np.ndarray) -> str:
     return "; ".join([*kinds, f"others ({others}×)"] if others else kinds)
 
 
-def timing(results: StudyResults, design: Design) -> pd.DataFrame:
+def average_seconds(results: StudyResults, design: Design) -> pd.DataFrame:
     """Average seconds over refits trained alone and cold (profile `timing`); empty without such rows.
 
     Columns: dataset, solver, n_fits (refits that gave a model), n_stopped (those that timed out: with any,
@@ -247,6 +342,13 @@ def timing(results: StudyResults, design: Design) -> pd.DataFrame:
     fit_se, fit_corrected_se, fit_cpu_seconds, predict_seconds, study_seconds (all stored trainings and
     predictions of the dataset × arm together), n_trainings, n_trainings_stopped, wall_per_cpu (the seconds of
     the refits by those of the processor, or of all trainings where that is more; NaN if not recorded).
+
+    Parameters
+    ----------
+    results : StudyResults
+        The stored study.
+    design : Design
+        The design of the study.
     """
     laps = ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "n_train", "n_test")
     everything = dict(rows_by_pair(timing_rows(results.trials), design.pairs, laps[:3], ["status"]))
@@ -284,16 +386,29 @@ def _wall_per_cpu(rows: Rows) -> float:
 
 
 def timing_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows whose seconds may be compared: trained alone and cold."""
+    """Return the rows whose seconds may be compared: trained alone and cold.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Trials or refits, with their profile.
+    """
     return frame[frame["profile"] == "timing"]
 
 
-def selections(results: StudyResults, design: Design) -> pd.DataFrame:
+def summarise_selections(results: StudyResults, design: Design) -> pd.DataFrame:
     """Summarise which candidates the inner search chose.
 
     Columns: dataset, solver, n_folds, chosen (text, most frequent first), at_edge (outer folds whose choice
     lies on the border of the space), `low_<param>` and `high_<param>` (on which border), inner_score, n_tied
     (mean number of candidates sharing the best score), n_candidates, n_failed (sums over outer folds).
+
+    Parameters
+    ----------
+    results : StudyResults
+        The stored study.
+    design : Design
+        The design of the study.
     """
     params = [name for name in map(str, results.selections.columns) if name.startswith("param_")]
     counts = ("inner_score", "n_tied", "n_candidates", "n_failed")
@@ -326,7 +441,17 @@ def selections(results: StudyResults, design: Design) -> pd.DataFrame:
 def _edges(
     column: np.ndarray | None, places: np.ndarray, values: Sequence[Any] | Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which rows chose the smallest and which the largest of numeric values; none of a range."""
+    """Return which rows chose the smallest and which the largest of numeric values; none of a range.
+
+    Parameters
+    ----------
+    column : ndarray or None
+        Chosen values of all selections; None if none was recorded.
+    places : ndarray
+        Positions of the selections in the column.
+    values : sequence of Any] or Mapping[str, Any
+        The searched values, or the ends of a range.
+    """
     limits = [] if isinstance(values, Mapping) else [float(value) for value in values if is_number(value)]
     if column is None or len(set(limits)) < 2:
         nowhere = np.zeros(len(places), dtype=bool)
@@ -352,7 +477,13 @@ def _short(value: float | str) -> str:
 
 
 def two_axes(space: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the two hyper-parameters of a space with exactly two that have several listed numbers."""
+    """Return the two hyper-parameters of a space with exactly two that have several listed numbers.
+
+    Parameters
+    ----------
+    space : mapping of str to any
+        Searched values by hyper-parameter.
+    """
     several = {name: values for name, values in space.items() if len(values) > 1}
     numeric = all(
         stored_as_numbers(values) and not isinstance(values, Mapping) for values in several.values()
@@ -363,11 +494,18 @@ def two_axes(space: Mapping[str, Any]) -> tuple[str, str] | None:
     return x, y
 
 
-def choice_counts(results: StudyResults, design: Design) -> pd.DataFrame:
+def count_choices(results: StudyResults, design: Design) -> pd.DataFrame:
     """Count how often each candidate was chosen, over all datasets and outer folds.
 
     Columns: solver, x, y (values of the arm's two hyper-parameters), x_name, y_name, count. Only arms with
     exactly two numeric hyper-parameters of several values each appear.
+
+    Parameters
+    ----------
+    results : StudyResults
+        The stored study.
+    design : Design
+        The design of the study.
     """
     table = []
     by_arm = dict(iter(results.selections.groupby("solver", sort=False)))
@@ -383,11 +521,18 @@ def choice_counts(results: StudyResults, design: Design) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def failures(results: StudyResults, design: Design) -> pd.DataFrame:
+def group_failures(results: StudyResults, design: Design) -> pd.DataFrame:
     """List every kind of failure with its first message and where it happened.
 
     Messages that differ in numbers only are one kind. Columns: status, count, scored (how many of them have a
     score all the same), solvers, datasets, first (where), message.
+
+    Parameters
+    ----------
+    results : StudyResults
+        The stored study.
+    design : Design
+        The design of the study.
     """
     rows = results.trials[results.trials["status"] != Status.OK]
     if rows.empty:

@@ -17,11 +17,11 @@ from orchestrator.analysis.sweeps import sweeps
 from orchestrator.store.results import StudyResults
 
 ALL_FLIPS_UP_TO = 16
-"""Datasets whose patterns of signs are all counted; of more there are `FLIPS` random ones."""
+"""Largest number of datasets of which all patterns of signs are counted; above it `FLIPS` are drawn."""
 
 FLIPS = 99_999
 _LARGEST_BLOCK = 2_000_000
-"""Statistics that are computed at a time."""
+"""Largest number of statistics that are computed at a time."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ def max_t(differences: np.ndarray) -> MaxT:
     Parameters
     ----------
     differences : ndarray (n_datasets, n_settings)
+        Differences from the baseline.
 
     References
     ----------
@@ -82,7 +83,20 @@ def max_t(differences: np.ndarray) -> MaxT:
 
 
 def _flips(n: int, size: int) -> Iterator[np.ndarray]:
-    """Yield patterns of signs (size, n) in blocks; statistics do not change when all signs of one do."""
+    """Yield patterns of signs (size, n) in blocks; statistics do not change when all signs of one do.
+
+    Parameters
+    ----------
+    n : int
+        Number of datasets.
+    size : int
+        Largest number of patterns in a block.
+
+    Yields
+    ------
+    ndarray (size, n)
+        Signs, +1 or −1.
+    """
     if n <= ALL_FLIPS_UP_TO:
         bits = np.arange(2 ** max(0, n - 1))
         for start in range(0, len(bits), size):
@@ -100,6 +114,13 @@ def curves(design: Design, means: PairedMeans) -> pd.DataFrame:
     Columns: sweep, axis, setting, reference, solver, n, t, p_single_step, p (step-down), estimate, low, high,
     confidence (the band: Hodges–Lehmann intervals at 1 − α/m for m settings; NaN if there are too few
     datasets for it).
+
+    Parameters
+    ----------
+    design : Design
+        The design of the study.
+    means : PairedMeans
+        Mean scores as tests compare them.
     """
     table = []
     for title, axis, arms in sweeps(design) if len(means.means) else ():
@@ -131,6 +152,7 @@ def selected_scores(inner: np.ndarray, outer: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray (n_splits,)
+        The outer score of the chosen setting.
     """
     chosen = np.argmax(np.round(inner, DECIMALS), axis=0)
     return np.take_along_axis(outer, chosen[np.newaxis], axis=0)[0]
@@ -144,6 +166,15 @@ def selected(results: StudyResults, design: Design, paired: PairedMeans) -> pd.D
 
     Columns: sweep, axis, solver (the derived arm), reference, datasets, mean, the fields of `SignedRank` and
     `Shift` for the difference to the reference, p_holm (over the sweeps of the study), family, verdict.
+
+    Parameters
+    ----------
+    results : StudyResults
+        The stored study.
+    design : Design
+        The design of the study.
+    paired : PairedMeans
+        Mean scores as tests compare them.
     """
     means = paired.by_dataset
     declared = list(sweeps(design)) if len(means) else []
@@ -182,7 +213,15 @@ def _verdict(row: Mapping[Hashable, Any], design: Design) -> str:
 
 
 def _wide(frame: pd.DataFrame, column: str) -> dict[tuple[str, str], np.ndarray]:
-    """Return the finite numbers of a column by dataset and arm, in the order of the outer splits."""
+    """Return the finite numbers of a column by dataset and arm, in the order of the outer splits.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Refits or selections.
+    column : str
+        Name of the column.
+    """
     if frame.empty:
         return {}
     rows = frame.assign(value=numbers(frame[column])).dropna(subset="value")

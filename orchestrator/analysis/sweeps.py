@@ -20,6 +20,16 @@ def sweeps(design: Design) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
     With several swept parameters, each is followed while the others stay fixed. Values that are not all
     numbers are given as text, each with its own.
+
+    Parameters
+    ----------
+    design : Design
+        The design of the study.
+
+    Yields
+    ------
+    title, axis, arms
+        The title of the sweep, the swept parameter, and the values by name of the arm.
     """
     groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], dict[str, Any]] = {}
     for name, facts in design.arms.items():
@@ -42,6 +52,15 @@ def compare_settings(
 
     Folds, draws and seeds are common to all settings, so the differences are paired. The costs are n_iter,
     n_kernel_evals and, from trainings alone on a core, fit_seconds.
+
+    Parameters
+    ----------
+    results : StudyResults
+        The stored study.
+    design : Design
+        The design of the study.
+    means : PairedMeans
+        Mean scores as tests compare them.
 
     Returns
     -------

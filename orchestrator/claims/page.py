@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import isinf, isnan
 
-from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.findings import Findings, effort
 from orchestrator.claims.decisions import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Decision
 from orchestrator.claims.figures import Figure
 
@@ -83,9 +83,9 @@ def terms_sentence(terms: Sequence[str]) -> str:
 
 def _not_converged(study: Findings) -> str:
     """Count the refits that ended before their tolerance was met, or could not be shown to have met it."""
-    effort = study.effort
-    count = int(effort["not_converged"].sum()) if len(effort) else 0
-    return f" {count:,} of {int(effort['n_fits'].sum()):,} refits did not converge." if count else ""
+    frame = effort(study)
+    count = int(frame["not_converged"].sum()) if len(frame) else 0
+    return f" {count:,} of {int(frame['n_fits'].sum()):,} refits did not converge." if count else ""
 
 
 def _verdict(decision: Decision, other: Mapping[str, Sequence[str]]) -> str:

@@ -28,7 +28,7 @@ from orchestrator.config.schema import folders, study_name
 from orchestrator.config.user_modules import find_modules
 from orchestrator.engine.load import find_study, read_results
 from orchestrator.report import markdown_summary, write_report
-from orchestrator.report.coverage import coverage_note
+from orchestrator.report.sections.coverage import coverage_note
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.report_choices import report_choices
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os.path import lexists
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 from pandas.api.types import is_float_dtype, is_numeric_dtype
@@ -16,33 +16,22 @@ from orchestrator.analysis.findings import Findings, analyse
 from orchestrator.report.format import reproducible
 from orchestrator.report.latex import latex
 from orchestrator.report.markdown import markdown_summary
-from orchestrator.report.tables import all_tables
+from orchestrator.report.section import Section, SectionFunction
 from orchestrator.store.files import StoreError, is_plain_file
 from orchestrator.store.results import StudyResults
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.text import spreadsheet_text
-
-if TYPE_CHECKING:
-    from orchestrator.report.sections import Section, SectionFunction
 
 __all__ = ["Section", "markdown_summary", "write_report"]
 
 _FILE = re.compile(r"index\.html|report\.json|(tables|figures)/[^/.][^/]*\.(csv|tex|svg|pdf)")
 
 
-def __getattr__(name: str) -> Any:
-    if name == "Section":  # which imports matplotlib
-        from orchestrator.report.sections import Section
-
-        return Section
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
 def write_report(
     results: StudyResults,
     folder: Path,
     findings: Findings | None = None,
-    sections: "Sequence[str | SectionFunction]" = (),
+    sections: Sequence[str | SectionFunction] = (),
     reload_seconds: int | None = None,
 ) -> Path:
     """Write `index.html`, `report.json`, `tables/*.csv|tex`, `figures/*.svg|pdf|csv`; return the page's path.
@@ -53,19 +42,21 @@ def write_report(
     Parameters
     ----------
     results : StudyResults
+        The study, complete or not.
     folder : Path
+        Where the files are written.
     findings : Findings, optional
-        Of the results; computed if not given.
-    sections : sequence of str or callable
-        Functions of a user's own that return a `Section` each, or their dotted paths. One that fails leaves
-        a sentence in its place.
+        The study as `analyse` returns it; by default with the choices of its newest run.
+    sections : sequence of str or callable, default=()
+        Functions of users that return a `Section` each, or their dotted paths. One that fails leaves a
+        sentence in its place.
     reload_seconds : int, optional
-        The page reloads itself so often, for a study that is running.
+        Seconds after which the page reloads itself, for a study that is running; by default it does not.
 
     Returns
     -------
     Path
-        That of the page.
+        The path of the page.
 
     Raises
     ------
@@ -73,20 +64,19 @@ def write_report(
         When the folder cannot be written to, is a link, or holds files of others under the same names.
     """
     # A run shows a summary in Markdown only, and need not wait for the import of matplotlib and Jinja.
-    from orchestrator.report.all_figures import all_figures
-    from orchestrator.report.captions import captioned
+    from orchestrator.report.contents import AFTER, BEFORE, drawn_figures, our_sections, tables_of
     from orchestrator.report.html import html
-    from orchestrator.report.methods import checklist
+    from orchestrator.report.printed import users_sections
     from orchestrator.report.report_json import report_json
-    from orchestrator.report.sections import printed_sections
 
-    findings = findings or analyse(results)
-    printed = all_tables(findings) | {"checklist": checklist(findings)}
-    tables = {name: captioned(table, findings) for name, table in printed.items()}
-    figures = all_figures(findings)
-    own = list(printed_sections(sections, results))
-    tables |= {section.name: section.table for section in own if section.table is not None}
-    figures |= {section.name: section.figure for section in own if section.figure}
+    study = findings or analyse(results)
+    before, after = our_sections(study, BEFORE), our_sections(study, AFTER)
+    figures = drawn_figures([*before, *after])
+    users = list(users_sections(sections, study))
+    for section in users:
+        figures |= section.figures
+    printed = [*before, *users, *after]
+    tables = tables_of(printed)
     folder = Path(folder)
     files: dict[Path, str | bytes] = {}
     for name, figure in figures.items():
@@ -102,9 +92,9 @@ def write_report(
     names = [path.relative_to(folder).as_posix() for path in [*files, listing, index]]
     # The list comes first, so that the next report knows the files of one that was killed.
     files = {
-        listing: report_json(findings, tables, names, own, figures),
+        listing: report_json(study, tables, names, users, figures),
         **files,
-        index: html(findings, tables, figures, own, reload_seconds),
+        index: html(study, printed, figures, reload_seconds),
     }
     _refuse_links(folder)
     earlier = {folder / name for name in _listed(listing, results.name, names)}
@@ -120,13 +110,25 @@ def write_report(
 
 
 def _csv(frame: pd.DataFrame) -> str:
-    """Return a CSV file in which every text is quoted, whatever a spreadsheet takes for a separator."""
+    """Return a CSV file in which every text is quoted, whatever a spreadsheet takes for a separator.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows of a table or a figure.
+    """
     safe = frame.apply(_column)
     return safe.rename(columns=spreadsheet_text).to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
 
 
 def _column(column: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Return a column whose texts are no formulas and whose numbers have the digits of `reproducible`."""
+    """Return a column whose texts are no formulas and whose numbers have the digits of `reproducible`.
+
+    Parameters
+    ----------
+    column : Series
+        A column of a frame.
+    """
     if is_float_dtype(column):
         return column.map(reproducible, na_action="ignore")
     return column if is_numeric_dtype(column) else column.map(_cell)
@@ -137,7 +139,17 @@ def _cell(value: Any) -> Any:
 
 
 def _listed(path: Path, study: str, names: list[str]) -> list[str]:
-    """Return the files of an earlier report of a study by its `report.json`; an older one has those names."""
+    """Return the files of an earlier report of a study by its `report.json`; an older one has those names.
+
+    Parameters
+    ----------
+    path : Path
+        Path of the earlier `report.json`.
+    study : str
+        Name of the study.
+    names : list of str
+        The files that an older report without a list has.
+    """
     try:
         content = json.loads(path.read_bytes()) if is_plain_file(path) else {}
         listed = content.get("files", names) if content.get("study") == study else []
@@ -173,7 +185,18 @@ def _write(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def _naming_file(path: Path) -> Iterator[None]:
-    """Name the file that cannot be written or removed, and say where a report can go instead."""
+    """Name the file that cannot be written or removed, and say where a report can go instead.
+
+    Parameters
+    ----------
+    path : Path
+        The file that is written or removed.
+
+    Yields
+    ------
+    None
+        The block writes or removes the file.
+    """
     try:
         yield
     except OSError as error:

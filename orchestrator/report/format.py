@@ -34,17 +34,39 @@ def reproducible(value: float) -> float:
 
 
 def metric_name(metric: str) -> str:
-    """Return a scorer's name as a reader would write it."""
+    """Return a scorer's name as a reader would write it.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the scorer.
+    """
     return _METRIC_NAMES.get(metric, metric.replace("_", " "))
 
 
 def is_percent(metric: str) -> bool:
-    """Whether a metric is a share that is read in per cent."""
+    """Whether a metric is a share that is read in per cent.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the scorer.
+    """
     return metric in PERCENT_METRICS
 
 
 def score(value: float, metric: str, digits: int = 2) -> str:
-    """Print a score, or a standard error of scores, without its unit; of large ones fewer decimals."""
+    """Print a score, or a standard error of scores, without its unit; of large ones fewer decimals.
+
+    Parameters
+    ----------
+    value : float
+        A score, or a standard error of scores.
+    metric : str
+        Name of the scorer.
+    digits : int, default=2
+        Decimals of a percentage.
+    """
     if _missing(value):
         return MISSING
     if is_percent(metric):
@@ -53,24 +75,52 @@ def score(value: float, metric: str, digits: int = 2) -> str:
 
 
 def difference(value: float, metric: str) -> str:
-    """Print a signed difference of scores without its unit."""
+    """Print a signed difference of scores without its unit.
+
+    Parameters
+    ----------
+    value : float
+        A difference of scores.
+    metric : str
+        Name of the scorer.
+    """
     if _missing(value):
         return MISSING
     return _signed(value, score(abs(value), metric))
 
 
 def correlation(value: float) -> str:
-    """Print a number between −1 and 1 with its sign."""
+    """Print a number between −1 and 1 with its sign.
+
+    Parameters
+    ----------
+    value : float
+        A correlation coefficient or an exponent.
+    """
     return _signed(value, f"{abs(value):.2f}")
 
 
 def in_unit(metric: str) -> str:
-    """Return a phrase that tells the unit of differences, to follow what they are of; empty without one."""
+    """Return a phrase that tells the unit of differences, to follow what they are of; empty without one.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the scorer.
+    """
     return ", in percentage points" if is_percent(metric) else ""
 
 
 def margin(value: float, metric: str) -> str:
-    """Print a difference of scores that somebody chose, with its unit."""
+    """Print a difference of scores that somebody chose, with its unit.
+
+    Parameters
+    ----------
+    value : float
+        Half the width of the region of practical equivalence.
+    metric : str
+        Name of the scorer.
+    """
     if not is_percent(metric):
         return f"{value:g}"
     points = f"{100 * value:g}"
@@ -78,14 +128,26 @@ def margin(value: float, metric: str) -> str:
 
 
 def probability(value: float) -> str:
-    """Print an estimated probability with two decimals; none of them is 0 or 1 for certain."""
+    """Print an estimated probability with two decimals; none of them is 0 or 1 for certain.
+
+    Parameters
+    ----------
+    value : float
+        A probability.
+    """
     if _missing(value):
         return MISSING
     return "< 0.01" if value < 0.005 else "> 0.99" if value > 0.995 else f"{value:.2f}"
 
 
 def p_value(value: float) -> str:
-    """Print a p-value to three decimals, to four where decisions are made, and then as a bound."""
+    """Print a p-value to three decimals, to four where decisions are made, and then as a bound.
+
+    Parameters
+    ----------
+    value : float
+        A p-value.
+    """
     if _missing(value):
         return MISSING
     if value < 1e-4:
@@ -94,18 +156,36 @@ def p_value(value: float) -> str:
 
 
 def p_equals(value: float) -> str:
-    """Print a p-value as part of a sentence: `p = 0.0312`, `p < 0.0001`."""
+    """Print a p-value as part of a sentence: `p = 0.0312`, `p < 0.0001`.
+
+    Parameters
+    ----------
+    value : float
+        A p-value.
+    """
     text = p_value(value)
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
 def evidence(value: float) -> str:
-    """Print an e-value with three significant digits."""
+    """Print an e-value with three significant digits.
+
+    Parameters
+    ----------
+    value : float
+        An e-value.
+    """
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
 def count(value: float) -> str:
-    """Print a count or a mean of counts with thin groups of three digits."""
+    """Print a count or a mean of counts with thin groups of three digits.
+
+    Parameters
+    ----------
+    value : float
+        A count, or a mean of counts.
+    """
     if _missing(value):
         return MISSING
     if value < 100 and value != int(value):
@@ -114,7 +194,15 @@ def count(value: float) -> str:
 
 
 def time(value: float, like: float | None = None) -> str:
-    """Print a duration with three significant digits, or as many decimals as another's, without its unit."""
+    """Print a duration with three significant digits, or as many decimals as another's, without its unit.
+
+    Parameters
+    ----------
+    value : float
+        A duration.
+    like : float, optional
+        The duration whose number of decimals is taken; by default the value itself.
+    """
     if _missing(value):
         return MISSING
     like = value if like is None else like
@@ -127,7 +215,13 @@ def time(value: float, like: float | None = None) -> str:
 
 
 def ratio(value: float) -> str:
-    """Print a ratio with two decimals, and with two significant digits below a tenth."""
+    """Print a ratio with two decimals, and with two significant digits below a tenth.
+
+    Parameters
+    ----------
+    value : float
+        A ratio of costs.
+    """
     if math.isinf(value):
         return "∞"
     if _missing(value):
@@ -138,7 +232,19 @@ def ratio(value: float) -> str:
 
 
 def bounded_ratio(bound: str, value: float, median_low: float, median_high: float) -> str:
-    """Print a geometric mean, a bound of it, or only a median: what stopped trainings leave known."""
+    """Print a geometric mean, a bound of it, or only a median: what stopped trainings leave known.
+
+    Parameters
+    ----------
+    bound : str
+        How the number is to be read: `EXACT`, `AT_MOST`, `AT_LEAST` or `BETWEEN`.
+    value : float
+        The geometric mean, or a bound of it.
+    median_low : float
+        Lower end of the median.
+    median_high : float
+        Upper end of the median.
+    """
     if bound != BETWEEN:
         return ratio(value) if bound == EXACT or _missing(value) else f"{bound} {ratio(value)}"
     if median_low == median_high:
@@ -147,45 +253,101 @@ def bounded_ratio(bound: str, value: float, median_low: float, median_high: floa
 
 
 def with_interval(estimate: str, low: str, high: str, confidence: float) -> str:
-    """Print an estimate, its interval and the confidence of that, which is nan where there is none."""
+    """Print an estimate, its interval and the confidence of that, which is nan where there is none.
+
+    Parameters
+    ----------
+    estimate : str
+        The printed estimate.
+    low : str
+        The printed lower end.
+    high : str
+        The printed upper end.
+    confidence : float
+        Confidence of the interval; NaN if there is none.
+    """
     interval = "(no interval)" if _missing(confidence) else f"[{low}, {high}] at {100 * confidence:.1f} %"
     return f"{estimate} {interval}"
 
 
 def level(alpha: float) -> str:
-    """Print the confidence level of the intervals that go with tests at a level."""
+    """Print the confidence level of the intervals that go with tests at a level.
+
+    Parameters
+    ----------
+    alpha : float
+        Level of the tests; intervals are at 1 − α.
+    """
     return f"{100 * (1 - alpha):g} %"
 
 
 def gap(value: float) -> str:
-    """Print a relative duality gap."""
+    """Print a relative duality gap.
+
+    Parameters
+    ----------
+    value : float
+        A relative duality gap.
+    """
     if math.isinf(value):
         return "∞"
     return MISSING if _missing(value) else f"{value:.1e}" if value < 1e-3 else f"{value:.2g}"
 
 
 def share(value: float) -> str:
-    """Print a share in per cent, without the sign."""
+    """Print a share in per cent, without the sign.
+
+    Parameters
+    ----------
+    value : float
+        A share from 0 to 1.
+    """
     return MISSING if _missing(value) else f"{100 * value:.1f}"
 
 
 def plural(number: int, noun: str) -> str:
-    """Print a number with its noun."""
+    """Print a number with its noun.
+
+    Parameters
+    ----------
+    number : int
+        How many there are.
+    noun : str
+        An English noun in the singular.
+    """
     return f"{number:,} {noun if number == 1 else plural_of(noun)}"
 
 
 def plural_of(noun: str) -> str:
-    """Return the plural of a noun of ours."""
+    """Return the plural of a noun of ours.
+
+    Parameters
+    ----------
+    noun : str
+        An English noun in the singular.
+    """
     return f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
 
 
 def superscript(number: int) -> str:
-    """Print a number as an exponent."""
+    """Print a number as an exponent.
+
+    Parameters
+    ----------
+    number : int
+        A whole number from 0.
+    """
     return str(number).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names as a sentence does."""
+    """Join names as a sentence does.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names in order.
+    """
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
@@ -199,8 +361,3 @@ def _signed(value: float, magnitude: str) -> str:
 
 def _missing(value: float | None) -> bool:
     return value is None or not math.isfinite(value)
-
-
-def flow(text: str) -> str:
-    """Return a text set over several lines as one line."""
-    return " ".join(text.split())

@@ -10,12 +10,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
-from orchestrator.report.figures import Drawn
+from orchestrator.report.contents import shown_on_page
 from orchestrator.report.latex import latex
-from orchestrator.report.page import Page, page_sections
-from orchestrator.report.sections import PrintedSection
-from orchestrator.report.table import Table
+from orchestrator.report.printed import PrintedSection
+from orchestrator.report.section import Drawn, Part
 from orchestrator.report.verdict import answers, incomplete_note
 from orchestrator.study.text import printable
 
@@ -23,23 +23,28 @@ _LONGEST_WORD = 28
 
 
 def html(
-    findings: Findings,
-    tables: Mapping[str, Table],
+    study: Findings,
+    sections: Sequence[PrintedSection],
     figures: Mapping[str, Drawn],
-    sections: Sequence[PrintedSection] = (),
     reload_seconds: int | None = None,
 ) -> str:
     """Return the page.
 
     Parameters
     ----------
-    findings : Findings
-    tables : mapping of str to Table
-    figures : mapping of str to Drawn
+    study : Findings
+        The study of the report.
     sections : sequence of PrintedSection
-        Those of a user's own, whose tables and figures are among the others.
+        Ours and those of users, in the order of the page.
+    figures : mapping of str to Drawn
+        The figures of all sections by name; the page leaves out a figure that is not among them.
     reload_seconds : int, optional
-        The page reloads itself so often.
+        Seconds after which the page reloads itself; by default it does not.
+
+    Returns
+    -------
+    str
+        The HTML document.
     """
     environment = _environment()
     script = environment.get_template("report.js").render()
@@ -47,19 +52,28 @@ def html(
     # The page runs its own script alone, and asks for nothing.
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
     return environment.get_template("report.html").render(
-        findings=findings,
+        study=study,
+        is_empty=findings.is_empty(study),
         script=Markup(script),
         policy=policy,
         reload_seconds=reload_seconds,
-        answers=answers(findings),
-        incomplete=incomplete_note(findings),
-        sections=page_sections(Page(findings, tables, sections)),
+        answers=answers(study),
+        incomplete=incomplete_note(study),
+        sections=shown_on_page(sections, study),
         figures={name: inline(figure.svg, name) for name, figure in figures.items()},
     )
 
 
 def inline(svg: str, name: str) -> Markup:
-    """Return an SVG document as an element whose identifiers cannot meet those of another figure."""
+    """Return an SVG document as an element whose identifiers cannot meet those of another figure.
+
+    Parameters
+    ----------
+    svg : str
+        The SVG document.
+    name : str
+        Name of the figure, which becomes part of its identifiers.
+    """
     element = svg[svg.index("<svg") :]
     element = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', element)
     element = re.sub(r'(href="|url\()#', rf"\1#{name}-", element)
@@ -79,16 +93,40 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"breakable": breakable, "is_long": is_long, "is_tall": is_tall, "latex": latex}
+    environment.filters["kind"] = _kind
     return environment
 
 
+def _kind(part: Part) -> str:
+    """Return the name of a part's type, by which the template shows it.
+
+    Parameters
+    ----------
+    part : Part
+        A part of a section.
+    """
+    return type(part).__name__.lower()
+
+
 def is_long(text: str) -> bool:
-    """Whether a text holds a word too long to be kept on one line."""
+    """Whether a text holds a word too long to be kept on one line.
+
+    Parameters
+    ----------
+    text : str
+        The text of a cell or a heading.
+    """
     return max(map(len, text.split()), default=0) > _LONGEST_WORD
 
 
 def breakable(text: str) -> Markup:
-    """Allow a long name to break where a reader would break it."""
+    """Allow a long name to break where a reader would break it.
+
+    Parameters
+    ----------
+    text : str
+        The text of a cell or a heading.
+    """
     text = _printable(text)
     if not is_long(text):
         return Markup.escape(text)
@@ -96,11 +134,23 @@ def breakable(text: str) -> Markup:
 
 
 def _printable(value: Any) -> Any:
-    """Spell out the characters that HTML does not allow; all others are escaped by Jinja."""
+    """Spell out the characters that HTML does not allow; all others are escaped by Jinja.
+
+    Parameters
+    ----------
+    value : any
+        What a template prints.
+    """
     return printable(value, keep="\n\t") if type(value) is str else value
 
 
 def is_tall(svg: str) -> bool:
-    """Whether a figure is so much higher than wide that the page shows it in a box of its own."""
+    """Whether a figure is so much higher than wide that the page shows it in a box of its own.
+
+    Parameters
+    ----------
+    svg : str
+        The SVG element.
+    """
     box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
     return box is not None and float(box[2]) > 2 * float(box[1])

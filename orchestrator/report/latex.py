@@ -47,6 +47,11 @@ def latex(table: Table) -> str:
     r"""Return a table as a `tabular` in a `table`, with its caption and the label `tab:<name>`.
 
     The document needs `\usepackage{booktabs}`, and a Unicode engine or `inputenc` for names beyond ASCII.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
     """
     columns = "".join("l" if table.is_text(i) else "r" for i in range(len(table.header)))
     lines = [
@@ -67,7 +72,13 @@ def latex(table: Table) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape what LaTeX would not print as it stands."""
+    """Escape what LaTeX would not print as it stands.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    """
     line = re.sub(r"[ \t\n]+", " ", printable(text, keep="\n\t")).strip()
     # Two of these in a row would become one dash or quotation mark.
     pieces = re.split(r"(?<=([-,']))(?=\1)", line)

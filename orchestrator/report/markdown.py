@@ -2,18 +2,14 @@
 
 import re
 
-from orchestrator.analysis.findings import Findings, analyse
+from orchestrator.analysis.findings import Findings, analyse, is_empty
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
-from orchestrator.report.coverage import coverage_note
-from orchestrator.report.standings import standings_in_brief
+from orchestrator.report.sections import coverage, scores, standings, tests
 from orchestrator.report.table import Table
-from orchestrator.report.tables import all_tables
 from orchestrator.report.verdict import answers, incomplete_note, verdict
 from orchestrator.store.results import StudyResults
 from orchestrator.study.text import printable
 
-_SHOWN = ("coverage", "scores", "tests", "apart")
-_SHOWN_OF_MANY = ("apart",)
 _NOTES = {
     "scores": "±: standard error, corrected for the training rows that folds share; in parentheses the "
     "descriptive one."
@@ -23,20 +19,34 @@ _LEFT_OUT = {"tests": {"Datasets", "A higher / same / lower"}}
 
 
 def markdown_summary(results: StudyResults, findings: Findings | None = None) -> str:
-    """Return the verdict and the tables behind it, as Markdown that reads well unrendered."""
-    findings = findings or analyse(results)
-    note = "" if findings.is_empty else incomplete_note(findings)
-    many = len(findings.design.arms) > ALL_PAIRS_UP_TO and not findings.is_empty
-    parts = [f"# {escape(results.name)}"]
-    if many:
-        said = [f"**{escape(answer.question)}** {escape(answer.text)}" for answer in answers(findings)]
-        table = standings_in_brief(findings)
-        parts += [*said, escape(note), escape(coverage_note(findings)), _table(table, table.caption)]
+    """Return the verdict and the tables behind it, as Markdown that reads well unrendered.
+
+    Parameters
+    ----------
+    results : StudyResults
+        The study, complete or not.
+    findings : Findings, optional
+        The study as `analyse` returns it; by default with the choices of its newest run.
+
+    Returns
+    -------
+    str
+        A heading, sentences and tables.
+    """
+    study = findings or analyse(results)
+    empty = is_empty(study)
+    note = "" if empty else incomplete_note(study)
+    parts = [f"# {escape(study.name)}"]
+    if len(study.design.arms) > ALL_PAIRS_UP_TO and not empty:
+        parts += [f"**{escape(answer.question)}** {escape(answer.text)}" for answer in answers(study)]
+        table = standings.brief_table(study)
+        parts += [escape(note), escape(coverage.coverage_note(study)), _table(table, table.caption)]
+        tables: list[Table | None] = []
     else:
-        parts += [escape(verdict(findings)), escape(note)]
-    tables = all_tables(findings)
-    shown = _SHOWN_OF_MANY if many else _SHOWN
-    parts += [_table(tables[name], _NOTES.get(name, "")) for name in shown if name in tables]
+        parts += [escape(verdict(study)), escape(note)]
+        tables = [coverage.table(study), None if empty else scores.table(study), tests.table(study)]
+    tables.append(coverage.excluded_table(study))
+    parts += [_table(table, _NOTES.get(table.name, "")) for table in tables if table is not None]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -80,6 +90,12 @@ _NUMBERED = re.compile(r"^([0-9]{1,9})([.)])(?=\s|$)")
 
 
 def escape(text: str) -> str:
-    """Escape what Markdown would not print as it stands, and no more, so that it reads well unrendered."""
+    """Escape what Markdown would not print as it stands, and no more, so that it reads well unrendered.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    """
     line = _SPACES.sub(" ", printable(text, keep="\n\t")).strip()
     return _NUMBERED.sub(r"\1\\\2", _SPECIAL.sub(r"\\\g<0>", line))

@@ -8,7 +8,19 @@ from orchestrator.report import format as fmt
 
 
 def detectable_difference(n: int, family: int, alpha: float, unit: str = "dataset") -> str:
-    """Say which difference n datasets, or families, can find with so many tests, and how many others take."""
+    """Say which difference n datasets, or families, can find with so many tests, and how many others take.
+
+    Parameters
+    ----------
+    n : int
+        Number of datasets or families.
+    family : int
+        Number of tests of the family.
+    alpha : float
+        Level of the tests; intervals are at 1 − α.
+    unit : str, default='dataset'
+        What a test counts.
+    """
     effect, enough = detectable_effect(n, family, alpha), datasets_for(1, family, alpha)
     plan = f"With {fmt.plural(n, unit)} and {fmt.plural(family, 'comparison')} at level {alpha:g}"
     units = fmt.plural_of(unit)

@@ -8,20 +8,44 @@ from orchestrator.report.table import Row
 
 
 def ratio(row: Row, cost: str) -> str:
-    """Print a geometric mean, or what is known of it."""
+    """Print a geometric mean, or what is known of it.
+
+    Parameters
+    ----------
+    row : dict
+        A row with the columns of `RatioSummary`.
+    cost : str
+        Name of the cost.
+    """
     keys = ("bound", "ratio", "median_low", "median_high")
     return fmt.bounded_ratio(*(row[f"{cost}_{key}"] for key in keys))
 
 
 def geometric_mean(row: Row, cost: str) -> str:
-    """Print a geometric mean with its interval."""
+    """Print a geometric mean with its interval.
+
+    Parameters
+    ----------
+    row : dict
+        A row with the columns of `RatioSummary`.
+    cost : str
+        Name of the cost.
+    """
     low, high = row[f"{cost}_ratio_low"], row[f"{cost}_ratio_high"]
     text = ratio(row, cost)
     return text if pd.isna(low) else f"{text} [{fmt.ratio(low)}, {fmt.ratio(high)}]"
 
 
 def typical_ratio(row: Row, cost: str) -> str:
-    """Print the Hodges–Lehmann estimate with its interval and the confidence of that."""
+    """Print the Hodges–Lehmann estimate with its interval and the confidence of that.
+
+    Parameters
+    ----------
+    row : dict
+        A row with the columns of `RatioSummary`.
+    cost : str
+        Name of the cost.
+    """
     names = ("bound", "typical", "typical_low", "typical_high", "confidence", "n")
     bound, estimate, low, high, confidence, n = (row[f"{cost}_{name}"] for name in names)
     sign = "" if bound in (EXACT, BETWEEN) or pd.isna(estimate) else f"{bound} "

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
-from orchestrator.report.captions import protocol
-from orchestrator.report.figures import Drawn
 from orchestrator.report.format import reproducible
-from orchestrator.report.methods import methods
-from orchestrator.report.sections import PrintedSection
+from orchestrator.report.printed import PrintedSection
+from orchestrator.report.section import Drawn
+from orchestrator.report.sections.methods import methods
+from orchestrator.report.sections.protocol import protocol
 from orchestrator.report.table import Table
 from orchestrator.report.verdict import answers, incomplete_note, verdict
 from orchestrator.study.text import json_text
@@ -23,7 +24,7 @@ _AS_RECORDED = ("protocol", "provenance")
 
 
 def report_json(
-    findings: Findings,
+    study: Findings,
     tables: Mapping[str, Table],
     files: Sequence[str] = (),
     sections: Sequence[PrintedSection] = (),
@@ -36,22 +37,30 @@ def report_json(
 
     Parameters
     ----------
-    findings : Findings
+    study : Findings
+        The study of the report.
     tables : mapping of str to Table
-    files : sequence of str
+        All tables by name.
+    files : sequence of str, default=()
         The files of the report, which the next one may overwrite or remove.
-    sections : sequence of PrintedSection
-        Those of a user's own.
+    sections : sequence of PrintedSection, default=()
+        Those of users.
     figures : mapping of str to Drawn, optional
+        All figures by name; none by default.
+
+    Returns
+    -------
+    str
+        A JSON object with a line for each entry of an entry.
     """
     content = {
-        "study": findings.results.name,
-        "answer": verdict(findings),
-        "answers": [asdict(answer) for answer in answers(findings)],
-        "incomplete": incomplete_note(findings),
-        "complete": findings.is_complete,
-        "protocol": findings.design.protocol,
-        "protocol_in_words": protocol(findings),
+        "study": study.name,
+        "answer": verdict(study),
+        "answers": [asdict(answer) for answer in answers(study)],
+        "incomplete": incomplete_note(study),
+        "complete": findings.is_complete(study),
+        "protocol": study.design.protocol,
+        "protocol_in_words": protocol(study),
         "tables": {
             name: {"title": table.title, "caption": table.caption, "rows": table.data.to_dict("records")}
             for name, table in tables.items()
@@ -65,9 +74,9 @@ def report_json(
             section.name: {"title": section.title, "caption": section.caption, "text": section.paragraphs}
             for section in sections
         },
-        "methods": methods(findings),
-        "friedman": None if findings.friedman is None else asdict(findings.friedman),
-        "provenance": findings.results.provenance,
+        "methods": methods(study),
+        "friedman": None if (test := findings.friedman_test(study)) is None else asdict(test),
+        "provenance": study.provenance,
         "files": files,
     }
     entries = (
@@ -77,7 +86,13 @@ def report_json(
 
 
 def _lines(value: Any) -> str:
-    """Return JSON with a line for each entry; `json` itself takes ten times as long to indent."""
+    """Return JSON with a line for each entry; `json` itself takes ten times as long to indent.
+
+    Parameters
+    ----------
+    value : any
+        A value of JSON.
+    """
     if isinstance(value, dict):
         entries = (f"  {json_text(key)}: {json_text(item)}" for key, item in value.items())
         return "{\n" + ",\n".join(entries) + "\n}"

@@ -6,11 +6,13 @@ from typing import Any, cast
 
 import pandas as pd
 
+from orchestrator.report.format import MISSING
+
 ROWS_SHOWN = 400
-"""Rows that a page or a LaTeX file shows of a table."""
+"""Largest number of rows that a page or a LaTeX file shows of a table."""
 
 SHADES = 5
-"""Shades of a cell in either direction."""
+"""Number of shades of a cell in either direction."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,9 @@ class Table:
     title, caption : str
         What it shows, and how each of its numbers is to be read.
     header : sequence of str
+        Headings of the columns.
     rows : sequence of sequence of Cell
+        The printed cells.
     data : DataFrame
         The numbers with all their digits, in a long form for programs.
     text_columns : int
@@ -70,7 +74,13 @@ class Table:
         return self.text_columns == 2 and any(not row[0].text for row in self.rows)
 
     def is_text(self, column: int) -> bool:
-        """Whether a column holds text."""
+        """Whether a column holds text.
+
+        Parameters
+        ----------
+        column : int
+            Index of a column.
+        """
         return column < self.text_columns or (self.last_is_text and column == len(self.header) - 1)
 
 
@@ -91,7 +101,27 @@ def print_table(
     text_columns: int = 1,
     last_is_text: bool = False,
 ) -> Table:
-    """Print rows, by default those of `data`, and say in the caption if they are too many to be shown."""
+    """Print rows, by default those of `data`, and say in the caption if they are too many to be shown.
+
+    Parameters
+    ----------
+    name : str
+        Stem of the files of the table.
+    title : str
+        What the table shows.
+    data : DataFrame
+        The numbers, in a long form for programs.
+    columns : mapping of str to callable
+        Headings, and the functions that print their cells.
+    rows : sequence of dict, optional
+        The rows to print; those of `data` by default.
+    caption : str, default=''
+        How each number is to be read.
+    text_columns : int, default=1
+        Number of leading columns that hold text.
+    last_is_text : bool, default=False
+        Whether the last column holds text.
+    """
     rows = records(data) if rows is None else rows
     cut = f" Shown: the first {ROWS_SHOWN} of {len(rows):,} rows; tables/{name}.csv holds all numbers."
     cells = [[printed(row) for printed in columns.values()] for row in rows[:ROWS_SHOWN]]
@@ -108,5 +138,29 @@ def print_table(
 
 
 def records(frame: pd.DataFrame) -> list[Row]:
-    """Return a frame's rows as dictionaries."""
+    """Return a frame's rows as dictionaries.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Any frame.
+    """
     return cast(list[Row], frame.to_dict("records"))
+
+
+def lower_bound(text: str, row: Row) -> str:
+    """Print a mean cost, as a lower bound if some of the refits were stopped.
+
+    Parameters
+    ----------
+    text : str
+        The mean, as it is printed without a bound.
+    row : dict
+        The field n_stopped.
+
+    Returns
+    -------
+    str
+        The text, perhaps after `≥`.
+    """
+    return f"≥ {text}" if row["n_stopped"] and text != MISSING else text

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from orchestrator.analysis import findings
 from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.merged_studies import MergedStudies, machines
+from orchestrator.analysis.merged_studies import machines
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER
 from orchestrator.analysis.ratios import FASTER, SLOWER
 from orchestrator.analysis.sequential import OPEN
@@ -32,49 +33,67 @@ class Answer:
     text: str
 
 
-def verdict(findings: Findings) -> str:
-    """Answer all questions in one paragraph."""
-    return " ".join(answer.text for answer in answers(findings))
+def verdict(study: Findings) -> str:
+    """Answer all questions in one paragraph.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    return " ".join(answer.text for answer in answers(study))
 
 
-def answers(findings: Findings) -> list[Answer]:
-    """Return what a study says to each question that it can be asked, the main one first."""
-    if findings.is_empty:
-        return [Answer("Result", _nothing(findings))]
-    arms = list(findings.means.columns)
+def answers(study: Findings) -> list[Answer]:
+    """Return what a study says to each question that it can be asked, the main one first.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    if findings.is_empty(study):
+        return [Answer("Result", _nothing(study))]
+    arms = list(findings.means(study).columns)
     control = arms[0]
-    compared = _one_pair(findings) if len(arms) == 2 else _many_pairs(findings) if len(arms) > 2 else []
+    compared = _one_pair(study) if len(arms) == 2 else _many_pairs(study) if len(arms) > 2 else []
     against = f"Different from {control}?" if len(arms) > ALL_PAIRS_UP_TO else "Different?"
     texts = {
-        "Merged": _merged(findings),
-        "Chosen for this report": _choices(findings),
-        "Highest score?": [_standing(findings), *_families(findings)],
-        "As good as the best?": _near_best(findings),
+        "Merged": _merged(study),
+        "Chosen for this report": _choices(study),
+        "Highest score?": [_standing(study), *_families(study)],
+        "As good as the best?": _near_best(study),
         against: compared,
-        "May it end here?": _sequence(findings),
-        f"Faster than {control}?": _times(findings),
-        "Had trainings a core to themselves?": _waited(findings),
-        "Trained to the optimum?": _not_optimal(findings),
+        "May it end here?": _sequence(study),
+        f"Faster than {control}?": _times(study),
+        "Had trainings a core to themselves?": _waited(study),
+        "Trained to the optimum?": _not_optimal(study),
     }
     return [Answer(question, " ".join(said)) for question, said in texts.items() if said]
 
 
-def _nothing(findings: Findings) -> str:
-    states = findings.results.states.values()
+def _nothing(study: Findings) -> str:
+    states = study.states.values()
     if states and all(state.complete for state in states):
         return (
-            f"No outer fold of the study {findings.results.name} has a score, and nothing is left to run: "
+            f"No outer fold of the study {study.name} has a score, and nothing is left to run: "
             "the table of failures says why."
         )
     return (
-        f"The study {findings.results.name} has no scored outer fold yet, so there is nothing to "
+        f"The study {study.name} has no scored outer fold yet, so there is nothing to "
         "compare: run it, or let it finish, and write the report again."
     )
 
 
-def _near_best(findings: Findings) -> list[str]:
-    """Name the arms that are practically equal to the best, those that are worse, and those in between."""
-    frame, rope = findings.standings, findings.design.rope
+def _near_best(study: Findings) -> list[str]:
+    """Name the arms that are practically equal to the best, those that are worse, and those in between.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    frame, rope = findings.standings(study), study.design.rope
     if frame.empty or rope is None or frame["equal_to_best"].isna().all():
         return []
 
@@ -82,7 +101,7 @@ def _near_best(findings: Findings) -> list[str]:
         rows = records(frame[(frame["standing"] == standing) & frame["equal_to_best"].notna()])
         return _first_few([_with_probabilities(row, probabilities) for row in rows]) or "none"
 
-    margin = fmt.margin(rope, findings.design.metric)
+    margin = fmt.margin(rope, study.design.metric)
     return [
         f"Practically equal to {frame['best'].iloc[0]}, within {margin}, with probability {EQUAL_FROM} or "
         f"more: {named('equal', 'equal_to_best')}. Practically worse: {named('worse', 'worse_than_best')}. "
@@ -106,13 +125,19 @@ def _first_few(names: Sequence[str], between: str = ", ") -> str:
 _MOST_ARMS = 12
 
 
-def _merged(findings: Findings) -> list[str]:
-    """Say which studies were merged, and whether rows that several of them have agree."""
-    if not isinstance(findings.results, MergedStudies):
+def _merged(study: Findings) -> list[str]:
+    """Say which studies were merged, and whether rows that several of them have agree.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    if not study.studies:
         return []
-    frame, studies = findings.same_arms, findings.results.studies
+    frame, studies = findings.same_arms(study), study.studies
     sentences = [f"Of {fmt.listed([*studies])}, put together after their runs."]
-    if len(findings.timing) and len({tuple(machines(study)) for study in studies.values()}) > 1:
+    if len(findings.timing(study)) and len({tuple(machines(each)) for each in studies.values()}) > 1:
         sentences.append(
             "They ran on different machines, so a ratio of times is of arm and machine together."
         )
@@ -132,19 +157,25 @@ def _merged(findings: Findings) -> list[str]:
 _COUNTED = {ONCE: "a family of datasets counts once", APART: "each dataset of a family counts"}
 
 
-def _choices(findings: Findings) -> list[str]:
-    """Say what was chosen for this report, and what of it only after scores were stored."""
-    choices, default = findings.design.choices, ReportChoices()
-    control = next(iter(findings.design.arms), None)
+def _choices(study: Findings) -> list[str]:
+    """Say what was chosen for this report, and what of it only after scores were stored.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    choices, default = study.design.choices, ReportChoices()
+    control = next(iter(study.design.arms), None)
     first = choices.first or default
-    rope = findings.design.rope
+    rope = study.design.rope
     region = f"{'no ' if rope is None else ''}region of practical equivalence"
-    region += "" if rope is None else f" of ±{fmt.margin(rope, findings.design.metric)}"
+    region += "" if rope is None else f" of ±{fmt.margin(rope, study.design.metric)}"
     without = fmt.listed(list(choices.leave_out)) if choices.leave_out else "nothing"
     chosen = {
         f"control {control}": (choices.control is not None, first.control not in (None, control)),
         f"level {choices.alpha:g}": (choices.alpha != default.alpha, choices.alpha != first.alpha),
-        region: (choices.rope is not None, rope != findings.design.rope_of(first)),
+        region: (choices.rope is not None, rope != study.design.rope_of(first)),
         _COUNTED[choices.families]: (
             choices.families != default.families,
             choices.families != first.families,
@@ -161,9 +192,9 @@ def _choices(findings: Findings) -> list[str]:
     return sentences + ([f"Chosen post hoc, after the first scores: {', '.join(late)}."] if late else [])
 
 
-def _standing(findings: Findings) -> str:
-    design, metric = findings.design, findings.design.metric
-    complete = findings.paired.means.dropna()
+def _standing(study: Findings) -> str:
+    design, metric = study.design, study.design.metric
+    complete = findings.compared_means(study).means.dropna()
     what = f"mean {fmt.metric_name(metric)}"
     unit = " %" if fmt.is_percent(metric) else ""
     if complete.empty:
@@ -187,7 +218,7 @@ def _standing(findings: Findings) -> str:
             f"{first} reaches a {what} of {fmt.score(a, metric)}{unit} and {second} of "
             f"{fmt.score(b, metric)}{unit} {over}."
         )
-    best, worst = findings.paired.highest(), findings.paired.highest(sign=-1)
+    best, worst = findings.compared_means(study).highest(), findings.compared_means(study).highest(sign=-1)
     if len(best) == len(average):
         shared = f"{fmt.score(average.iloc[0], metric)}{unit}"
         return f"All {len(best)} arms have the same {what} {over} ({shared})."
@@ -200,42 +231,60 @@ def _standing(findings: Findings) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Join the names of arms as a sentence does; of many, name the first ones."""
+    """Join the names of arms as a sentence does; of many, name the first ones.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of arms.
+    """
     if len(names) <= _MOST_ARMS:
         return fmt.listed(names)
     return f"{', '.join(names[:_MOST_ARMS])} and {len(names) - _MOST_ARMS} more"
 
 
-def _families(findings: Findings) -> list[str]:
-    """Say how many families the tests count, where they are fewer than the datasets."""
-    design = findings.design
-    if not design.families or len(findings.means.columns) < 2:
+def _families(study: Findings) -> list[str]:
+    """Say how many families the tests count, where they are fewer than the datasets.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    design = study.design
+    if not design.families or len(findings.means(study).columns) < 2:
         return []
     n_datasets = fmt.plural(len(design.datasets), "dataset")
     return [f"The tests count {fmt.plural(design.n_units, 'family')} of {n_datasets}."]
 
 
-def _one_pair(findings: Findings) -> list[str]:
-    (test,) = records(findings.tests)
+def _one_pair(study: Findings) -> list[str]:
+    (test,) = records(findings.tests(study))
     if test["n"] == 0:
         return []
     higher = f"{test['first']} scores higher on {test['wins']} and lower on {test['losses']}"
     same = f", the same on {test['n_zero']}" if test["n_zero"] else ""
     sentences = [
         f"{higher}{same}.",
-        f"{_finding(test, findings.design.alpha)} (exact Wilcoxon signed-rank test, {_p(test)}).",
+        f"{_finding(test, study.design.alpha)} (exact Wilcoxon signed-rank test, {_p(test)}).",
     ]
-    return sentences + _too_few(findings)
+    return sentences + _too_few(study)
 
 
-def _sequence(findings: Findings) -> list[str]:
-    """Say which pairs the anytime-valid tests have decided, and after how many datasets."""
-    frame = findings.sequence
+def _sequence(study: Findings) -> list[str]:
+    """Say which pairs the anytime-valid tests have decided, and after how many datasets.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    frame = findings.sequence(study)
     if frame.empty:
         return []
     decided, still = (frame[mask] for mask in (frame["verdict"] != OPEN, frame["verdict"] == OPEN))
-    needed = frame["family"].iloc[0] / findings.design.alpha
-    parts = [_stopped(row, needed, findings.design.unit) for row in records(decided)]
+    needed = frame["family"].iloc[0] / study.design.alpha
+    parts = [_stopped(row, needed, study.design.unit) for row in records(decided)]
     sentences = [f"Decided, valid under any stopping rule: {_first_few(parts, '; ')}."] if parts else []
     if len(still):
         names = [
@@ -243,10 +292,10 @@ def _sequence(findings: Findings) -> list[str]:
             for row in records(still)
         ]
         sentences.append(f"Undecided, may continue: {_first_few(names)}.")
-    if findings.design.not_begun:
-        begun, left = len(findings.design.datasets), len(findings.design.not_begun)
+    if study.design.not_begun:
+        begun, left = len(study.design.datasets), len(study.design.not_begun)
         sentences.insert(0, f"Stopped after {begun} of {begun + left} datasets, for every pair is decided.")
-    units = fmt.plural_of(findings.design.unit)
+    units = fmt.plural_of(study.design.unit)
     return [*sentences, f"The tests over a fixed number of {units} are not adjusted for stopping."]
 
 
@@ -272,16 +321,16 @@ def _finding(test: dict[str, Any], alpha: float) -> str:
     return f"{higher} scores higher, and the difference is significant at {alpha:g}"
 
 
-def _many_pairs(findings: Findings) -> list[str]:
-    tests, alpha = findings.tests, findings.design.alpha
+def _many_pairs(study: Findings) -> list[str]:
+    tests, alpha = findings.tests(study), study.design.alpha
     found = tests[tests["verdict"].isin([HIGHER, LOWER])]
     pairs = fmt.plural(len(tests), "declared pair")
     if found.empty:
         return [
             f"None of the {pairs} shows evidence of a difference at {alpha:g} after Holm's adjustment.",
-            *_too_few(findings),
+            *_too_few(study),
         ]
-    many = len(findings.means.columns) > ALL_PAIRS_UP_TO
+    many = len(findings.means(study).columns) > ALL_PAIRS_UP_TO
     sentences = [
         f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} at {alpha:g} after "
         f"Holm's adjustment: {_against_control(found) if many else _named(found)}."
@@ -293,7 +342,13 @@ def _many_pairs(findings: Findings) -> list[str]:
 
 
 def _against_control(found: pd.DataFrame) -> str:
-    """Name the arms that differ from the control, in either direction."""
+    """Name the arms that differ from the control, in either direction.
+
+    Parameters
+    ----------
+    found : DataFrame
+        The tests that show a difference.
+    """
     control, parts = found["second"].iloc[0], []
     for verdict in (HIGHER, LOWER):
         rows = found[found["verdict"] == verdict]
@@ -323,12 +378,18 @@ def _above(test: dict[str, Any]) -> str:
     return f"{above} above {below} (adjusted {fmt.p_equals(test['p_holm'])})"
 
 
-def _too_few(findings: Findings) -> list[str]:
-    """Say why so few datasets, or so few that differ, could not have shown a difference, where that is so."""
-    tests = findings.tests
+def _too_few(study: Findings) -> list[str]:
+    """Say why so few datasets, or so few that differ, could not have shown a difference, where that is so.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    tests = findings.tests(study)
     if tests["n"].nunique() > 1:
         return []  # each row of the table of tests says so for its own datasets
-    unit = findings.design.unit
+    unit = study.design.unit
     units = fmt.plural_of(unit)
     n, differing = int(tests["n"].max()), int((tests["n"] - tests["n_zero"]).max())
     needed, family = int(tests["datasets_needed"].iloc[0]), int(tests["family"].iloc[0])
@@ -347,17 +408,23 @@ def _too_few(findings: Findings) -> list[str]:
     if family > 1:
         over += f", and Holm's adjustment over {family} tests multiplies the smallest by {family}"
     which = " that differ" if n >= needed else ""
-    return [f"{over}, so {so} at {findings.design.alpha:g}: that takes at least {needed} {units}{which}."]
+    return [f"{over}, so {so} at {study.design.alpha:g}: that takes at least {needed} {units}{which}."]
 
 
-def _times(findings: Findings) -> list[str]:
-    """Say which arms are faster or slower than the first, where that is shown."""
-    frame, parts = findings.time_ratios, []
+def _times(study: Findings) -> list[str]:
+    """Say which arms are faster or slower than the first, where that is shown.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    frame, parts = findings.time_ratios(study), []
     for verdict in (FASTER, SLOWER) if len(frame) else ():
         rows = frame[frame["verdict"] == verdict]
         if len(rows) == 1:
             row = rows.iloc[0]
-            over = f"{fmt.plural(row['fit_seconds_n'], findings.design.unit)}, {_largest_p(rows['p_holm'])}"
+            over = f"{fmt.plural(row['fit_seconds_n'], study.design.unit)}, {_largest_p(rows['p_holm'])}"
             parts.append(f"Training {row['solver']} is {verdict} than {row['reference']} ({over}).")
         elif len(rows):
             each = [f"{row['solver']} ({ratio(row, 'fit_seconds')}×)" for row in records(rows)]
@@ -369,9 +436,15 @@ def _times(findings: Findings) -> list[str]:
 _MOST_NAMED = 4
 
 
-def _waited(findings: Findings) -> list[str]:
-    """Name the arms whose trainings, timed alone, waited for the processor."""
-    frame = findings.timing
+def _waited(study: Findings) -> list[str]:
+    """Name the arms whose trainings, timed alone, waited for the processor.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    frame = findings.timing(study)
     rows = frame[frame["wall_per_cpu"] > WAITED_FROM] if len(frame) else frame
     if rows.empty:
         return []
@@ -390,12 +463,18 @@ def _places(names: list[str]) -> str:
     return fmt.listed(names) if len(names) <= _MOST_NAMED else fmt.plural(len(names), "dataset")
 
 
-def _not_optimal(findings: Findings) -> list[str]:
-    """Name the arms whose refits are not known to be near the optimum of their problem."""
-    if findings.marked.empty:
+def _not_optimal(study: Findings) -> list[str]:
+    """Name the arms whose refits are not known to be near the optimum of their problem.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    if findings.marked(study).empty:
         return []
     arms = []
-    for arm, rows in findings.marked.groupby("solver", sort=False):
+    for arm, rows in findings.marked(study).groupby("solver", sort=False):
         where = _places(list(rows["dataset"]))
         gap = rows["gap_max"].max()
         details = [f"largest claimed gap {fmt.gap(gap)}"] if gap > GAP_LEVEL else []
@@ -408,15 +487,21 @@ def _not_optimal(findings: Findings) -> list[str]:
     ]
 
 
-def incomplete_note(findings: Findings) -> str:
-    """Return sentences on what still lacks scores, and on what has ended without; empty for neither."""
-    missing = [(str(row.dataset), str(row.solver)) for row in findings.incomplete.itertuples()]
+def incomplete_note(study: Findings) -> str:
+    """Return sentences on what still lacks scores, and on what has ended without; empty for neither.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    missing = [(str(row.dataset), str(row.solver)) for row in findings.incomplete(study).itertuples()]
     if not missing:
         return ""
-    states, measures = findings.results.states, (["score"], ["status"])
+    states, measures = study.states, (["score"], ["status"])
     running, ended = [], []
-    for (dataset, arm), refits in rows_by_pair(findings.results.outer, missing, *measures):
-        n_outer, n_refits = findings.design.n_outer(dataset), len(refits["status"])
+    for (dataset, arm), refits in rows_by_pair(study.outer, missing, *measures):
+        n_outer, n_refits = study.design.n_outer(dataset), len(refits["status"])
         unscored = Counter(refits["status"][~np.isfinite(refits["score"])])
         state = states.get((dataset, arm))
         if state.complete if state else n_refits == n_outer:
@@ -440,7 +525,17 @@ def incomplete_note(findings: Findings) -> str:
 
 
 def _without_score(unscored: Counter[str], n_refits: int, n_outer: int) -> str:
-    """Say what became of the outer folds without a score, by the statuses of their refits."""
+    """Say what became of the outer folds without a score, by the statuses of their refits.
+
+    Parameters
+    ----------
+    unscored : counter of str
+        Number of refits without a score, by status.
+    n_refits : int
+        Number of stored refits.
+    n_outer : int
+        Number of outer folds.
+    """
     stopped = unscored[Status.TIMEOUT]
     parts = {
         "failed": unscored.total() - stopped,

@@ -9,6 +9,6 @@ def _figures_where_they_are_looked_at(request, monkeypatch):
     """
     figures = request.node.get_closest_marker("figures")
     if figures is None:
-        monkeypatch.setattr("orchestrator.report.all_figures.all_figures", lambda findings: {})
+        monkeypatch.setattr("orchestrator.report.contents.drawn_figures", lambda sections: {})
     elif "pdf" not in figures.args:
         monkeypatch.setattr("orchestrator.report.figures.HIGHEST_PDF", 0.0)

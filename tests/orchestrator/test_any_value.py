@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
 from orchestrator.cli.display import display
 from orchestrator.config.arms import build_arms
@@ -251,9 +252,9 @@ def test_a_study_over_any_values_is_complete_and_says_what_it_chose(any_setting,
         assert frame["param_setting"].to_list() == [chosen] * 2
     found = analyse(results)
     assert same(list(found.design.arms["x"]["space"]["setting"]), axis)
-    coverage = found.coverage.iloc[0]
+    coverage = frames.coverage(found).iloc[0]
     assert coverage["planned"] == coverage["stored"] == coverage["scored"] == summary.trials_run
-    assert found.selections["chosen"].item().endswith(" (2×)")
+    assert frames.selections(found)["chosen"].item().endswith(" (2×)")
 
 
 SOLVERS = {
@@ -279,7 +280,7 @@ def test_what_a_file_says_is_trained_stored_and_reported(tmp_path, name):
     summary, results = go(settings_for(tmp_path, solver))
     assert summary.trials_run == 2 * (2 * n_candidates + 1)
     assert set(results.trials["status"]) == {"ok"}
-    coverage = analyse(results).coverage.iloc[0]
+    coverage = frames.coverage(analyse(results)).iloc[0]
     assert coverage["planned"] == coverage["stored"] == summary.trials_run
     inner = results.trials[results.trials["inner"] >= 0]
     params = [name for name in inner if name.startswith("param_")]
@@ -297,5 +298,5 @@ def test_swept_values_of_any_kind_are_arms_of_their_own_in_the_report(tmp_path):
     )
     assert results.trials["solver"].nunique() == 8
     write_report(results, tmp_path / "report")
-    settings = analyse(results).sweep_summary["setting"].to_list()
+    settings = frames.sweep_summary(analyse(results))["setting"].to_list()
     assert settings == ["1", "1.0", "true", "null", "[1]", "[1,2]", '"1"', '{"a":1}']

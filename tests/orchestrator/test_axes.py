@@ -5,7 +5,7 @@ import pytest
 from orchestrator.analysis.findings import analyse
 from orchestrator.config.compose import load_settings
 from orchestrator.engine.prepare import prepare_study
-from orchestrator.report.captions import protocol
+from orchestrator.report.sections.protocol import protocol
 from orchestrator.search import at_resolution
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.study import CANDIDATES

@@ -14,6 +14,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, RepeatedStratifiedKFold, StratifiedGroupKFold, StratifiedKFold
 
 from orchestrator import load_study
+from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
 from orchestrator.cli.main import main
 from orchestrator.config.compose import load_settings
@@ -91,7 +92,7 @@ def test_repeated_folds_score_as_a_hand_written_loop_bit_for_bit(folder):
         lambda k: StratifiedKFold(2, shuffle=True, random_state=seeds(10)[k + 1]),
     )
     assert found.outer["score"].tolist() == expected
-    scores = analyse(found).scores.iloc[0]
+    scores = frames.scores(analyse(found)).iloc[0]
     # s²·(1/10 + 1/4): ten splits, each of which tests on a quarter of what it trains on.
     assert scores["corrected_se"] == pytest.approx(np.std(expected, ddof=1) * np.sqrt(0.1 + 28.8 / 115.2))
     halves = np.mean(expected[:5]), np.mean(expected[5:])
@@ -139,7 +140,7 @@ def test_a_published_test_set_is_the_only_one(folder):
     found = run(folder, "protocol=published")
     assert found.outer["n_test"].tolist() == [48]
     assert sorted(found.trials["inner"].unique()) == [-1, 0, 1, 2]
-    assert np.isnan(analyse(found).scores.iloc[0]["corrected_se"])  # of one split
+    assert np.isnan(frames.scores(analyse(found)).iloc[0]["corrected_se"])  # of one split
 
 
 @pytest.mark.full
@@ -172,7 +173,7 @@ def test_several_seeds_repeat_the_outer_splits(folder):
     assert found.outer["outer"].tolist() == list(range(6))
     assert len(found.trials) == 6 * (2 * 2 + 1)
     means = [found.outer["score"].iloc[2 * k : 2 * k + 2].mean() for k in range(3)]
-    assert analyse(found).scores.iloc[0]["repeat_sd"] == pytest.approx(np.std(means, ddof=1))
+    assert frames.scores(analyse(found)).iloc[0]["repeat_sd"] == pytest.approx(np.std(means, ddof=1))
     alone = run(folder, "study=alone", outer, inner, "protocol.seed=1")
     assert found.outer["score"].tolist()[2:4] == alone.outer["score"].tolist()
 

@@ -35,8 +35,8 @@ from orchestrator.engine import planning as planning
 from orchestrator.engine import run as engine_run
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.execution.serial import SerialExecutor
+from orchestrator.report.contents import all_tables
 from orchestrator.report.report_json import report_json
-from orchestrator.report.tables import all_tables
 from orchestrator.resampling.nested import nested_folds
 from orchestrator.search import make_search
 from orchestrator.store.store import Store

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from orchestrator.analysis.comparison_matrix import ARMS_SHOWN, comparison_matrix
+from orchestrator.analysis import findings as frames
+from orchestrator.analysis.comparison_matrix import ARMS_SHOWN, compare_all_pairs
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 from tests.orchestrator.analysis.golden import DEMSAR, table
@@ -27,7 +28,7 @@ def cell(matrix, row, column):
     ("arm", "points", "counts", "p"), [("m", 1.55, (10, 2, 2), 0.0073), ("m+cf", 2.23, (11, 1, 2), 0.0125)]
 )
 def test_golden_cells(demsar, arm, points, counts, p):
-    found = cell(comparison_matrix(demsar), arm, "C4.5")
+    found = cell(compare_all_pairs(demsar), arm, "C4.5")
     assert 100 * found["difference"] == pytest.approx(points, abs=0.005)
     assert (found["wins"], found["ties"], found["losses"]) == counts
     assert found["p"] == pytest.approx(p, abs=5e-5)
@@ -35,7 +36,7 @@ def test_golden_cells(demsar, arm, points, counts, p):
 
 
 def test_cells_mirror_each_other_and_the_best_arm_comes_first(demsar):
-    matrix = comparison_matrix(demsar)
+    matrix = compare_all_pairs(demsar)
     assert list(matrix["row"].unique()) == ["m+cf", "m", "cf", "C4.5"]
     for found in matrix.to_dict("records"):
         mirror = cell(matrix, found["column"], found["row"])
@@ -44,8 +45,8 @@ def test_cells_mirror_each_other_and_the_best_arm_comes_first(demsar):
 
 
 def test_another_arm_reorders_cells_and_changes_none(demsar):
-    before = comparison_matrix(demsar)
-    after = comparison_matrix(demsar.assign(another=demsar.mean(axis=1) + np.linspace(-0.02, 0.05, 14)))
+    before = compare_all_pairs(demsar)
+    after = compare_all_pairs(demsar.assign(another=demsar.mean(axis=1) + np.linspace(-0.02, 0.05, 14)))
     kept = after[(after["row"] != "another") & (after["column"] != "another")]
     order = ["row", "column"]
     assert kept.sort_values(order, ignore_index=True).equals(before.sort_values(order, ignore_index=True))
@@ -55,7 +56,7 @@ def test_another_arm_reorders_cells_and_changes_none(demsar):
 def test_a_pair_is_compared_where_both_are_complete(demsar):
     demsar = demsar.copy()
     demsar.iloc[:3, 2] = np.nan
-    matrix = comparison_matrix(demsar.assign(none=np.nan))
+    matrix = compare_all_pairs(demsar.assign(none=np.nan))
     assert cell(matrix, "cf", "m")["n"] == 11
     assert cell(matrix, "m", "C4.5")["n"] == 14
     assert np.isnan(cell(matrix, "m", "none")["p"])
@@ -64,7 +65,7 @@ def test_a_pair_is_compared_where_both_are_complete(demsar):
 
 def test_the_matrix_of_a_large_study_holds_the_control_and_the_best():
     means = pd.DataFrame(many(6, 50)).T
-    arms = comparison_matrix(means)["row"].unique()
+    arms = compare_all_pairs(means)["row"].unique()
     assert len(arms) == ARMS_SHOWN + 1
     assert set(arms) == {means.columns[0], *means.mean().nlargest(ARMS_SHOWN).index}
 
@@ -77,7 +78,7 @@ def found(demsar):
 
 
 def test_a_row_for_each_arm_compares_it_with_the_control_and_the_best(found):
-    rows = found.standings.set_index("solver")
+    rows = frames.standings(found).set_index("solver")
     assert list(rows.index) == ["m+cf", "equal", "m", "C4.5", "tree"]
     assert list(rows["is_control"]) == [False, False, False, True, False]
     m = rows.loc["m"]
@@ -95,17 +96,17 @@ def test_standings_of_four_arms_are_oriented_alike(demsar):
     # All pairs are tested, and the control comes first in its own.
     means = {f"d{i}": row for i, row in enumerate(demsar.to_dict("records"))}
     found = analyse(make_results("x", means))
-    row = found.standings.set_index("solver").loc["m"]
+    row = frames.standings(found).set_index("solver").loc["m"]
     assert (row["wins"], row["losses"]) == (10, 2)
     assert [row["estimate"], row["low"], row["high"]] == pytest.approx([0.0130, 0.0030, 0.0275])
     assert [row["better"], row["worse"]] == pytest.approx([0.671, 0], abs=0.005)
     assert row["verdict"] == HIGHER
-    (test,) = found.tests.query("first == 'C4.5' and second == 'm'").to_dict("records")
+    (test,) = frames.tests(found).query("first == 'C4.5' and second == 'm'").to_dict("records")
     assert test["verdict"] == LOWER
 
 
 def test_nothing_is_told_of_the_best_below_six_datasets():
     found = analyse(make_results("x", many(5, 3)))
-    assert found.standings[["equal_to_best", "worse_than_best"]].isna().all(axis=None)
-    assert set(found.standings["standing"]) == {"best", "open"}
-    assert analyse(make_results("x", many(5, 2))).standings.empty
+    assert frames.standings(found)[["equal_to_best", "worse_than_best"]].isna().all(axis=None)
+    assert set(frames.standings(found)["standing"]) == {"best", "open"}
+    assert frames.standings(analyse(make_results("x", many(5, 2)))).empty

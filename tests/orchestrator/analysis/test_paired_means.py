@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.paired_means import PairedMeans, half_predictions
 from orchestrator.analysis.statistics import friedman
-from orchestrator.report.methods import methods
+from orchestrator.report.sections.methods import methods
 from orchestrator.study.families import Family
 from orchestrator.study.report_choices import ReportChoices
 from tests.orchestrator.report.frames import make_results
@@ -48,32 +49,34 @@ def test_arms_with_the_same_number_of_correct_rows_tie_everywhere(tmp_path):
     raw = results.outer.groupby("solver")["score"].mean()
     assert 0 < abs(raw["a"] - raw["b"]) < 1e-4, "the folds weigh the means apart"
     findings = analyse(results, ReportChoices(sequential=True))
-    (test,) = findings.tests.query("first == 'a' and second == 'b'").to_dict("records")
+    (test,) = frames.tests(findings).query("first == 'a' and second == 'b'").to_dict("records")
     assert (test["wins"], test["losses"], test["n_zero"]) == (0, 0, 7)
     assert (test["p"], test["p_pratt"], test["rank_biserial"], test["estimate"]) == (1, 1, 0, 0)
-    assert dict(zip(findings.ranks["solver"], findings.ranks["mean_rank"], strict=True)) == {
+    assert dict(
+        zip(frames.arm_ranks(findings)["solver"], frames.arm_ranks(findings)["mean_rank"], strict=True)
+    ) == {
         "a": 1.5,
         "b": 1.5,
         "c": 3,
     }
-    matrix = findings.comparison_matrix.query("row == 'a' and column == 'b'")
+    matrix = frames.comparison_matrix(findings).query("row == 'a' and column == 'b'")
     assert matrix[["wins", "ties", "losses"]].to_numpy().tolist() == [[0, 7, 0]]
-    assert set(findings.scores.loc[findings.scores["best"], "solver"]) == {"a", "b"}
-    (sequence,) = findings.sequence.query("first == 'a' and second == 'b'").to_dict("records")
+    assert set(frames.scores(findings).loc[frames.scores(findings)["best"], "solver"]) == {"a", "b"}
+    (sequence,) = frames.sequence(findings).query("first == 'a' and second == 'b'").to_dict("records")
     assert sequence["largest_evidence"] == 1
-    assert set(findings.standings.query("standing == 'best'")["solver"]) == {"a", "b"}
+    assert set(frames.standings(findings).query("standing == 'best'")["solver"]) == {"a", "b"}
     assert "half a prediction" in methods(findings)
 
 
 def test_no_arm_differs_where_all_have_the_same_number_of_correct_rows(tmp_path):
-    test = analyse(counted(tmp_path, every(EVEN, SHIFTED, EVEN[::-1]))).friedman
+    test = frames.friedman_test(analyse(counted(tmp_path, every(EVEN, SHIFTED, EVEN[::-1]))))
     assert (test.chi2, test.p) == (0, 1)
 
 
 @pytest.mark.parametrize("more", [1, -1])
 def test_one_prediction_is_a_difference(tmp_path, more):
     other = (EVEN[0], EVEN[1] + more, *EVEN[2:])
-    (test,) = analyse(counted(tmp_path, every(EVEN, other))).tests.to_dict("records")
+    (test,) = frames.tests(analyse(counted(tmp_path, every(EVEN, other)))).to_dict("records")
     assert (test["wins"], test["losses"]) == ((0, 7) if more > 0 else (7, 0))
     assert test["p"] == 2**-6
 
@@ -81,13 +84,15 @@ def test_one_prediction_is_a_difference(tmp_path, more):
 def test_one_prediction_of_two_seeds_is_a_difference_and_another_fold_is_none(tmp_path):
     sizes, one = np.tile(SIZES, 2), EVEN + EVEN
     for other, wins in (((*EVEN, 114, 112, *EVEN[2:]), 7), (SHIFTED + EVEN, 0)):
-        (test,) = analyse(counted(tmp_path, every(one, other), sizes=sizes, seeds=2)).tests.to_dict("records")
+        (test,) = frames.tests(analyse(counted(tmp_path, every(one, other), sizes=sizes, seeds=2))).to_dict(
+            "records"
+        )
         assert test["wins"] == wins
 
 
 def test_other_metrics_tie_at_twelve_decimals(tmp_path):
     findings = analyse(counted(tmp_path, every(EVEN, SHIFTED), metric="f1"))
-    (test,) = findings.tests.to_dict("records")
+    (test,) = frames.tests(findings).to_dict("records")
     assert test["n_zero"] == 0
     assert "half a prediction" not in methods(findings)
     assert half_predictions("balanced_accuracy", pd.Series({"d": 100.0})).empty

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.analysis import findings as frames
 from orchestrator.analysis import ratios
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.pairwise import HIGHER, NO_DATA
@@ -112,12 +113,12 @@ def test_what_is_said_of_stopped_trainings_holds_for_the_times_they_would_have_t
 
 def test_the_times_of_a_study_are_compared_with_what_stopped_trainings_allow(tmp_path):
     results = timed(tmp_path, A, B)
-    complete = only(analyse(results).time_ratios)
+    complete = only(frames.time_ratios(analyse(results)))
     assert complete["fit_seconds_ratio"] == pytest.approx(0.4155, abs=5e-5)
     assert (complete["p"], complete["verdict"]) == (1 / 128, "faster")
     for name in ("d6", "d7"):
         results = stop(results, name, "b", fit_seconds=70.0)
-    censored = only(analyse(results).time_ratios)
+    censored = only(frames.time_ratios(analyse(results)))
     assert (censored["fit_seconds_bound"], censored["fit_seconds_n_censored"]) == ("≤", 2)
     assert censored["fit_seconds_ratio"] == pytest.approx(0.465, abs=5e-4)
     assert censored["verdict"] == "faster"
@@ -128,19 +129,19 @@ def test_a_stopped_training_is_no_time(tmp_path):
     results = timed(tmp_path, [2], [4])
     results = stop(results, "d0", "a", 3, 4, fit_seconds=10.0)
     findings = analyse(results)
-    row = only(findings.timing[findings.timing["solver"] == "a"])
+    row = only(frames.timing(findings)[frames.timing(findings)["solver"] == "a"])
     assert (row["fit_seconds"], row["n_stopped"]) == (pytest.approx(5.2), 2)
     assert np.isnan(row["fit_se"])
     assert np.isnan(row["fit_corrected_se"])
     assert np.isnan(row["predict_seconds"])
-    ratio = only(findings.time_ratios)
+    ratio = only(frames.time_ratios(findings))
     assert (ratio["fit_seconds_bound"], ratio["fit_seconds_ratio"]) == ("≥", pytest.approx(1.3))
 
 
 def test_a_training_killed_at_the_limit_counts_with_the_limit(tmp_path):
     results = stop(timed(tmp_path, [2], [4]), "d0", "a", fit_seconds=np.nan)
     results.provenance[0]["study"]["protocol"]["max_seconds"] = 8.0
-    assert only(analyse(results).time_ratios)["fit_seconds_ratio"] == pytest.approx(2)
+    assert only(frames.time_ratios(analyse(results)))["fit_seconds_ratio"] == pytest.approx(2)
 
 
 def test_means_over_different_splits_are_not_divided(tmp_path):
@@ -150,26 +151,26 @@ def test_means_over_different_splits_are_not_divided(tmp_path):
         results = edit(results, refit("d0", solver, 4), fit_seconds=92.0, n_iter=9200)
     results = edit(results, refit("d0", "a", 4), status="error", score=np.nan, fit_seconds=np.nan)
     for frame in (results, drop(results, refit("d0", "a", 4))):
-        ratio = only(analyse(frame).time_ratios)
+        ratio = only(frames.time_ratios(analyse(frame)))
         assert (ratio["fit_seconds_ratio"], ratio["fit_seconds_n"]) == (pytest.approx(1), 1)
         assert ratio["fit_seconds_excluded"] == "d0"
 
 
 def test_a_verdict_needs_both_ends(tmp_path):
     results = timed(tmp_path, [1] * 8, [2, 3, 4, 5, 6, 7, 8, 9])
-    assert only(analyse(results).time_ratios)["verdict"] == "faster"
+    assert only(frames.time_ratios(analyse(results)))["verdict"] == "faster"
     results = stop(stop(results, "d0", "a", fit_seconds=1.0), "d1", "a", fit_seconds=1.0)
-    ratio = only(analyse(results).time_ratios)
+    ratio = only(frames.time_ratios(analyse(results)))
     assert ratio["verdict"] == ratios.UNDECIDED
     assert ratio["fit_seconds_bound"] == "≥"
 
 
 def test_scores_and_times_are_one_family_of_tests(tmp_path):
     means = {f"d{i}": {"b": 0.8, "a": 0.81 + i / 100} for i in range(6)}
-    plain = only(analyse(make_results(tmp_path, means)).tests)
+    plain = only(frames.tests(analyse(make_results(tmp_path, means))))
     assert (plain["family"], plain["p_holm"]) == (1, 0.03125)
     both = analyse(make_results(tmp_path, means, profile="timing"))
-    test, ratio = only(both.tests), only(both.time_ratios)
+    test, ratio = only(frames.tests(both)), only(frames.time_ratios(both))
     assert (test["family"], ratio["family"]) == (2, 2)
     assert test["p_holm"] == ratio["p_holm"] == 0.0625
     assert "times 2 comparisons" in test["verdict"]
@@ -187,7 +188,7 @@ def test_scores_and_times_are_one_family_of_tests(tmp_path):
 )
 def test_a_verdict_says_what_the_datasets_could_have_shown(n, n_same, words, tmp_path):
     means = {f"d{i}": {"a": 0.8 + (0.01 + i / 1000 if i >= n_same else 0), "b": 0.8} for i in range(n)}
-    test = only(analyse(make_results(tmp_path, means)).tests)
+    test = only(frames.tests(analyse(make_results(tmp_path, means))))
     assert test["verdict"] == words if words == HIGHER else words in test["verdict"]
     assert "times" not in test["verdict"]
 
@@ -196,7 +197,7 @@ def test_without_a_common_dataset_there_is_no_p_but_the_pair_counts(tmp_path):
     means = {f"d{i}": {"a": 0.8, "b": 0.81 + i / 100, "c": 0.8} for i in range(7)}
     results = make_results(tmp_path, means)
     findings = analyse(drop(results, lambda f: (f.solver == "c") & (f.outer == 0)))
-    tests = findings.tests.set_index(["first", "second"])
+    tests = frames.tests(findings).set_index(["first", "second"])
     assert tests.loc[("a", "c"), "verdict"] == NO_DATA
     assert tests.loc[("a", "c"), ["p", "p_holm", "smallest_p", "loo_p_low"]].isna().all()
     assert tests.loc[("a", "b"), "p_holm"] == 3 / 64
@@ -208,12 +209,12 @@ def test_sweeps_pair_the_costs_of_the_same_folds_and_mark_what_was_stopped(tmp_p
     means = {name: {each["name"]: 0.9 for each in arms} for name in ("d0", "d1")}
     results = make_results(tmp_path, means, arms=arms)  # 500 and 1000 iterations
     late = edit(results, refit("d0", "m[eta=1.3]", 4), status="error", score=np.nan, n_iter=1_000_000)
-    summary = only(analyse(late).sweep_summary.query("setting == 1.3"))
+    summary = only(frames.sweep_summary(analyse(late)).query("setting == 1.3"))
     assert (summary["n_iter_ratio"], summary["n_iter_n"], summary["n_iter_bound"]) == (2, 1, "=")
     stopped = stop(results, "d0", "m[eta=1.3]", 4)
-    summary = only(analyse(stopped).sweep_summary.query("setting == 1.3"))
+    summary = only(frames.sweep_summary(analyse(stopped)).query("setting == 1.3"))
     assert (summary["n_iter_bound"], summary["n_iter_n"]) == ("≥", 2)
-    effort = analyse(late).effort.set_index(["dataset", "solver"])
+    effort = frames.effort(analyse(late)).set_index(["dataset", "solver"])
     assert effort.loc[("d0", "m[eta=1.3]"), ["n_fits", "n_iter"]].tolist() == [4, 1000]
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from orchestrator.analysis import findings as frames
 from orchestrator.analysis import sweep_tests
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.signed_rank import hodges_lehmann, pratt_p, signed_rank
@@ -95,14 +96,14 @@ def study(folder, n_datasets=8, gain=0.004):
 
 def test_a_study_s_sweep_is_tested_as_a_whole_and_its_selected_arm_as_one(tmp_path):
     found = analyse(study(tmp_path))
-    curves = found.sweep_curves
+    curves = frames.sweep_curves(found)
     assert curves["setting"].tolist() == [1.3, 1.6]
     assert curves["p"].tolist() == [2.0**-7] * 2
     assert (curves["low"] > 0).all()
-    (row,) = found.sweep_selected.to_dict("records")
+    (row,) = frames.sweep_selected(found).to_dict("records")
     assert (row["solver"], row["reference"], row["n"]) == ("m[eta=selected]", "m[eta=1.0]", 8)
     assert (row["p"], row["verdict"]) == (2.0**-7, "higher")
-    assert row["mean"] == pytest.approx(found.means["m[eta=1.3]"].mean())
+    assert row["mean"] == pytest.approx(frames.means(found)["m[eta=1.3]"].mean())
 
 
 def test_a_family_of_datasets_counts_once_in_the_tests_of_a_sweep(tmp_path):
@@ -110,17 +111,17 @@ def test_a_family_of_datasets_counts_once_in_the_tests_of_a_sweep(tmp_path):
     for facts in results.provenance[0]["study"]["datasets"]:
         facts["family"] = "" if facts["name"] in ("d6", "d7") else "parent"
     found = analyse(results)
-    assert set(found.sweep_curves["n"]) == {3}
-    (row,) = found.sweep_selected.to_dict("records")
+    assert set(frames.sweep_curves(found)["n"]) == {3}
+    (row,) = frames.sweep_selected(found).to_dict("records")
     assert (row["n"], row["p"]) == (3, 0.25)
     assert "with 3 families" in row["verdict"]
 
 
 def test_too_few_datasets_have_no_band_and_no_verdict(tmp_path):
     found = analyse(study(tmp_path, n_datasets=3))
-    assert found.sweep_curves["low"].isna().all()
-    assert found.sweep_curves["p"].tolist() == [0.25, 0.25]
-    assert found.sweep_selected["verdict"].item().startswith("cannot be decided")
+    assert frames.sweep_curves(found)["low"].isna().all()
+    assert frames.sweep_curves(found)["p"].tolist() == [0.25, 0.25]
+    assert frames.sweep_selected(found)["verdict"].item().startswith("cannot be decided")
 
 
 @pytest.mark.parametrize("n_studies", [400, pytest.param(10_000, marks=pytest.mark.full)])

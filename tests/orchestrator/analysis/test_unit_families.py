@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.paired_means import of_units
 from orchestrator.analysis.pairwise import pairwise
@@ -35,30 +36,30 @@ def study(folder, seconds=None, families=FAMILY):
 
 def test_families_count_once_as_the_golden_numbers_have_it(tmp_path):
     findings = analyse(study(tmp_path))
-    (test,) = findings.tests.to_dict("records")
+    (test,) = frames.tests(findings).to_dict("records")
     assert (test["n"], test["w_plus"], test["w_minus"]) == (6, 18.5, 2.5)
     assert test["p"] == 1 / 8
     assert [test[name] for name in ("estimate", "low", "high")] == pytest.approx([0.007, -0.005, 0.02])
     assert test["confidence"] == 0.96875
     told = verdict(findings)
     assert "The tests count 6 families of 9 datasets." in told
-    means = of_units(findings.means, findings.design.families).mean()
+    means = of_units(frames.means(findings), findings.design.families).mean()
     first, second = means.index
     assert f"{first} reaches a mean accuracy of {100 * means[first]:.2f} % and {second} of " in told
     assert "over 6 datasets (a family counts as one)." in told
-    assert list(findings.means.index) == list(DIFFERENCES)
-    assert findings.practical["n"].tolist() == [6]
+    assert list(frames.means(findings).index) == list(DIFFERENCES)
+    assert frames.practical(findings)["n"].tolist() == [6]
 
 
 def test_they_count_apart_where_that_is_said_which_is_told(tmp_path):
     results = study(tmp_path)
     findings = analyse(results, ReportChoices(families="apart", first=ReportChoices(control="a")))
-    (test,) = findings.tests.to_dict("records")
+    (test,) = frames.tests(findings).to_dict("records")
     assert (test["n"], test["p"]) == (9, 5 / 256)
     assert verdict(findings).startswith(
         "Chosen post hoc, after the first scores: each dataset of a family counts."
     )
-    assert analyse(study(tmp_path, families={})).tests["p"].tolist() == [5 / 256]
+    assert frames.tests(analyse(study(tmp_path, families={})))["p"].tolist() == [5 / 256]
 
 
 def test_a_family_lacks_a_score_if_one_of_its_datasets_does(tmp_path):
@@ -67,7 +68,7 @@ def test_a_family_lacks_a_score_if_one_of_its_datasets_does(tmp_path):
         lambda rows: rows["dataset"].eq("w8a") & rows["solver"].eq("b") & rows["outer"].eq(1),
         score=float("nan"),
     )
-    (test,) = analyse(results).tests.to_dict("records")
+    (test,) = frames.tests(analyse(results)).to_dict("records")
     assert (test["n"], test["excluded"]) == (5, "family web")
 
 
@@ -75,10 +76,10 @@ def test_ratios_of_times_are_averaged_as_logarithms_within_a_family(tmp_path):
     results = study(tmp_path, seconds={"a": 1.0, "b": 4.0})
     slow = edit(results, lambda rows: rows["dataset"].eq("w1a") & rows["solver"].eq("b"), fit_seconds=16.0)
     slow = edit(slow, lambda rows: rows["dataset"].eq("w1a") & rows["solver"].eq("a"), fit_seconds=1.0)
-    (row,) = analyse(slow).time_ratios.to_dict("records")
+    (row,) = frames.time_ratios(analyse(slow)).to_dict("records")
     assert row["fit_seconds_n"] == 6
     assert row["fit_seconds_ratio"] == pytest.approx((4**5 * 8) ** (1 / 6))
-    (apart,) = analyse(slow, ReportChoices(families="apart")).time_ratios.to_dict("records")
+    (apart,) = frames.time_ratios(analyse(slow, ReportChoices(families="apart"))).to_dict("records")
     assert apart["fit_seconds_ratio"] == pytest.approx((4**8 * 16) ** (1 / 9))
 
 

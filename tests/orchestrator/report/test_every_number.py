@@ -7,9 +7,8 @@ import re
 import pytest
 
 from orchestrator.analysis.findings import analyse
-from orchestrator.report.captions import captioned
+from orchestrator.report.contents import all_tables
 from orchestrator.report.report_json import report_json
-from orchestrator.report.tables import all_tables
 from tests.orchestrator.report.frames import QUICKSTART, arm, drop, edit, make_results, thirteen
 
 ETAS = (1.0, 1.3, 1.6)
@@ -57,7 +56,7 @@ def is_printed_from(text, known):
 @pytest.mark.parametrize("name", studies())
 def test_the_tables_of_a_study(name):
     findings = analyse(studies()[name])
-    tables = {name: captioned(table, findings) for name, table in all_tables(findings).items()}
+    tables = all_tables(findings)
     twin = json.loads(report_json(findings, tables))
     checked = 0
     for table in tables.values():

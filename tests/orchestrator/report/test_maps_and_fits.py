@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import linregress
 from scipy.stats import t as student
 
+from orchestrator.analysis import findings as frames
 from orchestrator.analysis.bayesian import DENSITY_CELLS, bayesian_signed_rank, posterior_density
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.inner_scores import over_datasets, visits_differ
@@ -34,7 +35,7 @@ def mapped(tmp_path):
 def test_inner_scores_are_means_over_trainings_and_their_distances_from_the_best(tmp_path):
     results = mapped(tmp_path)
     findings = analyse(results)
-    frame = findings.inner_scores
+    frame = frames.inner_scores(findings)
     assert len(frame) == 3 * 2 * 6
     assert set(frame["n"]) == {10}
     inner = results.trials[results.trials["inner"] >= 0]
@@ -48,11 +49,11 @@ def test_inner_scores_are_means_over_trainings_and_their_distances_from_the_best
     assert means["mnsvm", 4.0, 1.0] == pytest.approx(-(0.02 + 0.04 + 0.02) / 3)
     assert not visits_differ(frame)
     fewer = drop(results, lambda f: (f.param_C == 4) & (f.dataset == "iris") & (f.inner == 1))
-    assert visits_differ(analyse(fewer).inner_scores)
+    assert visits_differ(frames.inner_scores(analyse(fewer)))
     one_axis = make_results(tmp_path, QUICKSTART)
     for each in one_axis.provenance[0]["study"]["arms"]:
         each["space"] = {"C": list(C)}
-    assert analyse(one_axis).inner_scores.empty
+    assert frames.inner_scores(analyse(one_axis)).empty
 
 
 @pytest.mark.figures
@@ -90,7 +91,7 @@ def timed(tmp_path, n_datasets, exponent=2.0):
 
 def test_exponents_are_those_of_a_regression_of_logarithms(tmp_path):
     findings = analyse(timed(tmp_path, 6))
-    frame = findings.scaling.set_index(["solver", "predictor"])
+    frame = frames.power_laws(findings).set_index(["solver", "predictor"])
     sizes = 100 * 2.0 ** np.arange(6)
     for arm, power in (("a", 2.0), ("b", 1.0)):
         seconds = 1e-6 * sizes**power * (1 + 0.1 * (-1.0) ** np.arange(6))
@@ -109,16 +110,16 @@ def test_exponents_are_those_of_a_regression_of_logarithms(tmp_path):
 
 
 def test_no_exponent_without_timing_rows_enough_sizes_or_finished_trainings(tmp_path):
-    assert analyse(timed(tmp_path, 4)).scaling.empty
-    assert analyse(make_results(tmp_path, QUICKSTART)).scaling.empty
+    assert frames.power_laws(analyse(timed(tmp_path, 4))).empty
+    assert frames.power_laws(analyse(make_results(tmp_path, QUICKSTART))).empty
     stopped = edit(
         timed(tmp_path, 5),
         lambda f: (f.dataset == "d0") & (f.solver == "a") & (f.outer == 1),
         status="timeout",
     )
-    assert set(analyse(stopped).scaling["solver"]) == {"b"}
+    assert set(frames.power_laws(analyse(stopped))["solver"]) == {"b"}
     same = edit(timed(tmp_path, 6), lambda f: f.solver == "a", n_train=500, n_sv=20)
-    assert set(analyse(same).scaling["solver"]) == {"b"}
+    assert set(frames.power_laws(analyse(same))["solver"]) == {"b"}
 
 
 @pytest.mark.figures
@@ -161,7 +162,9 @@ def test_triangles_stand_beside_the_probabilities(tmp_path):
     means = {f"d{i}": {"m": 0.8 + value / 100, "C4.5": 0.8} for i, value in enumerate(POINTS)}
     results = make_results(tmp_path, means)
     findings = analyse(results)
-    assert set(zip(findings.densities["first"], findings.densities["second"], strict=True)) == {("m", "C4.5")}
+    assert set(
+        zip(frames.densities(findings)["first"], frames.densities(findings)["second"], strict=True)
+    ) == {("m", "C4.5")}
     write_report(results, tmp_path / "report", findings)
     assert 'id="figure-triangles"' in (tmp_path / "report" / "index.html").read_text()
-    assert analyse(make_results(tmp_path, QUICKSTART)).densities.empty
+    assert frames.densities(analyse(make_results(tmp_path, QUICKSTART))).empty

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import gmean
 
 from orchestrator import load_study
+from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.merged_studies import merge, merged_choices
 from orchestrator.analysis.signed_rank import signed_rank
@@ -64,8 +65,8 @@ def merged(folder, *names, **given):
 def test_arms_that_mean_the_same_are_one_and_others_carry_the_name_of_their_study(folder):
     findings = merged(folder, "a", "b2")
     assert list(findings.design.arms) == ["near@a", "bayes", "near@b2", "dummy"]
-    assert findings.is_complete
-    near, bayes = findings.same_arms.to_dict("records")
+    assert frames.is_complete(findings)
+    near, bayes = frames.same_arms(findings).to_dict("records")
     assert (near["arm"], near["differs"], near["n_common"]) == ("near", "settings", 0)
     assert (bayes["arm"], bayes["differs"], bayes["n"]) == ("bayes", "", 6)
     assert bayes["n_common"] == bayes["n_agree"] == 6 * 2 * (2 + 1)
@@ -75,7 +76,7 @@ def test_arms_that_mean_the_same_are_one_and_others_carry_the_name_of_their_stud
     walsh = [(x + y) / 2 for i, x in enumerate(differences) for y in differences[i:]]
     assert near["estimate"] == pytest.approx(np.median(walsh))
     assert near["p_holm"] == pytest.approx(min(1, 2 * near["p"]))
-    pd.testing.assert_series_equal(findings.means["near@b2"], b["near"], check_names=False)
+    pd.testing.assert_series_equal(frames.means(findings)["near@b2"], b["near"], check_names=False)
     trials = findings.results.trials
     assert not trials["key"].duplicated().any()
     assert set(trials["solver"]) == set(findings.design.arms)
@@ -90,7 +91,7 @@ def test_scores_that_disagree_and_machines_that_are_slower_are_found(folder):
     object.__setattr__(second, "folder", twin / "b")
     findings = analyse(found := merge([first, second]), merged_choices(found, {}))
     assert list(findings.design.arms) == ["bayes", "near", "dummy"]
-    frame = findings.same_arms
+    frame = frames.same_arms(findings)
     assert (frame["n_common"] - frame["n_agree"]).sum() == 5
     assert frame["time_ratio"].tolist() == pytest.approx([2.5] * 3)
     assert frame["n_timed"].tolist() == [6] * 3
@@ -98,20 +99,20 @@ def test_scores_that_disagree_and_machines_that_are_slower_are_found(folder):
         run["hosts"] = [{"cpu": "another", "cores": 64}]
     findings = analyse(found := merge([first, second]), merged_choices(found, {}))
     assert "bayes@twin/b" in findings.design.arms
-    assert set(findings.same_arms["differs"]) == {"machine"}
+    assert set(frames.same_arms(findings)["differs"]) == {"machine"}
     assert "They ran on different machines, so a ratio of times" in answers(findings)[0].text
     seconds = [study.outer.groupby(["solver", "dataset"])["fit_seconds"].mean() for study in (first, second)]
     ratio = gmean((seconds[1] / seconds[0])["near"])
-    assert findings.same_arms.set_index("arm")["time_ratio"]["near"] == pytest.approx(ratio)
+    assert frames.same_arms(findings).set_index("arm")["time_ratio"]["near"] == pytest.approx(ratio)
 
 
 def test_other_protocols_are_named_and_other_splits_refused(folder):
     findings = merged(folder, "a", "b")
     assert list(findings.design.arms) == ["near@a", "bayes@a", "bayes@b", "near@b", "dummy@b"]
     assert findings.design.protocol["profile"] == "throughput in a; timing in b"
-    assert findings.same_arms["differs"].tolist() == ["settings, protocol", "protocol"]
-    assert findings.time_ratios.empty, "the control was not timed"
-    assert findings.tests["family"].tolist() == [4] * 4
+    assert frames.same_arms(findings)["differs"].tolist() == ["settings, protocol", "protocol"]
+    assert frames.time_ratios(findings).empty, "the control was not timed"
+    assert frames.tests(findings)["family"].tolist() == [4] * 4
     with pytest.raises(ConfigError) as caught:
         merged(folder, "a", "c")
     (problem,) = caught.value.problems
@@ -153,4 +154,5 @@ def test_the_verb_merges_into_a_folder_of_its_own(folder, tmp_path, capsys):
 def test_a_study_and_its_copy_in_another_folder_agree_in_every_trial(folder):
     findings = merged(folder, "a", "other/a")
     assert list(findings.design.arms) == ["near", "bayes"]
-    assert findings.same_arms["n_common"].sum() == findings.same_arms["n_agree"].sum() == 96
+    same = frames.same_arms(findings)
+    assert same["n_common"].sum() == same["n_agree"].sum() == len(load_study(folder / "a").trials)

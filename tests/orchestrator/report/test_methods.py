@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.analysis.findings import analyse
-from orchestrator.report.methods import checklist, methods
+from orchestrator.report.sections.methods import checklist, methods
 from tests.orchestrator.report.frames import edit, empty, make_results, thirteen
 
 

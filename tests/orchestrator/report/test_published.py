@@ -8,7 +8,7 @@ from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.published import read_published
 from orchestrator.cli.main import EXIT_BAD, main
 from orchestrator.report import markdown_summary, write_report
-from orchestrator.report.tables import all_tables
+from orchestrator.report.contents import all_tables
 from orchestrator.study.errors import ConfigError
 from tests.orchestrator.report.frames import QUICKSTART, make_results
 

@@ -11,9 +11,12 @@ import pandas as pd
 import pytest
 from matplotlib.container import ErrorbarContainer
 
+from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
-from orchestrator.report import figures, markdown_summary, write_report
+from orchestrator.report import markdown_summary, write_report
 from orchestrator.report.format import DIGITS, reproducible
+from orchestrator.report.section import Drawing, flat
+from orchestrator.report.sections import scores
 from orchestrator.report.verdict import verdict
 from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
@@ -123,8 +126,8 @@ def test_figures_are_pdf_too_beside_the_numbers_they_show(quickstart, tmp_path):
         assert b"/FontFile2" in content, "TrueType fonts"
         assert b"CreationDate" not in content
     choices = pd.read_csv(folder / "choices.csv")
-    assert choices["count"].tolist() == findings.choices["count"].tolist()
-    assert twin["figures"]["choices"] == findings.choices.to_dict("records")
+    assert choices["count"].tolist() == frames.choices(findings)["count"].tolist()
+    assert twin["figures"]["choices"] == frames.choices(findings).to_dict("records")
 
 
 @pytest.mark.figures("pdf")
@@ -203,7 +206,7 @@ def test_files_keep_the_digits_that_another_processor_reproduces(quickstart, tmp
     write_report(quickstart, tmp_path / "report")
     frame = pd.read_csv(tmp_path / "report" / "tables" / "scores.csv")
     twin = json.loads((tmp_path / "report" / "report.json").read_text())
-    expected = analyse(quickstart).scores
+    expected = frames.scores(analyse(quickstart))
     for column in ("mean", "corrected_se"):
         numbers = [reproducible(value) for value in expected[column]]
         assert numbers == pytest.approx(expected[column].tolist(), rel=10.0 ** (1 - DIGITS))
@@ -406,11 +409,12 @@ def test_the_corrected_standard_error_stands_first_wherever_one_is_shown(quickst
 
 def test_the_figures_draw_the_corrected_standard_error(quickstart):
     findings = analyse(quickstart)
-    left, _ = figures.scores(findings).axes
+    (drawing,) = (part for part in flat(scores.section(findings).content) if isinstance(part, Drawing))
+    left, _ = drawing.draw().axes
     (bars,) = [found for found in left.containers if isinstance(found, ErrorbarContainer)]
     first, *_ = bars[2][0].get_segments()
     half = (first[1][0] - first[0][0]) / 2
-    assert half == pytest.approx(100 * findings.scores["corrected_se"].iloc[0])
+    assert half == pytest.approx(100 * frames.scores(findings)["corrected_se"].iloc[0])
 
 
 def test_no_conclusion_is_drawn_from_a_single_dataset(tmp_path):
@@ -492,7 +496,7 @@ def test_the_protocol_says_what_could_have_been_found(tmp_path):
 def test_a_metric_that_is_no_share_needs_a_region_of_its_own(tmp_path):
     results = make_results(tmp_path, {f"d{i}": {"a": 0.8, "b": 0.8} for i in range(6)})
     results.provenance[0]["study"]["protocol"]["metric"] = "neg_log_loss"
-    assert analyse(results).practical.empty
+    assert frames.practical(analyse(results)).empty
     results.provenance[0]["report"] = {"rope": 2.5}
     page, _ = report(results, tmp_path / "report")
     assert page.tables["practical"][1] == ["a − b", "6", "< 0.01", "> 0.99", "< 0.01"]
@@ -598,7 +602,9 @@ def test_a_study_without_any_difference_says_so(tmp_path):
     means = {f"d{i}": {"a": 0.8, "b": 0.8} for i in range(8)}
     findings = analyse(make_results(tmp_path, means))
     assert verdict(findings).endswith("None of 8 datasets differs.")
-    assert findings.tests["verdict"].tolist() == ["no evidence of a difference: none of 8 datasets differs"]
+    assert frames.tests(findings)["verdict"].tolist() == [
+        "no evidence of a difference: none of 8 datasets differs"
+    ]
     few = analyse(make_results(tmp_path, {"iris": {"a": 0.8, "b": 0.8}}))
     assert "With 1 dataset the smallest p this test can give is 2/2¹ = 1" in verdict(few)
 

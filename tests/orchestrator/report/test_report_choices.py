@@ -5,6 +5,7 @@ import json
 import pytest
 
 from orchestrator import load_study
+from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.ratios import summarise
 from orchestrator.cli.main import EXIT_BAD, EXIT_INTERRUPTED, EXIT_NO_SUCCESS, EXIT_OK, main
@@ -41,34 +42,41 @@ def findings_of(folder, study, **given):
 
 def test_the_control_stands_first_and_the_others_are_tested_against_it(folder):
     findings = findings_of(folder, "plain", control="three")
-    assert list(findings.means.columns) == ["three", "one", "two", "four", "five"]
-    assert findings.tests["second"].tolist() == ["three"] * 4
+    assert list(frames.means(findings).columns) == ["three", "one", "two", "four", "five"]
+    assert frames.tests(findings)["second"].tolist() == ["three"] * 4
     default = findings_of(folder, "plain")
-    assert default.tests["second"].tolist() == ["one"] * 4
-    (new,) = findings.tests.query("first == 'one'").to_dict("records")
-    (old,) = default.tests.query("first == 'three'").to_dict("records")
+    assert frames.tests(default)["second"].tolist() == ["one"] * 4
+    (new,) = frames.tests(findings).query("first == 'one'").to_dict("records")
+    (old,) = frames.tests(default).query("first == 'three'").to_dict("records")
     assert (new["p"], new["estimate"]) == (old["p"], -old["estimate"])
 
 
 def test_what_is_left_out_takes_no_part_in_any_test(folder):
     findings = findings_of(folder, "plain", leave_out=["one", "wine"])
-    assert list(findings.means.columns) == ["two", "three", "four", "five"]
-    assert list(findings.means.index) == ["iris", "breast_cancer"]
-    for frame in (findings.coverage, findings.scores, findings.effort, findings.selections):
+    assert list(frames.means(findings).columns) == ["two", "three", "four", "five"]
+    assert list(frames.means(findings).index) == ["iris", "breast_cancer"]
+    for frame in (
+        frames.coverage(findings),
+        frames.scores(findings),
+        frames.effort(findings),
+        frames.selections(findings),
+    ):
         assert not {"one"} & set(frame["solver"])
         assert not {"wine"} & set(frame["dataset"])
-    assert len(findings.tests) == findings.tests["family"].iloc[0] == 6  # four arms: all pairs
+    assert (
+        len(frames.tests(findings)) == frames.tests(findings)["family"].iloc[0] == 6
+    )  # four arms: all pairs
 
 
 def test_the_level_decides_verdicts_and_intervals(folder):
     pair = {"leave_out": ["three", "four", "five"]}
     loose = findings_of(folder, "plain", alpha=0.5, **pair)  # three datasets give p = 0.25 at least
     strict = findings_of(folder, "plain", alpha=0.05, **pair)
-    assert loose.tests["p_holm"].equals(strict.tests["p_holm"])
-    assert (loose.tests["datasets_needed"] < strict.tests["datasets_needed"]).all()
-    assert strict.tests["verdict"].str.startswith("cannot be decided").all()
-    assert not loose.tests["verdict"].str.startswith("cannot be decided").any()
-    ratios = loose.means[["one", "two"]].to_numpy().T
+    assert frames.tests(loose)["p_holm"].equals(frames.tests(strict)["p_holm"])
+    assert (frames.tests(loose)["datasets_needed"] < frames.tests(strict)["datasets_needed"]).all()
+    assert frames.tests(strict)["verdict"].str.startswith("cannot be decided").all()
+    assert not frames.tests(loose)["verdict"].str.startswith("cannot be decided").any()
+    ratios = frames.means(loose)[["one", "two"]].to_numpy().T
     assert summarise(ratios, 0.5).ratio_high < summarise(ratios, 0.05).ratio_high
 
 
@@ -140,7 +148,7 @@ def test_another_order_of_the_arms_makes_another_control_and_that_is_post_hoc(fo
     where = ("--config-dir", str(folder), f"paths.results={folder}")
     assert main(["run", "study=ordered", arms, *TINY, *where]) == EXIT_OK
     found = findings_of(folder, "ordered")
-    assert found.tests["second"].tolist() == ["five"] * 4
+    assert frames.tests(found)["second"].tolist() == ["five"] * 4
     assert verdict(found).startswith("Chosen post hoc, after the first scores: control five. ")
 
 

@@ -6,10 +6,11 @@ import pandas as pd
 import pytest
 
 from orchestrator import load_study
+from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse, is_decided
 from orchestrator.cli.main import EXIT_OK, main
-from orchestrator.report.comparison import sequence
-from orchestrator.report.tables import all_tables
+from orchestrator.report.contents import all_tables
+from orchestrator.report.sections import sequence
 from orchestrator.report.verdict import answers
 from tests.orchestrator.analysis.golden import TEN
 from tests.orchestrator.report.frames import make_results
@@ -31,7 +32,7 @@ def test_a_decided_study_says_after_how_many_datasets_and_by_what():
         "Decided, valid under any stopping rule: a above b after 10 datasets: E = 30.7 ≥ 20."
     )
     assert said(found).endswith("are not adjusted for stopping.")
-    (row,) = sequence(found).rows
+    (row,) = sequence.table(found).rows
     assert [cell.text for cell in row[1:4]] == ["10", "30.7", "30.7"]
     assert [cell.text for cell in row[6:]] == ["10", "A is higher"]
 
@@ -45,7 +46,7 @@ def test_an_open_study_may_go_on():
 
 def test_nothing_is_tested_after_each_dataset_unless_it_is_asked_for():
     found = analyse(study(TEN, declared=False))
-    assert found.sequence.empty
+    assert frames.sequence(found).empty
     assert "sequence" not in all_tables(found)
     assert not is_decided(study(TEN, declared=False))
 
@@ -90,8 +91,8 @@ def test_a_run_ends_before_the_next_dataset_when_every_pair_is_decided(arguments
     assert 7 <= len(begun) < 12
     assert sorted(begun) == SETS[: len(begun)], "in declared order, and not by cost"
     found = analyse(results)
-    assert found.sequence["decided_after"].item() == len(begun)
-    assert found.is_complete
+    assert frames.sequence(found)["decided_after"].item() == len(begun)
+    assert frames.is_complete(found)
     output = " ".join(capsys.readouterr().out.split())
     assert f"Stopped after {len(begun)} of 12 datasets, for every pair is decided." in output
     assert "No training of" not in output

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
+from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
-from orchestrator.report.captions import captioned
+from orchestrator.report.contents import AFTER, BEFORE, all_tables, our_sections
 from orchestrator.report.html import html
-from orchestrator.report.tables import all_tables
 from orchestrator.report.verdict import answers, verdict
 from tests.orchestrator.report.frames import arm, make_results, thirteen
 
@@ -78,7 +78,7 @@ def test_a_colour_says_nothing_that_the_text_does_not(tables):
 
 def test_the_heat_map_prints_the_differences_of_the_table_of_intervals(tables, findings):
     head, rows = tables["heat_map"].header, tables["heat_map"].rows
-    numbers = findings.differences.set_index(["dataset", "solver"])["difference"]
+    numbers = frames.differences(findings).set_index(["dataset", "solver"])["difference"]
     for row in rows:
         for name, cell in zip(head[1:], row[1:], strict=True):
             value = float(cell.text.replace("−", "-"))
@@ -97,34 +97,32 @@ def test_a_cell_of_the_matrix_is_the_mirror_of_the_other(tables):
     assert cells["better", "worse0"].shade == -cells["worse0", "better"].shade
 
 
-def page_of(findings, tables):
-    tables = {name: captioned(table, findings) for name, table in tables.items()}
-    return html(findings, tables, {}), tables
+def page_of(findings):
+    return html(findings, our_sections(findings, {**BEFORE, **AFTER}), {})
 
 
 def test_the_answer_comes_first_and_details_are_folded(findings, tables):
-    page, captions = page_of(findings, tables)
+    page = page_of(findings)
     order = ['class="answers"', 'id="table-standings"', 'id="table-comparison_matrix"', 'id="table-heat_map"']
     places = [page.index(text) for text in [*order, 'id="protocol"']]
     assert places == sorted(places)
     for name in ("scores", "differences", "effort", "timing", "selections", "coverage"):
         before = page[: page.index(f'id="table-{name}"')]
         assert before.count("<details>") == before.count("</details>") + 1
-    caption = captions["comparison_matrix"].caption
+    caption = tables["comparison_matrix"].caption
     assert "p not adjusted; adjusted values are in the table of tests." in caption
 
 
 def test_a_small_study_is_folded_nowhere():
     findings = analyse(make_results("x", {"iris": {"a": 0.9, "b": 0.8}}))
-    page, tables = page_of(findings, all_tables(findings))
+    page, tables = page_of(findings), all_tables(findings)
     assert "<details" not in page
     assert not {"standings", "comparison_matrix", "heat_map"} & {*tables}
 
 
 def test_search_spaces_are_said_once_where_all_are_the_same(findings, tables):
-    _, captions = page_of(findings, tables)
     assert "Searched" not in tables["arms"].header
-    assert captions["arms"].caption.endswith(
+    assert tables["arms"].caption.endswith(
         "The inner search of every arm chose from C ∈ {0.25, 1.0, 4.0}; gamma ∈ {0.1, 1.0}."
     )
     other = arm("b") | {"space": {"C": [1.0, 2.0]}}
@@ -132,5 +130,5 @@ def test_search_spaces_are_said_once_where_all_are_the_same(findings, tables):
     assert all_tables(found)["arms"].header[-1] == "Searched"
 
 
-def test_what_was_run_is_a_sentence(findings, tables):
-    assert "10,985 of 10,985 planned trainings have a score." in page_of(findings, tables)[0]
+def test_what_was_run_is_a_sentence(findings):
+    assert "10,985 of 10,985 planned trainings have a score." in page_of(findings)

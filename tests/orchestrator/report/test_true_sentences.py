@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
-from orchestrator.report.captions import captioned
-from orchestrator.report.coverage import coverage_note
-from orchestrator.report.methods import checklist, methods
-from orchestrator.report.standings import standings_in_brief
-from orchestrator.report.tables import all_tables
+from orchestrator.report.contents import all_tables
+from orchestrator.report.sections.coverage import coverage_note
+from orchestrator.report.sections.methods import checklist, methods
+from orchestrator.report.sections.standings import brief_table
 from orchestrator.report.verdict import answers, incomplete_note, verdict
 from orchestrator.store.results import PairState
 from orchestrator.study.report_choices import ReportChoices
@@ -80,14 +80,14 @@ def test_rows_that_are_tested_again_resolve_no_smaller_difference(tmp_path, repe
     study["protocol"] |= {"outer": 5, "seed": list(range(repeats))}
     for facts in study["datasets"]:
         facts["n_inner"] = [2] * 5 * repeats
-    practical = analyse(results).practical
+    practical = frames.practical(analyse(results))
     assert practical["n"].tolist() == [7] * 3
     assert practical["coarse"].ne("").tolist() == [coarse] * 3
 
 
 def test_captions_count_families_where_they_are_the_unit(tmp_path):
     findings = analyse(in_families(make_results(tmp_path, SEVEN), d0="f", d1="f"))
-    tables = {name: captioned(table, findings) for name, table in all_tables(findings).items()}
+    tables = all_tables(findings)
     for name in ("tests", "sensitivity", "comparison_matrix", "test_details", "ranks", "practical"):
         assert re.search(r"famil(y|ies)\b", tables[name].caption), name
     assert "one family out" in tables["sensitivity"].title
@@ -123,12 +123,12 @@ def sharing(n=7):
 def test_all_arms_that_share_the_highest_mean_are_named(tmp_path):
     findings = analyse(make_results(tmp_path, sharing()))
     assert "b and c have the highest mean accuracy (91.50 %) and a the lowest (90.00 %)" in verdict(findings)
-    assert findings.standings["standing"].tolist() == ["best", "best", "open"]
-    assert set(findings.standings["best"]) == {"b and c"}
+    assert frames.standings(findings)["standing"].tolist() == ["best", "best", "open"]
+    assert set(frames.standings(findings)["best"]) == {"b and c"}
     assert "Practically equal to b and c, within 1 percentage point" in verdict(findings)
-    table = captioned(all_tables(findings)["standings"], findings)
+    table = all_tables(findings)["standings"]
     assert "against b and c, the arms with the highest mean" in table.caption
-    assert "b and c" in standings_in_brief(findings).caption
+    assert "b and c" in brief_table(findings).caption
 
 
 def test_an_arm_is_equal_to_the_best_only_if_it_is_to_each_of_them(tmp_path):
@@ -137,7 +137,7 @@ def test_an_arm_is_equal_to_the_best_only_if_it_is_to_each_of_them(tmp_path):
         row["b"], row["d"] = row["b"] + 0.1 * (row["b"] > 0.915), row["d"] + 0.1 * (row["b"] > 0.915)
         row["c"] += 0.1 * (row["c"] > 0.915)
     findings = analyse(make_results(tmp_path, means))
-    (row,) = findings.standings.query("solver == 'd'").to_dict("records")
+    (row,) = frames.standings(findings).query("solver == 'd'").to_dict("records")
     assert row["best"] == "b and c"
     assert row["standing"] == "open", "d is like b, and nothing like c"
 
@@ -201,6 +201,6 @@ def test_a_single_fold_has_no_error_to_speak_of(tmp_path):
 
 def test_a_plurality_is_no_majority(tmp_path):
     findings = analyse(make_results(tmp_path, SEVEN))
-    caption = captioned(all_tables(findings)["practical"], findings).caption
+    caption = all_tables(findings)["practical"].caption
     assert "most have" not in caption
     assert "more frequent among all pairs than either of the other two" in caption

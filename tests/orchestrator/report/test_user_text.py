@@ -19,6 +19,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 from rich.text import Text
 
+from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
 from orchestrator.cli import status
 from orchestrator.cli.display import display
@@ -159,7 +160,7 @@ def test_a_sweep_over_texts_leaves_no_other_cell_empty_than_one_over_plain_names
         arms = [arm(f"knn[tag={text}]", "knn", tag=text) for text in texts]
         means = {f"d{i}": {each["name"]: 0.9 for each in arms} for i in range(2)}
         findings = analyse(make_results(tmp_path, means, arms=arms, outer=2, inner=1))
-        for name, frame in {"effort": findings.effort, "scores": findings.scores}.items():
+        for name, frame in {"effort": frames.effort(findings), "scores": frames.scores(findings)}.items():
             rows = list(csv.DictReader(io.StringIO(_csv(frame))))
             found = [row.pop("solver") for row in rows]
             assert found == [spreadsheet_text(each["name"]) for each in arms] * 2

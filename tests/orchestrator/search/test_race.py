@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from orchestrator.analysis.findings import analyse
 from orchestrator.config.compose import ConfigError, check_settings, compose_settings
-from orchestrator.report.captions import protocol
+from orchestrator.report.sections.protocol import protocol
 from orchestrator.search import make_search, make_space
 from orchestrator.search.race import Race, highest_score
 from orchestrator.store.columns import RUN_COLUMNS

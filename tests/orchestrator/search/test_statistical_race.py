@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from orchestrator.analysis.findings import analyse
 from orchestrator.config.compose import ConfigError, check_settings, compose_settings
-from orchestrator.report.captions import protocol
+from orchestrator.report.sections.protocol import protocol
 from orchestrator.search import make_space
 from orchestrator.search.statistical_race import StatisticalRace, rows_of, sign_test
 from orchestrator.study.trials import candidates_by_path

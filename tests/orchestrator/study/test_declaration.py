@@ -2,10 +2,11 @@
 
 import pytest
 
+from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
 from orchestrator.engine.cost_model import CostModel
 from orchestrator.engine.load import read_results
-from orchestrator.report.facts import arms
+from orchestrator.report.contents import all_tables
 from orchestrator.study.declaration import current_declaration
 from tests.orchestrator.classifiers import here
 from tests.orchestrator.studies import Interrupted, StudyRun, run_study, write_solver
@@ -34,9 +35,13 @@ def test_an_edited_solver_is_not_mixed_with_the_rows_its_name_left_on_other_data
         {"dataset": "wine", "solver": "knn", "trials": TRIALS, "why": "another solver"},
     ]
     findings = analyse(results)
-    assert findings.scores["dataset"].tolist() == ["iris"]
-    assert findings.coverage["planned"].tolist() == findings.coverage["stored"].tolist() == [TRIALS]
-    assert arms(findings).data["fixed"].tolist() == ["weights=distance"]
+    assert frames.scores(findings)["dataset"].tolist() == ["iris"]
+    assert (
+        frames.coverage(findings)["planned"].tolist()
+        == frames.coverage(findings)["stored"].tolist()
+        == [TRIALS]
+    )
+    assert all_tables(findings)["arms"].data["fixed"].tolist() == ["weights=distance"]
 
 
 def test_former_settings_bring_former_rows_back_without_a_training(tmp_path):
@@ -56,7 +61,7 @@ def test_another_space_on_one_dataset_sets_the_others_apart(tmp_path):
     results, _ = run_study(tmp_path, "datasets=[iris]", "solvers=[knn]", run_id="second", **narrower)
     assert counted(results) == {"iris": 3 * (3 * 3 + 1)}
     assert set(results.selections["dataset"]) == set(results.outer["dataset"]) == {"iris"}
-    assert analyse(results).coverage["planned"].tolist() == [3 * (3 * 3 + 1)]
+    assert frames.coverage(analyse(results))["planned"].tolist() == [3 * (3 * 3 + 1)]
 
 
 @pytest.mark.sample(2)
@@ -98,7 +103,7 @@ def test_an_interrupted_widening_shows_no_old_refit_beside_a_new_selection(tmp_p
     assert len(results.selections) < 6
     assert (results.selections["n_candidates"] == 4).all()
     assert not any(state.complete for state in results.states.values())
-    assert not analyse(results).is_complete
+    assert not frames.is_complete(analyse(results))
     # The files beside the trials say the same.
     for rows, frame in (
         (study.store.selection_rows(), results.selections),

@@ -17,8 +17,8 @@ from orchestrator.config.compose import load_settings
 from orchestrator.engine import run as engine_run
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.execution.serial import SerialExecutor
-from orchestrator.report.facts import runs
-from orchestrator.report.methods import checklist
+from orchestrator.report.sections.methods import checklist
+from orchestrator.report.sections.provenance import runs
 from orchestrator.store.store import Store
 from orchestrator.training.environment import arithmetic, host_facts
 from tests.processors import NAMES, environment

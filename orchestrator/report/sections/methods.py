@@ -1,19 +1,20 @@
-"""What a paper has to say of a study: a paragraph on methods, and a checklist for reproducing it."""
+"""For a paper: a paragraph on methods, and a checklist for reproducing the study."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from orchestrator.analysis import findings
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.merged_studies import MergedStudies
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
 from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.report import format as fmt
-from orchestrator.report.captions import protocol
-from orchestrator.report.coverage import coverage_note
+from orchestrator.report.section import Paragraph, Section, titled
+from orchestrator.report.sections.coverage import coverage_note
+from orchestrator.report.sections.protocol import protocol
 from orchestrator.report.table import Table, print_table
 from orchestrator.store.results import StudyResults
 from orchestrator.study.processors import mixed_note
@@ -21,40 +22,75 @@ from orchestrator.study.text import format_seconds
 
 NOT_RECORDED = "not recorded"
 
+TITLE = "For a paper"
 
-def methods(findings: Findings) -> str:
-    """Return a paragraph on methods, filled in from the store."""
-    if not findings.design.protocol or findings.is_empty:
+
+def section(study: Findings) -> Section:
+    """Return the section.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    Section
+        A paragraph and the checklist.
+    """
+    return Section(TITLE, "", [Paragraph(methods(study)), *titled(checklist(study))])
+
+
+def methods(study: Findings) -> str:
+    """Return a paragraph on methods, filled in from the store.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    str
+        Empty if the study has no recorded protocol or no score.
+    """
+    if not study.design.protocol or findings.is_empty(study):
         return ""
-    design, said = findings.design, protocol(findings)
+    design, said = study.design, protocol(study)
     sentences = [
         f"We compared {_compared(design)} by {said['Evaluation']}.",
-        *_lacking(findings),
+        *_lacking(study),
         f"Search: {said['Search']}; selected by {said['Selected by']}.",
         f"Scaling: {said['Scaling']}.",
     ]
-    if _has_errors(findings):
+    if _has_errors(study):
         sentences.append(
             "Standard errors are corrected for the training rows that folds share (Nadeau and Bengio, 2003)."
         )
-    if isinstance(findings.results, MergedStudies):
-        sentences.insert(0, f"The studies {fmt.listed([*findings.results.studies])} were put together.")
-    sentences += _tested(findings)
-    if len(findings.practical):
-        margin = fmt.margin(findings.practical["rope"].iloc[0], design.metric)
+    if study.studies:
+        sentences.insert(0, f"The studies {fmt.listed([*study.studies])} were put together.")
+    sentences += _tested(study)
+    if len(practical := findings.practical(study)):
+        margin = fmt.margin(practical["rope"].iloc[0], design.metric)
         sentences.append(
             f"Practical equivalence within {margin} was judged by the Bayesian signed-rank test (Benavoli et "
             "al., 2017)."
         )
-    if len(findings.sequence):
+    if len(findings.sequence(study)):
         sentences.append(
             f"Pairs were also tested after each {design.unit} by an anytime-valid test (Ville, 1939)."
         )
-    return " ".join([*sentences, f"{_software(findings)} ran on {_machines(findings)}."])
+    return " ".join([*sentences, f"{_software(study)} ran on {_machines(study)}."])
 
 
 def _compared(design: Design) -> str:
-    """Count the arms and the datasets, and say where not every arm was declared on every dataset."""
+    """Count the arms and the datasets, and say where not every arm was declared on every dataset.
+
+    Parameters
+    ----------
+    design : Design
+        The design of the study.
+    """
     arms, datasets = len(design.arms), len(design.datasets)
     families = f" of {fmt.plural(design.n_units, 'family')}" if design.families else ""
     text = f"{fmt.plural(arms, 'arm')} on {fmt.plural(datasets, 'dataset')}{families}"
@@ -62,14 +98,27 @@ def _compared(design: Design) -> str:
     return text if len(design.pairs) == pairs else f"{text}, {len(design.pairs)} of {pairs} combinations,"
 
 
-def _has_errors(findings: Findings) -> bool:
-    """Whether any mean has a standard error, which takes two outer folds."""
-    return len(findings.scores) > 0 and bool(findings.scores["corrected_se"].notna().any())
+def _has_errors(study: Findings) -> bool:
+    """Whether any mean has a standard error, which takes two outer folds.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    frame = findings.scores(study)
+    return len(frame) > 0 and bool(frame["corrected_se"].notna().any())
 
 
-def _lacking(findings: Findings) -> list[str]:
-    """Say how many arms have no score on every outer fold of a dataset."""
-    lacking, number = len(findings.incomplete), len(findings.scores)
+def _lacking(study: Findings) -> list[str]:
+    """Say how many arms have no score on every outer fold of a dataset.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    lacking, number = len(findings.incomplete(study)), len(findings.scores(study))
     if not lacking:
         return []
     has = "has" if lacking == 1 else "have"
@@ -79,13 +128,19 @@ def _lacking(findings: Findings) -> list[str]:
     ]
 
 
-def _tested(findings: Findings) -> list[str]:
-    """Say which pairs were tested, on how many units, and for how many tests p was adjusted."""
-    design, tests = findings.design, findings.tests
+def _tested(study: Findings) -> list[str]:
+    """Say which pairs were tested, on how many units, and for how many tests p was adjusted.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    design, tests = study.design, findings.tests(study)
     used = tests[tests["n"] > 0] if len(tests) else tests
     if used.empty:
         return []
-    size, n_times, pairs = int(used["family"].iloc[0]), len(findings.time_ratios), len(tests)
+    size, n_times, pairs = int(used["family"].iloc[0]), len(findings.time_ratios(study)), len(tests)
     least, most = int(used["n"].min()), int(used["n"].max())
     numbers = fmt.plural(most, design.unit)
     if least < most:
@@ -120,21 +175,34 @@ def _ties(design: Design) -> str:
     return f"Means that are equal to {DECIMALS} decimals are ties."
 
 
-def checklist(findings: Findings) -> Table:
-    """Print what checklists of reproducibility ask and a store can answer."""
-    rows = [{"item": item, "answer": answer} for item, answer in _items(findings)]
+def checklist(study: Findings) -> Table:
+    """Print what checklists of reproducibility ask and a store can answer.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    Table
+        A row for each question.
+    """
+    rows = [{"item": item, "answer": answer} for item, answer in _items(study)]
     return print_table(
         "checklist",
         "Reproducibility checklist",
         pd.DataFrame(rows),
         {"Asked": lambda row: row["item"], "Answer": lambda row: row["answer"]},
+        caption="The questions of the NeurIPS checklist and of REFORMS (Kapoor et al., 2024) that the "
+        "store can answer; what it cannot, such as licences and consent, is for the authors to say.",
         last_is_text=True,
     )
 
 
-def _items(findings: Findings) -> Iterator[tuple[str, str]]:
-    design, results = findings.design, findings.results
-    said = protocol(findings)
+def _items(study: Findings) -> Iterator[tuple[str, str]]:
+    design, tests, marked = study.design, findings.tests(study), findings.marked(study)
+    said = protocol(study)
     facts = list(design.datasets.values())
     known = [fact for fact in facts if fact.get("fingerprint")]
     yield (
@@ -149,27 +217,29 @@ def _items(findings: Findings) -> Iterator[tuple[str, str]]:
     yield "Copies of training rows among test rows", most
     yield "Splits and their seeds", said.get("Evaluation", NOT_RECORDED)
     yield "Choice of hyper-parameters", said.get("Search", NOT_RECORDED)
-    yield "Trainings", coverage_note(findings)
+    yield "Trainings", coverage_note(study)
     errors = "standard error over outer folds, corrected for the training rows that they share"
-    yield "Error bars", errors if _has_errors(findings) else "none"
-    tested = len(findings.tests) > 0 and findings.tests["n"].any()
-    size = findings.tests["family"].iloc[0] if tested else 0
-    tests = f"{fmt.plural(size, 'test')}, Holm's adjustment, level {design.alpha:g}" if size else "none"
-    yield "Significance", tests
+    yield "Error bars", errors if _has_errors(study) else "none"
+    tested = len(tests) > 0 and tests["n"].any()
+    size = tests["family"].iloc[0] if tested else 0
+    significance = (
+        f"{fmt.plural(size, 'test')}, Holm's adjustment, level {design.alpha:g}" if size else "none"
+    )
+    yield "Significance", significance
     yield "What could have been found", said.get("Power") or "no test"
-    marked = fmt.plural(len(findings.marked), "dataset × arm").replace("arms", "arm")
-    yield "Trained to the optimum", "all that report it" if findings.marked.empty else f"not {marked}, marked"
-    seconds = np.nansum(pd.to_numeric(results.trials["fit_seconds"], errors="coerce").astype(float))
+    number = fmt.plural(len(marked), "dataset × arm").replace("arms", "arm")
+    yield "Trained to the optimum", "all that report it" if marked.empty else f"not {number}, marked"
+    seconds = np.nansum(pd.to_numeric(study.trials["fit_seconds"], errors="coerce").astype(float))
     yield "Computing time", f"{format_seconds(float(seconds))} of training, added up"
-    yield "Machines", _machines(findings)
-    yield "Software", _software(findings)
-    yield "Code", _code(findings)
-    commands = dict.fromkeys(" ".join(run.get("command") or []) for run in results.provenance)
+    yield "Machines", _machines(study)
+    yield "Software", _software(study)
+    yield "Code", _code(study)
+    commands = dict.fromkeys(" ".join(run.get("command") or []) for run in study.provenance)
     yield "Commands", "; ".join(filter(None, commands)) or NOT_RECORDED
 
 
-def _machines(findings: Findings) -> str:
-    hosts = [host for run in _runs(findings, findings.results) for host in run.get("hosts") or []]
+def _machines(study: Findings) -> str:
+    hosts = [host for run in _runs(study, study) for host in run.get("hosts") or []]
     kinds = dict.fromkeys(
         f"{host.get('cpu', 'unknown processor')}, {fmt.plural(int(host.get('cores', 0)), 'core')}, "
         f"{host.get('memory_gb', '?')} GB"
@@ -178,20 +248,27 @@ def _machines(findings: Findings) -> str:
     return "; ".join(filter(None, [*kinds, mixed_note(hosts)])) or "machines that were not recorded"
 
 
-def _runs(findings: Findings, study: StudyResults) -> list[dict[str, Any]]:
-    """Return the runs of a study that trained what is reported; all if that is not recorded."""
-    ids = set(findings.results.trials["run_id"])
-    return [run for run in study.provenance if run.get("run_id") in ids] or study.provenance
+def _runs(study: Findings, of: StudyResults) -> list[dict[str, Any]]:
+    """Return the runs of a study that trained what is reported; all if that is not recorded.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    of : StudyResults
+        The study itself, or one of the merged ones.
+    """
+    ids = set(study.trials["run_id"])
+    return [run for run in of.provenance if run.get("run_id") in ids] or of.provenance
 
 
-def _software(findings: Findings) -> str:
-    results = findings.results
-    studies = results.studies if isinstance(results, MergedStudies) else {"": results}
+def _software(study: Findings) -> str:
+    studies: Mapping[str, StudyResults] = study.studies or {"": study}
     used: dict[str, list[str]] = {}
-    for name, study in studies.items():
+    for name, each in studies.items():
         texts = [
             ", ".join(f"{package} {number}" for package, number in (run.get("versions") or {}).items())
-            for run in _runs(findings, study)
+            for run in _runs(study, each)
         ]
         text = "; later ".join(dict.fromkeys(filter(None, texts)))
         used.setdefault(text or "software not recorded", []).append(name)
@@ -200,8 +277,8 @@ def _software(findings: Findings) -> str:
     return next(iter(used))
 
 
-def _code(findings: Findings) -> str:
-    states = [run.get("git") or {} for run in _runs(findings, findings.results)]
+def _code(study: Findings) -> str:
+    states = [run.get("git") or {} for run in _runs(study, study)]
     commits = dict.fromkeys(
         f"commit {state['commit'][:10]}{' with local changes' if state.get('dirty') else ''}"
         for state in states

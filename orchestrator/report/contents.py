@@ -1,0 +1,135 @@
+"""The sections of our reports in the order of the page, each a function as a user's section is."""
+
+from collections.abc import Iterable, Mapping
+
+from orchestrator.analysis import findings
+from orchestrator.analysis.findings import Findings
+from orchestrator.report.figures import documents
+from orchestrator.report.printed import PrintedSection, printed
+from orchestrator.report.section import Drawn, SectionFunction
+from orchestrator.report.sections import (
+    comparison_matrix,
+    coverage,
+    effort,
+    failures,
+    heat_map,
+    methods,
+    protocol,
+    provenance,
+    same_arms,
+    scores,
+    selections,
+    sensitivity,
+    standings,
+    sweep,
+    tests,
+    time,
+)
+from orchestrator.report.table import Table
+
+BEFORE: Mapping[str, SectionFunction] = {
+    "standings": standings.section,
+    "same_arms": same_arms.section,
+    "comparison_matrix": comparison_matrix.section,
+    "heat_map": heat_map.section,
+    "protocol": protocol.section,
+    "coverage": coverage.section,
+    "scores": scores.section,
+    "tests": tests.section,
+    "sweep": sweep.section,
+    "time": time.section,
+    "effort": effort.section,
+    "selections": selections.section,
+    "failures": failures.section,
+    "sensitivity": sensitivity.section,
+}
+"""Sections before those of users, by name."""
+
+AFTER: Mapping[str, SectionFunction] = {"methods": methods.section, "provenance": provenance.section}
+"""Sections after those of users, by name."""
+
+
+def our_sections(study: Findings, functions: Mapping[str, SectionFunction]) -> list[PrintedSection]:
+    """Return the sections that have something to say about a study.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    functions : mapping of str to callable
+        `BEFORE` or `AFTER`.
+
+    Returns
+    -------
+    list of PrintedSection
+        In the given order.
+    """
+    found = ((name, function(study)) for name, function in functions.items())
+    return [printed(name, name, section) for name, section in found if section is not None]
+
+
+def all_tables(study: Findings) -> dict[str, Table]:
+    """Return the tables of our sections by name.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    dict of str to Table
+        In the order of the page.
+    """
+    return tables_of(our_sections(study, {**BEFORE, **AFTER}))
+
+
+def tables_of(sections: Iterable[PrintedSection]) -> dict[str, Table]:
+    """Return the tables of sections by name.
+
+    Parameters
+    ----------
+    sections : iterable of PrintedSection
+        In the order of the page.
+
+    Returns
+    -------
+    dict of str to Table
+        In the same order.
+    """
+    return {name: table for section in sections for name, table in section.tables.items()}
+
+
+def drawn_figures(sections: Iterable[PrintedSection]) -> dict[str, Drawn]:
+    """Draw the figures of our sections.
+
+    Parameters
+    ----------
+    sections : iterable of PrintedSection
+        Our sections.
+
+    Returns
+    -------
+    dict of str to Drawn
+        By name, in the order of the page.
+    """
+    return {drawing.name: documents(drawing) for section in sections for drawing in section.drawings}
+
+
+def shown_on_page(sections: Iterable[PrintedSection], study: Findings) -> list[PrintedSection]:
+    """Return the sections that the page shows.
+
+    Parameters
+    ----------
+    sections : iterable of PrintedSection
+        All sections, in the order of the page.
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    list of PrintedSection
+        Without those that need scores, as long as there are none.
+    """
+    empty = findings.is_empty(study)
+    return [section for section in sections if not (empty and section.needs_scores)]

@@ -1,0 +1,176 @@
+"""Whether differences are of practical size: probabilities of each pair, and the posteriors behind them."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from orchestrator.analysis import findings
+from orchestrator.analysis.bayesian import DENSITY_CELLS, DRAWS, EQUAL_FROM, FEWEST_DATASETS
+from orchestrator.analysis.findings import Findings
+from orchestrator.report import format as fmt
+from orchestrator.report.marks import mark_note
+from orchestrator.report.pair_cells import pair, units
+from orchestrator.report.section import Drawing, Part, titled
+from orchestrator.report.table import Cell, Table, print_table, records
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_HEIGHT = 3**0.5 / 2
+"""Height of a triangle whose sides have length 1."""
+
+
+def parts(study: Findings) -> list[Part]:
+    """Return the table of probabilities, and the figure of their posteriors.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    list of Part
+        Empty without a region of practical equivalence, or with too few datasets.
+    """
+    if findings.practical(study).empty:
+        return []
+    frame = findings.densities(study)
+    drawing = Drawing(
+        "triangles",
+        "The posteriors behind these probabilities (Benavoli et al., 2017): each draw is a point whose three "
+        "distances tell the shares of better, practically equal and worse, near a corner where that is "
+        "nearly all; colours stand out with the number of draws. The probability in a corner: the part of "
+        "the draws in its third.",
+        lambda: _figure(study, frame),
+        frame,
+    )
+    return [*titled(_table(study)), *([drawing] if len(frame) else [])]
+
+
+def _table(study: Findings) -> Table:
+    """Print the probabilities that two arms differ by more than the region of practical equivalence.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    frame, design = findings.practical(study), study.design
+    margin = fmt.margin(frame["rope"].iloc[0], design.metric)
+    caption = (
+        f"Differences of at most {margin}, the region of practical equivalence, count as equal. The "
+        "probabilities are those of the Bayesian signed-rank test (Benavoli et al., 2017). Each pair of "
+        f"{fmt.plural_of(design.unit)} has an average difference by which A is better by more than that, "
+        "the two are equal, or B is better by more than that; each probability is that of the case being "
+        "more frequent among all pairs than either of the other two. The prior has the weight of half a "
+        f"{design.unit} without a difference; up to {DRAWS:,} random draws with a fixed seed. Bold: "
+        f"practically equal, with a probability of at least {EQUAL_FROM}; fewer than {FEWEST_DATASETS} "
+        "datasets give none. These probabilities are not p-values: nothing bounds how often they mislead, "
+        "and they are not adjusted for the number of pairs."
+    )
+    for names in frame["coarse"].unique():
+        if names:
+            caption += f" Too few test rows for a difference that small: {names}."
+    return print_table(
+        "practical",
+        f"Is the difference of practical size, over {margin}?",
+        frame,
+        {
+            "Pair, A − B": pair(study),
+            units(study): lambda row: fmt.count(row["n"]),
+            "A better": lambda row: fmt.probability(row["better"]),
+            "Practically equal": lambda row: Cell(
+                fmt.probability(row["equal"]), strong=row["practically_equal"]
+            ),
+            "B better": lambda row: fmt.probability(row["worse"]),
+        },
+        caption=caption + mark_note(study),
+    )
+
+
+def _plane(better: Any, worse: Any) -> tuple[Any, Any]:
+    """Return the position of two of three shares: worse bottom left, better bottom right, equal on top.
+
+    Parameters
+    ----------
+    better : any
+        Share of better.
+    worse : any
+        Share of worse.
+    """
+    return better + (1 - better - worse) / 2, (1 - better - worse) * _HEIGHT
+
+
+def _figure(study: Findings, frame: pd.DataFrame) -> "Figure":
+    """Draw the posterior of each pair in the triangle of better, practically equal and worse.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows that the figure shows.
+    """
+    # The summary in a terminal prints the tests, which this file is shown with, without matplotlib.
+    from matplotlib.figure import Figure
+
+    from orchestrator.report.figures import WIDTH, literal, wrapped
+
+    probabilities = {(row["first"], row["second"]): row for row in records(findings.practical(study))}
+    pairs = list(frame.groupby(["first", "second"], sort=False))
+    n_rows = -(-len(pairs) // 3)
+    figure = Figure(figsize=(WIDTH, 3.3 * n_rows))
+    grid = figure.subplots(n_rows, 3, squeeze=False)
+    for ax in grid.flat[len(pairs) :]:
+        ax.set_visible(False)
+    for ax, ((first, second), cells) in zip(grid.flat, pairs, strict=False):
+        _triangle(ax, cells)
+        row = probabilities[first, second]
+        ax.set_title(literal(f"A = {wrapped(str(first), 30)}\nB = {wrapped(str(second), 30)}"))
+        corners = {
+            "Practically equal": ((0, 0), row["equal"], "bottom", "center", 0.02),
+            "B better": ((0, 1), row["worse"], "top", "left", -0.03),
+            "A better": ((1, 0), row["better"], "top", "right", -0.03),
+        }
+        for name, (shares, probability, va, ha, away) in corners.items():
+            x, y = _plane(*shares)
+            x += {"left": -0.08, "right": 0.08, "center": 0}[ha]
+            ax.text(x, y + away, f"{name}\n{fmt.probability(probability)}", va=va, ha=ha, fontsize=7.5)
+    return figure
+
+
+def _triangle(ax: "Axes", cells: pd.DataFrame) -> None:
+    """Shade the small triangles of a posterior by their shares of the draws.
+
+    Parameters
+    ----------
+    ax : Axes
+        The axes to draw on.
+    cells : DataFrame
+        The small triangles of one pair, with their shares of the draws.
+    """
+    import matplotlib as mpl
+    from matplotlib.collections import PolyCollection
+
+    from orchestrator.report.figures import INK, RULE
+
+    n = DENSITY_CELLS
+    low = np.floor(cells[["better", "equal", "worse"]].to_numpy() * n)
+    upright = np.isclose(low.sum(axis=1), n - 1)
+    polygons = []
+    for lower, is_upright in zip(low, upright, strict=True):
+        corners = lower + (np.eye(3) if is_upright else 1 - np.eye(3))
+        polygons.append(np.column_stack(_plane(corners[:, 0] / n, corners[:, 2] / n)))
+    share = cells["share"].to_numpy(dtype=float)
+    colours = mpl.colormaps["Blues"](0.15 + 0.85 * np.sqrt(share / share.max()))
+    ax.add_collection(PolyCollection(polygons, facecolors=colours, edgecolors=colours, linewidths=0.2))
+    outline = np.array([_plane(*corner) for corner in ((1, 0), (0, 0), (0, 1), (1, 0))])
+    ax.plot(*outline.T, color=INK, linewidth=0.9)
+    middle = _plane(1 / 3, 1 / 3)
+    for edge in ((0.5, 0.5), (0.5, 0), (0, 0.5)):  # within these lines one share is the largest
+        ax.plot(*zip(middle, _plane(*edge), strict=True), color=RULE, linewidth=0.9)
+    ax.set(xlim=(-0.12, 1.12), ylim=(-0.2, _HEIGHT + 0.16), aspect="equal")
+    ax.axis("off")

@@ -1,0 +1,108 @@
+"""How often an arm trains nearly as fast as the fastest: performance profiles."""
+
+from collections.abc import Callable
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from orchestrator.analysis import findings
+from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.profiles import share_within
+from orchestrator.report import format as fmt
+from orchestrator.report.figures import ROW, WIDTH, colours, few_ticks, literal, wrapped
+from orchestrator.report.limits import arms_note, shown_arms, shown_in_figures
+from orchestrator.report.marks import mark_note, marked_arms, marked_name
+from orchestrator.report.section import Drawing, Part, titled
+from orchestrator.report.table import Row, Table, print_table
+
+_FACTORS = (1, 2, 5, 10, 100)
+"""Multiples of the fastest arm's time that the table has a column for."""
+
+
+def parts(study: Findings) -> list[Part]:
+    """Return the table and the figure.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    list of Part
+        Empty for fewer than two timed arms.
+    """
+    steps = findings.profile(study)
+    if steps.empty:
+        return []
+    frame = shown_in_figures(study, steps)
+    caption = (
+        "Performance profiles: on which share of the datasets an arm's training takes at most so many times "
+        "as long as the fastest arm's. Higher is better; where a line begins it is the fastest."
+    )
+    drawing = Drawing("profile", caption + arms_note(study), lambda: _figure(study, frame), frame)
+    return [*titled(_table(study, steps)), drawing]
+
+
+def _table(study: Findings, frame: pd.DataFrame) -> Table:
+    """Print on which share of the datasets each arm is within some factors of the fastest.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows of the table.
+    """
+    marked = marked_arms(study)
+
+    def within(factor: float) -> Callable[[Row], str]:
+        return lambda row: f"{100 * share_within(frame, row['solver'], factor):.0f}"
+
+    factors = {f"Within {factor}×, %" if factor > 1 else "Fastest, %": within(factor) for factor in _FACTORS}
+    return print_table(
+        "profile",
+        "How often is an arm near the fastest?",
+        frame,
+        {"Arm": lambda row: marked_name(row["solver"], marked)} | factors,
+        rows=[{"solver": arm} for arm in frame["solver"].unique() if arm in shown_arms(study)],
+        caption=f"Part of the {fmt.plural(frame['n'].iloc[0], 'dataset')} on which the mean training time "
+        "of an arm is at most so many times the lowest of all arms (Dolan and Moré, 2002), per cent; the "
+        "CSV file holds every step. A training that was stopped is within no factor. Which arm is the "
+        f"fastest depends on which arms take part.{mark_note(study)}{arms_note(study)}",
+    )
+
+
+def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
+    """Draw on which share of the datasets each arm is within a factor of the fastest one.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows that the figure shows.
+    """
+    colour = colours(list(study.design.arms))
+    dashes = cycle(["-", "--", ":", "-."])
+    end = max(2.0, 1.3 * frame["factor"].max())
+    labels = {arm: wrapped(arm, 40) for arm in frame["solver"].unique()}
+    lines = sum(1.3 + label.count("\n") for label in labels.values())
+    figure = Figure(figsize=(WIDTH, max(2.8, 0.8 + ROW * lines)))
+    ax = figure.subplots()
+    for arm, label in labels.items():
+        steps = frame[frame["solver"] == arm]
+        x, share = [*steps["factor"], end], [*steps["share"], steps["share"].iloc[-1]]
+        look: dict[str, Any] = {"color": colour[arm], "linestyle": next(dashes), "linewidth": 1.3}
+        ax.step(x, 100 * np.array(share), where="post", label=literal(label), **look)
+    ax.set(xscale="log", xlim=(1, end), ylim=(0, 104))
+    few_ticks(ax)
+    ax.grid(axis="both")
+    ax.tick_params(length=0, which="both")
+    ax.set_xlabel("Training time, multiple of the fastest arm's, logarithmic")
+    ax.set_ylabel("Datasets (%)")
+    figure.legend(loc="outside right center", fontsize=7, frameon=False)
+    return figure

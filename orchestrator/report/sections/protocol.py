@@ -1,0 +1,334 @@
+"""How the arms were compared: the protocol in words, the datasets and the arms."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from orchestrator.analysis import findings
+from orchestrator.analysis.design import Design
+from orchestrator.analysis.findings import Findings
+from orchestrator.report import format as fmt
+from orchestrator.report.limits import ARMS_SHOWN
+from orchestrator.report.power import detectable_difference
+from orchestrator.report.section import Heading, Section, Terms
+from orchestrator.report.table import Printer, Table, print_table
+from orchestrator.study.families import families
+from orchestrator.study.schemes import described
+from orchestrator.study.values import cell
+
+
+def section(study: Findings) -> Section:
+    """Return the section.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    Section
+        Terms, and the tables of datasets and arms.
+    """
+    content = [
+        Terms(protocol(study)),
+        Heading("Datasets"),
+        _datasets(study),
+        Heading("Arms"),
+        _arms(study),
+    ]
+    return Section("How it was compared", "", content, link="Protocol")
+
+
+def protocol(study: Findings) -> dict[str, str]:
+    """Return the protocol as terms and their explanations.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    dict of str to str
+        In the order of the page, without terms that do not apply.
+    """
+    if not study.design.protocol:
+        return {"Protocol": "not recorded: the study's provenance is missing"}
+    texts = {
+        "Compared": _compared(study.design),
+        "Evaluation": _evaluation(study.design),
+        "Search": _search(study),
+        "Selected by": _selected_by(study.design),
+        "Scored by": _scored_by(study.design),
+        "Scaling": _scaling(study.design),
+        "Profile": _profile(study),
+        "Time limit": _time_limit(study.design),
+        "Trainings": _trainings(study),
+        "Power": _power(study),
+        "Worker time": _worker_time(study),
+    }
+    return {term: text for term, text in texts.items() if text}
+
+
+def _compared(design: Design) -> str:
+    arms, datasets = fmt.plural(len(design.arms), "arm"), fmt.plural(len(design.datasets), "dataset")
+    of_families = f" of {fmt.plural(design.n_units, 'family')}" if design.families else ""
+    return f"{arms} on {datasets}{of_families}; an arm is a solver with its fixed settings"
+
+
+def _evaluation(design: Design) -> str:
+    protocol, seed = design.protocol, design.protocol.get("seed")
+    if splitters := described(protocol, design.n_inner.values()):
+        is_number = isinstance(seed, int | float)
+        seeds = f"seed {seed}" if is_number else "these seeds"
+        return (
+            "nested resampling: outer splits give the scores, inner splits of their training rows choose "
+            f"the hyper-parameters; {splitters}; what is drawn follows from {seeds}; every arm sees the "
+            "same splits"
+        )
+    if design.search.target == "selected":
+        return (
+            f"cross-validation at fixed hyper-parameters: {protocol.get('outer')} folds give the scores; "
+            f"stratified, shuffled with seed {seed}; every arm sees the same folds"
+        )
+    return (
+        f"nested cross-validation: {protocol.get('outer')} outer folds give the scores, "
+        f"{protocol.get('inner')} inner folds choose the hyper-parameters; stratified, shuffled with seed "
+        f"{seed}; every arm sees the same folds"
+    )
+
+
+def _search(study: Findings) -> str:
+    design, search = study.design, study.design.search
+    sizes = list(dict.fromkeys(design.grid_size(arm) for arm in design.arms))
+    if search.target == "race":
+        left, grid = design.left_out(study.states)
+        left_out = f"; {fmt.count(left)} of {fmt.count(grid)} inner trainings left out" if grid else ""
+        return f"{_race(design)}{left_out}"
+    if search.target == "selected":
+        arm = search.options.get("arm") or "the arm of its name, else of its solver,"
+        return (
+            f"none: on each dataset an arm is trained with what {arm} has selected on most outer folds of "
+            f"study {search.options['study']}. All rows took part in that choice, so that these scores are "
+            "not those of a nested search"
+        )
+    if None in sizes:
+        return f"{search.words}{', the same for every arm' if ' in ' not in search.target else ''}"
+    if len(sizes) == 1:
+        return f"grid of {fmt.plural(sizes[0] or 0, 'candidate')} for every arm"
+    counts = [f"{arm} {design.grid_size(arm)}" for arm in design.arms]
+    return f"grid; candidates: {fmt.listed(counts)}"
+
+
+def _race(design: Design) -> str:
+    options = design.search.options
+    if options.get("mode") != "statistical":
+        return f"{design.search.words}, the same for every arm, which selects what the grid would"
+    over = "test rows of the inner splits" if design.metric == "accuracy" else "inner splits"
+    return (
+        "statistical race, the same for every arm, which need not select what the grid would: after each "
+        "inner split candidates leave by a paired one-sided sign test against the leading one, over the "
+        f"{over} so far, at level {options['level']} without adjustment for their number, and of the others "
+        f"the best stay, so that {100 * options['share']:g} % of the grid's inner trainings suffice, or "
+        "what one split of all candidates and all splits of one take, if that is more"
+    )
+
+
+def _selected_by(design: Design) -> str:
+    if design.search.target == "selected":
+        return "number of outer folds; ties go to the smaller value of the first hyper-parameter, then of "
+        "the next"
+    return (
+        f"mean inner {fmt.metric_name(design.metric)}; ties go to the smaller value of the first "
+        "hyper-parameter, or to the one listed first where its values are not all numbers"
+    )
+
+
+def _scored_by(design: Design) -> str:
+    text = fmt.metric_name(design.metric)
+    if also := design.protocol.get("also"):
+        text += f"; recorded beside it: {fmt.listed([fmt.metric_name(metric) for metric in also])}"
+    for metric in design.protocol.get("own_metrics", []):
+        text += f"; {fmt.metric_name(metric['name'])} is {metric['definition']}"
+    return text
+
+
+def _scaling(design: Design) -> str:
+    scaling = design.protocol.get("scaling")
+    known = {
+        "train": "each feature to [0, 1], fitted on the training rows of the trial at hand",
+        "dataset": "each feature to [0, 1], fitted on the whole dataset as in the papers, test rows "
+        "included; scores may therefore be slightly too high",
+        "none": "features are used as they are",
+    }
+    return known.get(str(scaling), str(scaling))
+
+
+def _profile(study: Findings) -> str:
+    profile = study.design.protocol.get("profile")
+    if profile == "timing":
+        return (
+            "timing: every training alone on a core, cold, sharing nothing with another, so that seconds "
+            "can be compared"
+        )
+    if profile != "throughput":
+        return str(profile)
+    text = "throughput: trainings share what they can, so their seconds cannot be compared"
+    kinds = {"shared_gram": "kernel matrices of inner splits", "warm_started": "warm starts"}
+    for column, name in kinds.items():
+        found = set(study.trials.loc[study.trials[column].eq(True), "solver"])
+        arms = [arm for arm in study.design.arms if arm in found]
+        listed = fmt.listed(arms) if len(arms) <= ARMS_SHOWN else fmt.plural(len(arms), "arm")
+        text += f"; {name}: {listed or 'none'}"
+    return text
+
+
+def _time_limit(design: Design) -> str:
+    seconds = design.protocol.get("max_seconds")
+    if isinstance(seconds, str):
+        return seconds
+    return f"{seconds:g} s per training" if seconds else "none"
+
+
+def _trainings(study: Findings) -> str:
+    frame = findings.coverage(study)
+    planned = f"{frame['planned'].sum():,} planned, " if frame["planned"].notna().all() else ""
+    return f"{planned}{frame['scored'].sum():,} with a score"
+
+
+def _power(study: Findings) -> str:
+    tests, design = findings.tests(study), study.design
+    if tests.empty:
+        return ""
+    return detectable_difference(design.n_units, tests["family"].iloc[0], design.alpha, design.unit)
+
+
+def _worker_time(study: Findings) -> str:
+    share = study.provenance[-1].get("worker_share")
+    return "" if share is None else f"{100 * share:.0f} % inside fit and predict, latest run"
+
+
+def _datasets(study: Findings) -> Table:
+    """Describe the datasets, so that a reader can tell whether they are the ones they know.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    rows: list[dict[str, Any]] = []
+    for name, known in study.design.datasets.items():
+        counts = known.get("class_counts") or {}
+        total = sum(counts.values())
+        rows.append(
+            {
+                "dataset": name,
+                "rows": known.get("n"),
+                "features": known.get("d"),
+                "classes": known.get("classes"),
+                "largest_class": max(counts.values()) / total if total else None,
+                "smallest_class": min(counts.values()) / total if total else None,
+                "density": known.get("density"),
+                "distinct_rows": known.get("distinct_rows"),
+                "tested_copies": known.get("tested_copies"),
+                "dropped_copies": known.get("dropped_copies"),
+                "fingerprint": known.get("fingerprint"),
+                "source": known.get("source") or known.get("target"),
+            }
+        )
+    return print_table(
+        "datasets",
+        "Datasets",
+        pd.DataFrame(rows),
+        {
+            "Dataset": lambda row: row["dataset"],
+            "Rows": lambda row: fmt.count(row["rows"]),
+            "Features": lambda row: fmt.count(row["features"]),
+            "Classes": lambda row: fmt.count(row["classes"]),
+            "Largest class": lambda row: fmt.share(row["largest_class"]),
+            "Smallest class": lambda row: fmt.share(row["smallest_class"]),
+            "Not zero": lambda row: fmt.share(row["density"]),
+            "Copies tested": lambda row: fmt.share(row["tested_copies"]),
+            "Fingerprint": lambda row: (row["fingerprint"] or fmt.MISSING)[:8],
+        },
+        rows=rows,
+        caption=_datasets_caption(study),
+        last_is_text=True,
+    )
+
+
+def _datasets_caption(study: Findings) -> str:
+    text = (
+        "Largest and smallest class: their parts of all rows, per cent; a classifier that always answers "
+        "the largest class is right that often. Not zero: part of the feature values that differ from "
+        "zero, per cent. Copies tested: part of the outer folds' test rows whose features are exactly "
+        "those of a training row, per cent. Fingerprint: first digits of the hash of the content."
+    )
+    dropped = [
+        f"{name} {fmt.count(known['dropped_copies'])}"
+        for name, known in study.design.datasets.items()
+        if known.get("dropped_copies")
+    ]
+    if dropped:
+        text += f" Copies of rows, dropped before splitting: {', '.join(dropped)}."
+    if found := families(study.design.datasets):
+        counted = "In tests each of these families counts once"
+        if not study.design.families:
+            counted = "No independent evidence, but counted apart in tests"
+        text += f" {counted}: {'; '.join(map(str, found))}."
+    return text
+
+
+def _arms(study: Findings) -> Table:
+    """Describe the arms.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    rows = [
+        {
+            "solver": name,
+            "class": known.get("target", ""),
+            "package": " + ".join(
+                dict.fromkeys([known.get("identity", ""), *known.get("space_identities", {}).values()])
+            ),
+            "fixed": _settings(known.get("params", {})) or "the defaults of its class",
+            "searched": "; ".join(
+                f"{param} ∈ {_searched(values)}" for param, values in known.get("space", {}).items()
+            ),
+        }
+        for name, known in study.design.arms.items()
+    ]
+    columns: dict[str, Printer] = {
+        "Arm": lambda row: row["solver"] or fmt.MISSING,
+        "Class": lambda row: row["class"] or fmt.MISSING,
+        "Fixed settings": lambda row: row["fixed"],
+    }
+    spaces = list(dict.fromkeys(row["searched"] for row in rows))
+    caption = "The class that was trained, the settings that all its trainings share"
+    if len(spaces) > 1:
+        columns["Searched"] = lambda row: row["searched"] or fmt.MISSING
+        caption += ", and the values the inner search chose from."
+    elif spaces and spaces[0]:
+        caption += f". The inner search of every arm chose from {spaces[0]}."
+    else:
+        caption += "."
+    return print_table(
+        "arms", "Arms", pd.DataFrame(rows), columns, caption=caption, text_columns=len(columns)
+    )
+
+
+def _searched(values: Any) -> str:
+    if not isinstance(values, Mapping):
+        return f"{{{', '.join(map(cell, values))}}}"
+    kinds = {"log": "logarithmic", "integer": "whole numbers"}
+    ends = f"[{cell(values.get('low'))}, {cell(values.get('high'))}]"
+    return ", ".join([ends, *(word for key, word in kinds.items() if values.get(key))])
+
+
+def _settings(params: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={cell(value)}" for name, value in params.items())

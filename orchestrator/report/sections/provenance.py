@@ -1,0 +1,124 @@
+"""The runs that made a study: when, on which machines, with which code and software."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+
+from orchestrator.analysis.findings import Findings
+from orchestrator.report import format as fmt
+from orchestrator.report.section import Paragraph, Part, Section
+from orchestrator.report.table import Printer, Table, print_table
+from orchestrator.study.processors import mixed_note
+from orchestrator.study.text import format_seconds
+
+TITLE = "Provenance"
+
+
+def section(study: Findings) -> Section:
+    """Return the section.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    Section
+        The table of runs, and the software of the latest one.
+    """
+    printed = runs(study)
+    listed: Part = printed if printed.rows else Paragraph("No run of this study left a record of itself.")
+    return Section(TITLE, "", [listed, Paragraph("".join(_software(study)), small=True)])
+
+
+def runs(study: Findings) -> Table:
+    """Print the runs that made the study, or each of several merged ones.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    Table
+        Oldest run first.
+    """
+    columns = dict[str, Printer]()
+    rows = [_run(run) for run in study.provenance]
+    if study.studies:
+        columns["Study"] = lambda row: row["study"]
+        rows = [
+            _run(run) | {"study": name} for name, each in study.studies.items() for run in each.provenance
+        ]
+    return print_table(
+        "runs",
+        "Runs",
+        pd.DataFrame(rows),
+        columns
+        | {
+            "Started": lambda row: row["started"] or fmt.MISSING,
+            "Lasted": lambda row: row["lasted"],
+            "Machines": lambda row: row["machines"] or fmt.MISSING,
+            "Code": lambda row: row["code"],
+            "Command": lambda row: row["command"] or fmt.MISSING,
+        },
+        caption="Every run that added to this study, oldest first; times are in universal time (UTC).",
+        text_columns=5 + len(columns),
+    )
+
+
+def _run(run: Mapping[str, Any]) -> dict[str, str]:
+    started, finished = _time(run.get("started_at")), _time(run.get("finished_at"))
+    hosts = run.get("hosts") or []
+    machines = "; ".join(
+        f"{host.get('cpu', 'unknown processor')}, {fmt.plural(int(host.get('cores', 0)), 'core')}, "
+        f"{host.get('memory_gb', '?')} GB"
+        for host in hosts
+    )
+    if mixed := mixed_note(hosts):
+        machines += f"; {mixed}"
+    cluster = run.get("cluster") or {}
+    if cluster.get("workers"):
+        machines += f"; {fmt.plural(int(cluster['workers']), 'worker')}"
+    git = run.get("git") or {}
+    code = f"svmbench {(run.get('versions') or {}).get('svmbench', '?')}{_commit(git)}"
+    others = {name: state for name, state in (run.get("git_of") or {}).items() if state and state != git}
+    return {
+        "run_id": str(run.get("run_id", "")),
+        "started": f"{started:%Y-%m-%d %H:%M}" if started else "",
+        "lasted": _duration((finished - started).total_seconds()) if started and finished else "not finished",
+        "machines": machines,
+        "code": "; ".join([code, *(f"{name}{_commit(state)}" for name, state in others.items())]),
+        "command": " ".join(run.get("command") or []),
+    }
+
+
+def _commit(git: Mapping[str, Any]) -> str:
+    return f", commit {git['commit'][:10]}{' with local changes' if git.get('dirty') else ''}" if git else ""
+
+
+def _time(text: str | None) -> datetime | None:
+    if not text:
+        return None
+    moment = datetime.fromisoformat(text)
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _duration(seconds: float) -> str:
+    return format_seconds(seconds) if seconds >= 0 else "unknown: the clock was set back"
+
+
+def _software(study: Findings) -> Iterator[str]:
+    runs = study.provenance
+    if not runs:
+        yield "Versions were not recorded."
+        return
+    versions = runs[-1].get("versions") or {}
+    yield f"Software of the latest run: {', '.join(f'{name} {number}' for name, number in versions.items())}"
+    if any((run.get("versions") or {}) != versions for run in runs):
+        yield "; earlier runs used other versions, see report.json"
+    yield "."

@@ -1,0 +1,90 @@
+"""How the arms that several merged studies have compare between the studies."""
+
+from collections.abc import Callable
+
+import pandas as pd
+
+from orchestrator.analysis import findings
+from orchestrator.analysis.findings import Findings
+from orchestrator.report import format as fmt
+from orchestrator.report.pair_cells import estimate, units
+from orchestrator.report.section import Section
+from orchestrator.report.table import Cell, Row, Table, print_table
+
+TITLE = "The same arms in several studies"
+
+
+def section(study: Findings) -> Section | None:
+    """Return the section; None unless merged studies have an arm in common.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    Section or None
+        One table.
+    """
+    frame = findings.same_arms(study)
+    return Section(TITLE, "", [_table(study, frame)], link="Studies") if len(frame) else None
+
+
+def _table(study: Findings, frame: pd.DataFrame) -> Table:
+    """Print how the arms compare: rows in both studies, scores, times.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows of the table.
+    """
+    metric = study.design.metric
+    columns: dict[str, Callable[[Row], Cell | str]] = {
+        "Arm": lambda row: row["arm"],
+        "A, B": lambda row: f"{row['first']}, {row['second']}",
+        "Differs in": lambda row: row["differs"] or "nothing",
+        "Trials in both": lambda row: fmt.count(row["n_common"]),
+        "Other score": _disagreeing,
+        units(study): lambda row: fmt.count(row["n"]),
+        "Typical difference, B − A": lambda row: estimate(row, metric),
+        "p": lambda row: fmt.p_value(row["p"]),
+        "Adjusted p": lambda row: fmt.p_value(row["p_holm"]),
+    }
+    if (frame["n_timed"] > 0).any():
+        columns["Training time, B / A"] = lambda row: fmt.ratio(row["time_ratio"])
+        columns["Machines"] = lambda row: f"A: {row['first_machine']}\nB: {row['second_machine']}"
+    return print_table(
+        "same_arms",
+        TITLE,
+        frame,
+        columns,
+        caption=_caption(study, frame),
+        text_columns=3,
+        last_is_text="Machines" in columns,
+    )
+
+
+def _disagreeing(row: Row) -> Cell:
+    number = row["n_common"] - row["n_agree"]
+    return Cell(fmt.count(number) if row["n_common"] else fmt.MISSING, tone="bad" if number else "quiet")
+
+
+def _caption(study: Findings, frame: pd.DataFrame) -> str:
+    text = (
+        "Arms of one name, in each two studies that have it. Where it differs in nothing, it is one arm of "
+        "this report, and its rows are those of the study that is further; otherwise the two are arms called "
+        "ARM@STUDY. Trials in both: those with the same key, which holds all that may change a score; Other "
+        "score: those of them whose scores are not the same, bit for bit. Typical difference: the "
+        f"Hodges–Lehmann estimate{fmt.in_unit(study.design.metric)} over what both have completed. p: the "
+        "exact Wilcoxon signed-rank test; adjusted by Holm's method for the "
+        f"{fmt.plural(len(frame), 'row')} of this table, apart from the other tests of this report."
+    )
+    if (frame["n_timed"] > 0).any():
+        text += (
+            " Training time: geometric mean over datasets of the ratios of mean times of the refits, under "
+            "the profile “timing”, none of them stopped."
+        )
+    return text

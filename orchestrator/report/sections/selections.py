@@ -1,0 +1,143 @@
+"""The hyper-parameters that the inner search chose: a table, and maps of how often each point won."""
+
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from orchestrator.analysis import findings
+from orchestrator.analysis.findings import Findings
+from orchestrator.report import format as fmt
+from orchestrator.report.by_dataset import rows_by_dataset
+from orchestrator.report.figures import INK, RULE, WIDTH, literal, value_labels, wrapped
+from orchestrator.report.limits import arms_note, shown_in_figures
+from orchestrator.report.section import Drawing, Part, Section, folded
+from orchestrator.report.sections import inner_scores
+from orchestrator.report.table import Cell, Row, Table
+
+TITLE = "Chosen hyper-parameters"
+
+
+def section(study: Findings) -> Section | None:
+    """Return the section; None if no search is done.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    Section or None
+        A table, and maps of choices and of inner scores.
+    """
+    rows = findings.selections(study)
+    if rows.empty:
+        return None
+    parts: list[Part] = [_table(study, rows)]
+    if len(findings.choices(study)):
+        frame = shown_in_figures(study, findings.choices(study))
+        caption = (
+            "How often each pair of hyper-parameters won, over all datasets and outer folds; empty cells "
+            "never won. Wins along a border suggest a wider range."
+        )
+        parts.append(Drawing("choices", caption + arms_note(study), lambda: _figure(study, frame), frame))
+    content = folded(
+        study, "Choices of each dataset and arm, and a figure", [*parts, *inner_scores.parts(study)]
+    )
+    return Section(TITLE, "", content, link="Hyper-parameters", needs_scores=True)
+
+
+def _table(study: Findings, frame: pd.DataFrame) -> Table:
+    """Print the candidates that the inner search chose, and how often they lie on the border.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows of the table.
+    """
+    metric = study.design.metric
+    inner = f"Inner {fmt.metric_name(metric)}{', %' if fmt.is_percent(metric) else ''}"
+
+    def border(row: Row) -> Cell:
+        text = f"{row['at_edge']} of {row['n_folds']}"
+        return Cell(text, tone="warn" if 2 * row["at_edge"] > row["n_folds"] else "")
+
+    def failed(row: Row) -> Cell:
+        text = f"{row['n_failed']:,} of {row['n_candidates']:,}"
+        return Cell(text, tone="warn" if row["n_failed"] else "quiet")
+
+    return rows_by_dataset(
+        study,
+        "selections",
+        TITLE,
+        frame,
+        {
+            inner: lambda row: fmt.score(row["inner_score"], metric),
+            "On the border": border,
+            "Tied": lambda row: fmt.count(row["n_tied"]),
+            "Without a score": failed,
+            "Chosen": lambda row: row["chosen"],
+        },
+        caption="For each outer fold the inner search picks the candidate with the highest mean inner "
+        f"{fmt.metric_name(metric)}; ties go to the smaller value of the first hyper-parameter (the one "
+        "listed first where its values are not all numbers), then of the next. On the border: outer folds "
+        "whose winner lies at an end of a searched range; if they are many, a wider range may do better. "
+        "Tied: mean number of candidates that share the highest score, the winner included. Without a "
+        "score: candidates that failed, over all outer folds. Chosen: the winners, and how many outer "
+        f"folds picked each.{arms_note(study)}",
+        last_is_text=True,
+    )
+
+
+def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
+    """Draw how often each grid point won, one map for each arm.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows that the figure shows.
+    """
+    arms = list(frame["solver"].unique())
+    n_rows = -(-len(arms) // 4)
+    shape = max(frame.groupby("solver")["y"].nunique()) / max(frame.groupby("solver")["x"].nunique())
+    figure = Figure(figsize=(WIDTH, (0.75 + 1.7 * min(1.5, shape)) * n_rows))
+    grid = figure.subplots(n_rows, 4, squeeze=False)
+    for ax in grid.flat[len(arms) :]:
+        ax.set_visible(False)
+    for ax, arm in zip(grid.flat, arms, strict=False):
+        _choice_map(ax, frame[frame["solver"] == arm], study.design.arms[arm]["space"], arm)
+    return figure
+
+
+def _choice_map(ax: Axes, counts: pd.DataFrame, space: dict[str, Any], arm: str) -> None:
+    x_name, y_name = counts["x_name"].iloc[0], counts["y_name"].iloc[0]
+    xs, ys = (sorted(float(value) for value in space[name]) for name in (x_name, y_name))
+    wide = counts.pivot(index="y", columns="x", values="count").reindex(index=ys, columns=xs)
+    matrix = wide.fillna(0).to_numpy()
+    # Rectangles rather than an image: a figure stays sharp, and the page holds no picture data.
+    for (i, j), value in np.ndenumerate(matrix):
+        if value:
+            strength = value / matrix.max()
+            ax.add_patch(Rectangle((j, i), 1, 1, facecolor=mpl.colormaps["Blues"](0.15 + 0.75 * strength)))
+            shade = "white" if strength > 0.6 else INK
+            ax.text(j + 0.5, i + 0.5, f"{value:.0f}", ha="center", va="center", fontsize=7, color=shade)
+    ax.hlines(range(1, len(ys)), 0, len(xs), color=RULE, linewidth=0.4, zorder=0)
+    ax.vlines(range(1, len(xs)), 0, len(ys), color=RULE, linewidth=0.4, zorder=0)
+    ax.set(xlim=(0, len(xs)), ylim=(0, len(ys)), aspect="equal")
+    for values, set_ticks in ((xs, ax.set_xticks), (ys, ax.set_yticks)):
+        step = -(-len(values) // 6)
+        set_ticks(np.arange(0, len(values), step) + 0.5, value_labels(values)[::step])
+    ax.tick_params(length=0, labelsize=7)
+    ax.spines[["top", "right"]].set_visible(True)
+    ax.set_title(literal(wrapped(arm, 26)))
+    ax.set_xlabel(literal(wrapped(x_name, 26)))
+    ax.set_ylabel(literal(wrapped(y_name, 26)))

@@ -1,0 +1,69 @@
+"""How the p-values move when one dataset is left out, or when datasets that do not differ are ranked."""
+
+from collections.abc import Callable
+
+from orchestrator.analysis import findings
+from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.signed_rank import smallest_p
+from orchestrator.report import format as fmt
+from orchestrator.report.pair_cells import pair, units
+from orchestrator.report.section import Section
+from orchestrator.report.table import Row, Table, print_table
+
+
+def section(study: Findings) -> Section | None:
+    """Return the section; None for a single arm, or before any refit has a score.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    Section or None
+        One table.
+    """
+    if findings.is_empty(study) or findings.tests(study).empty:
+        return None
+    printed = _table(study)
+    return Section(printed.title, "", [printed], link="Sensitivity")
+
+
+def _table(study: Findings) -> Table:
+    """Print p, and its range when one dataset at a time is left out.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    names = ["first", "second", "n", "n_zero", "p", "loo_p_low", "loo_p_high", "p_pratt"]
+    frame, unit = findings.tests(study)[names], study.design.unit
+    plural = fmt.plural_of(unit)
+    columns: dict[str, Callable[[Row], str]] = {
+        "Pair, A − B": pair(study),
+        units(study): lambda row: fmt.count(row["n"]),
+        "p": lambda row: fmt.p_value(row["p"]),
+        "Lowest p": lambda row: fmt.p_value(row["loo_p_low"]),
+        "Highest p": lambda row: fmt.p_value(row["loo_p_high"]),
+        "Smallest possible p": lambda row: (
+            fmt.p_value(smallest_p(row["n"] - 1)) if row["n"] > 1 else fmt.MISSING
+        ),
+    }
+    title = f"Sensitivity: leaving one {unit} out"
+    caption = (
+        f"The unadjusted p-value of each pair, and the lowest and the highest it takes when one {unit} at a "
+        f"time is left out. A conclusion that hangs on one {unit} shows here as a wide range. Smallest "
+        f"possible p: 2/2ⁿ with one {unit} less."
+    )
+    if frame["n_zero"].any():
+        title += ", or ranking those that do not differ"
+        columns["No difference"] = lambda row: fmt.count(row["n_zero"])
+        columns["p, Pratt"] = lambda row: fmt.p_value(row["p_pratt"])
+        caption += (
+            f" {plural.capitalize()} without a difference are dropped from the test. p, Pratt: the same "
+            f"exact test with these {plural} ranked before they are dropped, so that the others keep higher "
+            f"ranks (Pratt, 1959); equal to p where all {plural} differ. The verdicts follow p alone."
+        )
+    return print_table("sensitivity", title, frame, columns, caption=caption)

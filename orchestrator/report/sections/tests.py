@@ -1,0 +1,159 @@
+"""The declared pairwise tests over datasets, and the rank sums and effect sizes behind them."""
+
+import pandas as pd
+
+from orchestrator.analysis import findings
+from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER
+from orchestrator.analysis.signed_rank import datasets_needed
+from orchestrator.report import format as fmt
+from orchestrator.report.marks import mark_note
+from orchestrator.report.pair_cells import estimate, pair, units
+from orchestrator.report.section import Section, titled
+from orchestrator.report.sections import practical, ranks, sequence
+from orchestrator.report.table import Cell, Row, Table, print_table, records
+
+
+def section(study: Findings) -> Section | None:
+    """Return the section; None for a single arm, or before any refit has a score.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    Section or None
+        The tests, those after each dataset, the practical comparison, and mean ranks.
+    """
+    printed = table(study)
+    if printed is None:
+        return None
+    details = [*titled(sequence.table(study)), *titled(_details(study))]
+    return Section(
+        printed.title, "", [printed, *details, *practical.parts(study), *ranks.parts(study)], link="Tests"
+    )
+
+
+def table(study: Findings) -> Table | None:
+    """Print the family of pairwise tests, a row for each pair.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    Table or None
+        None for a single arm, or before any refit has a score.
+    """
+    frame, metric = findings.tests(study), study.design.metric
+    if findings.is_empty(study) or frame.empty:
+        return None
+
+    def significant(row: Row) -> bool:
+        return row["verdict"] in (HIGHER, LOWER)
+
+    def verdict(row: Row) -> Cell:
+        text = {HIGHER: "A is higher", LOWER: "B is higher"}.get(row["verdict"]) or row["verdict"]
+        return Cell(text, strong=significant(row))
+
+    return print_table(
+        "tests",
+        "Is the difference real? Pairwise tests over datasets",
+        frame,
+        {
+            "Pair, A − B": pair(study),
+            units(study): lambda row: fmt.count(row["n"]),
+            "A higher / same / lower": lambda row: f"{row['wins']} / {row['n_zero']} / {row['losses']}",
+            "Typical difference": lambda row: estimate(row, metric),
+            "p": lambda row: fmt.p_value(row["p"]),
+            "Smallest possible p": lambda row: fmt.p_value(row["smallest_p"]),
+            "Adjusted p": lambda row: Cell(fmt.p_value(row["p_holm"]), strong=significant(row)),
+            "Verdict": verdict,
+        },
+        caption=_caption(study, frame),
+        last_is_text=True,
+    )
+
+
+def _caption(study: Findings, frame: pd.DataFrame) -> str:
+    design, units = study.design, fmt.plural_of(study.design.unit)
+    arms, size = list(findings.means(study).columns), frame["family"].iloc[0]
+    family = "all pairs of arms"
+    if len(arms) > ALL_PAIRS_UP_TO:
+        family = (
+            f"every arm against the first, {arms[0]}; with more than {ALL_PAIRS_UP_TO} arms, testing all "
+            "pairs would cost too much power"
+        )
+    in_place = (
+        "; in place of the datasets of a family stands their mean, and the table of datasets names them"
+    )
+    text = (
+        f"The family of tests follows from the study's declaration, not from its scores: {family}. Each is "
+        "the exact two-sided Wilcoxon signed-rank test, ties included, on one number per dataset and arm, "
+        f"the mean over outer folds{in_place if design.families else ''}. Typical difference: the "
+        f"Hodges–Lehmann estimate{fmt.in_unit(design.metric)}, with a distribution-free interval at the "
+        f"confidence level it attains; fewer than {datasets_needed(1, design.alpha)} {units} allow no "
+        f"{fmt.level(design.alpha)} interval. Smallest possible p: 2/2ⁿ for n {units} that differ at all. "
+        f"Adjusted p: {_adjustment(size, len(findings.time_ratios(study)))}; up to {design.alpha:g} it "
+        "counts as evidence. “No evidence of a difference” does not mean that the arms are equal."
+    )
+    excluded = [
+        f"{row['first']} − {row['second']}: {row['excluded']}" for row in records(frame) if row["excluded"]
+    ]
+    if excluded:
+        text += (
+            " Left out, because one of the two arms has not completed every outer fold: "
+            f"{'; '.join(excluded)}."
+        )
+    return text + mark_note(study)
+
+
+def _adjustment(size: int, n_times: int) -> str:
+    """Return how p is adjusted in a family of tests, some of which may be of times.
+
+    Parameters
+    ----------
+    size : int
+        Number of tests of the family.
+    n_times : int
+        Number of those that are of times.
+    """
+    if size == 1:
+        return "p itself, for one test"
+    kinds = ""
+    if n_times:
+        kinds = f" ({fmt.plural(size - n_times, 'pair')} and {fmt.plural(n_times, 'comparison')} of times)"
+    return f"by Holm's method for the {size} tests of the family{kinds}"
+
+
+def _details(study: Findings) -> Table:
+    """Print the rank sums and effect sizes behind the pairwise tests.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    metric, plural = study.design.metric, fmt.plural_of(study.design.unit)
+    names = ["first", "second", "n", "n_zero", "w_plus", "w_minus", "rank_biserial", "median_difference"]
+    return print_table(
+        "test_details",
+        "Behind the tests",
+        findings.tests(study)[names],
+        {
+            "Pair, A − B": pair(study),
+            f"{units(study)} that differ": lambda row: fmt.count(row["n"] - row["n_zero"]),
+            "W⁺": lambda row: f"{row['w_plus']:g}",
+            "W⁻": lambda row: f"{row['w_minus']:g}",
+            "r": lambda row: fmt.correlation(row["rank_biserial"]) if row["n"] else fmt.MISSING,
+            "Median difference": lambda row: fmt.difference(row["median_difference"], metric),
+        },
+        caption="W⁺ and W⁻: the sums of the ranks of the differences in favour of A and of B, ties sharing "
+        f"their ranks and {plural} without a difference left out. r: the rank-biserial correlation (W⁺ − "
+        "W⁻)/(W⁺ + W⁻), from −1 (B ahead everywhere) to +1 (A ahead everywhere). Median difference: over "
+        f"all {plural}{fmt.in_unit(metric)}.",
+    )

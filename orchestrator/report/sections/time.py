@@ -1,0 +1,35 @@
+"""Time: what the parts on times say together, or why no times are compared."""
+
+from markupsafe import Markup
+
+from orchestrator.analysis import findings
+from orchestrator.analysis.findings import Findings
+from orchestrator.report.section import Paragraph, Section
+from orchestrator.report.sections import profile, scaling, time_accuracy, time_ratios, timing
+
+TITLE = "Time"
+
+
+def section(study: Findings) -> Section:
+    """Return the section.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    Section
+        Ratios, profiles, growth and times; without rows of the profile `timing`, a sentence.
+    """
+    if findings.timing(study).empty:
+        text = Markup(
+            "No times are compared. Seconds are comparable only when every training runs alone and cold, and "
+            "no training of this study ran under the profile “timing”. Run it again with "
+            "<code>protocol.profile=timing</code> to measure them. Iterations and kernel evaluations below "
+            "do not depend on it."
+        )
+        return Section(TITLE, "", [Paragraph(text)], needs_scores=True)
+    compared = [*time_ratios.parts(study), *time_accuracy.parts(study), *profile.parts(study)]
+    return Section(TITLE, "", [*compared, *scaling.parts(study), *timing.parts(study)], needs_scores=True)

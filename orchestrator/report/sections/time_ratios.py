@@ -1,0 +1,70 @@
+"""The times of each arm relative to those of the first, and which differences are shown."""
+
+from orchestrator.analysis import findings
+from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.ratios import DECIDED
+from orchestrator.report import format as fmt
+from orchestrator.report.marks import mark_note, marked_arms, marked_name
+from orchestrator.report.pair_cells import units
+from orchestrator.report.ratio_cells import geometric_mean, typical_ratio
+from orchestrator.report.section import Part, titled
+from orchestrator.report.table import Cell, Table, print_table, records
+
+
+def parts(study: Findings) -> list[Part]:
+    """Return the table of ratios.
+
+    Parameters
+    ----------
+    study : Findings
+        A study with rows of the profile `timing`.
+
+    Returns
+    -------
+    list of Part
+        Empty if no arm can be compared with the first.
+    """
+    return titled(_table(study)) if len(findings.time_ratios(study)) else []
+
+
+def _table(study: Findings) -> Table:
+    frame, marked, design = findings.time_ratios(study), marked_arms(study), study.design
+    reference = next(iter(design.arms))
+    caption = (
+        f"The arm's time divided by that of {reference}, means over the same outer folds; below 1 is "
+        f"faster. Geometric mean over {fmt.plural_of(design.unit)}, with a {fmt.level(design.alpha)} "
+        "interval by Student's t on the logarithms; typical ratio: the Hodges–Lehmann estimate on the "
+        "logarithms, with a distribution-free interval. A training that ran out of time took longer than "
+        "it had: its dataset's ratio has one end only, everything is evaluated with all ratios at their "
+        "lower and at their upper ends, and ≤ or ≥ marks a bound; where bounds go both ways only a median, "
+        "or its two ends, can be told. p: exact two-sided Wilcoxon signed-rank test of the logarithms, the "
+        f"larger of the two ends. Adjusted p: by Holm's method for the {frame['family'].iloc[0]} tests of "
+        "the family, those of scores among them. Prediction times are described and not tested."
+    )
+    excluded = [
+        f"{row['solver']}: {row['fit_seconds_excluded']}"
+        for row in records(frame)
+        if row["fit_seconds_excluded"]
+    ]
+    if excluded:
+        caption += (
+            " Left out, because one of the two arms has not finished every outer fold: "
+            f"{'; '.join(excluded)}."
+        )
+    return print_table(
+        "time_ratios",
+        f"Time relative to {marked_name(reference, marked)}",
+        frame,
+        {
+            "Arm": lambda row: marked_name(row["solver"], marked),
+            units(study): lambda row: fmt.count(row["fit_seconds_n"]),
+            "Training, geometric mean": lambda row: geometric_mean(row, "fit_seconds"),
+            "Training, typical ratio": lambda row: typical_ratio(row, "fit_seconds"),
+            "p": lambda row: fmt.p_value(row["p"]),
+            "Adjusted p": lambda row: fmt.p_value(row["p_holm"]),
+            "Prediction, geometric mean": lambda row: geometric_mean(row, "predict_seconds"),
+            "Training: verdict": lambda row: Cell(row["verdict"], strong=row["verdict"] in DECIDED),
+        },
+        caption=caption + mark_note(study),
+        last_is_text=True,
+    )
