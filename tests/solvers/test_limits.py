@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 from solvers.estimators import geometric
-from solvers.hull import row_training as hull_machine
+from solvers.hull import row_training
 from solvers.hull.state import EVALUATIONS
 from tests.solvers.test_mnsvm_path import checkers
 
@@ -255,11 +255,11 @@ def test_beyond_50_000_samples_the_gap_bounds_or_is_unknown():
 def test_margins_of_all_are_kept_once_draws_have_cost_more(solver, monkeypatch):
     monkeypatch.setattr(geometric, "TRACK_ALL", 300)
     switched = []
-    track_all = hull_machine.track_all
+    track_all = row_training.track_all
     monkeypatch.setattr(
-        hull_machine, "track_all", lambda hull, *given: switched.append(hull) or track_all(hull, *given)
+        row_training, "track_all", lambda hull, *given: switched.append(hull) or track_all(hull, *given)
     )
-    monkeypatch.setattr(hull_machine, "WORK_BEFORE_PAUSE", 100_000)
+    monkeypatch.setattr(row_training, "WORK_BEFORE_PAUSE", 100_000)
     X, y = checkers(n=1500, seed=0)
     model = solver(C=16.0, gamma=16.0, random_state=0).fit(X, y)
     assert len(switched) == 1
