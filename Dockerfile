@@ -1,4 +1,4 @@
-# One image for scheduler, workers and client; see docker-compose.yml.
+# One image for the scheduler, the workers and the client. See docker-compose.yml.
 ARG BASE_IMAGE=python:3.11-slim
 FROM ${BASE_IMAGE}
 
@@ -13,7 +13,7 @@ RUN python -m pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-di
     && python -m pip install --no-cache-dir --no-deps --no-index dist/*.whl \
     && rm -rf /build/*
 
-# The file system may be read-only but for these folders and /tmp.
+# The file system may be read-only, except for these folders and /tmp.
 RUN mkdir -p /certs/scheduler /certs/worker /certs/client /cache /results /data \
     && chown -R 10001:10001 /certs /cache /results
 ENV HOME=/tmp \

@@ -1,1 +1,1 @@
-"""What it costs: scripts that print ratios measured side by side in one run."""
+"""Scripts that measure costs and print ratios measured side by side in one run."""

@@ -1,14 +1,15 @@
-"""Kill anything at any time: random faults over a study of real trainings, and what they changed.
+"""Inject random faults into a study of real trainings, and compare its rows with an undisturbed run.
 
     python benchmarks/chaos.py [--faults 200] [--seed 0]
 
-A scheduler, three workers and a client run as processes. One of them at a time is killed with SIGKILL, or a
-worker is stopped with SIGSTOP for good, and replaced. The faults are spread over all rows: each waits until
-the study has stored its share of them, and a new one since the last fault. A study that stores none for
-`--patience` seconds has failed. Three of the solvers do harm as well: one leaves the interpreter, one raises
-KeyboardInterrupt, and one kills its process. At the end the tables must be those of an undisturbed run, no
-trial may have been computed again once it was stored, and a killed client may have cost no more than what it
-had out and what came back in the last moments.
+A scheduler, three workers and a client run as processes. One of them at a time is killed with SIGKILL and
+replaced. A worker may also be stopped with SIGSTOP for good and replaced. The faults are spread over all
+rows: a fault waits until the study has stored its share of the rows, and a new row since the last fault. The
+benchmark fails if the study stores no row for `--patience` seconds. Three of the solvers are harmful: one
+exits the interpreter, one raises KeyboardInterrupt, and one kills its process.
+
+At the end, three conditions must hold. The tables equal those of an undisturbed run. No stored trial was
+computed again. A killed client has lost only the batches that were running or had just returned.
 """
 
 import argparse
@@ -41,28 +42,28 @@ HARMFUL = ("Leaving", "Interrupting", "Killing")
 ROOT = Path(__file__).parents[1]
 WORKERS = 3
 LOGS = "CHAOS_LOGS"
-"""The environment variable that tells workers where to write down what they finish."""
+"""Environment variable with the folder in which workers log their finished batches."""
 
 PORT = 18786
 ADDRESS = f"tcp://127.0.0.1:{PORT}"
 
 
 class Fault(NamedTuple):
-    """What was done to a process, and how many rows the study had stored."""
+    """Fault of a process, and the number of rows stored when it happened."""
 
     what: str
     n_rows: int
 
 
 class ClusterUnderTest:
-    """The processes of a cluster and its client, each replaced when it has ended."""
+    """Processes of a cluster and its client, each replaced when it has ended."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.processes: dict[str, subprocess.Popen] = {}
         self.frozen: list[subprocess.Popen] = []
         self.clients = 0
-        self.killed: dict[str, float] = {}  # when a client was, by the run it was at
+        self.killed: dict[str, float] = {}  # times at which clients were killed, by run
 
     def start(self, name: str) -> None:
         dask = [sys.executable, "-m", "dask"]
@@ -105,7 +106,7 @@ class ClusterUnderTest:
         return ["scheduler", *(f"worker-{number}" for number in range(WORKERS)), "client"]
 
     def restart_ended(self) -> bool:
-        """Replace what has ended; return whether the client has finished its study."""
+        """Replace ended processes, and return whether the client has finished its study."""
         for name in self.names():
             process = self.processes.get(name)
             if process is not None and process.poll() is None:
@@ -117,18 +118,19 @@ class ClusterUnderTest:
         return False
 
     def inject_fault(self, chance: random.Random) -> str:
-        """Kill or stop one process at random and say which."""
+        """Kill or stop one process at random, and return a description of the fault."""
         name = chance.choice([*self.names(), *self.names()[1:-1]])  # workers twice as often
         process = self.processes[name]
         del self.processes[name]
         if name.startswith("worker") and chance.random() < 0.2:
-            process.send_signal(signal.SIGSTOP)  # whoever waits for it has to find out
+            process.send_signal(signal.SIGSTOP)  # the scheduler has to detect this
             self.frozen.append(process)
             return "stop worker"
         process.kill()
         process.wait()
         runs = Store(self.folder / "chaos").provenance()
-        if name == "client" and runs and runs[-1]["finished_at"] is None:  # else it was only closing
+        # A client whose run has ended was only closing.
+        if name == "client" and runs and runs[-1]["finished_at"] is None:
             self.killed.setdefault(runs[-1]["run_id"], time.time())
         return f"kill {name.split('-')[0]}"
 
@@ -139,7 +141,7 @@ class ClusterUnderTest:
 
 
 def dask_setup(worker: Any) -> None:
-    """Have a worker write down each batch it has finished; Dask calls this where the file is preloaded."""
+    """Make a worker log each finished batch. Dask calls this function when it preloads the file."""
     run_batch, finished = cluster.run_batch, Path(os.environ[LOGS]) / f"finished-{os.getpid()}.jsonl"
 
     def run_and_log(order: Any, name: str) -> Any:
@@ -159,12 +161,12 @@ def run_command(folder: Path, *overrides: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return an environment in which every process finds the harmful solvers."""
+    """Return an environment in which every process can import the harmful solvers."""
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def write_config(folder: Path) -> None:
-    """Configure the solvers that do harm; each has trainings that succeed, too."""
+    """Write configurations of the harmful solvers. Some trainings of each succeed."""
     (folder / "solver").mkdir(parents=True)
     for name in HARMFUL:
         text = f"_target_: benchmarks.classifiers.{name}Classifier\nspace: {{C: [1, 2, 4]}}\n"
@@ -172,7 +174,7 @@ def write_config(folder: Path) -> None:
 
 
 def run_undisturbed(folder: Path) -> None:
-    """Run the study in one process; a solver that kills it costs a run and is known to the next."""
+    """Run the study in one process. A solver that kills it ends the first run; the second run skips it."""
     for _ in range(2):
         run = subprocess.run(
             run_command(folder, "cluster=serial"), stdout=subprocess.DEVNULL, env=environment()
@@ -193,7 +195,12 @@ def main() -> None:
     )
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--patience", type=float, default=600, help="seconds without a new row that fail")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=600,
+        help="seconds without a new row after which the benchmark fails",
+    )
     options = parser.parse_args()
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as root:
@@ -218,22 +225,22 @@ def main() -> None:
 
 
 def tell(faults: list[Fault], clients: int, recomputed: int, lost: pd.DataFrame) -> None:
-    """Print what was done to the study, and what it cost."""
+    """Print the faults and their effects on the study."""
     numbers = Counter(fault.what for fault in faults)
     kinds = ", ".join(f"{number} × {what}" for what, number in sorted(numbers.items()))
     print(f"faults: {len(faults)} ({kinds}); clients started: {clients}")
     print(f"trials computed again after they were stored: {recomputed}")
     if lost.empty:
-        print("nothing lost with a killed client")
+        print("no batch was lost with a killed client")
         return
     runs = lost.groupby("run")["trials"]
     for what, counts in (("batches", runs.size()), ("trials", runs.sum())):
         print(f"{what} lost with a killed client: {counts.mean():.1f} on average, {counts.max()} at most")
-    print(f"the oldest of them had come back {lost['age'].max():.2f} s before")
+    print(f"the oldest lost batch had returned {lost['age'].max():.2f} s before the kill")
 
 
 def tell_when(faults: list[Fault], n_rows: int) -> None:
-    """Print over which rows the faults were spread."""
+    """Print the distribution of the faults over the rows."""
     tenths = Counter(10 * fault.n_rows // n_rows for fault in faults)
     print("faults in each tenth of the rows:", *(tenths[tenth] for tenth in range(10)))
     print("rows stored at each fault:", *(fault.n_rows for fault in faults))
@@ -242,15 +249,18 @@ def tell_when(faults: list[Fault], n_rows: int) -> None:
 def disturb(
     target: ClusterUnderTest, n_faults: int, chance: random.Random, n_rows: int, patience: float
 ) -> tuple[list[Fault], int]:
-    """Run the study under so many faults and to its end; return the faults, and count trials computed twice.
+    """Run the study to its end under faults; return the faults and the number of trials computed twice.
 
     Parameters
     ----------
     target : ClusterUnderTest
+        Cluster whose processes receive the faults.
     n_faults : int
+        Number of faults to inject.
     chance : Random
+        Generator of the faults and of the pauses between them.
     n_rows : int
-        Of an undisturbed run.
+        Number of rows of an undisturbed run.
     patience : float
         Seconds without a new row after which the study counts as stuck.
 
@@ -264,8 +274,10 @@ def disturb(
     recomputed, progressed = 0, time.monotonic()
     try:
         while not target.restart_ended():
-            is_late = len(faults) < min(n_faults, n_faults * len(seen) // n_rows)  # short trainings run ahead
-            time.sleep(chance.uniform(0.1, 0.6 if is_late else 3.0))  # or all follow on an append
+            # Short trainings may overtake the faults.
+            is_late = len(faults) < min(n_faults, n_faults * len(seen) // n_rows)
+            # A random pause prevents that every fault follows an append.
+            time.sleep(chance.uniform(0.1, 0.6 if is_late else 3.0))
             n_seen = len(seen)
             rows = stored_rows(target.folder)
             for key, finished in rows.get("finished_at", pd.Series(dtype=object)).astype(str).items():
@@ -286,9 +298,9 @@ def disturb(
 
 
 def lost_batches(target: ClusterUnderTest, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what workers finished for clients that were killed before they had stored it.
+    """Return the batches that workers finished for clients that were killed before storing them.
 
-    Columns are the run, the number of trials, and the seconds from the batch's end to the client's.
+    The columns are the run, the number of trials, and the seconds from the end of the batch to the kill.
     """
     lost = []
     for finished in target.folder.glob("finished-*.jsonl"):
@@ -299,11 +311,11 @@ def lost_batches(target: ClusterUnderTest, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def compare(undisturbed: pd.DataFrame, disturbed: pd.DataFrame) -> list[str]:
-    """Return the columns in which the two runs' tables differ, times and whereabouts aside."""
+    """Return the columns in which the tables of two runs differ, except times, hosts and the like."""
     if set(undisturbed.index) != set(disturbed.index):
         return [f"keys: {len(set(undisturbed.index) ^ set(disturbed.index))}"]
     disturbed = disturbed.loc[undisturbed.index].copy()
-    for rows in (undisturbed, disturbed):  # how many workers a training took until it was given up is chance
+    for rows in (undisturbed, disturbed):  # the number of killed workers in the message is random
         rows.loc[rows["status"] == "worker_lost", "message"] = ""
     return [
         name

@@ -1,4 +1,4 @@
-"""Classifiers that cost nothing, or a known time, so that what is left is orchestration."""
+"""Classifiers that take no time, or a known time, to measure the cost of orchestration."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 
 class IdleClassifier(ClassifierMixin, BaseEstimator):
-    """Predict the first class; training sleeps for a given time."""
+    """Predict the first class. Training sleeps for `seconds`."""
 
     def __init__(self, C=1.0, a=1.0, seconds=0.0):
         self.C = C
@@ -28,7 +28,7 @@ class IdleClassifier(ClassifierMixin, BaseEstimator):
 
 
 class LeavingClassifier(IdleClassifier):
-    """End the interpreter with one value of C."""
+    """Exit the interpreter in trainings with C = 2."""
 
     def fit(self, X, y):
         if self.C == 2:
@@ -37,7 +37,7 @@ class LeavingClassifier(IdleClassifier):
 
 
 class InterruptingClassifier(IdleClassifier):
-    """Raise what Ctrl-C raises with one value of C, and when it predicts."""
+    """Raise KeyboardInterrupt in predictions with C = 2."""
 
     def predict(self, X):
         if self.C == 2:
@@ -46,7 +46,7 @@ class InterruptingClassifier(IdleClassifier):
 
 
 class KillingClassifier(IdleClassifier):
-    """Kill its process on one size of training set: that of iris in 5 outer folds."""
+    """Kill the process in trainings on 120 rows, the size of an outer training set of iris in 5 folds."""
 
     def fit(self, X, y):
         if len(X) == 120:

@@ -1,8 +1,9 @@
-"""What the first fit costs after an upgrade: CPU seconds with an empty cache of numba's, and with a full one.
+"""Measure the first fit after an upgrade: CPU seconds with an empty numba cache, and with a full one.
 
     python -m benchmarks.compilation [NAME ...]
 
-One process after the other, each with a cache of its own; 300 samples of two classes, Gaussian kernel.
+The processes run one after the other, and each has its own cache. The data are 300 samples of two classes,
+and the kernel is Gaussian.
 """
 
 import os
@@ -29,7 +30,7 @@ PROGRAM = """
 import time, warnings
 from sklearn.datasets import make_classification
 from solvers import *
-warnings.simplefilter("ignore")  # of tolerances that a small machine misses
+warnings.simplefilter("ignore")  # about tolerances that few samples cannot meet
 X, y = make_classification(300, 12, n_informative=6, random_state=0)
 X, Cs = X / abs(X).max(), [0.25, 1.0, 4.0, 16.0]
 before = time.process_time()

@@ -1,10 +1,10 @@
-"""What a batch costs the client and the scheduler, in CPU milliseconds.
+"""Measure the cost of a batch for the client and the scheduler, in CPU milliseconds.
 
     python benchmarks/dispatch.py [--batches 400]
 
-Batches of eight trainings that do nothing go to two worker processes, two at a time, as the runner sends
-them: pickled, scheduled, received, told to their search. CPU of the client's process, in which a local
-cluster's scheduler lives too.
+Batches of eight trainings that do nothing are sent to two worker processes, two at a time, as the runner
+does. They are pickled, scheduled, received, and reported to their search. The CPU time is that of the
+client's process, which also contains the scheduler of a local cluster.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).parent.parent)  # or benchmarks/solvers.py would hide the package
+sys.path[0] = str(Path(__file__).parent.parent)  # otherwise benchmarks/solvers.py would hide the package
 
 from rich.console import Console
 
@@ -31,7 +31,7 @@ TRAININGS = 8
 
 
 class SmallBatches(WorkQueue):
-    """A queue whose batches all hold a few trainings."""
+    """Queue whose batches all hold a few trainings."""
 
     def next_batch(self, slots):
         queue = next((queue for queue in self._queues.values() if queue.paths), None)

@@ -1,9 +1,9 @@
-"""The share of the workers' time that goes into batches: Σ busy / (workers × makespan).
+"""Measure the share of the workers' time spent in batches: Σ busy / (workers × makespan).
 
     python benchmarks/efficiency.py [processes|threads]
 
-`processes`: two worker processes, trainings of 50 ms. `threads`: 32 workers in this process, 100,000
-trainings of 20 ms. Trainings sleep, so that cores are not what is measured.
+`processes` uses two worker processes and trainings of 50 ms. `threads` uses 32 workers in this process and
+100,000 trainings of 20 ms. Trainings sleep, so that the number of cores does not matter.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).parent.parent)  # or benchmarks/solvers.py would hide the package
+sys.path[0] = str(Path(__file__).parent.parent)  # otherwise benchmarks/solvers.py would hide the package
 
 from distributed import Client, LocalCluster
 from rich.console import Console

@@ -1,17 +1,18 @@
-"""How the time and the memory of one training grow with the samples, of every solver and of LIBSVM.
+"""Measure how the time and memory of one training grow with the samples, for every solver and LIBSVM.
 
     python -m benchmarks.growth --data DIR [--sets ijcnn1 checkers …] [--solvers mnsvm …] [--most-seconds 20]
 
-Cold fits at C = 16 on 1,000 samples, 2,000, 4,000, … until the set ends or a fit has taken more than
---most-seconds. Checkers are made, as many as a solver gets to (a million at most); the other sets are
-NAME.libsvm.xz in DIR, scaled to [0, 1], of which the first rows of one permutation are taken. CPU seconds of
-one thread, compilation apart, the least of three where a fit is short. Each fit runs in a forked process,
-whose peak memory is told beside that of the process before.
+The benchmark runs cold fits at C = 16 on 1,000 samples, 2,000, 4,000, … until the set ends or a fit has
+taken more than `--most-seconds`. It generates checkers for each solver (a million samples at most). The
+other sets are NAME.libsvm.xz in DIR, scaled to [0, 1], and the samples are the first rows of one
+permutation. Times are CPU seconds of one thread without compilation, and the least of three where a fit is
+short. Each fit runs in a forked process. Its peak memory is printed beside that of the process before the
+fit.
 
 The exponent is the slope of the logarithms with Student's 95 % interval, as in a report
-(`orchestrator.analysis.scaling`), beside that of the last two sizes alone. Solvers are those of conf/solver;
-the ones of the thesis draw their candidates and end by other rules than SVC, so accuracies on 2,000 further
-samples are told.
+(`orchestrator.analysis.scaling`). The slope of the last two sizes is printed beside it. Solvers are those of
+conf/solver. The solvers of Strack (2013) draw their candidates and end by other rules than SVC, so the
+accuracy on 2,000 further samples is printed, too.
 """
 
 import os
@@ -44,15 +45,15 @@ C = 16.0
 SETS = {"ijcnn1": "4", "covtype": "1/4", "shuttle": "4", "a9a": "1/64", "checkers": "16"}
 CONFIGS = Path(__file__).parent.parent / "conf" / "solver"
 SAMPLING = ("mnsvm_paper", "spheresvm", "spheresvm_590", "spheresvm_100", "bvm", "cvm")
-"""Of the thesis, by draws alone; the others certify their machines, which takes a look at every sample."""
+"""Solvers of Strack (2013) that stop only by draws. The others examine every sample to certify them."""
 SOLVERS = ("SVC", "smo_l1", "smo_l2", "newton", "mnsvm", *SAMPLING)
 SMALLEST, LARGEST, TESTED = 1000, 1_000_000, 2000
 COMPILING = 300, 4000
-"""Samples of fits that compile most of what is called, so that each process has it."""
+"""Numbers of samples of the fits that compile most functions before a process is forked."""
 
 
 class Samples(NamedTuple):
-    """Of a set: the rows that are trained on, and `TESTED` others."""
+    """Training rows of a set, and `TESTED` other rows."""
 
     X: np.ndarray
     y: np.ndarray
@@ -71,7 +72,7 @@ class Fit(NamedTuple):
 
 
 def classifier(solver: str, gamma: float):
-    """Return an unfitted classifier: LIBSVM's, or that of a configuration of ours."""
+    """Return an unfitted classifier: LIBSVM, or the class of a configuration in conf/solver."""
     if solver == "SVC":
         return SVC(C=C, gamma=gamma)
     config = yaml.safe_load((CONFIGS / f"{solver}.yaml").read_text())
@@ -91,7 +92,7 @@ def samples(name: str, folder: Path | None) -> Samples:
 
 
 def in_a_process(function: Callable[[], Fit]) -> Fit | None:
-    """Call a function in a forked process and return what it returns; None if the process was killed."""
+    """Call a function in a forked process, and return its result, or None if the process was killed."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=lambda: sender.send(function()))
     process.start()
@@ -105,7 +106,7 @@ def in_a_process(function: Callable[[], Fit]) -> Fit | None:
 
 
 def fit(solver: str, data: Samples, n: int) -> Fit:
-    """Train on the first n samples; once more where that compiled something."""
+    """Train on the first n samples. Repeat a measurement during which numba compiled."""
     X, y, compiling = np.ascontiguousarray(data.X[:n]), data.y[:n], event.TimingListener()
     train = partial(seconds_of, lambda: classifier(solver, data.gamma).fit(X, y))
     with event.install_listener("numba:compile", compiling):
@@ -117,13 +118,13 @@ def fit(solver: str, data: Samples, n: int) -> Fit:
 
 
 def sizes(n: int) -> list[int]:
-    """Return 1,000, 2,000, 4,000 … and n itself."""
+    """Return the sizes 1,000, 2,000, 4,000, … and n."""
     doubled = [SMALLEST << k for k in range(11) if (SMALLEST << k) < 0.8 * n]
     return [*doubled, n]
 
 
 def grow(name: str, solver: str, data: Samples, most_seconds: float) -> pd.DataFrame:
-    """Train on ever more samples, print a line for each, and return sizes and seconds."""
+    """Train on growing numbers of samples, print a line for each, and return sizes and seconds."""
     for n in COMPILING:
         fit(solver, data, n)
     idle = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
@@ -174,7 +175,7 @@ def main() -> None:
     for name in arguments.sets:
         file = arguments.data and arguments.data / f"{name}.libsvm.xz"
         if name in FEATURES and not (file and file.exists()):
-            print(f"({name}: not in {arguments.data}, left out)")
+            print(f"({name}: not in {arguments.data}, omitted)")
             continue
         data = samples(name, arguments.data)
         for solver in arguments.solvers:

@@ -1,7 +1,7 @@
-"""Load the datasets of `experiment=hundred` in a fresh environment, without a network, and print them.
+"""Load the datasets of `experiment=hundred` in a new environment without a network, and print them.
 
-Run in the checkout: `python benchmarks/hundred.py`. It makes an environment in a temporary folder, installs
-`.[datasets]` there, and needs a package index for that alone.
+Run `python benchmarks/hundred.py` in the checkout. The script creates an environment in a temporary folder
+and installs `.[datasets]` there. It needs a package index only for this installation.
 """
 
 import subprocess

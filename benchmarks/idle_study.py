@@ -1,4 +1,4 @@
-"""Studies whose trainings cost nothing, or a known time."""
+"""Studies whose trainings take no time, or a known time."""
 
 import math
 from pathlib import Path
@@ -8,7 +8,7 @@ from orchestrator.study.study import Arm, DatasetSpec, Protocol, SearchSpec, Stu
 
 
 def idle_settings(folder: Path, trials: int, workers: int, seconds: float = 0.0) -> Settings:
-    """Declare a study of about so many trainings of so many seconds: 5 × 5 folds over a square grid."""
+    """Declare a study of about `trials` trainings of `seconds` each: 5 × 5 folds over a square grid."""
     side = max(2, math.isqrt(trials // 25))
     values = tuple(float(value) for value in range(1, side + 1))
     study = Study(

@@ -1,15 +1,17 @@
-"""Nested searches on large sets, a declared part of each, beside scikit-learn in one run.
+"""Measure part of a nested search on large sets beside scikit-learn in one run.
 
     python -m benchmarks.large_nested --data DIR [--solvers smo_l1,newton] [--alone] [--memory 2] [SET…]
 
-A part is the first of five outer folds with two inner ones and eight C at one γ: sixteen trainings on two
-fifths of the rows, a refit on four fifths. A whole search of 5 × 5 folds over 8 × 8 points has 1,605. Ours
-go through the whole program, profile `throughput`; scikit-learn's are `SVC` in GridSearchCV on the same
-folds. CPU seconds of one thread, compilation apart; each runs in a process of its own, forked, whose peak
-memory is told. The first rows of NAME.libsvm.xz in DIR are taken, as many as `SETS` says, or the set's own
-name: `ijcnn1-16000 ijcnn1-26000` are sizes before and after n = 20,000, where trainings cease to share their
-Gram matrices (`orchestrator.training.gram.MOST_ROWS`). `--alone` leaves SVC out, and `--memory` is that of a
-worker in gigabytes, which decides how matrices are kept.
+The part is the first of five outer folds with two inner ones and eight C at one γ. It has sixteen trainings
+on two fifths of the rows, and a refit on four fifths. A whole search of 5 × 5 folds over 8 × 8 points has
+1,605 trainings. Our solvers run through the whole program with the profile `throughput`. scikit-learn runs
+`SVC` in GridSearchCV on the same folds. Times are CPU seconds of one thread without compilation. Each runs
+in its own forked process, whose peak memory is printed.
+
+The samples are the first rows of NAME.libsvm.xz in DIR. Their number is in `SETS` or in the name of the set.
+For example, `ijcnn1-16000 ijcnn1-26000` are sizes below and above n = 20,000, where trainings stop sharing
+their Gram matrices (`orchestrator.training.gram`). `--alone` omits SVC. `--memory` is the memory limit of a
+worker in GB, which decides how matrices are kept.
 """
 
 import argparse
@@ -19,7 +21,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from benchmarks import nested_cv  # which leaves numpy one thread, so it is first
+from benchmarks import nested_cv  # imported first, because it limits NumPy to one thread
 from orchestrator.config.compose import check_settings, compose_settings
 from orchestrator.engine.prepare import prepare_study
 
@@ -32,7 +34,7 @@ SETS = {
     "a9a": (32_561, 1 / 64),
     "mnist": (20_000, 1 / 64),
 }
-"""How many rows are taken, and γ; of mnist fewer than its 60,000, for SVC takes minutes a training there."""
+"""Number of rows, and γ. mnist has fewer than its 60,000 rows, because SVC would take minutes a training."""
 
 
 def write_rows(source: Path, to: Path, n_rows: int) -> None:
@@ -42,7 +44,7 @@ def write_rows(source: Path, to: Path, n_rows: int) -> None:
 
 
 def run_set(text: str, options: argparse.Namespace) -> None:
-    """Measure a set, and print a line for SVC and for each solver."""
+    """Measure a set, and print one line for SVC and one for each solver."""
     name, _, rows = text.partition("-")
     n_rows, gamma = SETS[name]
     n_rows, solvers = int(rows or n_rows), options.solvers.split(",")
@@ -51,7 +53,7 @@ def run_set(text: str, options: argparse.Namespace) -> None:
         overrides = [f"paths.data={folder}", "protocol.profile=throughput", "protocol.inner=2"]
         overrides += [f"datasets=[{name}]", f"search.space.gamma=[{gamma}]"]
         overrides += [f"cluster.memory={options.memory}"] if options.memory else []
-        for solver in solvers:  # compiled before: which ways machines take, these rows tell
+        for solver in solvers:  # compile first, on rows that use the same methods
             nested_cv.apart(nested_cv.measure_in_fork, name, solver, overrides, 1)
             nested_cv.measure_ours(name, solver, [*overrides, "search.space.C=[1]"], 1)
         runs = {solver: partial(nested_cv.measure_in_fork, name, solver, overrides, 1) for solver in solvers}
@@ -81,7 +83,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--solvers", default="smo_l1,newton")
     parser.add_argument("--alone", action="store_true", help="do not measure SVC")
-    parser.add_argument("--memory", type=float, help="gigabytes of a worker")
+    parser.add_argument("--memory", type=float, help="memory limit of a worker, in GB")
     options = parser.parse_args()
     for text in options.sets:
         run_set(text, options)

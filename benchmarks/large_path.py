@@ -1,15 +1,16 @@
-"""What large machines cost beside LIBSVM: paths of C, cold fits and predictions, side by side.
+"""Measure large training sets beside LIBSVM: paths of C, cold fits and predictions, side by side.
 
     python benchmarks/large_path.py --data DIR [path] [path_l2] [fit] [objective] [--sets shuttle-10000-4 …]
                                     [--alone] [--solvers …]
 
-`DIR` holds NAME.libsvm.xz files; what is not there is left out, and said so. Features are scaled to [0, 1],
-the samples are drawn once with a fixed seed. Times are CPU seconds of one thread, compilation apart. The
-largest violation of each path is computed afresh by plain NumPy in float64, of every pair and every C, and
-the peak of memory is that of a process of its own. `path` is that of the L1 loss, `path_l2` those of other
-solvers; sets of 50,000 samples, such as ijcnn1-50000-4, are measured by ``path --alone``, a9a-48842-1/64
-with ``--cache-size 400``. `objective` compares the dual objectives of a path with those of SVC at
-tol = 10⁻⁵, for few C.
+`DIR` holds files NAME.libsvm.xz. The script prints the names of missing files and omits them. Features are
+scaled to [0, 1], and the samples are drawn once with a fixed seed. Times are CPU seconds of one thread
+without compilation. Plain NumPy computes the largest violation of each path again, in float64, over every
+pair and every C. Peak memory is that of a separate process.
+
+`path` measures the L1 loss, and `path_l2` the other solvers. Sets of 50,000 samples, such as ijcnn1-50000-4,
+are measured by ``path --alone``, and a9a-48842-1/64 with ``--cache-size 400``. `objective` compares the dual
+objectives of a path with those of SVC at tol = 10⁻⁵ for some C.
 """
 
 import os
@@ -50,12 +51,12 @@ SOLVERS = {
     "mnsvm": lambda **parameters: MNSVC(random_state=0, **parameters),
 }
 PREDICTED = 3000
-SHORT = 2.0  # seconds: what takes less is measured three times
+SHORT = 2.0  # seconds; shorter calls are measured three times
 HEADER = f"{'set':20} {'SVC, s':>8} {'ours, s':>8} {'ratio':>6}"
 
 
 def load(name, folder):
-    """Return samples scaled to [0, 1], their labels and γ of a set such as ``"covtype-6000-1/4"``."""
+    """Return the samples of a set such as ``"covtype-6000-1/4"``, scaled to [0, 1], their labels and γ."""
     dataset, n, gamma = name.split("-")
     with lzma.open(folder / f"{dataset}.libsvm.xz") as file:
         X, y = load_svmlight_file(file, n_features=FEATURES[dataset])
@@ -65,7 +66,7 @@ def load(name, folder):
 
 
 def seconds_of(call):
-    """Return the least CPU seconds of a call, of three where it is short, and its result."""
+    """Return the CPU seconds of a call, the least of three if it is short, and its result."""
     seconds, result = [], None
     while not seconds or (len(seconds) < 3 and seconds[0] < SHORT):
         started = time.process_time()
@@ -75,7 +76,7 @@ def seconds_of(call):
 
 
 def compile_all(solvers=()):
-    """Call whatever is timed once, with large and with small pairs of classes."""
+    """Call every timed function once, with large and with small pairs of classes, to compile it."""
     rng = np.random.default_rng(0)
     X = rng.random((7200, 3))
     y = (X[:, 0] + 0.2 * rng.standard_normal(7200) > 0.5).astype(int)
@@ -88,7 +89,7 @@ def compile_all(solvers=()):
 
 
 def signed_weights(problem, weights):
-    """Yield for each pair of classes the rows, their signs and their signed weights for every C."""
+    """Yield the rows of each pair of classes, their signs, and their signed weights for every C."""
     start = problem.class_start
     for i, j in combinations(range(problem.classes.size), 2):
         places = np.r_[start[i] : start[i + 1], start[j] : start[j + 1]]
@@ -101,7 +102,7 @@ def signed_weights(problem, weights):
 
 
 def largest_violation(solution, X, gamma):
-    """Of all pairs and C, in float64 and without any code of the solver."""
+    """Return the largest violation of all pairs and C, in float64, without code of the solver."""
     problem, largest = solution.problem, 0.0
     for rows, sign, weights in signed_weights(problem, solution.weights):
         first, F = sign > 0, np.empty_like(weights)
@@ -118,7 +119,7 @@ def largest_violation(solution, X, gamma):
 
 
 def path(name, folder, with_peer=True, cache_size=200):
-    """Print the line of one set."""
+    """Print one line for a set."""
     X, y, gamma = load(name, folder)
     compile_all()
     solutions = keep_solutions()
@@ -133,7 +134,7 @@ def path(name, folder, with_peer=True, cache_size=200):
 
 
 def path_l2(name, folder, solvers, with_peer=True):
-    """Print a line for each solver but that of the L1 loss."""
+    """Print one line for each solver, except the one with the L1 loss."""
     X, y, gamma = load(name, folder)
     solvers = [solver for solver in solvers if solver != "smo_l1"]
     compile_all(solvers)
@@ -141,14 +142,15 @@ def path_l2(name, folder, solvers, with_peer=True):
     if with_peer:
         peer, _ = seconds_of(lambda: [SVC(C=C, gamma=gamma).fit(X, y) for C in CS])
     for solver in solvers:
-        SOLVERS[solver](gamma=gamma).fit_path(X[:4000], y[:4000], CS)  # compiles what these samples take
+        # Compile the functions that these samples use.
+        SOLVERS[solver](gamma=gamma).fit_path(X[:4000], y[:4000], CS)
         ours, fitted = seconds_of(lambda solver=solver: SOLVERS[solver](gamma=gamma).fit_path(X, y, CS))
         line = f"{name:20} {peer:8.2f} {ours:8.3f} {peer / ours:6.1f}   {solver}"
         print(line if fitted.converged_.all() else f"{line}, not all certified", flush=True)
 
 
 def keep_solutions():
-    """Return a list that receives the weights of all samples of each path that is trained from now on."""
+    """Return a list that receives the weights of all samples of each path trained from now on."""
     from solvers.path.result import PathSolution
 
     solutions, on_used_rows = [], PathSolution.on_used_rows
@@ -162,7 +164,7 @@ def keep_solutions():
 
 
 def objective(name, folder, cache_size=200):
-    """Print for each of `FIT_CS` the dual objective of all pairs of SVC and of a path, in float64."""
+    """Print the dual objective of all pairs of SVC and of a path, in float64, for each of `FIT_CS`."""
     X, y, gamma = load(name, folder)
     solutions = keep_solutions()
     SMOSVC(gamma=gamma, cache_size=cache_size).fit_path(X, y, CS)
@@ -190,10 +192,10 @@ def dual_objective(problem, weights, X, gamma):
 
 
 def fit_and_predict(name, folder, solvers, with_peer=True):
-    """Print a line for each C and solver, and one of predictions."""
+    """Print one line for each C and solver, and one for predictions."""
     X, y, gamma = load(name, folder)
     compile_all(solvers)
-    for solver, C in product(solvers, FIT_CS):  # other methods may solve a part of this very set
+    for solver, C in product(solvers, FIT_CS):  # part of this set may be solved by other methods
         SOLVERS[solver](C=C, gamma=gamma).fit(X[:6000], y[:6000])
     for C in FIT_CS:
         (peer, svc), models = (np.nan, None), []
@@ -218,12 +220,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("parts", nargs="*", default=["path", "fit"], metavar="path|path_l2|fit|objective")
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--sets", nargs="*", help="such as covtype-6000-1/4")
+    parser.add_argument("--sets", nargs="*", help="names of sets, such as covtype-6000-1/4")
     parser.add_argument("--alone", action="store_true", help="do not measure SVC")
     parser.add_argument(
-        "--solvers", nargs="*", choices=SOLVERS, default=list(SOLVERS), help="of fits and path_l2"
+        "--solvers", nargs="*", choices=SOLVERS, default=list(SOLVERS), help="solvers of fit and path_l2"
     )
-    parser.add_argument("--cache-size", type=float, default=200, help="megabytes, of paths")
+    parser.add_argument("--cache-size", type=float, default=200, help="cache_size of paths, in MB")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
@@ -240,9 +242,9 @@ def main():
         print(f"{HEADER} {'violation':>10} {'peak, GB':>8}" if part == "path" else HEADER, flush=True)
         for name in arguments.sets or (PATHS if part.startswith("path") else FITS):
             if not (arguments.data / f"{name.partition('-')[0]}.libsvm.xz").exists():
-                print(f"({name}: not in {arguments.data}, left out)")
+                print(f"({name}: not in {arguments.data}, omitted)")
                 continue
-            # A process of its own for each: its peak of memory is that of the set.
+            # Each set runs in its own process, whose peak memory is that of the set.
             command = [sys.executable, __file__, part, "--data", str(arguments.data), "--one", name]
             command += ["--cache-size", str(arguments.cache_size)]
             command += ["--alone"] * arguments.alone + ["--solvers", *arguments.solvers]

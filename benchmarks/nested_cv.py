@@ -1,21 +1,22 @@
-"""Nested cross-validation on one core: studies of ours beside scikit-learn, in one run.
+"""Measure nested cross-validation on one core: our studies beside scikit-learn, in one run.
 
     python benchmarks/nested_cv.py [--solvers smo_l1,newton] [--repeats 3] [--data DIR] DATASET…
 
-All train on the same outer and inner folds, scale to [0, 1] on training rows, search the same 8 × 8 grid
-by mean inner accuracy, refit and score. CPU seconds; compilation apart; ours include scheduling, storing
-and everything else between a configuration and its tables. Runs are repeated and interleaved; the table has
-medians. Each runs in a process of its own, forked, whose peak memory is told.
+All programs train on the same outer and inner folds and scale to [0, 1] on training rows. They search the
+same 8 × 8 grid by mean inner accuracy, refit and score. Times are CPU seconds without compilation. Ours
+include scheduling, storing and everything else between a configuration and its tables. Runs are repeated and
+interleaved, and the table has medians. Each runs in its own forked process, whose peak memory is printed.
 
-L1 machines are compared with LIBSVM's: `SVC` in GridSearchCV, and `SVC(kernel="precomputed")` on a Gram
-matrix for each split and γ; other packages with scikit-learn's interface take part where they are installed.
-L2 machines are compared with SVC on K + I/C with an infinite C, which is the same machine up to its bias.
+Solvers of the L1 loss are compared with LIBSVM: `SVC` in GridSearchCV, and `SVC(kernel="precomputed")` on
+one Gram matrix for each split and γ. Other installed packages with scikit-learn's interface take part.
+Solvers of the L2 loss are compared with SVC on K + I/C with an infinite C, which is the same problem except
+for its bias.
 
-Accuracies: mean ± standard error corrected for the training rows that folds share (descriptive σ/√n); they
-tell that both did the same work, and are no comparison of accuracies. Of an L1 solver the outer folds are
-listed on which it chose or scored otherwise than SVC, and objectives at equal C are compared.
-Datasets beside scikit-learn's own are read from --data as NAME.libsvm.xz. `letter` runs one outer fold
-unless --outer-folds says otherwise.
+Accuracies are mean ± standard error corrected for the training rows that folds share (descriptive σ/√n).
+They show that both programs did the same work, and are not a comparison of accuracies. For a solver of the
+L1 loss, the outer folds with another choice or score than SVC are listed, and objectives at equal C are
+compared. Datasets that are not in scikit-learn are read from --data as NAME.libsvm.xz. `letter` runs one
+outer fold by default; set --outer-folds to change this.
 """
 
 import argparse
@@ -37,7 +38,7 @@ from pathlib import Path
 
 for library in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
     os.environ[f"{library}_NUM_THREADS"] = "1"  # before numpy is imported
-sys.path[0] = str(Path(__file__).parent.parent)  # or benchmarks/solvers.py would hide the package
+sys.path[0] = str(Path(__file__).parent.parent)  # otherwise benchmarks/solvers.py would hide the package
 
 import numpy as np
 from rich.console import Console
@@ -63,14 +64,14 @@ from orchestrator.store.store import Store
 from solvers import SMOSVC
 
 N_OUTER = 5
-"""Outer folds that the rows are split into; fewer of them may be run."""
+"""Number of outer folds of the rows. A run may use fewer of them."""
 DEFAULT_DATASETS = ["iris", "wine", "breast_cancer", "digits", "banana", "satimage", "letter"]
 
 
 L1 = ("smo_l1", "libsvm_l1")
-"""Solvers of LIBSVM's problem; all others solve the L2 machine."""
+"""Solvers of LIBSVM's problem. All others solve the L2-loss problem."""
 WITHOUT_INTERFACE = {"liquidSVM": "svm-train", "GSVM": "gsvm-train"}
-"""Packages that do not speak scikit-learn's protocol, and their programs."""
+"""Packages without the scikit-learn API, and their programs."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,11 @@ class Measured:
     chosen: list[tuple[float, float]]
     peak_gib: float = 0.0
     best: list[set[tuple[float, float]]] = field(default_factory=list)
-    """By outer fold, the candidates whose mean inner score is the best but for its rounding."""
+    """Candidates whose mean inner score is the best, up to rounding, by outer fold."""
 
     @property
     def accuracy(self) -> str:
-        """Mean in per cent ± corrected standard error (descriptive one)."""
+        """Mean in per cent ± corrected standard error (descriptive standard error)."""
         scores = np.array(self.scores)
         text = f"{100 * scores.mean():.2f}"
         if len(scores) < 2:
@@ -96,7 +97,7 @@ class Measured:
 
 
 class FirstFolds(PreparedStudy):
-    """A prepared study cut down to its first outer folds."""
+    """Return a prepared study reduced to its first outer folds."""
 
     n_outer: int = N_OUTER
 
@@ -137,7 +138,7 @@ def measure_ours(
 
 
 def folds_of(prepared: PreparedStudy, dataset: str, n_outer: int):
-    """Yield training rows, test rows and the inner splits of the training rows, by outer fold."""
+    """Yield the training rows, the test rows and the inner splits of each outer fold."""
     source = prepared.sources[dataset]
     data, folds = open_prepared(source.folder), Splits.load(Path(source.folder), source.split_hash)
     X, y = data.X if sparse.issparse(data.X) else np.asarray(data.X), data.y
@@ -153,7 +154,7 @@ def folds_of(prepared: PreparedStudy, dataset: str, n_outer: int):
 
 
 def measure_sklearn(prepared: PreparedStudy, dataset: str, n_outer: int, kind: Callable = SVC) -> Measured:
-    """Run scikit-learn's nested loop over the very same folds."""
+    """Run scikit-learn's nested loop over the same folds."""
     space = next(iter(prepared.identities.values())).arm.space
     grid = {f"svc__{name}": list(values) for name, values in space.items()}
     scores, chosen, best = [], [], []
@@ -176,7 +177,7 @@ def _pair(params: dict[str, float]) -> tuple[float, float]:
 
 
 def measure_precomputed(prepared: PreparedStudy, dataset: str, n_outer: int, l1: bool) -> Measured:
-    """Run the nested loop by SVC on Gram matrices, each computed once for all C of a split."""
+    """Run the nested loop with SVC on Gram matrices, each computed once for all C of a split."""
     space = next(iter(prepared.identities.values())).arm.space
     Cs, gammas = sorted(space["C"]), sorted(space["gamma"])
     scores, chosen = [], []
@@ -210,7 +211,7 @@ def _score(K, y, K_test, y_test, C: float, l1: bool) -> float:
 
 
 def peers() -> dict[str, Callable[..., Measured]]:
-    """Return what L1 machines are compared with; say what is not there."""
+    """Return the peers of solvers of the L1 loss, and print the missing packages."""
     found: dict[str, Callable[..., Measured]] = {
         "SVC": measure_sklearn,
         "SVC precomputed": partial(measure_precomputed, l1=True),
@@ -227,7 +228,7 @@ def peers() -> dict[str, Callable[..., Measured]]:
 
 
 def apart(function: Callable[..., Measured], *arguments) -> Measured:
-    """Call a function in a fork of this process, and add its peak memory."""
+    """Call a function in a fork of this process, and add its peak memory to the result."""
     fork = multiprocessing.get_context("fork")
     ours, theirs = fork.Pipe(duplex=False)
 
@@ -238,7 +239,7 @@ def apart(function: Callable[..., Measured], *arguments) -> Measured:
 
     process = fork.Process(target=run)
     process.start()
-    theirs.close()  # or a process that fails would be waited for
+    theirs.close()  # otherwise a failed process would block the parent
     measured = ours.recv()
     process.join()
     return measured
@@ -249,13 +250,13 @@ def measure_in_fork(*arguments) -> Measured:
 
 
 def median(runs: list[Measured]) -> Measured:
-    """Return a run with the median of the seconds and the largest peak."""
+    """Return a run with the median seconds and the largest peak memory."""
     seconds, peaks = zip(*((run.seconds, run.peak_gib) for run in runs), strict=True)
     return replace(runs[0], seconds=float(np.median(seconds)), peak_gib=max(peaks))
 
 
 def differences(ours: Measured, peer: Measured) -> list[str]:
-    """Describe the outer folds on which another candidate was chosen, or the score is another."""
+    """Describe the outer folds on which the selected candidate or the score differs."""
     found = []
     for k, (mine, theirs) in enumerate(zip(ours.chosen, peer.chosen, strict=True)):
         score, other = ours.scores[k], peer.scores[k]
@@ -265,8 +266,8 @@ def differences(ours: Measured, peer: Measured) -> list[str]:
                 tied = ", tied in its inner scores"
                 if mine == min(peer.best[k]):
                     tied += " (a study's rule of ties takes ours; the rounding of the means took theirs)"
-            told = f"chose {mine} for {theirs}{tied}, score {score:.4f} for {other:.4f}"
-            found.append(f"  outer fold {k}: {told}")
+            text = f"chose {mine} for {theirs}{tied}, score {score:.4f} for {other:.4f}"
+            found.append(f"  outer fold {k}: {text}")
     return found
 
 
@@ -286,18 +287,18 @@ def objectives(prepared: PreparedStudy, dataset: str) -> list[str]:
 
 
 def run_dataset(dataset: str, options: argparse.Namespace, l1_peers: dict[str, Callable]) -> dict:
-    """Measure all solvers and peers on a dataset, and print what was found; return seconds by name."""
+    """Measure all solvers and peers on a dataset, print the results, and return seconds by name."""
     n_outer = options.outer_folds or (1 if dataset == "letter" else N_OUTER)
     solvers = options.solvers.split(",")
     overrides = [f"paths.data={options.data}", "protocol.profile=throughput"]
     small = [*overrides, "search.space.C=[1,4]", "search.space.gamma=[1]"]
-    for solver in solvers:  # trained once before, on two points of one fold, everything is compiled
-        apart(measure_in_fork, dataset, solver, small, 1)  # what compilation leaves in memory ends with it
-        # A thread's buffers end with it; forks would copy the pages of those that this process had filled.
+    for solver in solvers:  # compile everything by training on two points of one fold
+        apart(measure_in_fork, dataset, solver, small, 1)  # its process frees the memory used by compilation
+        # A thread frees its buffers when it ends; forks would copy the pages that this process filled.
         with ThreadPoolExecutor(1) as thread:
             thread.submit(measure_ours, dataset, solver, small, 1).result()
     gc.collect()
-    gc.freeze()  # or forks would look for garbage among all that is loaded, once each
+    gc.freeze()  # otherwise each fork would collect garbage among all loaded objects
     said = [*overrides, "study=peers", "solvers=[libsvm_l1]", f"datasets=[{dataset}]"]
     source = prepare_study(check_settings(compose_settings(said)))
     runs: dict[str, list[Measured]] = {}
@@ -320,17 +321,18 @@ def run_dataset(dataset: str, options: argparse.Namespace, l1_peers: dict[str, C
         ]
         print("  ".join([*row, found.accuracy]), flush=True)
     if "smo_l1" in medians and "SVC" in medians:
-        print("\n".join(differences(medians["smo_l1"], medians["SVC"]) or ["  all folds as SVC"]))
+        print("\n".join(differences(medians["smo_l1"], medians["SVC"]) or ["  all folds agree with SVC"]))
         print("\n".join(objectives(source, dataset)), flush=True)
     return {name: found.seconds for name, found in medians.items()}
 
 
 def print_ratios(seconds: dict[str, dict[str, float]], solvers: list[str]) -> None:
-    """Print by how much each peer takes longer, on each dataset and in the geometric mean."""
+    """Print how many times longer each peer takes, on each dataset and as the geometric mean."""
     table = Table("solver", "peer", *seconds, "geometric mean")
     for solver in solvers:
         for peer in next(iter(seconds.values())).keys() - set(solvers):
-            if (solver in L1) != ("L2" in peer) or peer == "SVC":  # of one loss, and what users have today
+            # The peer with the same loss, and the usual program.
+            if (solver in L1) != ("L2" in peer) or peer == "SVC":
                 ratios = [found[peer] / found[solver] for found in seconds.values()]
                 mean = math.exp(np.mean(np.log(ratios)))
                 table.add_row(solver, peer, *(f"{ratio:.1f}" for ratio in ratios), f"{mean:.1f}")
@@ -345,7 +347,7 @@ def main() -> None:
     parser.add_argument("--solvers", default="smo_l1,newton,mnsvm")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--data", default="data", help="folder of NAME.libsvm.xz files")
-    parser.add_argument("--outer-folds", type=int, help="run only so many of the five outer folds")
+    parser.add_argument("--outer-folds", type=int, help="number of the five outer folds to run")
     parser.add_argument("--without-sklearn", action="store_true")
     options = parser.parse_args()
     l1_peers = peers()

@@ -1,9 +1,9 @@
-"""What pattern search saves, and what it loses: its candidates and outer scores beside the whole grid's.
+"""Measure what pattern search saves and loses: its candidates and outer scores beside the whole grid's.
 
     python benchmarks/pattern_search.py [--solver newton] [--resolution 80] [--data DIR] DATASET…
 
-Both searches are of one study, whose trainings they share. A loss is the difference of the mean outer scores
-in standard errors of the grid's mean, which are corrected for the rows that training sets share.
+Both searches belong to one study and share its trainings. The loss is the difference of the mean outer
+scores, in standard errors of the grid's mean. These are corrected for the rows that training sets share.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).parent.parent)  # or benchmarks/solvers.py would hide the package
+sys.path[0] = str(Path(__file__).parent.parent)  # otherwise benchmarks/solvers.py would hide the package
 
 from orchestrator import run_study
 from orchestrator.analysis.summaries import corrected_standard_error
@@ -26,7 +26,7 @@ def main() -> None:
     )
     parser.add_argument("datasets", nargs="*", default=DEFAULT_DATASETS)
     parser.add_argument("--solver", default="newton")
-    parser.add_argument("--resolution", type=int, default=80, help="points of each axis")
+    parser.add_argument("--resolution", type=int, default=80, help="number of points of each axis")
     parser.add_argument("--data", default="data", help="folder of NAME.libsvm.xz files")
     options = parser.parse_args()
     for dataset in options.datasets:

@@ -1,12 +1,12 @@
-"""What races save: inner trainings of search=race, beside those of a race that knows the best order.
+"""Measure what races save: inner trainings of search=race, beside those of a race that knows the best order.
 
     python benchmarks/race.py [--solvers libsvm_l1,newton] [--seeds 0,1,2] [--data DIR] DATASET…
 
-The best order knows the winner's score beforehand, and for each candidate (or path) the inner splits that
-rule it out soonest. Scores come from a run of the grid; arms with warm starts train whole paths. The
-statistical race runs on the same study: its inner trainings, and how far its outer scores are below the
-grid's, in points. Each seed divides the rows otherwise; one division says little of what is lost, as a row
-of iris is 0.7 points.
+The best order knows the winner's score in advance. For each candidate (or path) it also knows the inner
+splits that exclude it soonest. Scores come from a run of the grid. Arms with warm starts train whole paths.
+The statistical race runs on the same study. The script prints its inner trainings, and how far its outer
+scores are below those of the grid, in points. Each seed divides the rows differently. One division says
+little about the loss, because one row of iris is 0.7 points.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).parent.parent)  # or benchmarks/solvers.py would hide the package
+sys.path[0] = str(Path(__file__).parent.parent)  # otherwise benchmarks/solvers.py would hide the package
 
 import numpy as np
 
@@ -29,7 +29,7 @@ STATISTICAL = ["search=race", "search.mode=statistical"]
 
 
 def inner_scores(results, axes) -> dict[int, dict[Candidate, np.ndarray]]:
-    """Return the inner scores of each candidate by outer fold."""
+    """Return the inner scores of each candidate, by outer fold."""
     space = make_space(axes)
     found: dict[int, dict[Candidate, np.ndarray]] = {}
     inner = results.trials[results.trials["inner"] >= 0].sort_values("inner")
@@ -40,7 +40,7 @@ def inner_scores(results, axes) -> dict[int, dict[Candidate, np.ndarray]]:
 
 
 def trained(scores: dict[Candidate, np.ndarray], axes, together: bool) -> tuple[int, int]:
-    """Return how many trainings a race takes, and in how many rounds."""
+    """Return the number of trainings of a race, and of its rounds."""
     n_splits = len(next(iter(scores.values())))
     race, number, rounds = Race(make_space(axes), n_splits, 1.0, together), 0, 0
     while asked := race.ask():
@@ -53,7 +53,7 @@ def trained(scores: dict[Candidate, np.ndarray], axes, together: bool) -> tuple[
 
 
 def least(scores: dict[Candidate, np.ndarray], together: bool) -> int:
-    """Return how many trainings the best order takes."""
+    """Return the number of trainings of the best order."""
     best = max(np.mean(each) for each in scores.values()) - TIE
     units: dict[Candidate, list[np.ndarray]] = {}
     for candidate, each in scores.items():
@@ -72,7 +72,7 @@ def _splits_to_rule_out(unit: np.ndarray, best: float) -> int:
 
 
 def compare(dataset: str, solver: str, seed: int, data: str) -> float:
-    """Run the grid and both races, print what they save, return the points lost by the statistical one."""
+    """Run the grid and both races, print the savings, and return the points lost by the statistical race."""
     axes = {"C": [4.0**k for k in range(-2, 6)], "gamma": [4.0**k for k in range(-5, 3)]}
     with tempfile.TemporaryDirectory() as folder:
         said = [f"datasets=[{dataset}]", f"solvers=[{solver}]", f"paths.results={Path(folder)}"]
@@ -102,7 +102,7 @@ def main() -> None:
     )
     parser.add_argument("datasets", nargs="*", default=DEFAULT_DATASETS)
     parser.add_argument("--solvers", default="libsvm_l1,newton")
-    parser.add_argument("--seeds", default="0", help="of the splits")
+    parser.add_argument("--seeds", default="0", help="seeds of the splits")
     parser.add_argument("--data", default="data", help="folder of NAME.libsvm.xz files")
     options = parser.parse_args()
     losses: dict[str, list[float]] = {}

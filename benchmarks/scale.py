@@ -1,9 +1,9 @@
-"""A million trials: how long planning takes, how much memory the client needs, how much waits at once.
+"""Measure a million trials: planning time, memory of the client, and the number of waiting trials.
 
     python benchmarks/scale.py [--trials 1000000] [--workers 2]
 
-The trials train a classifier that does nothing, so that all the time and memory is orchestration. The run
-uses a local Dask cluster; the peak resident memory is the client's and the scheduler's together.
+The trials train a classifier that does nothing, so all time and memory is orchestration. The run uses a
+local Dask cluster. The peak resident memory covers the client and the scheduler.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).parent.parent)  # or benchmarks/solvers.py would hide the package
+sys.path[0] = str(Path(__file__).parent.parent)  # otherwise benchmarks/solvers.py would hide the package
 
 from rich.console import Console
 
@@ -21,7 +21,7 @@ from benchmarks.idle_study import idle_settings
 from orchestrator.cli.display import display
 from orchestrator.engine import planning as planning
 from orchestrator.engine.prepare import prepare_study
-from orchestrator.engine.session import run_session
+from orchestrator.engine.run import run_session
 from orchestrator.store.store import Store
 
 

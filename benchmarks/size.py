@@ -1,14 +1,14 @@
-"""Large studies: what scheduling, storing, `status` and `report` cost, against their targets.
+"""Measure large studies: the cost of scheduling, storing, `status` and `report`, against their targets.
 
     python benchmarks/size.py [datasets|trainings|rows|parts|arms …] [--scale 1.0]
 
 datasets   2,000 datasets × 10 trainings of a DummyClassifier on serial: CPU beside the trainings
 trainings  200,000 trainings on one dataset, on a local cluster: CPU of the client and its scheduler
-rows       `svmbench status` and `report` of 10⁶ rows, compacted: CPU of the whole command, and its memory
-parts      `svmbench status` of 10,000 parts that nobody has compacted: seconds
+rows       `svmbench status` and `report` of 10⁶ rows, compacted: CPU and memory of the whole command
+parts      `svmbench status` of 10,000 parts without compaction: seconds
 arms       `svmbench report` of 500 arms: seconds, and the size of its page
 
-`--scale` makes all of them smaller. A line that misses its target ends with MISSED.
+`--scale` multiplies all these sizes. A line that misses its target ends with MISSED.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path[0] = str(ROOT)  # or benchmarks/solvers.py would hide the package
+sys.path[0] = str(ROOT)  # otherwise benchmarks/solvers.py would hide the package
 
 import numpy as np
 from rich.console import Console
@@ -34,7 +34,7 @@ from benchmarks.idle_study import idle_settings
 from orchestrator.cli.display import display
 from orchestrator.engine.overview import compact
 from orchestrator.engine.prepare import PreparedStudy, prepare_study
-from orchestrator.engine.session import run_session
+from orchestrator.engine.run import run_session
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
@@ -47,7 +47,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}; default: all")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}; default: all"
+    )
     parser.add_argument("--scale", type=float, default=1.0)
     options = parser.parse_args()
     for name in options.names or BENCHMARKS:
@@ -56,7 +58,7 @@ def main() -> None:
 
 
 def datasets(folder: Path, scale: float) -> None:
-    """Run many small datasets on serial, and subtract what the trainings themselves take."""
+    """Run many small datasets on serial, and subtract the time of the trainings themselves."""
     settings = study(folder, n_datasets=round(2000 * scale), solvers=1, space=2, outer=2, inner=2)
     cpu = time.process_time()
     prepared = prepare_study(settings)
@@ -92,7 +94,7 @@ def trainings(folder: Path, scale: float) -> None:
 
 
 def rows(folder: Path, scale: float) -> None:
-    """Store the rows of many nested cross-validations, compact them, and ask for the status."""
+    """Store the rows of many nested cross-validations, compact them, and run `status`."""
     settings = study(folder, n_datasets=max(1, round(63 * scale)), solvers=10, space=64)
     store, number = fabricate(settings, rows_a_part=100_000)
     cpu = time.process_time()
@@ -108,7 +110,7 @@ def rows(folder: Path, scale: float) -> None:
 
 
 def parts(folder: Path, scale: float) -> None:
-    """Store many small parts and ask for the status."""
+    """Store many small parts, and run `status`."""
     n_parts = round(10_000 * scale)
     settings = study(folder, n_datasets=1, solvers=2, space=max(2, n_parts // 5))
     store, number = fabricate(settings, rows_a_part=10)
@@ -176,7 +178,7 @@ def study(
 
 
 def fabricate(settings: Settings, rows_a_part: int) -> tuple[Store, int]:
-    """Store the rows that a run of a study would leave, without any training; scores are random."""
+    """Store the rows that a run of a study would store, without training. Scores are random."""
     prepared = prepare_study(settings)
     store = Store(settings.paths.results / settings.study.name)
     with store.lock():
@@ -265,7 +267,7 @@ class Cost:
     memory: float
 
 
-# A process in between, for a process begins with the peak memory of the one that starts it.
+# Another process starts the command, because a process inherits the peak memory of its parent.
 MEASURE = """
 import json, os, subprocess, sys
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
@@ -276,7 +278,7 @@ print(json.dumps([os.waitstatus_to_exitcode(status), spent, usage.ru_maxrss / 10
 
 
 def command(*arguments: str, folder: Path) -> Cost:
-    """Run a verb in a process of its own."""
+    """Run a command in a separate process."""
     paths = [f"paths.results={folder / 'results'}", f"paths.data={folder}", f"paths.cache={folder / 'cache'}"]
     began = time.perf_counter()
     run = subprocess.run(

@@ -1,10 +1,10 @@
-"""What the geometric solvers cost, and with which claims of Strack (2013) a few datasets agree.
+"""Measure the geometric solvers, and compare a few datasets with the claims of Strack (2013).
 
     python benchmarks/solvers.py --data DIR [ratios] [claims] [checkers] [limits]
 
-`DIR` holds NAME.libsvm.xz files (satimage, letter, covtype); what is not there is left out, and said so.
-Times are CPU seconds of one thread without compilation; those that are compared are measured in turns, in one
-process.
+`DIR` holds files NAME.libsvm.xz (satimage, letter, covtype). The script prints the names of missing files
+and omits them. Times are CPU seconds of one thread without compilation. Times that are compared are measured
+alternately in one process.
 """
 
 import os
@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from solvers import MNSVC, BallSVC, CoreSVC, SphereSVC
 
 FEATURES = {"satimage": 36, "letter": 16, "covtype": 54}
-RATIOS = [  # dataset, C, γ, the largest ratio to SVC that we allow ourselves, that of the author's tool
+RATIOS = [  # dataset, C, γ, the largest allowed ratio to SVC, the ratio of GSVM
     ("digits", 4.0, 1 / 16, 2.0, 4.3),
     ("satimage", 16.0, 4.0, 1.5, 1.8),
     ("letter", 4.0, 4.0, 1.5, 2.2),
@@ -55,13 +55,13 @@ CHECKERS = {"C": 16.0, "gamma": 16.0, "random_state": 0}
 
 
 def load(name, folder):
-    """Return samples scaled to [0, 1] and labels, or None if the file is not there."""
+    """Return samples scaled to [0, 1] and labels, or None if the file is missing."""
     if name == "digits":
         X, y = load_digits(return_X_y=True)
         return minmax_scale(X), y
     path = None if folder is None else folder / f"{name}.libsvm.xz"
     if path is None or not path.exists():
-        print(f"({name}: no {name}.libsvm.xz in --data, left out)")
+        print(f"({name}: no {name}.libsvm.xz in --data, omitted)")
         return None
     with lzma.open(path) as file:
         X, y = load_svmlight_file(file, n_features=FEATURES[name])
@@ -69,7 +69,7 @@ def load(name, folder):
 
 
 def checkers(n, seed=0):
-    """Draw samples of a 4 × 4 board in the unit square, squares of alternating class."""
+    """Draw samples of a 4 × 4 board in the unit square, whose squares alternate in class."""
     X = np.random.default_rng(seed).random((n, 2))
     return X, (np.floor(4 * X[:, 0]) + np.floor(4 * X[:, 1])).astype(np.int8) % 2
 
@@ -83,7 +83,7 @@ def fit_seconds(model, X, y):
 
 
 def ratios(folder):
-    print("\nOne fit against sklearn.svm.SVC (medians of 5 fits of each, in turns)")
+    print("\nOne fit against sklearn.svm.SVC (medians of 5 fits of each, alternately)")
     print(f"{'':10}{'C':>7}{'γ':>8}{'SVC s':>9}{'MNSVC s':>9}{'ratio':>7}{'allowed':>9}{'GSVM':>6}")
     for name, C, gamma, allowed, gsvm in RATIOS:
         data = load(name, folder)
@@ -98,7 +98,7 @@ def ratios(folder):
 
 
 def cross_validate(X, y, C, gamma):
-    """Accuracy, seconds, iterations, kernel evaluations and vectors of every setting and fold."""
+    """Return accuracy, seconds, iterations, kernel evaluations and vectors of every setting and fold."""
     folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
     rows = {name: [] for name in SETTINGS}
     for train, test in folds:
@@ -136,7 +136,7 @@ def claims(folder):
                 f"{steps:9.0f}{millions:10.2f}{vectors:9.0f}"
             )
         findings.append((name, table))
-    print("\nA count of datasets, not a test: so few of them decide nothing.")
+    print("\nThese are counts of datasets and not a test. They decide nothing.")
     print(f"{'claim':58}   datasets where the means agree with it")
     for text, holds in CLAIMS.items():
         where = [name for name, table in findings if holds(table)]
@@ -148,7 +148,7 @@ def _mean(table, name, column):
 
 
 def _same_accuracy(table):
-    """Whether the means lie within a standard error of one another; all with the papers' stopping rule."""
+    """Return whether the means differ by at most a standard error, all with the papers' stopping rule."""
     names = ("spheresvm", "mnsvm_meb", "bvm")
     means = [_mean(table, name, 0) for name in names]
     return np.ptp(means) <= max(table[name][:, 0].std() for name in names) / np.sqrt(5)
@@ -181,7 +181,7 @@ CLAIMS = {
 
 def checkers_scaling():
     print("\ncheckers, C = 16, γ = 16, N_d = 600, the papers' stopping rule: fit seconds and peak memory")
-    print("(a process each; peak − process before the data, against 1.25 × (data + cache_size))")
+    print("(one process each; peak minus the process before the data, against 1.25 × (data + cache_size))")
     seconds = {}
     for n in (10**5, 10**6, 10**7):
         answer = subprocess.run(
@@ -208,13 +208,13 @@ def checkers_scaling():
 
 
 def one_checkers_fit(n):
-    """Measure a fit in this process, and print seconds, accuracy, vectors, megabytes used and allowed."""
+    """Measure a fit in this process, and print seconds, accuracy, vectors, used and allowed MB."""
     model = MNSVC(stopping="meb", draws=600, **CHECKERS)
-    model.fit(*checkers(60_000, seed=2))  # compile what large problems use
+    model.fit(*checkers(60_000, seed=2))  # compile the functions that large problems use
     X, y = np.empty((n, 2)), np.empty(n, np.int8)
-    for start in range(0, n, 100_000):  # made in pieces, so that the making does not set the peak
+    for start in range(0, n, 100_000):  # made in pieces, so that making the data does not set the peak
         X[start : start + 100_000], y[start : start + 100_000] = checkers(min(n, 100_000), seed=start)
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak memory
     before = peak_megabytes()
     took = fit_seconds(model, X, y)
     data = (X.nbytes + y.nbytes) / 1e6
@@ -224,7 +224,7 @@ def one_checkers_fit(n):
 
 
 def peak_megabytes():
-    """Peak of this process's memory since `clear_refs` was last written (Linux)."""
+    """Return the peak memory of this process since `clear_refs` was last written (Linux)."""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) / 1e3
 
@@ -235,9 +235,8 @@ def limits(folder):
         return
     print("\ncovtype, C = 16, γ = 4: how long after a limit `fit` comes back (wall seconds; at most 1)")
     model = MNSVC(C=16.0, gamma=4.0, max_seconds=1.0, random_state=0)
-    fit_seconds(
-        MNSVC(stopping="meb", **CHECKERS), *checkers(60_000)
-    )  # compile, the certificate of large ones too
+    # Compile, including the certificate of large subproblems.
+    fit_seconds(MNSVC(stopping="meb", **CHECKERS), *checkers(60_000))
     started = time.monotonic()
     fit_seconds(model, *data)
     late = time.monotonic() - started - 1

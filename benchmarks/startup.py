@@ -1,8 +1,8 @@
-"""What commands cost before and after the trainings: CPU seconds, user and system, against targets.
+"""Measure commands before and after the trainings: user and system CPU seconds, against targets.
 
     python -m benchmarks.startup [REPEATS]
 
-The first round of each command is not counted: it fills the file cache and compiles.
+The first round of each command is not counted, because it fills the file cache and compiles.
 """
 
 import os

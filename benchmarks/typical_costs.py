@@ -1,10 +1,11 @@
-"""Learn what trainings of our solvers cost from finished studies, for `svmbench plan` of others.
+"""Compute the typical cost of trainings of our solvers from finished studies, for `svmbench plan`.
 
     python -m benchmarks.typical_costs results/published/*
 
-Writes orchestrator/engine/typical_costs.json: for each profile, solver and class the mean over datasets,
-then the median over its arms, of mean seconds ÷ those that `orchestrator.engine.cost_model` predicts by sizes
-alone. Prints how far the predictions of all trainings of each study × arm are from what they took.
+The script writes orchestrator/engine/typical_costs.json. It holds a factor for each profile, solver and
+class: mean seconds divided by the seconds that `orchestrator.engine.cost_model` predicts from sizes alone.
+It is the mean over datasets, then the median over arms. The script also prints how far the predictions for
+all trainings of each study × arm are from the measured times.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from orchestrator.study.declaration import current_declaration
 
 
 def costs(folder: Path) -> pd.DataFrame:
-    """Return mean seconds of the inner trainings of each dataset × arm, and the factors they stand for."""
+    """Return the mean seconds of the inner trainings of each dataset × arm, and their factors."""
     store = Store(folder)
     trials = read_results(store).trials
     trials = trials[trials["inner"] >= 0]
@@ -46,7 +47,7 @@ def factors(table: pd.DataFrame) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for profile, rows in table.groupby("profile"):
         of_arms = rows.groupby(["target", "name", "solver"])["factor"].mean()
-        of_solvers = of_arms.groupby(["target", "name"]).median()  # sweeps have extreme arms
+        of_solvers = of_arms.groupby(["target", "name"]).median()  # because sweeps have extreme arms
         of_classes = of_solvers.groupby("target").mean()
         both = of_classes.to_dict() | {
             key_of(name, target): factor for (target, name), factor in of_solvers.items()
@@ -56,7 +57,7 @@ def factors(table: pd.DataFrame) -> dict[str, dict[str, float]]:
 
 
 def predicted(table: pd.DataFrame, found: dict[str, dict[str, float]]) -> pd.DataFrame:
-    """Add what all trainings of a dataset × arm are expected to take together."""
+    """Return the expected total time of all trainings of a dataset × arm."""
     keys = zip(table["profile"], table["name"], table["target"], strict=True)
     factor = [found[profile][key_of(name, target)] for profile, name, target in keys]
     return table.assign(predicted=table["total"] / table["mean"] * table["base"] * factor)

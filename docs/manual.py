@@ -1,4 +1,4 @@
-"""What mkdocs.yml cannot say: pages of public names, pages that no section names, and the help of verbs."""
+"""Hooks of mkdocs: pages of public names, pages that no section lists, and the help of commands."""
 
 import argparse
 import inspect
@@ -24,11 +24,11 @@ PUBLIC = {
         "orchestrator.store.results.StudyResults": StudyResults,
     },
 }
-"""Public names that get a page of signatures under "Reference", by section."""
+"""Public names with a page of signatures under "Reference", by section."""
 
 
 class WholeTypes(griffe.Extension):
-    """Lets `{"auto"} or float` be read as a whole, of which the parser would keep what is in braces."""
+    """Extension that keeps types such as `{"auto"} or float` whole; the parser would keep only the braces."""
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         """Write choices as `"a" or "b"`."""
@@ -40,7 +40,7 @@ class WholeTypes(griffe.Extension):
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add a page for every public name, and put every page into the navigation."""
+    """Add a page for every public name, and add every page to the navigation."""
     sections: dict[str, list[Any]] = {}
     for entry in config.nav or ():
         if isinstance(entry, dict):
@@ -60,7 +60,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _reference(path: str, thing: Any) -> str:
-    """Return the page of a class or function, with the methods that are not scikit-learn's."""
+    """Return the page of a class or function, with the methods that this project defines."""
     package = path.partition(".")[0]
     members = [
         name
@@ -71,7 +71,7 @@ def _reference(path: str, thing: Any) -> str:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put the help of every command in the place of a line that asks for it."""
+    """Replace the line `<!-- help -->` by the help of every command."""
     return markdown.replace("<!-- help -->", "\n".join(_help(main._parser())))
 
 
@@ -82,7 +82,7 @@ def _help(parser: argparse.ArgumentParser) -> Iterator[str]:
             continue
         for command in action.choices.values():
             if command.epilog:
-                command.epilog = None  # what `svmbench --help` ends with
+                command.epilog = None  # `svmbench --help` shows it
             if any(isinstance(each, argparse._SubParsersAction) for each in command._actions):
                 yield from _help(command)
             else:
@@ -90,7 +90,7 @@ def _help(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """List the addresses of other hosts to which the pages link."""
+    """Write the list of external links of all pages."""
     site = Path(config.site_dir)
     found = {
         link

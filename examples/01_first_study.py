@@ -1,4 +1,4 @@
-"""A first study: two solvers on two datasets, and its report."""
+"""Run a first study of two solvers on two datasets, and write its report."""
 
 from orchestrator import run_study
 from orchestrator.report import write_report

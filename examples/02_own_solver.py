@@ -1,4 +1,4 @@
-"""A solver and a dataset of one's own, beside one of ours: a folder of configurations and a module."""
+"""Compare a custom solver with one of ours on a custom dataset: a folder of configurations and a module."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from sklearn.neighbors import NearestCentroid
 
 
 class Shrunken(NearestCentroid):
-    """Nearest centroids, moved towards the mean of all samples."""
+    """Predict the nearest centroid, after moving the centroids towards the mean of all samples."""
 
 
 def rings(n=120, seed=0):

@@ -1,4 +1,4 @@
-"""A sweep: what over-relaxation does to iterations and to accuracy."""
+"""Sweep over-relaxation, and print its effect on iterations and accuracy."""
 
 from orchestrator import run_study
 

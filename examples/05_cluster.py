@@ -1,4 +1,4 @@
-"""An encrypted scheduler and two workers on this host, and a study on them that equals one without."""
+"""Run a study on an encrypted scheduler and two workers of this host, and compare it with a serial run."""
 
 import socket
 import subprocess
@@ -14,19 +14,19 @@ STUDY = (
 
 
 def free_port():
-    """Return a port of this host that nobody listens at."""
+    """Return a free port of this host."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def start(*arguments):
-    """Start `svmbench cluster` with arguments, as in a terminal of its own."""
+    """Start `svmbench cluster` with arguments in a new process."""
     return subprocess.Popen([sys.executable, "-m", "orchestrator", "cluster", *arguments])
 
 
 def wait_for(port):
-    """Wait until somebody listens at a port; a scheduler has made its certificates then."""
+    """Wait until a process listens on a port. The scheduler has then made its certificates."""
     while True:
         try:
             return socket.create_connection(("127.0.0.1", port), timeout=1).close()

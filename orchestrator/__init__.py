@@ -73,12 +73,10 @@ def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any
 
     end_if_imported_by_worker()
     from orchestrator.analysis.findings import is_decided
-    from orchestrator.cli.display import display
-    from orchestrator.cli.terminal import terminal
     from orchestrator.config.compose import load_settings
     from orchestrator.engine.edited_sources import require_as_imported
-    from orchestrator.engine.prepare import prepare_study
-    from orchestrator.engine.session import run_session
+    from orchestrator.engine.line_display import LineDisplay
+    from orchestrator.engine.run import run
 
     folder = None if config_dir is None else Path(config_dir)
     command = ["svmbench", "run", *overrides, *([] if folder is None else ["--config-dir", str(folder)])]
@@ -91,7 +89,5 @@ def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any
         settings = load_settings([*overrides, "cluster.kind=local"], folder)  # which needs no other setting
         settings = replace(settings, cluster=replace(settings.cluster, kind="address"))
     require_as_imported(settings.study)
-    place = settings.study.name, settings.paths.results
-    may_end = (lambda: is_decided(load_study(*place))) if settings.report.sequential else None
-    run_session(settings, prepare_study(settings), display(terminal()), command, client, may_end)
-    return load_study(*place)
+    run(settings, LineDisplay(), command, is_decided, client)
+    return load_study(settings.study.name, settings.paths.results)

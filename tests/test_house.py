@@ -2,7 +2,10 @@
 
 import ast
 import re
+import sys
+import tomllib
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -17,23 +20,31 @@ MODULES = sorted([*ROOT.glob("orchestrator/**/*.py"), *ROOT.glob("solvers/**/*.p
 # a room may be one of its own.
 BELOW = {
     "study": set(),
+    # Directly above the nouns, so that every room that runs a user's code can protect itself from it.
+    "isolation": {"study"},
     "store": {"study"},
-    "search": {"study"},
+    "search": {"isolation", "study"},
     "resampling": {"study"},
-    "datasets": {"study"},
-    "training": {"datasets", "resampling", "study"},
-    "execution": {"training", "datasets", "study"},
+    "datasets": {"isolation", "study"},
+    "training": {"isolation", "datasets", "resampling", "study"},
+    "execution": {"training", "isolation", "datasets", "study"},
     "execution/clusters": {"execution", "training", "study"},
     "execution/dask": {"execution/clusters", "execution", "training", "study"},
     "engine": {
-        *("execution/dask", "execution", "training", "datasets", "resampling", "search", "store", "study"),
+        *("execution/dask", "execution", "training", "isolation", "datasets", "resampling", "search"),
+        *("store", "study"),
     },
     "analysis": {"store", "study"},
-    "report": {"analysis", "store", "study"},
-    "config": {"training", "datasets", "resampling", "search", "study"},
+    "report": {"analysis", "store", "isolation", "study"},
+    "claims": {"report", "analysis", "store", "study"},
+    # Above the rooms whose classes it names.
+    "config": {
+        *("execution/clusters", "execution", "training", "isolation", "datasets", "resampling", "search"),
+        "study",
+    },
     "cli": {
-        *("config", "report", "analysis", "engine", "execution/dask", "execution", "training", "datasets"),
-        *("store", "study"),
+        *("config", "claims", "report", "analysis", "engine", "execution/dask", "execution"),
+        *("isolation", "datasets", "store", "study"),
     },
 }
 
@@ -105,10 +116,28 @@ def room_of(module):
 
 def modules_by_name(path):
     """Dotted names of ours in the strings of a module, by which it could import them."""
-    for node in nodes_of(path.read_text()):
-        text = node.value if isinstance(node, ast.Constant) else None
-        if isinstance(text, str) and re.fullmatch(r"(orchestrator|solvers)(\.\w+)+", text):
+    texts = [node.value for node in nodes_of(path.read_text()) if is_constant_text(node)]
+    for text in texts:
+        if re.fullmatch(r"(orchestrator|solvers)(\.\w+)+", text):
             yield text
+        # Code that another process runs.
+        yield from re.findall(r"\b(?:from|import) ((?:orchestrator|solvers)(?:\.\w+)+)", text)
+    # `import_module(f"orchestrator.datasets.{table[name]}")`: a table in the module holds the last parts.
+    for node in nodes_of(path.read_text()):
+        start = node.values[0] if isinstance(node, ast.JoinedStr) and node.values else None
+        if is_constant_text(start) and re.fullmatch(r"(orchestrator|solvers)\.([\w.]+\.)?", start.value):
+            yield from (name for text in texts if is_module(name := f"{start.value}{text}"))
+
+
+def is_constant_text(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def is_module(name):
+    if not re.fullmatch(r"\w+(\.\w+)+", name):
+        return False
+    path = ROOT.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
 
 
 def dotted(path):
@@ -156,7 +185,10 @@ def circle_of(imports):
 
 def test_no_module_imports_itself_through_others():
     names = {dotted(path): path for path in modules("orchestrator/")}
-    imports = {name: set(imported_modules(path)) & names.keys() - {name} for name, path in names.items()}
+    imports = {
+        name: {*imported_modules(path), *modules_by_name(path)} & names.keys() - {name}
+        for name, path in names.items()
+    }
     for name, others in imports.items():  # `from package import module` names the package, too
         parents = {other for other in others if any(each.startswith(f"{other}.") for each in others)}
         imports[name] = others - parents
@@ -174,6 +206,63 @@ def test_an_arrow_that_points_up_is_found(tmp_path, monkeypatch):
     assert upward_imports(wrong) == ["orchestrator.load_study"]
     wrong.write_text("import importlib\nload = importlib.import_module('orchestrator.engine.load')\n")
     assert upward_imports(wrong) == ["orchestrator.engine.load"]
+    wrong.write_text("code = 'import os; from orchestrator.engine.load import f; f()'\n")
+    assert upward_imports(wrong) == ["orchestrator.engine.load"]
+    (tmp_path / "orchestrator" / "engine").mkdir()
+    (tmp_path / "orchestrator" / "engine" / "load.py").write_text("")
+    wrong.write_text(
+        "import importlib\nT = {'f': 'load'}\nm = importlib.import_module(f'orchestrator.engine.{T}')\n"
+    )
+    assert upward_imports(wrong) == ["orchestrator.engine.load"]
+
+
+def test_the_way_from_python_imports_nothing_of_the_command_line():
+    names = {dotted(path): path for path in modules("orchestrator/")}
+    reached, left = set(), {"orchestrator"}
+    while left:
+        reached |= left
+        left = {found for name in left for found in imported_modules(names[name])} & names.keys() - reached
+    assert "orchestrator.engine.run" in reached
+    assert not [name for name in reached if name.startswith("orchestrator.cli")]
+
+
+def private_names(path):
+    """Private names that a module defines (True) and those that it reads or writes of an object (False)."""
+    for node in nodes_of(path.read_text()):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names = {node.name: True}
+        elif isinstance(node, ast.Name):
+            names = {node.id: isinstance(node.ctx, ast.Store)}
+        elif isinstance(node, ast.alias):
+            names = {node.asname or node.name: True}
+        elif isinstance(node, ast.Attribute):
+            of_self = isinstance(node.value, ast.Name) and node.value.id == "self"
+            names = {node.attr: of_self and isinstance(node.ctx, ast.Store)}
+        else:
+            continue
+        for name, is_definition in names.items():
+            if re.fullmatch(r"_[^\W_]\w*", name):
+                yield name, is_definition
+
+
+NAMES_OF_LIBRARIES = {"_replace", "_run"}
+"""Private names of named tuples and of Dask's client that rooms of ours define, too."""
+
+
+def test_no_room_uses_what_is_private_to_another():
+    defined, used = {}, {}
+    for path in modules("orchestrator/"):
+        room = room_of(dotted(path))
+        for name, is_definition in private_names(path):
+            (defined if is_definition else used).setdefault(name, {}).setdefault(room, name_of(path))
+    # What no room defines belongs to a library.
+    guilty = {
+        f"{where}: {name}"
+        for name, rooms in used.items()
+        for room, where in rooms.items()
+        if name in defined.keys() - NAMES_OF_LIBRARIES and room not in defined[name]
+    }
+    assert not guilty
 
 
 def test_no_room_reaches_itself_through_others():
@@ -217,18 +306,46 @@ def undocumented(tree):
                 yield from (f"{node.name}.{name}" for name in undocumented(node))
 
 
-REPLACED = re.compile(
-    r"\b_?(strangers?|deserti?o?n?|roster|leash|dearest\w*|canvas|uninterrupted|fates?|seats?|heard|swallow\w*|accidents?)\b",
-    re.I,
-)
-"""Words of our own that the field's terms have replaced."""
+# -- other packages ------------------------------------------------------------------------------
+
+DISTRIBUTIONS = {"hydra": "hydra-core", "sklearn": "scikit-learn"}
+"""Distributions by the packages that they hold, where the names differ."""
 
 
-def test_code_and_messages_use_the_terms_of_the_field():
-    others = ("tests/**/*.py", "benchmarks/*.py", "conf/**/*.yaml", "*.md")
-    texts = {*MODULES, *(path for pattern in others for path in ROOT.glob(pattern))} - {Path(__file__)}
-    found = {name_of(path): REPLACED.findall(path.read_text(encoding="utf-8")) for path in texts}
-    assert not {name: words for name, words in found.items() if words}
+def packages_with_private_names_in_use():
+    """Return the packages of others of which we import a name with a leading underscore, or numba's core."""
+    found = set()
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            parts = (
+                [*module.split("."), *(alias.name for alias in getattr(node, "names", []))] if module else []
+            )
+            is_private = any(re.match("_[a-z]", part) for part in parts) or module.startswith("numba.core")
+            if is_private and parts[0] not in ("orchestrator", "solvers"):
+                found.add(parts[0])
+    return found - sys.stdlib_module_names
+
+
+def test_packages_whose_private_names_we_use_are_bounded_above_by_the_next_release():
+    """A new release does not get in by itself: raise the bound, lock, and run the tests."""
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    bounds = {re.match(r"[\w-]+", text)[0]: re.search(r"<([\d.]+)", text) for text in dependencies}
+    packages = packages_with_private_names_in_use()
+    assert {"numba", "sklearn"} <= packages
+    for package in packages:
+        distribution = DISTRIBUTIONS.get(package, package)
+        major, minor = map(int, version(distribution).split(".")[:2])
+        bound = bounds[distribution]
+        assert bound, f"{distribution} has no upper bound"
+        assert bound[1] == f"{major}.{minor + 1}", distribution
+
+
+def test_no_test_imports_from_another_test_file():
+    for path in ROOT.glob("tests/**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            assert not module.rpartition(".")[2].startswith("test_"), f"{path}: {module}"
 
 
 # -- conf/ ---------------------------------------------------------------------------------------
@@ -238,6 +355,7 @@ def names(group):
     return sorted(path.stem for path in (ROOT / "conf" / group).glob("*.yaml"))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("experiment", names("experiment"))
 def test_every_experiment_can_be_run(experiment, tmp_path):
     settings = load_settings([f"experiment={experiment}", f"paths.data={tmp_path}"])

@@ -1,4 +1,4 @@
-"""A dataset with missing values and a column of text, and a factory: a function that returns an estimator."""
+"""A dataset with missing values and a text column, and a factory: a function that returns an estimator."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 
 def table(n=120, seed=0):
-    """Return the features and labels of invented people; `table().to_csv` made people.csv."""
+    """Return features and labels of fictitious people. `table().to_csv` wrote people.csv."""
     rng = np.random.default_rng(seed)
     age, city = rng.normal(40, 12, n).round(1), rng.choice(["Bonn", "Köln", "Ulm"], n)
     answer = np.where(age + 8 * (city == "Ulm") + rng.normal(0, 6, n) > 43, "yes", "no")
@@ -19,5 +19,5 @@ def table(n=120, seed=0):
 
 
 def scaled(model, strategy="mean"):
-    """Return a pipeline that fills in missing numbers and scales them before a model."""
+    """Return a pipeline that imputes and scales numbers before a model."""
     return make_pipeline(SimpleImputer(strategy=strategy), StandardScaler(), model)

@@ -1,4 +1,4 @@
-"""Sections of one's own for a report: a table, a figure and a text."""
+"""Custom sections of a report: a table, a figure and a text."""
 
 from matplotlib.figure import Figure
 
@@ -6,14 +6,14 @@ from orchestrator.report import Section
 
 
 def worst_folds(results):
-    """List the outer folds with the lowest scores."""
+    """Return a table of the outer folds with the lowest scores."""
     columns = ["dataset", "solver", "outer", "score"]
     frame = results.outer[columns].sort_values("score", kind="stable").head(5).reset_index(drop=True)
     return Section("Hardest outer folds", "The five refits with the lowest scores.", frame)
 
 
 def score_against_size(results):
-    """Draw the scores of the refits against their numbers of support vectors."""
+    """Return a figure of the scores of the refits against their numbers of support vectors."""
     figure = Figure(figsize=(6, 3))
     ax = figure.subplots()
     for solver, rows in results.outer.groupby("solver", sort=False):
@@ -24,5 +24,5 @@ def score_against_size(results):
 
 
 def remarks(results):
-    """Say what tables cannot."""
+    """Return a text with remarks."""
     return Section("Remarks", "", f"{len(results.trials)} trainings.\n\nNone was looked at by eye.")

@@ -1,11 +1,11 @@
-"""Searches of one's own: a generator, and a class with ask and tell."""
+"""Custom searches: a generator, and a class with ask and tell."""
 
 import math
 import random
 
 
 def zoom(space, seed, rounds=3, width=4):
-    """Draw candidates, then again and again from a quarter of each range around the best one so far."""
+    """Draw candidates, then repeatedly draw from a quarter of each range around the best one so far."""
     generator = random.Random(seed)
     shares, best = [(0.0, 1.0)] * len(space), None
     for _ in range(rounds):
@@ -23,31 +23,31 @@ def zoom(space, seed, rounds=3, width=4):
 
 
 class Climb:
-    """Go along lists of values, one parameter after the other, as long as the score grows."""
+    """Increase one parameter after the other along its list of values while the score grows."""
 
     def __init__(self, space, seed):
         self.space = space
-        self.place = dict.fromkeys(space, 0)
-        self.left = list(space)
+        self.index = dict.fromkeys(space, 0)
+        self.remaining = list(space)
         self.best = None
 
     def ask(self):
-        """Return the next round of candidates; none at the end."""
+        """Return the next round of candidates, or an empty list at the end."""
         if self.best is None:
             return [self._candidate()]
-        while self.left and self.place[self.left[0]] + 1 == len(self.space[self.left[0]]):
-            self.left.pop(0)
-        return [self._candidate(self.left[0])] if self.left else []
+        while self.remaining and self.index[self.remaining[0]] + 1 == len(self.space[self.remaining[0]]):
+            self.remaining.pop(0)
+        return [self._candidate(self.remaining[0])] if self.remaining else []
 
     def tell(self, candidates, scores):
-        """Take the scores of the round, in its order; nan is a failure."""
+        """Receive the scores of the round in its order; nan is a failure."""
         if self.best is None:
             self.best = scores[0]
         elif scores[0] > self.best:
             self.best = scores[0]
-            self.place[self.left[0]] += 1
+            self.index[self.remaining[0]] += 1
         else:
-            self.left.pop(0)
+            self.remaining.pop(0)
 
     def _candidate(self, moved=None):
-        return {name: values[self.place[name] + (name == moved)] for name, values in self.space.items()}
+        return {name: values[self.index[name] + (name == moved)] for name, values in self.space.items()}

@@ -8,7 +8,7 @@ from typing import Any
 import argcomplete
 from rich.console import Console
 
-from orchestrator.cli.main import Request
+from orchestrator.cli.request import Request
 from orchestrator.study.errors import ConfigError
 
 _SHELLS = ("bash", "zsh", "fish")

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from orchestrator.cli.main import Request
+from orchestrator.cli.request import Request
 from orchestrator.cli.terminal import as_text, say
 from orchestrator.config.compose import data_problems, dataset_nodes
 from orchestrator.config.schema import dataset_spec, folders

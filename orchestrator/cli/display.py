@@ -7,47 +7,30 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.terminal import as_text, say
+from orchestrator.engine.line_display import LineDisplay, total_line
 from orchestrator.engine.progress import Display, Progress, SecondsLeft
 from orchestrator.study.text import format_seconds, printable_lines
 from orchestrator.study.trials import Pair
 
 _VISIBLE_LINES = 24
-_NAMED = 3
 
 
 def display(console: Console) -> Display:
     """Return how progress is shown on a console."""
-    return LiveDisplay(console) if console.is_terminal else LineDisplay(console)
+    return LiveDisplay(console) if console.is_terminal else ConsoleDisplay(console)
 
 
-class LineDisplay:
-    """Print lines, one for each dataset × arm that is done and one for the whole.
+class ConsoleDisplay(LineDisplay):
+    """Print lines on a console.
 
     Parameters
     ----------
     console : Console
     """
 
-    period = 10.0
-
     def __init__(self, console: Console):
+        super().__init__()
         self._console = console
-        self._announced: set[Pair] = set()
-
-    def start(self) -> None:
-        """Begin to show progress."""
-
-    def stop(self) -> None:
-        """Leave what was shown last."""
-
-    def show(self, progress: Progress, seconds_left: SecondsLeft) -> None:
-        """Print what is new."""
-        for pair, tally in progress.counts.items():
-            if tally.left == 0 and pair not in self._announced:
-                self._announced.add(pair)
-                failed = f", {tally.failed} failed" if tally.failed else ""
-                self.say(f"{pair[0]} × {pair[1]}: {tally.done:,} trials done{failed}")
-        self.say(total_line(progress, seconds_left))
 
     def say(self, text: str) -> None:
         """Print a line that is part of the command's output."""
@@ -58,7 +41,7 @@ class LineDisplay:
         self._console.print(Text(printable_lines(text), style="yellow"))
 
 
-class LiveDisplay(LineDisplay):
+class LiveDisplay(ConsoleDisplay):
     """Show a bar for each dataset × arm and keep it up to date."""
 
     period = 0.25
@@ -97,20 +80,3 @@ def _active_first(progress: Progress) -> list[Pair]:
     finished = [pair for pair, tally in tallies if tally.left == 0]
     waiting = [pair for pair, tally in tallies if tally.done == 0 and tally.left]
     return active + finished + waiting
-
-
-def total_line(progress: Progress, seconds_left: SecondsLeft) -> str:
-    """Sum up a run in a line."""
-    tallies = progress.counts
-    done = sum(tally.done for tally in tallies.values())
-    planned = sum(tally.planned for tally in tallies.values())
-    failed = sum(tally.failed for tally in tallies.values())
-    left = sum(seconds_left(pair, tally.left) for pair, tally in tallies.items() if tally.left)
-    ending = f"about {format_seconds(left)} left" if done < planned else "done"
-    return f"{done:,} of {planned:,} trials, {failed:,} failed, {ending}{_what_compiles(progress)}"
-
-
-def _what_compiles(progress: Progress) -> str:
-    arms = progress.compiling
-    more = f" and {len(arms) - _NAMED:,} more" if len(arms) > _NAMED else ""
-    return f"; compiling {', '.join(arms[:_NAMED])}{more} …" if arms else ""

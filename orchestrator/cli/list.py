@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from orchestrator.cli.main import Request
+from orchestrator.cli.request import Request
 from orchestrator.cli.terminal import as_text, say
 from orchestrator.config.compose import compose_settings, known_names
 from orchestrator.config.schema import folders

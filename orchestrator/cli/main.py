@@ -14,20 +14,17 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from rich.console import Console
 
 from orchestrator import __version__
+from orchestrator.cli.request import Request
 from orchestrator.cli.terminal import drop_output, flush, terminal
+from orchestrator.isolation.interrupts import interrupt
 from orchestrator.study.text import printable, printable_lines
-from orchestrator.training.interrupts import interrupt
-
-if TYPE_CHECKING:
-    from orchestrator.study.settings import Settings
 
 _END_SECONDS = 5.0
 """How long a process may take to end after its last line."""
@@ -70,7 +67,7 @@ _VERBS = {
     "plan": _Verb("say what a run would do, and run nothing", "plan"),
     "status": _Verb("say how far a study is, from its store alone", "status"),
     "report": _Verb("write the report of a study, or of several (study=A,B to=DIR)", "report"),
-    "repair": _Verb("set aside what is damaged in a study, so that it runs again", "repair"),
+    "repair": _Verb("set aside what is damaged in a study, so that it runs again", "studies"),
     "list": _Verb("list what can be chosen", "list", "[datasets|solvers|experiments|searches]"),
     "data": _Verb(
         "list datasets, or fetch, check, find or describe some by name",
@@ -85,49 +82,6 @@ _VERBS = {
     ),
     "completion": _Verb("print what lets a shell complete commands", "completion", "bash|zsh|fish"),
 }
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the command line was told, as every verb takes it.
-
-    Almost all is imported when its configuration is read; from then on garbage is collected.
-    """
-
-    overrides: Sequence[str]
-    config_dir: Path | None
-    command: list[str]
-    yes: bool = False
-    watch: bool = False
-
-    def settings(self) -> "Settings":
-        """Compose and check the configuration."""
-        from orchestrator.config.compose import load_settings
-
-        settings = load_settings(self.overrides, self.config_dir)
-        _collect_garbage()
-        return settings
-
-    def config(self, overrides: Sequence[str] | None = None) -> dict[str, Any]:
-        """Compose the configuration, by the command's overrides or by others, without checking all of it."""
-        from orchestrator.config.compose import compose_settings
-
-        config = compose_settings(self.overrides if overrides is None else overrides, self.config_dir)
-        _collect_garbage()
-        return config
-
-    def study(self, overrides: Sequence[str] | None = None) -> tuple[str, Path]:
-        """Return a study's name and the folder of studies, by the command's overrides or by others."""
-        from orchestrator.config.schema import folders, study_name
-
-        config = self.config(overrides)
-        return study_name(config), folders(config).results
-
-
-def _collect_garbage() -> None:
-    """Collect garbage from now on, but for what was imported."""
-    gc.freeze()
-    gc.enable()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from orchestrator.analysis.pairwise import family_size
-from orchestrator.cli.main import Request
+from orchestrator.cli.request import Request
 from orchestrator.cli.status import print_lines
 from orchestrator.cli.terminal import say
 from orchestrator.engine import planning

@@ -10,13 +10,17 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from orchestrator.analysis.claims import Claim, Decision
 from orchestrator.analysis.findings import Findings, analyse
 from orchestrator.analysis.merged_studies import merge, merged_choices
 from orchestrator.analysis.published import read_published
-from orchestrator.cli.claims import ClaimsSection, brief, decisions_of, declared_claims, other_terms
-from orchestrator.cli.main import Request
+from orchestrator.claims.decisions import Decision
+from orchestrator.claims.declared import Claim
+from orchestrator.claims.finished import decisions_of
+from orchestrator.claims.page import brief
+from orchestrator.claims.section import ClaimsSection
+from orchestrator.cli.claims import declared_claims, other_terms, stored_study
 from orchestrator.cli.markdown_text import MarkdownText
+from orchestrator.cli.request import Request
 from orchestrator.cli.terminal import say
 from orchestrator.cli.watch import watch
 from orchestrator.config.report_settings import given_choices, published_files, section_names
@@ -58,7 +62,8 @@ class _Wanted:
 
     def decisions(self, findings: Findings) -> list[Decision]:
         """Decide the claims that the study, if it is one, has a part in."""
-        return decisions_of(findings, self.claims, self.results) if len(self.studies) == 1 else []
+        load = partial(stored_study, self.results)
+        return decisions_of(findings, self.claims, load) if len(self.studies) == 1 else []
 
 
 def report(request: Request, console: Console) -> None:

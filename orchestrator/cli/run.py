@@ -8,14 +8,13 @@ from rich.console import Console
 
 from orchestrator.analysis.findings import is_decided
 from orchestrator.cli.display import display
-from orchestrator.cli.main import Request
 from orchestrator.cli.markdown_text import MarkdownText
+from orchestrator.cli.request import Request
 from orchestrator.cli.status import print_failures
 from orchestrator.cli.terminal import flush, say
+from orchestrator.engine import run as engine
 from orchestrator.engine.load import load_study
-from orchestrator.engine.prepare import prepare_study
 from orchestrator.engine.runner import RunSummary
-from orchestrator.engine.session import run_session
 from orchestrator.report import markdown_summary
 from orchestrator.study.errors import StudyStopped
 from orchestrator.study.failures import arms_without_success, failure_lines
@@ -29,10 +28,7 @@ log = logging.getLogger(__name__)
 def run(request: Request, console: Console) -> Sequence[str]:
     """Run a study to its end and show its results; return the arms none of whose trials is ok."""
     settings = request.settings()
-    prepared = prepare_study(settings)
-    place = settings.study.name, settings.paths.results
-    may_end = (lambda: is_decided(load_study(*place))) if settings.report.sequential else None
-    summary = run_session(settings, prepared, display(console), request.command, may_end=may_end)
+    summary = engine.run(settings, display(console), request.command, is_decided)
     try:
         return _show(settings, summary, console)
     except Exception as error:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from orchestrator.cli.main import Request
+from orchestrator.cli.request import Request
 from orchestrator.cli.terminal import as_text, say
 from orchestrator.engine.changed_sources import changed_files
 from orchestrator.engine.load import declared_runs, find_study, read_results

@@ -9,11 +9,13 @@ from rich.filesize import decimal
 from rich.prompt import Confirm
 from rich.table import Table
 
-from orchestrator.cli.main import Request
+from orchestrator.cli.request import Request
 from orchestrator.cli.status import begun_pairs
 from orchestrator.cli.terminal import as_text, say
 from orchestrator.config.schema import folders, study_name
+from orchestrator.engine.damage_repair import repair as repair_study
 from orchestrator.engine.load import declared_runs, find_study
+from orchestrator.engine.lost_trials import lost_trials
 from orchestrator.engine.overview import overview
 from orchestrator.engine.planning import remaining
 from orchestrator.store.files import DamageError, StoreError
@@ -110,3 +112,17 @@ def _state(store: Store) -> str:
 
 def _age(age: timedelta) -> str:
     return f"{age.days} days" if age.days > 1 else format_seconds(max(0.0, age.total_seconds()))
+
+
+def repair(request: Request, console: Console) -> None:
+    """Set aside what is damaged in a study."""
+    names = [text for text in request.overrides if "=" not in text]
+    if len(names) > 1:
+        raise ConfigError([f"repair takes one study at a time, found {', '.join(map(repr, names))}"])
+    overrides = [text if "=" in text else f"study={text}" for text in request.overrides]
+    store = find_study(*request.study(overrides))
+    done = repair_study(store) or ["nothing is damaged"]
+    runs = store.provenance()
+    lost = lost_trials(store, runs, current_declaration(runs), store.trial_counts())
+    for sentence in [*done, *lost]:
+        say(console, f"{store.folder.name}: {sentence}", wrap=False)

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.config.axes import settings, too_many
-from orchestrator.datasets.child_process import ProcessEnded
+from orchestrator.isolation.child_process import ProcessEnded
+from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.search import at_resolution, check_search, make_search, make_space, most_candidates
 from orchestrator.study.errors import StudyStopped
 from orchestrator.study.names import did_you_mean
@@ -14,7 +15,6 @@ from orchestrator.study.study import PATH_PARAM, SELECTED, Arm, SearchSpec, axis
 from orchestrator.study.targets import targets_in
 from orchestrator.study.text import shown
 from orchestrator.study.values import ParamValue, canonical_json, is_number
-from orchestrator.training.class_checks import ask_classes, most_doubtful
 from orchestrator.training.estimators import (
     Description,
     describe,

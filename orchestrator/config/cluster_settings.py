@@ -5,17 +5,32 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.config.scalars import wrong_values
-from orchestrator.study.cluster_kinds import CLUSTER_KINDS, Security
+from orchestrator.isolation.child_process import ProcessEnded
+from orchestrator.isolation.class_checks import ask_classes
+from orchestrator.study.cluster_kinds import Security, cluster_kind
+from orchestrator.study.names import ResolveError, resolve
 from orchestrator.study.settings import Cluster, DeathLimits
+from orchestrator.study.targets import TARGET
 from orchestrator.study.text import one_line, shown
 from orchestrator.study.tls import is_host, own_tls, read_tls
+
+_BUILT_IN = {
+    "orchestrator.execution.serial.SerialExecutor": "serial",
+    "orchestrator.execution.clusters.local.Local": "local",
+    "orchestrator.execution.clusters.address.Address": "address",
+    "orchestrator.execution.clusters.slurm.Slurm": "slurm",
+    "orchestrator.execution.clusters.ssh.Ssh": "ssh",
+    "orchestrator.execution.clusters.kubernetes.Kubernetes": "kubernetes",
+}
+"""The kinds of our own classes, which are not imported to be checked, because they import Dask."""
 
 
 def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
     """Check the configuration key `cluster`; what is wrong is added to `problems`."""
-    kind, adapt = node["kind"], node["adapt"]
+    kind, adapt = _kind(node, problems), node["adapt"]
+    node = {**node, "kind": kind}
     scalars = ("workers", "memory", "worker_ttl", "no_workers_timeout", "dashboard", "performance_report")
-    problems += wrong_values(node, ("kind", *scalars), "cluster.")
+    problems += wrong_values(node, scalars, "cluster.")
     problems += wrong_values(adapt, ("minimum", "maximum"), "cluster.adapt.")
     if not isinstance(node["hosts"], list) or not all(map(is_host, node["hosts"])):
         problems.append(
@@ -23,12 +38,11 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
             f"found {shown(node['hosts'])}"
         )
         node = {**node, "hosts": []}
-    known = CLUSTER_KINDS.get(kind) if isinstance(kind, str) else None
-    security = _security(node, known is not None and known.joined, problems)
-    if known is not None:
-        problems += known.problems(node, security)
+    known = cluster_kind(kind)
+    security = _security(node, known.joined, problems)
+    problems += known.problems(node, security)
     return Cluster(
-        kind=kind if known else Cluster.kind,
+        kind=kind,
         workers=node["workers"],
         memory=node["memory"],
         address=node["address"],
@@ -44,6 +58,45 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
         performance_report=node["performance_report"],
         options=dict(node["options"] or {}),
     )
+
+
+def _kind(node: Mapping[str, Any], problems: list[str]) -> str:
+    """Return the name of a built-in kind, or the dotted path of a custom class.
+
+    `kind` takes precedence over `_target_`.
+    """
+    kind, target = node["kind"], node.get(TARGET)
+    if kind is not None:
+        problems += (found := [*wrong_values(node, ["kind"], "cluster.")])
+        return Cluster.kind if found else str(kind)
+    if target is None:
+        return Cluster.kind
+    if not isinstance(target, str):
+        problems.append(f"cluster.{TARGET} must be the dotted path of a class, found {shown(target)}")
+        return Cluster.kind
+    if target in _BUILT_IN:
+        return _BUILT_IN[target]
+    (problem,) = ask_classes(_class_problem, [(target, target)])
+    if isinstance(problem, ProcessEnded):
+        problem = f"{target} {problem.reason} when it was imported; correct it"
+    if problem:
+        problems.append(f"cluster.{TARGET}: {problem}")
+    return target
+
+
+def _class_problem(target: str) -> str:
+    """Return why a custom class cannot start a cluster; an empty text if it can."""
+    try:
+        found = resolve(target)
+    except ResolveError as error:
+        return str(error)
+    lacking = [name for name in ("start", "scale", "close") if not callable(getattr(found, name, None))]
+    if not isinstance(found, type) or lacking:
+        return (
+            f"expected a class with the methods start, scale and close, found {target} = {shown(found)}"
+            f"{f' without {lacking[0]}' if lacking else ''}"
+        )
+    return ""
 
 
 def _security(node: Mapping[str, Any], joins: bool, problems: list[str]) -> Security:

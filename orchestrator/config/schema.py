@@ -36,7 +36,9 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
             problems.append(
                 f"no {key}s; choose some with {key}s=[NAME,…] (see: svmbench list {key}s), or an experiment"
             )
-    protocol = _protocol(config["protocol"], problems)
+    from orchestrator.config.protocol_settings import read_protocol  # imports scikit-learn
+
+    protocol = read_protocol(config["protocol"], problems)
     cluster = cluster_settings(config["cluster"], problems)
     report = checked_choices(config["report"], problems)
     problems += _too_few_cores(cluster, protocol)
@@ -136,19 +138,6 @@ def _study_name(config: Mapping[str, Any], problems: list[str]) -> str:
     if problem := name_problem(given):
         problems.append(problem)
     return str(given)
-
-
-def _protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
-    node = {**Protocol().facts(), "predictions": "none", **node}
-    problems += wrong_values(node, ("scaling", "profile", "max_seconds", "predictions"), "protocol.")
-    from orchestrator.config.metric_settings import read_metrics  # both import scikit-learn
-    from orchestrator.config.resampling import resampling_problems
-
-    problems += resampling_problems(node)
-    metric, also, own = read_metrics(node["metric"], node["also"], problems)
-    known = {name: node[name] for name in Protocol().facts()}
-    protocol = Protocol.from_facts({**known, "metric": metric, "also": also})
-    return replace(protocol, own_metrics=own)
 
 
 def _too_few_cores(cluster: Cluster, protocol: Protocol) -> Iterator[str]:

@@ -104,7 +104,7 @@ def arff_file(
             f"without a label (there are {int(y.isna().sum()):,}), or set complete_rows: true"
         )
     if one_hot:
-        X = _one_hot(X)
+        X = _one_hot(X, place)
     weights = sum(row.is_weighted for row in rows)
     said = f"its file gives weights to {weights:,} of {len(rows):,} rows, which are not used"
     return noted(X, said if weights else ""), as_integers(
@@ -131,6 +131,8 @@ def _header(lines: Iterator[Line]) -> list[Attribute]:
         number, text = line
         word = re.split("[\x01-\x20%]", text, maxsplit=1)[0].lower()
         if word == "@data":
+            if rest := text[len(word) :].partition("%")[0].strip(SPACE):
+                raise Broken(number, f"expected rows on the lines after @data, found {shown(rest)} beside it")
             if attributes:
                 return attributes
             raise Broken(number, "expected lines such as '@attribute age numeric' before @data")
@@ -217,16 +219,26 @@ def _broken_values(attribute: Attribute, values: Iterable[tuple[int, Value]]) ->
             )
 
 
-def _one_hot(X: pd.DataFrame) -> pd.DataFrame:
+def _one_hot(X: pd.DataFrame, place: Path) -> pd.DataFrame:
     columns: dict[str, pd.Series] = {}
+    for name, column in _indicators(X):
+        if name in columns:
+            raise DatasetError(
+                f"one_hot would give {place} two columns {name!r}; rename an attribute, or leave out one_hot"
+            )
+        columns[name] = column
+    return pd.DataFrame(columns)
+
+
+def _indicators(X: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
+    """Yield the names and the columns in which each nominal one is zeros and ones."""
     for name in X.columns:
         if not isinstance(X[name].dtype, pd.CategoricalDtype):
-            columns[name] = X[name]
+            yield name, X[name]
             continue
         values = list(X[name].cat.categories)
         for value in values[1:] if len(values) == 2 else values:
-            columns[f"{name}={value}"] = (X[name] == value).astype(float).where(X[name].notna())
-    return pd.DataFrame(columns)
+            yield f"{name}={value}", (X[name] == value).astype(float).where(X[name].notna())
 
 
 def _is_number(value: str) -> bool:

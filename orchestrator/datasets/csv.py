@@ -24,7 +24,7 @@ from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.encodings import decoded_lines, encoding_of, undecodable
 from orchestrator.datasets.files import READ_ERRORS, existing_file, package_path
 from orchestrator.datasets.spellings import TEXT, require_label_type, typed_category, typed_labels
-from orchestrator.datasets.table import noted, require_lists, split_table
+from orchestrator.datasets.table import noted, require_lists, respelt, split_table
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import one_line
 
@@ -103,7 +103,8 @@ def csv_file(
     table[label] = _labels(table[label], label_type, place, options)
     table, note = _without_unnamed(table, [label, *drop, *categories], options)
     X, y = split_table(table, place, label, drop, categories)
-    return noted(X, note), y.to_numpy() if y.dtype.kind in "if" else y
+    X = respelt(noted(X, note), partial(_reread, place, options))
+    return X, y.to_numpy() if y.dtype.kind in "if" else y
 
 
 def _require_options(options: Mapping[str, Any], label: Any) -> None:
@@ -198,11 +199,27 @@ def _read(place: Path, options: dict[str, Any], label: Any, categories: list[Any
     return table
 
 
+def _reread(place: Path, options: dict[str, Any], name: Any, label_type: str) -> Any:
+    """Return a column as `typed_labels` does; None if options give it a type or a value is missing."""
+    if any(name in _by_column(options, key) for key in ("dtype", "converters")):
+        return None
+    column = _parsed(place, options | {"dtype": _by_column(options, "dtype") | {name: str}}, options)[name]
+    if column.isna().any():
+        return None
+    line = partial(place_of, place, options)
+    return typed_labels(column, label_type, lambda row: f"{place}, {line(row)}")
+
+
+def _by_column(options: Mapping[str, Any], key: str) -> dict[Any, Any]:
+    """Return an option that has a value for each column; an empty one if it has one for all."""
+    given = options.get(key)
+    return dict(given) if isinstance(given, Mapping) else {}
+
+
 def _with_text(options: dict[str, Any], label: Any, columns: list[Any]) -> dict[str, Any]:
     """Return options with which pandas takes labels and some columns as text."""
     given = options.get("dtype")
-    types = dict(given) if isinstance(given, Mapping) else {}
-    types |= dict.fromkeys(columns, str)
+    types = _by_column(options, "dtype") | dict.fromkeys(columns, str)
     if options.get("engine") == "pyarrow":  # which takes no converters
         return options | {"dtype": types | {label: str}}
     converters = dict(options.get("converters") or {}) | {label: _marked}

@@ -38,6 +38,9 @@ _ANSWER_FACTOR = 4
 PAUSES = (0.5, 2.0, 8.0)
 """Seconds before each further attempt at an address; they begin again whenever the file has grown."""
 
+_COUNT = "[0-9]{1,18}"
+"""A number of bytes; Python refuses to read one of thousands of digits."""
+
 _TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 
 OnProgress = Callable[[int, int | None], None]
@@ -124,11 +127,21 @@ def download(
 
 def public_url(url: str) -> str:
     """Return an address without the name and the password that may stand before its host."""
+    if not _is_address(
+        url
+    ):  # a "/" in a password ends the host too early: everything before "@" is taken off
+        return re.sub(r"^(\w[\w+.-]*://|).*@", r"\1", url, flags=re.DOTALL)
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _is_address(url: str) -> bool:
+    """Return whether a scheme and what stands for the host, its port included, can be read."""
     try:
         parts = urlsplit(url)
-    except ValueError:  # no address: only what may stand before a host is taken off
-        return re.sub(r"//[^/@]*@", "//", url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        return "//" in url and (parts.port is None or parts.port >= 0)
+    except ValueError:
+        return False
 
 
 def sha256_of(path: Path) -> str:
@@ -333,7 +346,17 @@ class _Transfer:
 
 
 def _request(url: str, headers: dict[str, str]) -> urllib.request.Request:
-    """Return a request in which a name and a password are a header that no redirection takes along."""
+    """Return a request in which a name and a password are a header that no redirection takes along.
+
+    Raises
+    ------
+    _Unusable
+        If host and port cannot be read; the messages of `urllib` would show a part of a password.
+    """
+    if not _is_address(url):
+        raise _Unusable(
+            "expected an address such as https://host/file; in a password, write / as %2F, # as %23, ? as %3F"
+        )
     request = urllib.request.Request(public_url(url), headers=headers)
     parts = urlsplit(url)
     if parts.username is not None:
@@ -405,14 +428,16 @@ def _announced_length(headers: Any) -> int | None:
     if not lengths:
         return None
     length = lengths.pop()
-    if lengths or not (length.isascii() and length.isdecimal()):
+    if lengths or not re.fullmatch(_COUNT, length):
         raise _Unusable(f"expected one length as Content-Length, found {shown(length)}")
     return int(length)
 
 
 def _content_range(headers: Any) -> tuple[int | None, int | None]:
     """Return the first byte and the length of the whole file that a server names."""
-    match = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)", headers.get("Content-Range", "").strip())
+    match = re.fullmatch(
+        rf"bytes (?:({_COUNT})-{_COUNT}|\*)/({_COUNT}|\*)", headers.get("Content-Range", "").strip()
+    )
     begin, total = match.groups() if match else (None, None)
     return int(begin) if begin else None, int(total) if total and total != "*" else None
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import psutil
 
-from orchestrator.datasets.child_process import ProcessEnded, call_in_child, flush_streams
 from orchestrator.datasets.converted import converted, record_converted, source_key
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.loading import load
 from orchestrator.datasets.memory import gigabytes, limited_to, memory_limit
 from orchestrator.datasets.prepared import prepare, replaced, warn_of_damage
+from orchestrator.isolation.child_process import ProcessEnded, call_in_child, flush_streams
 from orchestrator.study.study import DatasetSpec
 from orchestrator.study.text import error_line
 

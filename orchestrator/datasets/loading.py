@@ -233,7 +233,17 @@ def _as_numbers(column: pd.Series) -> NDArray[np.float64]:
     if column.dtype.kind not in "biufc" and any(isinstance(value, str) and "_" in value for value in column):
         raise ValueError(f"column {shown(column.name)} holds text")  # Python reads 10_19 as 1019
     with np.errstate(all="ignore"):  # what overflows is infinite, and found later
-        return column.astype(object).where(column.notna(), np.nan).to_numpy(np.float64)
+        numbers = column.astype(object).where(column.notna(), np.nan).to_numpy(np.float64)
+    if column.dtype.kind not in "biufc":
+        _require_one_spelling(column, numbers)
+    return numbers
+
+
+def _require_one_spelling(column: pd.Series, numbers: NDArray[np.float64]) -> None:
+    """Raise a ValueError if two texts of a column, such as 01 and 1, are one number."""
+    is_text = np.array([isinstance(value, str) for value in column], dtype=bool)
+    if column[is_text].nunique() > len(np.unique(numbers[is_text])):
+        raise ValueError(f"column {shown(column.name)} holds text: two spellings are one number")
 
 
 def _mixed(X: pd.DataFrame) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.files import file_problem
 from orchestrator.datasets.labels import values_and_codes
 from orchestrator.datasets.spellings import AUTO, NUMBER, typed_labels
+from orchestrator.datasets.table import typed_column
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import one_line, shown
 
@@ -25,8 +26,8 @@ GROUPS, TEST_FOLD = "groups", "test_fold"
 NAMES = (GROUPS, TEST_FOLD)
 DEDUPLICATE = "deduplicate"
 
-Sources = dict[str, Any]
-"""Where each kind of metadata comes from: a column, a file or the values."""
+_LABEL_TYPES = {GROUPS: AUTO, TEST_FOLD: NUMBER}
+"""How values that a file holds as text are read."""
 
 
 def own_arguments(loader: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def take_metadata(X: Any, sources: Mapping[str, Any], folders: list[Path]) -> tu
     found, columns = {}, []
     for name, source in sources.items():
         if isinstance(X, pd.DataFrame) and isinstance(source, str) and source in X.columns:
-            found[name] = X[source]
+            found[name] = typed_column(X, source, _LABEL_TYPES[name])
             columns.append(source)
         elif isinstance(source, str):
             found[name] = _read(name, source, X, folders)
@@ -145,9 +146,7 @@ def _read(name: str, source: str, X: Any, folders: list[Path]) -> Any:
             f"cannot read {name} from {path}: {one_line(error)}; expected .npy or text"
         ) from error
     texts = pd.Series([line.removesuffix("\r") for line in (lines[:-1] if not lines[-1].strip() else lines)])
-    if name == TEST_FOLD:
-        return typed_labels(texts, NUMBER, lambda row: f"{path}, line {row + 1}").tolist()
-    return typed_labels(texts, AUTO, lambda row: f"{path}, line {row + 1}").tolist()
+    return typed_labels(texts, _LABEL_TYPES[name], lambda row: f"{path}, line {row + 1}").tolist()
 
 
 def folders_of(params: Mapping[str, Any]) -> Iterator[Path]:

@@ -1,6 +1,6 @@
 """From a table to features and labels, by the names of its columns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -11,6 +11,9 @@ from orchestrator.study.text import shown
 
 NOTES = "svmbench notes"
 """The attribute of a frame under which a loader says what it has left out."""
+
+SPELLINGS = "svmbench spellings"
+"""The attribute of a frame under which a loader keeps a function that reads a column again as text."""
 
 
 def split_table(
@@ -88,3 +91,32 @@ def noted(X: pd.DataFrame, *sentences: str) -> pd.DataFrame:
 def notes_of(X: Any) -> tuple[str, ...]:
     """Return the sentences that a loader has added to its frame by `noted`; none for other types."""
     return tuple(X.attrs.get(NOTES, ())) if isinstance(X, pd.DataFrame) else ()
+
+
+def respelt(X: pd.DataFrame, read: Callable[[str, str], Any]) -> pd.DataFrame:
+    """Return a frame that carries a function by which a column is read from the file again, as text.
+
+    Parameters
+    ----------
+    X : DataFrame
+    read : callable
+        From the name of a column and a label type ("auto", "number" or "text") to a value for each row; None
+        if the configuration gives the column a type.
+    """
+    X.attrs[SPELLINGS] = read
+    return X
+
+
+def typed_column(X: pd.DataFrame, name: str, label_type: str) -> Any:
+    """Return a column whose values are names, not measurements, as labels of a type are read.
+
+    Parameters
+    ----------
+    X : DataFrame
+        What a loader has returned.
+    name : str
+    label_type : {"auto", "number", "text"}
+    """
+    read = X.attrs.get(SPELLINGS)
+    found = read(name, label_type) if read else None
+    return X[name] if found is None else found

@@ -22,18 +22,18 @@ from sklearn.metrics import get_scorer_names
 from sklearn.neighbors import NearestCentroid
 from sklearn.utils import get_tags
 
-from orchestrator.datasets.child_process import ProcessEnded, call_in_child
 from orchestrator.datasets.dataset import Dataset
 from orchestrator.engine.odd_columns import OddColumns
+from orchestrator.isolation.child_process import ProcessEnded, call_in_child
+from orchestrator.isolation.class_checks import ask_classes, most_doubtful
+from orchestrator.isolation.process_state import ProcessState, kept_process_state
 from orchestrator.resampling.splits import Splits, take_rows
 from orchestrator.study.names import resolve
 from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study, axis_values
 from orchestrator.study.text import MOST_QUOTED
 from orchestrator.study.trials import Path
-from orchestrator.training.class_checks import ask_classes, most_doubtful
 from orchestrator.training.estimators import make_estimator
 from orchestrator.training.metrics import metric_objects, metric_targets, refused_metric
-from orchestrator.training.process_state import ProcessState, kept_process_state
 from orchestrator.training.responses import ResponseError, Responses, UndefinedError
 from orchestrator.training.source_hash import depends_on
 from orchestrator.training.split_data import Split, scaled_split

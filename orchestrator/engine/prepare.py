@@ -12,7 +12,6 @@ import scipy.sparse
 
 from orchestrator.datasets.about import path_at_hand
 from orchestrator.datasets.audit import Audit
-from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.datasets.dataset import Dataset, DatasetError
 from orchestrator.datasets.families import Relation, relations
 from orchestrator.datasets.findings import kept_audit
@@ -20,6 +19,8 @@ from orchestrator.engine.changed_sources import file_stamp
 from orchestrator.engine.cost_model import Shape
 from orchestrator.engine.feasibility import infeasible, without_value
 from orchestrator.engine.selected_by import with_selected
+from orchestrator.isolation.child_process import ProcessEnded
+from orchestrator.isolation.class_checks import ask_classes
 from orchestrator.resampling.splits import Splits
 from orchestrator.search.fold_search import planned_trials
 from orchestrator.study.batch import DataSource
@@ -29,7 +30,6 @@ from orchestrator.study.settings import MOST_TRAININGS, Settings
 from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
 from orchestrator.study.trials import Identity, Pair
 from orchestrator.study.values import is_number
-from orchestrator.training.class_checks import ask_classes
 from orchestrator.training.estimators import takes_shared_gram
 from orchestrator.training.gram import MOST_ROWS, memory_for_gram
 from orchestrator.training.metrics import takes_features

@@ -15,6 +15,7 @@ from orchestrator.engine.queue import BATCHES_LEFT, TARGET_SECONDS, WorkQueue
 from orchestrator.engine.replay import Replayed, derive, replay, replay_pair, stored_trials
 from orchestrator.engine.typical_costs import typical_factors
 from orchestrator.execution.executor import Executor, Outcome
+from orchestrator.isolation.class_checks import is_ours
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
 from orchestrator.study.batch import WorkOrder
@@ -25,7 +26,6 @@ from orchestrator.study.records import Records
 from orchestrator.study.settings import FOREIGN_SECONDS, DeathLimits
 from orchestrator.study.study import Arm, Candidate
 from orchestrator.study.trials import REFIT, Pair, Path
-from orchestrator.training.class_checks import is_ours
 from orchestrator.training.run_batch import lost_records
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.execution.dataset_upload import DatasetUploads, Event
 from orchestrator.execution.executor import Outcome
 from orchestrator.execution.installation import describe, mismatch, software
@@ -28,19 +27,19 @@ from orchestrator.execution.worker_pool import (
     WorkerHandle,
     WorkerPool,
 )
+from orchestrator.isolation.child_process import ProcessEnded
+from orchestrator.isolation.class_checks import starts_processes
+from orchestrator.isolation.process_state import ProcessUnusableError
 from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
 from orchestrator.study.storable import describe_error
 from orchestrator.training.batch_process import run_in_child
-from orchestrator.training.class_checks import starts_processes
 from orchestrator.training.cores import pin
-from orchestrator.training.process_state import ProcessUnusableError
 from orchestrator.training.run_batch import run_batch
 from orchestrator.training.split_data import DataNotHere
 from orchestrator.training.watchdog import Watchdog, end_worker
-from orchestrator.training.worker_memory import worker_memory
-from orchestrator.training.worker_warnings import capture_warnings, take_warnings
+from orchestrator.training.worker_state import capture_warnings, take_warnings, worker_memory
 
 log = logging.getLogger(__name__)
 

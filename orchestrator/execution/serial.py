@@ -16,19 +16,19 @@ from typing import Any
 
 import psutil
 
-from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.execution.executor import Outcome
+from orchestrator.isolation.child_process import ProcessEnded
+from orchestrator.isolation.class_checks import starts_processes
+from orchestrator.isolation.descendants import descendants, end_all, started_since
+from orchestrator.isolation.interrupts import recorded_interrupts
+from orchestrator.isolation.process_state import ProcessUnusableError
 from orchestrator.study.batch import WorkOrder
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.records import Columns, number_of_rows
 from orchestrator.study.storable import describe_error
 from orchestrator.study.trials import Pair
 from orchestrator.training.batch_process import end_child, run_in_child
-from orchestrator.training.class_checks import starts_processes
-from orchestrator.training.descendants import descendants, end_all, started_since
 from orchestrator.training.environment import host_facts
-from orchestrator.training.interrupts import recorded_interrupts
-from orchestrator.training.process_state import ProcessUnusableError
 from orchestrator.training.run_batch import run_batch
 from orchestrator.training.split_data import DataNotHere, restore
 from orchestrator.training.train import Monitor

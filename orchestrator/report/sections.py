@@ -14,11 +14,11 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
+from orchestrator.isolation.exits import exits_raised
 from orchestrator.report import format as fmt
 from orchestrator.report.figures import STYLE_SHEET, Drawn, drawn
 from orchestrator.report.table import Cell, Table, print_table
 from orchestrator.store.results import StudyResults
-from orchestrator.study.exits import exits_raised
 from orchestrator.study.names import resolve
 from orchestrator.study.text import error_line
 

@@ -7,10 +7,10 @@ candidates and is sent their scores, or an object with `ask()` and `tell(candida
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from orchestrator.isolation.exits import exits_raised
 from orchestrator.search.search import Plan
 from orchestrator.search.space import Point, Space
 from orchestrator.study.errors import StudyStopped
-from orchestrator.study.exits import exits_raised
 from orchestrator.study.names import resolve
 from orchestrator.study.study import SearchSpec
 from orchestrator.study.targets import keyword_names

@@ -1,6 +1,6 @@
-"""The kinds of clusters: where each runs trainings, and what its configuration has to say.
+"""The built-in kinds of clusters: where each runs trainings, and what its configuration has to say.
 
-How a kind is started is in the module of its name in `execution/clusters`.
+The class of a kind, which starts it, is in the module of its name in `execution/clusters`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -112,3 +112,9 @@ CLUSTER_KINDS: Mapping[str, ClusterKind] = {
     "ssh": ClusterKind(fixed_size=True, own_problems=_ssh),
     "kubernetes": ClusterKind(counted=True, own_problems=_kubernetes),
 }
+"""The built-in kinds by their names."""
+
+
+def cluster_kind(name: str) -> ClusterKind:
+    """Return a kind by the name of a built-in one, or by the dotted path of a custom class."""
+    return CLUSTER_KINDS.get(name) or ClusterKind()

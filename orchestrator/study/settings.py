@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from orchestrator.study.cluster_kinds import CLUSTER_KINDS
+from orchestrator.study.cluster_kinds import cluster_kind
 from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.study import Study
 from orchestrator.study.tls import Tls
@@ -44,7 +44,10 @@ class DeathLimits:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where to run: kind of cluster, and what that kind needs; see `conf/config.yaml`."""
+    """Where to run: kind of cluster, and what that kind needs; see `conf/config.yaml`.
+
+    `kind` is the name of a built-in kind, or the dotted path of a custom class.
+    """
 
     kind: str = "local"
     workers: int | None = None
@@ -65,12 +68,12 @@ class Cluster:
     @property
     def in_process(self) -> bool:
         """Whether trainings run in the client's own process."""
-        return CLUSTER_KINDS[self.kind].in_process
+        return cluster_kind(self.kind).in_process
 
     @property
     def on_this_host(self) -> bool:
         """Whether all trainings run on the client's host."""
-        return CLUSTER_KINDS[self.kind].on_this_host
+        return cluster_kind(self.kind).on_this_host
 
 
 @dataclass(frozen=True)

@@ -20,18 +20,18 @@ from multiprocessing import spawn
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
-from orchestrator.datasets.child_process import ProcessEnded, end_with, exit_reason
-from orchestrator.study.batch import BatchResult, WorkOrder
-from orchestrator.study.records import Columns, number_of_rows
-from orchestrator.study.storable import describe_error
-from orchestrator.study.text import format_memory
-from orchestrator.training.descendants import (
+from orchestrator.isolation.child_process import ProcessEnded, end_with, exit_reason
+from orchestrator.isolation.descendants import (
     end_group,
     kernel_kills,
     memory_of,
     prefer_to_be_killed,
 )
-from orchestrator.training.process_state import ProcessUnusableError
+from orchestrator.isolation.process_state import ProcessUnusableError
+from orchestrator.study.batch import BatchResult, WorkOrder
+from orchestrator.study.records import Columns, number_of_rows
+from orchestrator.study.storable import describe_error
+from orchestrator.study.text import format_memory
 from orchestrator.training.run_batch import batch_result, overtime_row, paths_after, run_batch
 from orchestrator.training.train import Monitor, Row
 
@@ -134,7 +134,7 @@ class _Child:
         self.core = core
         self._pipe, other_end = Pipe()
         read_end, self._guard = os.pipe()
-        code = "from orchestrator.training.descendants import guard_group; "
+        code = "from orchestrator.isolation.descendants import guard_group; "
         code += f"guard_group({read_end}); "
         code += "from orchestrator.training.batch_process import serve; "
         code += f"serve({other_end.fileno()}, {os.getpid()})"
@@ -278,7 +278,7 @@ class _Messages(Monitor):
 
 def serve(descriptor: int, parent: int) -> None:
     """Run batches for the parent until it closes its end, or ends however it does."""
-    from orchestrator.training.worker_warnings import capture_warnings, take_warnings
+    from orchestrator.training.worker_state import capture_warnings, take_warnings
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is meant for the parent
     prefer_to_be_killed()

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
+from orchestrator.isolation.interrupts import recorded_interrupts
 from orchestrator.study.names import resolve
 from orchestrator.study.storable import error_text
 from orchestrator.study.study import Arm, Candidate, Protocol, axis_values
 from orchestrator.study.targets import ARGS, instantiate, target_problems, targets_in
 from orchestrator.study.text import MOST_QUOTED, error_line, one_line, shown
 from orchestrator.study.values import is_number
-from orchestrator.training.interrupts import recorded_interrupts
 
 _PROGRAM = __name__.partition(".")[0]
 _METHODS = ("fit", "predict", "get_params")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from orchestrator.isolation.process_state import ProcessState, kept_process_state
 from orchestrator.resampling.splits import take_rows
 from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.names import resolve
@@ -24,7 +25,6 @@ from orchestrator.training.environment import host_name, versions_json
 from orchestrator.training.estimators import estimator_class, gamma_of
 from orchestrator.training.gram import PRECOMPUTED, SplitGram, forget_gram, open_gram
 from orchestrator.training.metrics import metric_objects
-from orchestrator.training.process_state import ProcessState, kept_process_state
 from orchestrator.training.source_hash import depends_on
 from orchestrator.training.split_data import Split, open_data, open_split
 from orchestrator.training.train import (

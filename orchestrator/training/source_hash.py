@@ -122,15 +122,19 @@ class _Sources:
         self.pieces: dict[tuple[str, str], bytes] = {}
         self.versions: dict[str, str] = {}
         self._seen: set[tuple[str, str]] = set()
+        self._followed: set[_Import] = set()
         # Files may change before the next class is asked about, not while the imports of one are followed.
         self._installed_version = cache(_installed_version)
         self._spec = cache(_spec)
+        self._init = cache(_init_of)
 
     def need(self, wanted: _Import) -> None:
         """Add what is imported and all that it needs."""
         left = [wanted]
         while left:
-            left.extend(self._add(left.pop()))
+            if (next_one := left.pop()) not in self._followed:
+                self._followed.add(next_one)
+                left.extend(self._add(next_one))
 
     def _add(self, wanted: _Import) -> Iterator[_Import]:
         """Add what is imported, and yield what that imports in turn."""
@@ -154,8 +158,7 @@ class _Sources:
 
     def _add_names(self, package: str, spec: ModuleSpec, names: Iterable[str] | None) -> Iterator[_Import]:
         """Add of a package what it runs when it is imported, and where some of its names come from."""
-        own = spec.origin and Path(spec.origin).is_file()
-        init = _parsed_init(Path(spec.origin).read_bytes() if own and spec.origin else b"", package)
+        init = self._init(package, spec.origin)
         if names is None or "*" in names:
             names = init.origins
         left = [_RUN, *names]
@@ -209,6 +212,11 @@ class _Init(NamedTuple):
 @lru_cache(maxsize=1024)
 def _parsed(source: bytes, package: str) -> list[_Import]:
     return list(_imports(_tree(source), package))
+
+
+def _init_of(package: str, origin: str | None) -> _Init:
+    """Read the `__init__` of a package; a namespace package has none."""
+    return _parsed_init(Path(origin).read_bytes() if origin and Path(origin).is_file() else b"", package)
 
 
 @lru_cache(maxsize=256)

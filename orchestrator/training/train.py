@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.isolation.interrupts import was_interrupted
+from orchestrator.isolation.process_state import ProcessState
 from orchestrator.study.records import Columns, Status, number_of_rows
 from orchestrator.study.storable import describe_error, error_text, storable_text
 from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
@@ -26,8 +28,6 @@ from orchestrator.study.text import format_seconds, shown
 from orchestrator.study.trials import Path
 from orchestrator.training.estimators import estimator_class, make_estimator
 from orchestrator.training.fitted_attributes import fitted_columns, fitted_path_columns, seconds_of_trainings
-from orchestrator.training.interrupts import was_interrupted
-from orchestrator.training.process_state import ProcessState
 from orchestrator.training.responses import (
     ResponseError,
     Responses,

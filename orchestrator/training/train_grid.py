@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from orchestrator.isolation.process_state import ProcessState
 from orchestrator.study.records import Columns, Status
 from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
 from orchestrator.study.trials import REFIT, Path
 from orchestrator.training.estimators import estimator_class, gamma_of, make_estimator
 from orchestrator.training.gram import SplitGram
-from orchestrator.training.process_state import ProcessState
 from orchestrator.training.shared_arrays import fresh_view
 from orchestrator.training.train import (
     Timer,

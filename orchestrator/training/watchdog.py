@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
+from orchestrator.isolation.descendants import descendants, end_all
 from orchestrator.study.records import Columns
-from orchestrator.training.descendants import descendants, end_all
 from orchestrator.training.train import Monitor, OvertimeError, Row, default_overtime_message
 
 _LOOK_SECONDS = 1.0

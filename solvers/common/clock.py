@@ -58,7 +58,8 @@ class _Notice(event.Listener):
             self._is_due = False
             log.warning(
                 "numba compiles the solvers for a new kind of data, which can take a minute or two. The "
-                "compiled code is kept for later runs. max_seconds does not count this time."
+                "compiled code is kept for later runs. max_seconds does not count this time.",
+                extra={"is_transient": True},  # worthless once the compilation has ended
             )
 
 

@@ -11,10 +11,10 @@ from orchestrator.config.compose import load_settings
 from orchestrator.engine.load import read_results
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.execution.dask.client import cluster_executor
+from orchestrator.isolation import class_checks
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Cluster, DeathLimits
-from orchestrator.training import class_checks
 from tests.integration.processes import plain, started, store_of, wait_until
 from tests.orchestrator.hostile import (
     HANGING,

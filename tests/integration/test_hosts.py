@@ -29,6 +29,7 @@ STUDY = (
 TRIALS = 2 * 4 * (4 * 4 + 1)
 
 
+@pytest.mark.full
 def test_a_study_survives_a_host_that_is_cut_off_and_comes_back(tmp_path):
     config = sleepy_solver(tmp_path / "config")
     tls = certificates(tmp_path / "certs")

@@ -178,6 +178,7 @@ def test_a_second_run_of_the_same_study_is_refused_with_the_name_of_the_first(tm
     assert f"of {TRIALS} trials, 0 failed, about" in plain(status.stdout)
 
 
+@pytest.mark.full
 def test_what_is_killed_during_a_run_leaves_nothing_on_its_terminal(tmp_path):
     """A worker, the child process in which it trains, and the tracker of resources that workers share."""
     config_dir = tmp_path / "mine"

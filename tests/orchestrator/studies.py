@@ -66,3 +66,35 @@ def run_study(folder, *overrides, **options):
     run = StudyRun(folder, *overrides, **options)
     summary = run.go()
     return read_results(run.store), summary
+
+
+def write_solver(folder, name, target, **params):
+    """Configure a solver in a folder of a user's own."""
+    path = folder / "conf" / "solver" / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"_target_: {target}", *(f"{key}: {value}" for key, value in params.items())]
+    path.write_text("\n".join(lines) + "\n")
+    return folder / "conf"
+
+
+class Interrupted(SerialExecutor):
+    """Is interrupted after a number of batches."""
+
+    def __init__(self, after, error=KeyboardInterrupt):
+        super().__init__()
+        self._left, self._error = after, error
+
+    def wait(self, seconds):
+        if self._left == 0:
+            raise self._error
+        self._left -= 1
+        return super().wait(seconds)
+
+
+def settings_for(folder, solver, *overrides):
+    """Check a study of iris with one solver, given as the text of its file."""
+    (folder / "solver").mkdir(exist_ok=True)
+    (folder / "solver/x.yaml").write_text(solver)
+    paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
+    tiny = ["study=s", "datasets=[iris]", "solvers=[x]", "protocol.outer=2", "protocol.inner=2"]
+    return load_settings([*tiny, "cluster=serial", *paths, *overrides], folder)

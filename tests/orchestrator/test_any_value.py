@@ -14,10 +14,9 @@ from rich.console import Console
 from orchestrator.analysis.findings import analyse
 from orchestrator.cli.display import display
 from orchestrator.config.arms import build_arms
-from orchestrator.config.compose import load_settings
 from orchestrator.engine.load import read_results
 from orchestrator.engine.prepare import prepare_study
-from orchestrator.engine.session import run_session
+from orchestrator.engine.run import run_session
 from orchestrator.report import write_report
 from orchestrator.search import make_search
 from orchestrator.store.store import Store
@@ -26,6 +25,7 @@ from orchestrator.study.study import Arm, Candidate, Protocol, SearchSpec
 from orchestrator.study.trials import Identity
 from orchestrator.study.values import canonical_json, cell, for_json, from_json, stored_as_numbers
 from tests.orchestrator.classifiers import here
+from tests.orchestrator.studies import settings_for
 
 HUGE = 10**400
 scalars = (
@@ -219,15 +219,6 @@ def test_columns_tell_values_apart_however_rows_are_stored(tmp_path_factory, fir
 
 
 # -- whole studies -------------------------------------------------------------------------------
-
-
-def settings_for(folder, solver, *overrides):
-    """Check a study of iris with one solver, given as the text of its file."""
-    (folder / "solver").mkdir(exist_ok=True)
-    (folder / "solver/x.yaml").write_text(solver)
-    paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
-    tiny = ["study=s", "datasets=[iris]", "solvers=[x]", "protocol.outer=2", "protocol.inner=2"]
-    return load_settings([*tiny, "cluster=serial", *paths, *overrides], folder)
 
 
 def go(settings):

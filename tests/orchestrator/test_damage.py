@@ -21,8 +21,8 @@ from orchestrator.engine.damage_repair import repair
 from orchestrator.engine.load import declared_runs
 from orchestrator.engine.planning import remaining
 from orchestrator.engine.prepare import prepare_study
+from orchestrator.engine.run import run_session
 from orchestrator.engine.runner import StudyStopped
-from orchestrator.engine.session import run_session
 from orchestrator.report import write_report
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.store.files import DamageError, StoreError

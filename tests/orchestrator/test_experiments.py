@@ -66,6 +66,7 @@ RUN = ("bias_evaluation", "checkers_scaling", "multiclass", "pattern_search")
 """Experiments that cover all axes and searches; with `--full` every one runs."""
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", sorted({*EXPERIMENTS} - {*RUN}))
 def test_it_plans(name, folder):
     paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]

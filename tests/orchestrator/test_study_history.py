@@ -28,11 +28,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from orchestrator import load_study
 from orchestrator.analysis.findings import analyse
 from orchestrator.cli.display import display
-from orchestrator.cli.main import Request
+from orchestrator.cli.request import Request
 from orchestrator.cli.status import status
 from orchestrator.config.compose import load_settings
 from orchestrator.engine import planning as planning
-from orchestrator.engine import session
+from orchestrator.engine import run as engine_run
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.report.report_json import report_json
@@ -212,7 +212,7 @@ class History(RuleBasedStateMachine):
     def start(self):
         self.patch = pytest.MonkeyPatch()
         Clock.back = timedelta()
-        for module in (session, training, worker):
+        for module in (engine_run, training, worker):
             self.patch.setattr(module, "datetime", Clock)
         self.folder = Path(tempfile.mkdtemp())
         self.world = World(self.folder)
@@ -279,7 +279,7 @@ class History(RuleBasedStateMachine):
             patch.setattr(SerialExecutor, "wait", interrupted)
             try:
                 console = Console(file=io.StringIO())
-                session.run_session(settings_, prepared, display(console), ["svmbench", "run"])
+                engine_run.run_session(settings_, prepared, display(console), ["svmbench", "run"])
             except KeyboardInterrupt:
                 assert stop_after is not None
 

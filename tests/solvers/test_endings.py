@@ -41,6 +41,7 @@ def test_random_trainings_end_and_claim_no_smaller_gap_than_is_true(full_size, t
     assert len(done) == count
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("number", [30669, 33175, 33455, 36297])
 def test_searches_that_draw_much_and_gain_little_end(number, tmp_path):
     command = [sys.executable, "-m", "tests.solvers.extreme_cases", str(number), str(number + 1)]

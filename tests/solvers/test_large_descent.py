@@ -11,7 +11,7 @@ from solvers import MNSVC, NewtonSVC
 from solvers.margin import descent as rules
 from solvers.margin import l1_path as large_path
 from solvers.margin.descent import apply_labels, spread, takes_large_descent
-from tests.solvers.test_large_path import CACHE, CS, SLACK, overlapping, problem_of
+from tests.solvers.small_problems import CACHE, CS, SLACK, overlapping, problem_of
 
 GAP = 1 - (1 - 1e-3) ** 4
 

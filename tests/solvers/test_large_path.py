@@ -15,7 +15,6 @@ from sklearn.svm import SVC
 from solvers import SMOSVC, NewtonSVC
 from solvers.estimators import fit_path as mixin
 from solvers.gram.class_blocks import ClassBlocks
-from solvers.kernels.functions import RBF, Kernel
 from solvers.kernels.tiles import add_products, error_of_values, fill_block, scaled_samples, tiles_of
 from solvers.margin import l1_path as rules
 from solvers.margin.l1_path import LargeSubproblem, takes_large_path
@@ -28,32 +27,17 @@ from solvers.margin.newton_face import (
     newton_on_face,
 )
 from solvers.newton.method_choice import _is_large
-from solvers.problem import Problem
-
-CS = 4.0 ** np.arange(-2, 6)
-# Cache in MB, too small for a Gram matrix of the samples below, and large enough for most blocks.
-CACHE = 2.5
-# Memory for arrays of one number a sample and similar ones, in bytes.
-SLACK = 1_500_000
+from tests.solvers.small_problems import CACHE, CS, SLACK, overlapping, problem_of
 
 
 @pytest.fixture(autouse=True)
 def small_subproblems_are_large(monkeypatch):
     """Lower the sizes from which on samples are chosen."""
     monkeypatch.setattr(rules, "MAX_DENSE", 100)
+    monkeypatch.setattr("solvers.estimators.smosvc.MAX_DENSE", 100)
     monkeypatch.setattr(rules, "MAX_WHOLE_BLOCK", 50)
     monkeypatch.setattr(rules, "FEW_NEAR", 40)
     monkeypatch.setattr(rules, "MIN_SUBSAMPLE", 60)
-
-
-def overlapping(n=600, d=12, n_classes=2, seed=0):
-    """Return samples in [0, 1], of which some have zeros and some occur twice with different labels."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((n, d)) * (rng.random((n, d)) < 0.6)
-    X[n // 2 : n // 2 + 20] = X[:20]
-    score = X[:, 0] + X[:, 1] - X[:, 2] + 0.25 * rng.standard_normal(n)
-    y = np.searchsorted(np.quantile(score, np.linspace(0, 1, n_classes + 1)[1:-1]), score)
-    return X, y
 
 
 def violation_and_objective(solution, X, y, gamma, k, weight=None, loss="l1"):
@@ -316,12 +300,6 @@ def test_limits_end_it_in_order():
         model = SMOSVC(C=1024.0, gamma=4.0, cache_size=CACHE, max_seconds=1e-9).fit(X, y)
     assert model.fit_status_ == 2
     assert abs(model.dual_coef_.sum()) <= 1e-9 * np.abs(model.dual_coef_).sum()
-
-
-def problem_of(X, kind=RBF, C=1.0, gamma=1.0):
-    n, start = X.shape[0], np.array([0, X.shape[0] // 2, X.shape[0]])
-    kernel, rows = Kernel(kind, gamma), np.arange(n, dtype=np.int32)
-    return Problem(X, rows, start, np.array([C]), kernel, 0.0, np.empty(0), 0, np.inf)
 
 
 @pytest.mark.parametrize("solver", [SMOSVC, NewtonSVC])

@@ -15,7 +15,7 @@ from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 from solvers.estimators import geometric
 from solvers.hull import row_training
 from solvers.hull.state import EVALUATIONS
-from tests.solvers.test_mnsvm_path import checkers
+from tests.solvers.small_problems import checkers
 
 ALL = [MNSVC(), MNSVC(multiclass="all_at_once"), SphereSVC(), BallSVC(), CoreSVC(), SMOSVC(), NewtonSVC()]
 CS = [0.25, 4.0, 64.0]

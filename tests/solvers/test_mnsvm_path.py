@@ -14,6 +14,7 @@ from solvers.multiclass import sort_by_class
 from solvers.path.driver import path_from_gram
 from solvers.path.result import PathProblem
 from tests.solvers.hull_reference import exact_square_norm, hull_kernel
+from tests.solvers.small_problems import checkers
 
 CS = 4.0 ** np.arange(-2, 6)
 GAP = 1 - (1 - 1e-3) ** 4 + 1e-9  # largest certified gap under the stopping rule with ε = 10⁻³
@@ -31,11 +32,6 @@ def digits():
     X, y = load_digits(return_X_y=True)
     X = minmax_scale(X)
     return X[:600], y[:600], X[600:1000], y[600:1000]
-
-
-def checkers(n, seed=0):
-    X = np.random.default_rng(seed).random((n, 2))
-    return X, np.floor(4 * X).sum(axis=1) % 2
 
 
 def solve_gram(model, K, y, Cs=CS):

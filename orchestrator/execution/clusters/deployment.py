@@ -9,9 +9,12 @@ from typing import Any, ClassVar
 from distributed import Adaptive, Client, Security
 
 from orchestrator.execution.dask_settings import ANSWER_SECONDS, LOOPBACK, dask_settings, private_scratch
+from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 from orchestrator.study.errors import ExecutionError
+from orchestrator.study.names import resolve
 from orchestrator.study.settings import Cluster
 from orchestrator.study.storable import describe_error
+from orchestrator.study.text import shown
 
 LOOPBACK_LINK = f"{{scheme}}://{LOOPBACK}:{{port}}/status"
 """Where the dashboard is, if that listens on loopback; Dask would name the scheduler's address."""
@@ -139,7 +142,54 @@ class Deployment:
         self._resources.close()
 
 
+class CustomDeployment(Deployment):
+    """A cluster that an object of a user's class starts; the object may have no more than three methods.
+
+    Parameters
+    ----------
+    settings : Cluster
+    made : object
+        `made.start()` returns a `distributed.Client`. `made.scale(demand)` is called once, with a function
+        that returns how many workers are of use now. `made.close()` ends the cluster.
+    """
+
+    def __init__(self, settings: Cluster, made: Any):
+        super().__init__(settings)
+        self._made = made
+
+    def start(self) -> Client:
+        """Start the cluster and connect to its scheduler.
+
+        Raises
+        ------
+        ExecutionError
+            When it cannot be started.
+        """
+        self._resources.callback(self._made.close)
+        try:
+            client = self._made.start()
+        except ExecutionError:
+            raise
+        except Exception as error:  # of the user's code
+            raise ExecutionError(
+                f"cluster={self.settings.kind} did not start: {describe_error(error)}"
+            ) from error
+        if not isinstance(client, Client):
+            raise ExecutionError(
+                f"expected {self.settings.kind}.start to return a distributed.Client, found {shown(client)}"
+            )
+        return client
+
+    def scale(self, demand: Callable[[], int]) -> None:
+        """Let the object keep as many workers as `demand` says are of use."""
+        self._made.scale(demand)
+
+
 def deployment_of(cluster: Cluster) -> Deployment:
-    """Return what starts or joins a cluster: an instance of the class in the module of its kind's name."""
-    deployment: type[Deployment] = resolve_name(f"{__package__}.{cluster.kind}:{cluster.kind.capitalize()}")
-    return deployment(cluster)
+    """Return what starts or joins a cluster: an instance of the class that its kind names.
+
+    The class is called with the settings. A custom one need not derive from `Deployment`.
+    """
+    kind = cluster.kind
+    made = resolve(f"{__package__}.{kind}.{kind.capitalize()}" if kind in CLUSTER_KINDS else kind)(cluster)
+    return made if isinstance(made, Deployment) else CustomDeployment(cluster, made)

@@ -1,6 +1,11 @@
 """Single-threaded processes on this host, reachable from this host only."""
 
 import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 from distributed import Client
@@ -8,7 +13,6 @@ from distributed import Client
 from orchestrator.execution.clusters.deployment import Deployment
 from orchestrator.execution.dask_settings import LOOPBACK, PAGES_ADDRESS
 from orchestrator.execution.main_guard import UNGUARDED, unguarded_reported
-from orchestrator.execution.quiet_tracker import keep_tracker_quiet
 from orchestrator.study.errors import ExecutionError
 from orchestrator.training.cores import usable_cores
 
@@ -59,3 +63,48 @@ class Local(Deployment):
             "memory_limit": "auto" if settings.memory is None else f"{settings.memory}GiB",
             "silence_logs": logging.ERROR,
         } | dict(settings.options)
+
+
+def keep_tracker_quiet() -> None:
+    """Have Python's tracker of resources write nothing, now and whenever it is started again.
+
+    Local workers share the client's tracker. It warns of semaphores that killed workers have left, and
+    releases them. A tracker that is killed is replaced by Python, with a warning; the next one writes a
+    traceback for each semaphore that it does not know. The run goes on in either case.
+    """
+    tracker: Any = resource_tracker._resource_tracker
+    kind = type(tracker)
+
+    def launch() -> None:
+        with _errors_discarded():
+            kind._launch(tracker)
+
+    def ensure_running() -> None:
+        if tracker._fd is None or not tracker._check_alive():
+            with _errors_discarded(), warnings.catch_warnings(action="ignore"):
+                kind.ensure_running(tracker)
+
+    if hasattr(kind, "_launch"):  # later versions of Python start it there, also without `ensure_running`
+        warnings.filterwarnings("ignore", "resource_tracker: process died unexpectedly")
+        tracker._launch = launch
+    else:
+        tracker.ensure_running = ensure_running
+    tracker.ensure_running()
+
+
+@contextmanager
+def _errors_discarded() -> Iterator[None]:
+    """Discard the errors that this process writes meanwhile, and all those of a process that it starts."""
+    try:
+        errors = os.dup(2)
+    except OSError:  # there is nothing to write to
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(errors, 2)
+        os.close(errors)
+        os.close(nowhere)

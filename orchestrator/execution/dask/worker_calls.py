@@ -11,7 +11,7 @@ from distributed import get_worker
 
 from orchestrator.execution.transport import Function
 from orchestrator.study.storable import describe_error
-from orchestrator.training.worker_memory import limit_memory
+from orchestrator.training.worker_state import limit_memory
 
 
 def guarded_call(function: Function, *arguments: Any) -> Any:

@@ -6,7 +6,7 @@ from scipy.stats import beta
 from orchestrator.analysis import bayesian
 from orchestrator.analysis.bayesian import bayesian_signed_rank, compare
 from orchestrator.analysis.signed_rank import FoldsAreNotIndependent
-from tests.orchestrator.analysis.test_signed_rank import M_MINUS_C45, by_dataset
+from tests.orchestrator.analysis.golden import M_MINUS_C45, by_dataset
 
 
 def probabilities(values, rope):

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.analysis.comparison_matrix import ARMS_SHOWN, comparison_matrix
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.pairwise import HIGHER, LOWER
-from tests.orchestrator.analysis.test_statistics import DEMSAR, table
+from tests.orchestrator.analysis.golden import DEMSAR, table
 from tests.orchestrator.report.frames import make_results, many
 
 ARMS = ["C4.5", "m", "cf", "m+cf"]

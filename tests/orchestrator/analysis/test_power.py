@@ -6,7 +6,7 @@ import pytest
 from orchestrator.analysis.pairwise import family_size
 from orchestrator.analysis.power import datasets_for, detectable_effect, found_from
 from orchestrator.analysis.signed_rank import critical_value, signed_rank
-from tests.orchestrator.analysis.test_signed_rank import by_dataset
+from tests.orchestrator.analysis.golden import by_dataset
 
 
 @pytest.mark.parametrize(

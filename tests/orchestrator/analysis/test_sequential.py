@@ -9,9 +9,7 @@ import pytest
 from orchestrator.analysis.sequential import all_decided, datasets_needed, e_values, sequential, wealth
 from orchestrator.analysis.signed_rank import critical_value, signed_rank
 from orchestrator.analysis.statistics import holm
-from tests.orchestrator.analysis.test_signed_rank import M_MINUS_C45, by_dataset
-
-TEN = [0.01, 0.02, 0.015, 0.03, -0.002, 0.025, 0.012, 0.04, 0.018, 0.022]
+from tests.orchestrator.analysis.golden import M_MINUS_C45, TEN, by_dataset
 
 
 def test_golden_evidence():

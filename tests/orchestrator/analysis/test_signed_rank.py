@@ -13,10 +13,7 @@ from orchestrator.analysis.signed_rank import (
     signed_rank,
     smallest_p,
 )
-
-
-def by_dataset(values):
-    return pd.Series(values, index=[f"dataset{i}" for i in range(len(values))], dtype=float)
+from tests.orchestrator.analysis.golden import M_MINUS_C45, by_dataset
 
 
 @pytest.mark.parametrize(
@@ -51,10 +48,6 @@ def test_hand_computed_ranks_and_effect():
 def test_zeros_are_dropped_and_cannot_create_significance():
     result = signed_rank(by_dataset([0.1, 0.2, 0.3, 0.4, 0.5, 0, 0]))
     assert (result.n, result.n_zero, result.p, result.smallest_p) == (7, 2, 0.0625, 0.0625)
-
-
-M_MINUS_C45 = [0.5, -0.8, 1.7, 3.3, 0.6, -0.5, 0.7, 0, 6.3, 0, 2.2, 4.7, 0.9, 2.1]
-"""Points of two arms of Demšar (2006), Table 6."""
 
 
 def test_pratt_s_p_of_demsar_s_table():

@@ -13,6 +13,7 @@ from orchestrator.analysis.statistics import (
     ranks,
 )
 from orchestrator.analysis.summaries import corrected_standard_error, standard_error
+from tests.orchestrator.analysis.golden import DEMSAR, table
 
 
 def frame(rows):
@@ -83,19 +84,6 @@ def test_friedman_by_hand_and_against_scipy():
 def test_friedman_corrects_for_ties():
     scores = frame([[3, 3, 1, 2], [1, 2, 2, 2], [4, 4, 2, 1], [3, 1, 1, 2], [5, 4, 4, 3]])
     assert friedman(scores).chi2 == pytest.approx(friedmanchisquare(*scores.to_numpy().T).statistic)
-
-
-DEMSAR = """
-    .763 .768 .771 .798 | .599 .591 .590 .569 | .954 .971 .968 .967 | .628 .661 .654 .657 |
-    .882 .888 .886 .898 | .936 .931 .916 .931 | .661 .668 .609 .685 | .583 .583 .563 .625 |
-    .775 .838 .866 .875 | 1 1 1 1 | .940 .962 .965 .962 | .619 .666 .614 .669 |
-    .972 .981 .975 .975 | .957 .978 .946 .970
-"""
-"""Accuracies of four arms on fourteen datasets: Demšar (2006), Table 6."""
-
-
-def table(text):
-    return frame([[float(value) for value in row.split()] for row in text.split("|")])
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from orchestrator.cli.main import EXIT_BAD, EXIT_OK, main
 from orchestrator.store.store import Store
 from tests.integration.processes import plain
 from tests.orchestrator.classifiers import Constant, here
-from tests.orchestrator.engine.test_runner import write_solver
-from tests.orchestrator.studies import SMALL
+from tests.orchestrator.studies import SMALL, write_solver
 
 TRIALS = 2 * 2 * 3 * (3 * 6 + 1)
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from orchestrator.config.compose import CONF_FOLDER, dataset_nodes, known_names, load_settings
-from orchestrator.config.dataset_table import table_datasets
+from orchestrator.config.user_files import table_datasets
 from orchestrator.datasets import DatasetError, load
 from orchestrator.datasets.audit import audit
 from orchestrator.datasets.families import relations

@@ -13,8 +13,7 @@ from orchestrator.config.compose import (
     known_names,
     load_settings,
 )
-from orchestrator.config.dataset_table import table_datasets
-from orchestrator.config.user_files import CONF_FOLDER
+from orchestrator.config.user_files import CONF_FOLDER, table_datasets
 from orchestrator.study.errors import ConfigError
 
 MOONS = "_target_: sklearn.datasets.make_moons\nn_samples: 40\nrandom_state: 0"

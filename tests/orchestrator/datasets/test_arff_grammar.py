@@ -152,3 +152,29 @@ def test_labels_are_as_declared_unless_the_configuration_says_otherwise(tmp_path
     file.write_text(file.read_text() + "3,3,01\n")
     with pytest.raises(DatasetError, match=r"'1' \(.*line 5\) and '01' \(.*line 7\)"):
         arff_file(str(file), label="y", label_type="number")
+
+
+def test_a_row_beside_the_data_mark_is_refused(tmp_path):
+    file = tmp_path / "t.arff"
+    head = "@attribute x real\n@attribute y {a,b}\n"
+    file.write_text(f"{head}@data 1,a\n2,b\n3,a\n")
+    with pytest.raises(DatasetError, match=r"line 3: expected rows on the lines after @data, found '1,a'"):
+        arff_file(str(file), label="y")
+    file.write_text(f"{head}@DATA\t% now\n2,b\n3,a\n")
+    assert arff_file(str(file), label="y")[1].tolist() == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "row", "twice"),
+    [
+        ("@attribute x {p,q,r}\n@attribute 'x=q' real", "p,1", "x=q"),
+        ("@attribute 'x=q' real\n@attribute x {p,q}", "1,p", "x=q"),
+        ("@attribute x {p,'q=r'}\n@attribute 'x=q' {s,r}", "p,s", "x=q=r"),
+    ],
+)
+def test_one_hot_replaces_no_column_by_another(attributes, row, twice, tmp_path):
+    file = tmp_path / "t.arff"
+    file.write_text(f"{attributes}\n@attribute y {{a,b}}\n@data\n{row},a\n{row},b\n")
+    with pytest.raises(DatasetError, match=f"two columns '{twice}'"):
+        arff_file(str(file), label="y", one_hot=True)
+    assert arff_file(str(file), label="y")[0].shape == (2, 2)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from orchestrator.datasets.about import About, RemoteFile
-from orchestrator.datasets.download import download
+from orchestrator.datasets.download import download, public_url
 from orchestrator.datasets.fetch import RECORDS, FetchError, changed_since_fetched, fetch, read_records
 from tests.orchestrator.file_server import serving
 
@@ -338,3 +338,23 @@ def test_an_interruption_before_the_file_is_in_place_costs_no_second_transfer(se
     assert path.read_bytes() == TEXT
     assert server.asked_from == [0]
     assert list(json.loads((path.parent / RECORDS).read_text())) == ["rows.libsvm"]
+
+
+@pytest.mark.parametrize("mark", ["/", "#", "?"])
+def test_a_password_that_makes_an_address_unreadable_is_not_shown(mark, tmp_path):
+    for url in (f"http://me:s3{mark}cret@127.0.0.1:9/rows", f"me:s3{mark}cret@127.0.0.1/rows"):
+        with pytest.raises(FetchError, match="%2F") as caught:
+            fetch("rows", About(files=(RemoteFile((url,)),)), tmp_path / "data", timeout=1.0, pauses=())
+        assert not any(secret in str(caught.value) for secret in ("s3", "cret", "me:"))
+        assert "127.0.0.1" in str(caught.value)
+
+
+def test_a_length_of_thousands_of_digits_is_refused(server, get):
+    server.faults["/rows"] = [f"length {'9' * 5000}"]
+    with pytest.raises(FetchError, match="Content-Length"):
+        get()
+
+
+def test_an_address_with_an_at_sign_in_its_path_is_shown_whole():
+    assert public_url("https://me:secret@host:80/@scope/f") == "https://host:80/@scope/f"
+    assert public_url("https://host/@scope/f") == "https://host/@scope/f"

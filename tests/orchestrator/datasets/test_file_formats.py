@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
@@ -251,7 +251,6 @@ def test_files_larger_than_memory_are_refused_before_they_are_read(tmp_path):
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
 def test_damaged_files_are_refused_or_read(data, tmp_path_factory):
     """Parquet is left to pyarrow, in a process of its own."""
     folder = tmp_path_factory.getbasetemp()

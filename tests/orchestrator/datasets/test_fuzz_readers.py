@@ -21,8 +21,8 @@ import pytest
 import scipy.sparse
 
 from orchestrator.datasets import DatasetError, load, npz_file, read_libsvm
-from orchestrator.datasets.child_process import ProcessEnded, call_in_child
 from orchestrator.datasets.memory import limited_to
+from orchestrator.isolation.child_process import ProcessEnded, call_in_child
 from orchestrator.study.study import DatasetSpec
 
 SAMPLE, ALL = 240, 20_000

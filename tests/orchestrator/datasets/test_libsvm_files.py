@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
 
@@ -107,7 +107,6 @@ line = st.lists(st.one_of(token, st.sampled_from(["1:2", "2:1", "3:.5", "-1"])),
 @given(st.lists(line, min_size=1, max_size=4))
 @example(["1 qid:"])
 @example(["1 qi_d:1"])
-@settings(max_examples=400, deadline=None)
 def test_what_is_read_is_exactly_what_has_no_broken_line(tmp_path_factory, lines):
     text = "\n".join(["1 1:1", *lines]).encode()
     path = tmp_path_factory.getbasetemp() / "fuzz.libsvm"

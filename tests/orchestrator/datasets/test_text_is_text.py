@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.datasets import DatasetError, load, load_and_prepare, open_prepared, parquet_file
@@ -24,7 +24,6 @@ def csv(folder, text, **params):
 
 
 @given(texts=st.lists(SPELLINGS, min_size=2, max_size=8, unique=True))
-@settings(max_examples=300, deadline=None)
 def test_auto_merges_nothing(texts, tmp_path_factory):
     folder = tmp_path_factory.getbasetemp()
     rows = "".join(f"{row},{text}\n" for row, text in enumerate(texts))
@@ -127,3 +126,47 @@ def test_groups_in_a_file_are_text_too(tmp_path):
 def test_a_column_whose_first_million_values_are_numbers_stays_one_column(tmp_path):
     rows = "1,p\n2,q\n" * 300_000 + "x,p\n"
     assert set(load(csv(tmp_path, f"x,y\n{rows}")).X["x"]) == {"1", "2", "x"}
+
+
+@pytest.mark.parametrize(
+    ("groups", "options"),
+    [
+        (["01", "1", "01", "1"], {}),
+        (["1e3", "1000", "1e3", "2"], {"engine": "python"}),
+        (["true", "TRUE", "true", "x"], {}),
+        (["7", "07", "7", "7"], {"dtype": {"x": "float"}}),
+    ],
+)
+def test_groups_in_a_column_are_text_too(groups, options, tmp_path):
+    rows = "".join(f"{group},{row},{'pq'[row % 2]}\n" for row, group in enumerate(groups))
+    dataset = load(csv(tmp_path, f"g,x,y\n{rows}", groups="g", **options))
+    assert dataset.metadata["groups"].tolist() == groups
+    assert dataset.X.shape[1] == 1
+
+
+def test_groups_that_a_configuration_calls_numbers_are_numbers(tmp_path):
+    text = "g,x,y\n01,1,p\n1,2,q\n02,3,p\n2,4,q\n"
+    dataset = load(csv(tmp_path, text, groups="g", dtype={"g": "int64"}))
+    assert dataset.metadata["groups"].tolist() == [1, 1, 2, 2]
+    assert load(csv(tmp_path, text.replace("0", ""), groups="g")).metadata["groups"].dtype.kind == "i"
+
+
+def test_two_spellings_of_one_test_fold_are_refused(tmp_path):
+    with pytest.raises(DatasetError, match=r"'0' .*line 2.* '00' .*line 4"):
+        load(csv(tmp_path, "f,x,y\n0,1,p\n1,2,q\n00,3,p\n1,4,q\n", test_fold="f"))
+
+
+@pytest.mark.parametrize("values", [["01", "1"], ["1e3", "1000"], ["1", "1.0"], [" 1", "1"], ["nan", "NaN"]])
+def test_a_text_feature_merges_nothing(values, tmp_path):
+    spec = csv(tmp_path, f"x,y\n{values[0]},p\n{values[1]},q\n", dtype={"x": "str"}, na_filter=False)
+    assert load(spec).X["x"].tolist() == values
+    (tmp_path / "t.arff").write_text(
+        f"@relation r\n@attribute x string\n@attribute y {{p,q}}\n@data\n'{values[0]}',p\n'{values[1]}',q\n"
+    )
+    params = {"path": str(tmp_path / "t.arff"), "label": "y"}
+    assert load(DatasetSpec("t", "orchestrator.datasets.arff_file", params)).X["x"].tolist() == values
+
+
+def test_texts_of_different_numbers_are_numbers(tmp_path):
+    dataset = load(csv(tmp_path, "x,y\n01,p\n2.50,q\n,q\n", dtype={"x": "str"}))
+    assert dataset.X[:2, 0].tolist() == [1, 2.5]

@@ -13,7 +13,7 @@ from orchestrator.cli.main import main
 from orchestrator.config.compose import load_settings
 from orchestrator.engine import runner
 from orchestrator.engine.prepare import prepare_study
-from orchestrator.engine.session import run_session
+from orchestrator.engine.run import run_session
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.store.store import Store, StoreError
 from orchestrator.study.errors import StudyStopped

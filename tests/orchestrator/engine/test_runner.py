@@ -22,7 +22,7 @@ from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.store.store import StoreError
 from orchestrator.study.errors import ExecutionError
 from tests.orchestrator.classifiers import here
-from tests.orchestrator.studies import StudyRun, run_study
+from tests.orchestrator.studies import Interrupted, StudyRun, run_study, write_solver
 
 DATASETS, SOLVERS, OUTER, INNER, POINTS = 2, 2, 3, 3, 6
 TRIALS = DATASETS * SOLVERS * OUTER * (POINTS * INNER + 1)
@@ -33,15 +33,6 @@ def comparable(frame):
     """The columns in which runs must agree, in canonical order."""
     columns = [name for name in frame if name not in RUN_COLUMNS]
     return frame[columns].sort_values("key", ignore_index=True)
-
-
-def write_solver(folder, name, target, **params):
-    """Configure a solver in a folder of a user's own."""
-    path = folder / "conf" / "solver" / f"{name}.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [f"_target_: {target}", *(f"{key}: {value}" for key, value in params.items())]
-    path.write_text("\n".join(lines) + "\n")
-    return folder / "conf"
 
 
 class Shuffling(SerialExecutor):
@@ -58,20 +49,6 @@ class Shuffling(SerialExecutor):
         return [
             outcome for _ in range(self._random.randint(0, 2)) for outcome in super(Shuffling, self).wait(0)
         ]
-
-
-class Interrupted(SerialExecutor):
-    """Is interrupted after a number of batches."""
-
-    def __init__(self, after, error=KeyboardInterrupt):
-        super().__init__()
-        self._left, self._error = after, error
-
-    def wait(self, seconds):
-        if self._left == 0:
-            raise self._error
-        self._left -= 1
-        return super().wait(seconds)
 
 
 class Losing(SerialExecutor):

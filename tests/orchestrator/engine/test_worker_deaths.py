@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from orchestrator.engine.worker_deaths import UNLIKELY, WorkerDeaths
+from orchestrator.engine.queue import UNLIKELY, WorkerDeaths
 from orchestrator.study.batch import Losses
 from orchestrator.study.settings import LEAST_DEATHS, DeathLimits
 

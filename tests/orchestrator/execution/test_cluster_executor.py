@@ -6,7 +6,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.execution import cluster_executor as cluster_module
 from orchestrator.execution import dataset_upload, worker_pool
 from orchestrator.execution.cluster_executor import ClusterExecutor
@@ -15,6 +14,7 @@ from orchestrator.execution.dask_settings import as_environment, dask_settings
 from orchestrator.execution.installation import describe, mismatch, software
 from orchestrator.execution.transport import CallResult, CallStatus
 from orchestrator.execution.worker_pool import Requirements, WorkerHandle, WorkerPool
+from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
 from orchestrator.study.tls import Tls

@@ -2,31 +2,102 @@
 
 import importlib.util
 import inspect
+import io
 import re
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from orchestrator.config.compose import CONF_FOLDER
+from orchestrator.config.compose import CONF_FOLDER, load_settings
 from orchestrator.execution.clusters import deployment
 from orchestrator.execution.clusters.deployment import Deployment, deployment_of
 from orchestrator.execution.clusters.kubernetes import DemandFollower
 from orchestrator.execution.dask_settings import dask_settings
+from orchestrator.execution.serial import SerialExecutor
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS
-from orchestrator.study.errors import ExecutionError
+from orchestrator.study.errors import ConfigError, ExecutionError
+from orchestrator.study.names import resolve
 from orchestrator.study.settings import Cluster
 from orchestrator.study.tls import Tls
 
 
-def test_each_kind_has_a_configuration_and_a_class_that_starts_it():
-    assert {path.stem for path in (CONF_FOLDER / "cluster").glob("*.yaml")} == set(CLUSTER_KINDS)
+def test_each_kind_has_a_configuration_that_names_the_class_that_starts_it():
+    files = (CONF_FOLDER / "cluster").glob("*.yaml")
+    targets = {path.stem: yaml.safe_load(path.read_text())["_target_"] for path in files}
+    assert targets.keys() == CLUSTER_KINDS.keys()
     for name, kind in CLUSTER_KINDS.items():
-        assert kind.in_process or isinstance(deployment_of(Cluster(name, insecure=True)), Deployment)
+        named = resolve(targets[name])
+        assert named is SerialExecutor if kind.in_process else issubclass(named, Deployment)
+        assert kind.in_process or type(deployment_of(Cluster(name, insecure=True))) is named
+
+
+class Threads:
+    """A cluster of threads, with no more than what a custom kind needs."""
+
+    def __init__(self, settings):
+        self.settings, self.demands = settings, []
+
+    def start(self):
+        from distributed import Client
+
+        self.client = Client(processes=False, n_workers=self.settings.workers, dashboard_address=None)
+        return self.client
+
+    def scale(self, demand):
+        self.demands.append(demand())
+
+    def close(self):
+        self.client.close()
+
+
+class NoClient(Threads):
+    def start(self):
+        self.client = io.StringIO()
+
+
+def chosen(*overrides):
+    return load_settings(["study=x", "datasets=[iris]", "solvers=[libsvm_l1]", *overrides]).cluster
+
+
+def test_a_custom_class_starts_scales_and_closes_a_cluster():
+    cluster = chosen(f"cluster._target_={__name__}.Threads", "cluster.workers=1", "cluster.options.a=1")
+    assert (cluster.kind, cluster.workers, cluster.options) == (f"{__name__}.Threads", 1, {"a": 1})
+    assert not cluster.in_process
+    deployment = deployment_of(cluster)
+    client = deployment.start()
+    assert client.submit(sum, [1, 2]).result() == 3
+    deployment.scale(lambda: 5)
+    assert deployment._made.demands == [5]
+    deployment.close()
+    assert client.status == "closed"
+    other = deployment_of(replace(cluster, kind=f"{__name__}.NoClient"))
+    with pytest.raises(ExecutionError, match=r"NoClient\.start to return a distributed\.Client, found None"):
+        other.start()
+
+
+def test_a_kind_takes_the_place_of_a_class():
+    assert chosen("cluster=slurm", "cluster.kind=serial").kind == "serial"
+
+
+@pytest.mark.parametrize(
+    ("target", "parts"),
+    [
+        ("json.JSONDecoder", ("json.JSONDecoder", "start, scale and close", "without start")),
+        ("nothing.there", ("nothing.there", "there is no module 'nothing'")),
+        ("3", ("dotted path", "found 3")),
+    ],
+)
+def test_a_class_that_cannot_start_a_cluster_is_a_problem(target, parts):
+    with pytest.raises(ConfigError) as raised:
+        chosen(f"cluster._target_={target}")
+    (problem,) = raised.value.problems
+    assert all(part in problem for part in ("cluster._target_", *parts))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from orchestrator.training.batch_process import _warning_filters
 KILL_THE_TRACKER = """
 import os, signal, time
 from multiprocessing import get_context, resource_tracker
-from orchestrator.execution.quiet_tracker import keep_tracker_quiet
+from orchestrator.execution.clusters.local import keep_tracker_quiet
 
 if __name__ == "__main__":
     keep_tracker_quiet()

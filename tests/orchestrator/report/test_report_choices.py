@@ -8,9 +8,9 @@ from orchestrator import load_study
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.ratios import summarise
 from orchestrator.cli.main import EXIT_BAD, EXIT_INTERRUPTED, EXIT_NO_SUCCESS, EXIT_OK, main
+from orchestrator.isolation.interrupts import interrupt
 from orchestrator.report.verdict import verdict
 from orchestrator.study.report_choices import report_choices
-from orchestrator.training.interrupts import interrupt
 
 TINY = ("datasets=[iris,wine,breast_cancer]", "protocol.outer=2", "protocol.inner=2", "cluster=serial")
 ARMS = ("one", "two", "three", "four", "five")

@@ -11,7 +11,7 @@ from orchestrator.cli.main import EXIT_OK, main
 from orchestrator.report.comparison import sequence
 from orchestrator.report.tables import all_tables
 from orchestrator.report.verdict import answers
-from tests.orchestrator.analysis.test_sequential import TEN
+from tests.orchestrator.analysis.golden import TEN
 from tests.orchestrator.report.frames import make_results
 
 

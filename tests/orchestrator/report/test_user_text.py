@@ -436,6 +436,7 @@ def check_everything(results, names, folder):
         assert spaces(name) in text
 
 
+@pytest.mark.full
 @pytest.mark.figures
 def test_a_study_of_odd_names_is_reported_whole(tmp_path):
     with warnings.catch_warnings():

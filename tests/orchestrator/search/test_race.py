@@ -3,7 +3,7 @@ import random
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.analysis.findings import analyse
@@ -53,7 +53,6 @@ matrices = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(matrices, st.booleans(), st.integers(0, 10))
 def test_a_race_selects_what_the_grid_selects_in_any_order(matrix, together, seed):
     scores = by_candidate(matrix)
@@ -64,7 +63,6 @@ def test_a_race_selects_what_the_grid_selects_in_any_order(matrix, together, see
     assert run_race(scores, together, random.Random(seed))[1] == rounds
 
 
-@settings(max_examples=100, deadline=None)
 @given(matrices)
 def test_nothing_is_trained_that_can_win_no_more(matrix):
     scores = by_candidate(matrix)
@@ -151,7 +149,8 @@ def test_the_highest_values_of_metrics(metric, highest):
     assert highest_score(metric) == highest
 
 
-@pytest.mark.parametrize("solver", ["newton", "libsvm_l1"])  # paths with warm starts, and single trainings
+# Paths with warm starts, and single trainings.
+@pytest.mark.parametrize("solver", [pytest.param("newton", marks=pytest.mark.full), "libsvm_l1"])
 def test_a_study_by_race_has_the_selections_and_refits_of_the_grid(solver, tmp_path):
     overrides = ["datasets=[wine]", f"solvers=[{solver}]", "protocol.outer=3"]
     overrides += ["search.space.C=[0.25,1,4,16]", "search.space.gamma=[0.0625,0.25,1,4]"]

@@ -2,7 +2,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -34,7 +34,6 @@ matrices = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(matrices, st.booleans(), st.booleans(), st.integers(0, 10))
 def test_rounds_follow_from_the_scores_and_keep_the_share(matrix, together, counts_rows, seed):
     race, rounds = run_race(matrix, together, None, counts_rows)

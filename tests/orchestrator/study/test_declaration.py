@@ -8,8 +8,7 @@ from orchestrator.engine.load import read_results
 from orchestrator.report.facts import arms
 from orchestrator.study.declaration import current_declaration
 from tests.orchestrator.classifiers import here
-from tests.orchestrator.engine.test_runner import Interrupted, write_solver
-from tests.orchestrator.studies import StudyRun, run_study
+from tests.orchestrator.studies import Interrupted, StudyRun, run_study, write_solver
 
 KNN = "sklearn.neighbors.KNeighborsClassifier"
 ALL = ("datasets=[iris,wine,breast_cancer]", "solvers=[knn]")

@@ -17,14 +17,14 @@ from rich.console import Console
 from orchestrator.cli.display import display
 from orchestrator.engine.load import read_results
 from orchestrator.engine.prepare import prepare_study
-from orchestrator.engine.session import run_session
+from orchestrator.engine.run import run_session
 from orchestrator.store.columns import TRIAL_SCHEMA
 from orchestrator.store.run_log import run_log
 from orchestrator.store.store import Store, StoreError
 from orchestrator.study.records import Records
 from orchestrator.study.storable import TEXT_BYTES, describe_error, storable_text, storable_value
 from tests.orchestrator.classifiers import here
-from tests.orchestrator.test_any_value import settings_for
+from tests.orchestrator.studies import settings_for
 
 
 class Unreadable(Exception):

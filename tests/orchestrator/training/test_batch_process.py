@@ -12,14 +12,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.datasets.child_process import ProcessEnded
 from orchestrator.execution.cluster_executor import run_on_worker
 from orchestrator.execution.serial import Journal, SerialExecutor
+from orchestrator.isolation.child_process import ProcessEnded
+from orchestrator.isolation.interrupts import recorded_interrupts
+from orchestrator.isolation.process_state import kept_process_state
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.errors import ExecutionError
 from orchestrator.training.batch_process import end_child, run_in_child
-from orchestrator.training.interrupts import recorded_interrupts
-from orchestrator.training.process_state import kept_process_state
 from orchestrator.training.run_batch import paths_after, run_batch
 from tests.orchestrator.classifiers import Constant, here, order_for
 

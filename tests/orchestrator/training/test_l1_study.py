@@ -56,6 +56,7 @@ def test_scores_and_selections_are_libsvm_s(results):
     pd.testing.assert_series_equal(ours["score"][same], peer["score"][same])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_any_number_of_workers_gives_the_same_rows(results, tmp_path, workers):
     other = run(tmp_path, "cluster=local", f"cluster.workers={workers}")

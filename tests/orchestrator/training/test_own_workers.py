@@ -13,9 +13,9 @@ from orchestrator.engine.queue import WorkQueue
 from orchestrator.engine.runner import _default_seconds
 from orchestrator.execution.dask.client import cluster_executor
 from orchestrator.execution.serial import SerialExecutor
+from orchestrator.isolation.class_checks import starts_processes
 from orchestrator.study.settings import FOREIGN_SECONDS, MEMORY_DEATHS, Cluster
 from orchestrator.training.batch_process import end_child, run_in_child
-from orchestrator.training.class_checks import starts_processes
 from tests.orchestrator.classifiers import order_for
 from tests.orchestrator.studies import StudyRun
 

@@ -14,14 +14,13 @@ from orchestrator.analysis.findings import analyse
 from orchestrator.cli.display import display
 from orchestrator.cli.main import EXIT_OK, main
 from orchestrator.config.compose import load_settings
-from orchestrator.engine import session
+from orchestrator.engine import run as engine_run
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.report.facts import runs
 from orchestrator.report.methods import checklist
 from orchestrator.store.store import Store
-from orchestrator.training.environment import host_facts
-from orchestrator.training.processor import arithmetic
+from orchestrator.training.environment import arithmetic, host_facts
 from tests.processors import NAMES, environment
 
 OTHER = next(
@@ -38,7 +37,7 @@ OTHER = next(
 pytestmark = pytest.mark.skipif(OTHER is None, reason="this processor can emulate no other")
 
 ARITHMETIC = (
-    "import json; from orchestrator.training.processor import arithmetic; print(json.dumps(arithmetic()))"
+    "import json; from orchestrator.training.environment import arithmetic; print(json.dumps(arithmetic()))"
 )
 
 
@@ -77,6 +76,7 @@ def test_an_emulated_processor_is_recorded_as_what_it_emulates(name):
     assert not {*found["numpy"]} & {*variables.get("NPY_DISABLE_CPU_FEATURES", "").split()}
 
 
+@pytest.mark.full
 def test_numba_keeps_the_code_of_processors_apart(tmp_path):
     """Both processors share a folder, as hosts that share a home do; neither replaces the other's code."""
     code = (
@@ -139,7 +139,7 @@ class TwoHosts(SerialExecutor):
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_run_on_processors_of_two_kinds_says_so(at_once, tmp_path, monkeypatch):
     monkeypatch.setattr(TwoHosts, "second_at_once", at_once)
-    monkeypatch.setattr(session, "SerialExecutor", TwoHosts)
+    monkeypatch.setattr(engine_run, "SerialExecutor", TwoHosts)
     settings = load_settings(
         [
             "study=mixed",
@@ -155,7 +155,9 @@ def test_a_run_on_processors_of_two_kinds_says_so(at_once, tmp_path, monkeypatch
         ]
     )
     output = StringIO()
-    session.run_session(settings, prepare_study(settings), display(Console(file=output, width=500)), ["test"])
+    engine_run.run_session(
+        settings, prepare_study(settings), display(Console(file=output, width=500)), ["test"]
+    )
     assert ("processors of 2 kinds" in output.getvalue()) == at_once  # else it was not known at the start
     (run,) = Store(tmp_path / "results" / "mixed").provenance()
     assert [host["host"] for host in run["hosts"]][1:] == ["another"]

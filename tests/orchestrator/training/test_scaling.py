@@ -3,12 +3,12 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 
-from orchestrator.training.scaling import fit_scaling
+from orchestrator.training.split_data import fit_scaling
 
 tables = arrays(
     np.float64,
@@ -18,7 +18,6 @@ tables = arrays(
 
 
 @given(tables)
-@settings(max_examples=100, deadline=None)
 def test_training_rows_fill_the_unit_interval_and_constants_become_zero(X):
     before = X.copy()
     scaled = fit_scaling(X).apply(X)
@@ -30,7 +29,6 @@ def test_training_rows_fill_the_unit_interval_and_constants_become_zero(X):
 
 
 @given(tables)
-@settings(max_examples=100, deadline=None)
 def test_sparse_rows_keep_their_zeros_and_signs(X):
     sparse = scipy.sparse.csr_matrix(X)
     scaled = fit_scaling(sparse).apply(sparse)

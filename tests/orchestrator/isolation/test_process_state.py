@@ -20,11 +20,11 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import solvers
-from orchestrator.datasets.child_process import call_in_child
-from orchestrator.training.process_state import ProcessUnusableError, kept_process_state
+from orchestrator.isolation.child_process import call_in_child
+from orchestrator.isolation.process_state import ProcessUnusableError, kept_process_state
 from tests.orchestrator.classifiers import close_what_the_batch_opened
 
-OURS, OTHER = logging.getLogger("orchestrator"), logging.getLogger("orchestrator.training.process_state")
+OURS, OTHER = logging.getLogger("orchestrator"), logging.getLogger("orchestrator.isolation.process_state")
 LIMITS = (resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
 TABLE = {"a": 1}
 NAMES = ["a"]

@@ -6,15 +6,15 @@ import pandas as pd
 import pytest
 from scipy.stats import linregress, t, wilcoxon
 
-from orchestrator.analysis.claim_figures import Figure
-from orchestrator.analysis.claims import (
+from orchestrator.claims.decisions import (
     NOT_REPRODUCED,
     REPRODUCED,
     UNDECIDED,
     decide,
-    read_claims,
     verdict_of,
 )
+from orchestrator.claims.declared import read_claims
+from orchestrator.claims.figures import Figure
 from orchestrator.study.errors import ConfigError
 
 

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from orchestrator.datasets.child_process import ProcessEnded
-from orchestrator.training import class_checks
-from orchestrator.training.class_checks import ask_classes, is_trusted
+from orchestrator.isolation import class_checks
+from orchestrator.isolation.child_process import ProcessEnded
+from orchestrator.isolation.class_checks import ask_classes, is_trusted
 
 
 def interrupt():

@@ -39,7 +39,7 @@ import sklearn
 from numpy.random import mtrand
 from threadpoolctl import ThreadpoolController
 
-from orchestrator.study.exits import end_process, exits_raised
+from orchestrator.isolation.exits import end_process, exits_raised
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.analysis.claims import UNDECIDED, decide, read_claims
+from orchestrator.claims.decisions import UNDECIDED, decide
+from orchestrator.claims.declared import read_claims
 from orchestrator.cli.claims import declared_claims
 from orchestrator.config.compose import claim_nodes, load_settings
 from orchestrator.study.errors import ConfigError

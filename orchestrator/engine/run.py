@@ -1,4 +1,7 @@
-"""One run of a study: claim its store, keep its provenance, drive it on the chosen cluster."""
+"""Run a study: prepare it, lock its store, record its provenance, drive it on the chosen cluster.
+
+The command line and `orchestrator.run_study` both start a run by `run`.
+"""
 
 import logging
 import shlex
@@ -14,13 +17,15 @@ from typing import Any
 from orchestrator.engine.changed_sources import FILES, changed_contents
 from orchestrator.engine.compilation import compile_seconds
 from orchestrator.engine.edited_sources import study_targets
-from orchestrator.engine.prepare import PreparedStudy
+from orchestrator.engine.load import load_study
+from orchestrator.engine.prepare import PreparedStudy, prepare_study
 from orchestrator.engine.progress import Display, Progress
 from orchestrator.engine.replay import replay_pair, stored_trials
 from orchestrator.engine.runner import Runner, RunSummary, total
 from orchestrator.execution.executor import Executor
 from orchestrator.execution.serial import NoExecutor, SerialExecutor
 from orchestrator.execution.worker_pool import Requirements
+from orchestrator.store.results import StudyResults
 from orchestrator.store.run_log import run_log, warnings_shown
 from orchestrator.store.store import Store, StoreError
 from orchestrator.study.errors import ExecutionError, StudyStopped
@@ -40,6 +45,47 @@ MOST_RESTARTS = 5
 """How often a run trains trials again whose parts vanished, before it ends."""
 
 _ENDS_OF_A_RUN = (StudyStopped, KeyboardInterrupt, ExecutionError, StoreError)
+
+
+def run(
+    settings: Settings,
+    display: Display,
+    command: list[str],
+    is_decided: Callable[[StudyResults], bool],
+    client: Any = None,
+) -> RunSummary:
+    """Prepare a study and run it to its end, or as far as it gets.
+
+    Parameters
+    ----------
+    settings : Settings
+        Those of the study and of the run.
+    display : Display
+        Where the run shows its progress.
+    command : list of str
+        The command that started the run, for its provenance.
+    is_decided : callable
+        Called after each dataset if `report.sequential` is set, with the results so far. It returns whether
+        the study may end there.
+    client : distributed.Client, optional
+        Leads to the workers, in place of the configured cluster.
+
+    Returns
+    -------
+    RunSummary
+        The counts and times of the run.
+
+    Raises
+    ------
+    ConfigError
+        If the study cannot be run; nothing was run.
+    StoreError, ExecutionError, StudyStopped, KeyboardInterrupt
+        See `run_session`.
+    """
+    prepared = prepare_study(settings)
+    study = settings.study.name, settings.paths.results
+    may_end = (lambda: is_decided(load_study(*study))) if settings.report.sequential else None
+    return run_session(settings, prepared, display, command, client, may_end)
 
 
 def run_session(

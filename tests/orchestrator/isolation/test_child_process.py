@@ -6,7 +6,7 @@ import time
 
 import psutil
 
-from orchestrator.datasets.child_process import ProcessEnded, call_in_child
+from orchestrator.isolation.child_process import ProcessEnded, call_in_child
 
 
 def test_results_come_in_order_and_for_calls_that_end_their_process_how_it_ended():
@@ -61,7 +61,7 @@ def test_a_child_ends_with_its_parent():
 
 INTERRUPTED_FORK = """
 import os, signal
-from orchestrator.datasets.child_process import call_in_child
+from orchestrator.isolation.child_process import call_in_child
 
 process = os.getpid()
 os.register_at_fork(after_in_parent=lambda: os.kill(process, signal.SIGINT))

@@ -12,10 +12,10 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, TypeVar
 
-from orchestrator.datasets.child_process import ProcessEnded, call_in_child
+from orchestrator.isolation.child_process import ProcessEnded, call_in_child
+from orchestrator.isolation.interrupts import recorded_interrupts
 from orchestrator.study.study import Arm
 from orchestrator.study.text import error_line
-from orchestrator.training.interrupts import recorded_interrupts
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")

@@ -1,0 +1,247 @@
+"""Claims of the literature as a configuration declares them, with the tests that decide them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import inf, nan
+from typing import Any
+
+from orchestrator.claims.figures import QUANTITIES
+from orchestrator.study.errors import ConfigError
+from orchestrator.study.names import did_you_mean
+from orchestrator.study.text import shown
+from orchestrator.study.values import is_number
+
+_REGIONS = ("within", "at_least", "at_most", "between")
+_CHOICE = ("datasets", "except")
+_COMPARED = ("study", "arms", "reference", "quantity", "against", "apart", *_CHOICE, *_REGIONS)
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "difference": _COMPARED,
+    "ratio": (*_COMPARED, "over"),
+    "slope": ("study", "arms", "solver", "x", "y", "from", "to", *_CHOICE, *_REGIONS),
+    "candidate_ratio": ("study", "arms", "quantity", "above", "below", *_REGIONS),
+    "candidate_steps": ("study", "arms", "quantity", "along", "direction", *_REGIONS),
+    "unseen_violators": ("draws", "confidence", *_REGIONS),
+    "unanswered": ("why",),
+}
+"""The tests, and what each takes."""
+
+_NEEDED = {
+    "difference": ("study", "arms"),
+    "ratio": ("study", "arms"),
+    "slope": ("study", "x", "y"),
+    "candidate_ratio": ("study", "arms", "quantity", "above", "below"),
+    "candidate_steps": ("study", "arms", "quantity", "along", "direction"),
+    "unseen_violators": ("draws", "confidence"),
+    "unanswered": ("why",),
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One test of a claim.
+
+    Attributes
+    ----------
+    test : str
+    options : mapping
+    region : (float, float)
+        Where the figure has to lie.
+    """
+
+    test: str
+    options: Mapping[str, Any]
+    region: tuple[float, float] = (-inf, inf)
+
+    @property
+    def words(self) -> str:
+        """What it asks for, where there is no figure that says so."""
+        arms = ", ".join(listed(self.options.get("arms")) or listed(self.options.get("solver")))
+        others = listed(self.options.get("reference")) or listed(self.options.get("against"))
+        against = f" against {', '.join(others)}" if others else ""
+        return f"{self.test} of {arms}{against}" if arms else self.test
+
+    @property
+    def studies(self) -> tuple[str, ...]:
+        """The names of the studies that the test takes."""
+        return tuple(
+            dict.fromkeys([*listed(self.options.get("study")), *listed(self.options.get("against"))])
+        )
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What somebody has claimed, and the tests that decide it.
+
+    Attributes
+    ----------
+    name, text, source, published : str
+        The claim, where it is made, and the numbers given there.
+    parts : tuple of Part
+        All have to be reproduced.
+    """
+
+    name: str
+    text: str
+    source: str
+    published: str
+    parts: tuple[Part, ...]
+
+    @property
+    def studies(self) -> tuple[str, ...]:
+        """The names of the studies that it takes."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.studies))
+
+
+def read_claims(nodes: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
+    """Return claims by their configurations, which are checked; numbers in their names are in order.
+
+    Parameters
+    ----------
+    nodes : mapping of str to mapping
+        By name, what a file `claim/NAME.yaml` holds: `claim`, `source`, `published` and `tests`.
+
+    Raises
+    ------
+    ConfigError
+        With every problem found.
+    """
+    problems: list[str] = []
+    claims = [_claim(name, node, problems) for name, node in nodes.items()]
+    if problems:
+        raise ConfigError(problems)
+    return sorted(claims, key=lambda claim: _order(claim.name))
+
+
+def _order(name: str) -> tuple[str, int, str]:
+    letters = name.rstrip("0123456789")
+    return letters, int(name[len(letters) :] or 0), name
+
+
+def _claim(name: str, node: Mapping[str, Any], problems: list[str]) -> Claim:
+    known = ("claim", "source", "published", "tests")
+    problems += [
+        f"claim {name}: unknown key {key!r}{did_you_mean(str(key), known)}"
+        for key in node
+        if key not in known
+    ]
+    texts = {key: node.get(key) for key in known[:3]}
+    problems += [
+        f"claim {name}: {key} must be text, found {shown(text)}"
+        for key, text in texts.items()
+        if not isinstance(text, str)
+    ]
+    tests = node.get("tests")
+    if not isinstance(tests, list) or not tests or not all(isinstance(test, Mapping) for test in tests):
+        problems.append(
+            f"claim {name}: tests must be a list of tests such as [{{test: ratio, …}}], found {shown(tests)}"
+        )
+        tests = []
+    parts = tuple(_part(f"claim {name}, test {i}", test, problems) for i, test in enumerate(tests, start=1))
+    return Claim(name, str(texts["claim"]), str(texts["source"]), str(texts["published"]), parts)
+
+
+def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
+    test, options = node.get("test"), {key: value for key, value in node.items() if key != "test"}
+    if not isinstance(test, str) or test not in _OPTIONS:
+        problems.append(
+            f"{where}: test must be one of {', '.join(_OPTIONS)}, found {shown(test)}"
+            f"{did_you_mean(str(test), _OPTIONS)}"
+        )
+        return Part("unanswered", options)
+    known = _OPTIONS[test]
+    problems += [
+        f"{where}: {test} has no {key!r}{did_you_mean(str(key), known)}"
+        for key in options
+        if key not in known
+    ]
+    problems += [f"{where}: {test} needs {key!r}" for key in _NEEDED[test] if options.get(key) is None]
+    problems += [
+        f"{where}: {key} must be a name, or a list of names, found {shown(options[key])}"
+        for key in ("study", "against", "arms", *_CHOICE)
+        if key in known and options.get(key) is not None
+        if not _are_names(options.get(key))
+    ]
+    problems += [
+        f"{where}: {key} must be {what}, found {shown(options[key])}"
+        for key, (what, is_so) in _VALUES.items()
+        if key in known and options.get(key) is not None and not is_so(options[key])
+    ]
+    measured = {"difference": ("quantity",), "ratio": ("quantity", "over"), "slope": ("y",)}.get(test, ())
+    problems += [
+        f"{where}: {key} must be one of {', '.join(QUANTITIES)}, found {shown(quantity)}"
+        f"{did_you_mean(str(quantity), QUANTITIES)}"
+        for key in measured
+        if (quantity := options.get(key, "score")) not in QUANTITIES
+    ]
+    if test in ("difference", "ratio"):
+        problems += _compared_problems(f"{where}: {test}", options)
+    if test == "slope" and bool(options.get("arms")) == bool(options.get("solver")):
+        problems.append(
+            f"{where}: slope needs 'arms' to look over datasets, or 'solver' to look over settings"
+        )
+    region = (-inf, inf) if test == "unanswered" else _region(where, options, problems)
+    return Part(test, options, region)
+
+
+def _compared_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
+    """Say whether an arm has nothing to be compared with, or is compared with itself."""
+    reference, against = options.get("reference"), listed(options.get("against"))
+    if options.get("over"):
+        if reference or against:
+            yield f"{where} takes 'over', a quantity of the same arm, or another arm, not both"
+        return
+    if not (reference or against):
+        yield f"{where} needs 'reference', the arm to compare with, or 'against', its study"
+        return
+    arms, studies = listed(options.get("arms")), listed(options.get("study"))
+    itself = reference is None or reference in arms
+    if itself and (not against or any(name in studies for name in against)):
+        found = arms[0] if reference is None and arms else reference
+        yield (
+            f"{where} compares {shown(found)} with itself; name another 'reference', "
+            "or another study 'against'"
+        )
+
+
+def _region(where: str, options: Mapping[str, Any], problems: list[str]) -> tuple[float, float]:
+    """Return where a figure has to lie: one of `_REGIONS`."""
+    given = [(key, options[key]) for key in _REGIONS if key in options]
+    if len(given) == 1:
+        key, value = given[0]
+        if key == "between" and isinstance(value, list) and len(value) == 2 and all(map(is_number, value)):
+            region = float(value[0]), float(value[1])
+        elif key != "between" and is_number(value):
+            number = float(value)
+            region = {"within": (-number, number), "at_least": (number, inf), "at_most": (-inf, number)}[key]
+        else:
+            region = nan, nan
+        if region[0] <= region[1]:
+            return region
+    problems.append(
+        f"{where}: expected where the figure has to lie by one of within=0.005, at_least=1, at_most=0.5 and "
+        f"between=[0.5,1], lower end first, found {shown(dict(given))}"
+    )
+    return -inf, inf
+
+
+def _are_names(value: Any) -> bool:
+    names = listed(value)
+    return bool(names) and all(isinstance(name, str) and name for name in names)
+
+
+_TEXT = "text", lambda value: isinstance(value, str) and value != ""
+_POSITIVE = "a number above 0", lambda value: is_number(value) and value > 0
+_VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("reference", "solver", "x", "above", "below", "along", "why"), _TEXT),
+    **dict.fromkeys(("from", "to"), _POSITIVE),
+    "apart": ("true or false", lambda value: isinstance(value, bool)),
+    "direction": ("rises or falls", lambda value: value in ("rises", "falls")),
+    "draws": ("a whole number above 0", lambda value: type(value) is int and value > 0),
+    "confidence": ("a number between 0 and 1", lambda value: is_number(value) and 0 < value < 1),
+}
+"""What options other than names of studies, arms and datasets must be."""
+
+
+def listed(value: Any) -> list[Any]:
+    """Return an option's values as a list: an option may hold one value, several or none."""
+    return list(value) if isinstance(value, (list, tuple)) else [] if value is None else [value]

@@ -1,0 +1,114 @@
+"""The configuration key `protocol`: how rows are split, and by which metrics predictions are scored."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from orchestrator.config.scalars import wrong_values
+from orchestrator.isolation.child_process import ProcessEnded
+from orchestrator.isolation.class_checks import ask_classes, most_doubtful
+from orchestrator.resampling.splitters import unusable_splitter
+from orchestrator.study.study import Metric, Protocol
+from orchestrator.study.targets import TARGET, targets_in
+from orchestrator.study.text import shown
+from orchestrator.study.values import canonical_json
+from orchestrator.training.metrics import identified, metric_targets, read_metric, unusable_metric
+
+
+def read_protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
+    """Return the protocol that a configuration declares.
+
+    Parameters
+    ----------
+    node : mapping
+        The configuration key `protocol`. Missing keys have the defaults of `Protocol`.
+    problems : list of str
+        A sentence is added for each value that cannot be used.
+
+    Returns
+    -------
+    Protocol
+        Its values are usable if no problem was added.
+    """
+    node = {**Protocol().facts(), "predictions": "none", **node}
+    problems += wrong_values(node, ("scaling", "profile", "max_seconds", "predictions"), "protocol.")
+    problems += resampling_problems(node)
+    metric, also, own = read_metrics(node["metric"], node["also"], problems)
+    known = {name: node[name] for name in Protocol().facts()}
+    protocol = Protocol.from_facts({**known, "metric": metric, "also": also})
+    return replace(protocol, own_metrics=own)
+
+
+def resampling_problems(protocol: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each of `outer`, `inner` and `seed` that cannot be used."""
+    for level in ("outer", "inner"):
+        if isinstance(protocol[level], Mapping):
+            if problem := _splitter_problem(protocol[level]):
+                yield f"protocol.{level}: {problem}"
+        else:
+            yield from wrong_values(protocol, [level], "protocol.")
+    seeds = protocol["seed"]
+    for seed in seeds if isinstance(seeds, list) and seeds else [seeds]:
+        yield from wrong_values({"seed": seed}, ["seed"], "protocol.")
+    if isinstance(seeds, list) and len(set(map(shown, seeds))) < len(seeds):
+        yield f"protocol.seed={shown(seeds)} names a seed twice; expected different ones"
+
+
+def _splitter_problem(scheme: Mapping[str, Any]) -> str:
+    if not isinstance(scheme.get(TARGET), str):
+        return f"expected a whole number, or a mapping with the {TARGET} of a splitter, found {shown(scheme)}"
+    try:
+        canonical_json(scheme)
+    except TypeError as error:
+        return str(error)
+    paths = list(targets_in(scheme))
+    path = most_doubtful(paths)
+    (found,) = ask_classes(unusable_splitter, [(path, scheme)])
+    if isinstance(found, ProcessEnded):
+        return f"{path} {found.reason} when it was imported and called; correct it"
+    return found
+
+
+def read_metrics(
+    metric: Any, also: Any, problems: list[str]
+) -> tuple[str, tuple[str, ...], tuple[Metric, ...]]:
+    """Return the name of the metric that selects, those recorded beside it, and what names of one's own mean.
+
+    Problems are told of metrics that do not exist, cannot be imported or share a name. What a child process
+    has not imported without harm is not imported by this one.
+    """
+    names: dict[str, list[str]] = {"metric": [], "also": []}
+    own: dict[str, tuple[str, Metric]] = {}
+    beside = also if isinstance(also, list) else [also] if also else []
+    for key, node in [("metric", metric), *(("also", node) for node in beside)]:
+        try:
+            found = read_metric(node)
+        except ValueError as error:
+            problems.append(f"protocol.{key}: {error}")
+            continue
+        if isinstance(found, str):
+            names[key].append(found)
+            continue
+        names[key].append(found.name)
+        first = own.setdefault(found.name, (key, found))[1]
+        if first != found:
+            problems.append(
+                f"protocol.{key}: two metrics are called {found.name}, {first.definition} and "
+                f"{found.definition}; give one of them another `name`"
+            )
+    selects = names["metric"][0] if names["metric"] else "accuracy"
+    return selects, tuple(names["also"]), tuple(_usable(list(own.values()), problems))
+
+
+def _usable(own: list[tuple[str, Metric]], problems: list[str]) -> list[Metric]:
+    """Return the metrics that can be imported, with their identities."""
+    questions = [(most_doubtful(metric_targets(metric)), metric) for _, metric in own]
+    usable = []
+    for (key, metric), found in zip(own, ask_classes(unusable_metric, questions), strict=True):
+        if isinstance(found, ProcessEnded):
+            found = f"importing {metric.definition} {found.reason}; correct it"
+        if found:
+            problems.append(f"protocol.{key}: {found}")
+        else:
+            usable.append(identified(metric))
+    return usable
