@@ -55,11 +55,11 @@ def solve_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limi
 class Workspace(NamedTuple):
     """Memory for the subproblems, one after the other. The largest has m samples."""
 
-    block: np.ndarray  # (m²,) float32 or float64
-    solution: np.ndarray  # (n_C · m,)
-    starts: np.ndarray  # (classes of a subproblem + 1,) int64
-    limits: np.ndarray  # (n_C,) int64
-    inverse_weight: np.ndarray  # (m,)
+    block: np.ndarray  # (m²,) float32 or float64: kernel values
+    solution: np.ndarray  # (n_C · m,): weights
+    starts: np.ndarray  # (classes of a subproblem + 1,) int64: index of the first sample of each class
+    limits: np.ndarray  # (n_C,) int64: largest numbers of iterations
+    inverse_weight: np.ndarray  # (m,): factors that give 1/C of a sample when they are divided by C
 
 
 def new_workspace(class_start, groups, n_C, dtype):

@@ -178,9 +178,9 @@ def descend_block(
 class MinimalNormRules(NamedTuple):
     """Rules of a path, and the tolerance, seed and value error of each of its subproblems."""
 
-    rules: Rules
-    epsilons: np.ndarray  # (n_subproblems, n_C)
-    seeds: np.ndarray  # (n_subproblems,) uint64
+    rules: Rules  # parameters of the algorithm
+    epsilons: np.ndarray  # (n_subproblems, n_C): tolerances ε of the stopping rule
+    seeds: np.ndarray  # (n_subproblems,) uint64: seeds of the draws
     value_errors: np.ndarray  # (n_subproblems,): bounds on the errors of the entries of the blocks
 
 

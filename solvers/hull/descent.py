@@ -29,18 +29,18 @@ from solvers.hull.stopping import MN, search_threshold
 class Rules(NamedTuple):
     """Parameters of the geometric estimators as numbers, for numba."""
 
-    step: int = TO_ORIGIN
-    stopping: int = MN
-    draws: int = 600
-    subset: int = 1
-    fair: bool = True
-    exhaustive: bool = True
+    step: int = TO_ORIGIN  # target of a step, see `solvers.hull.steps`
+    stopping: int = MN  # stopping rule, see `solvers.hull.stopping`
+    draws: int = 600  # candidates without success that end a search by drawing
+    subset: int = 1  # candidates of which the one with the lowest g is compared with the threshold
+    fair: bool = True  # whether a draw chooses the class first
+    exhaustive: bool = True  # whether a search without success goes on among all samples or support vectors
     max_tracked: int = TRACK_ALL  # largest subproblem whose samples are all tracked, in samples; 0: none
-    pair: int = IMDM
-    exponent: float = 0.5
-    eta: float = 1.0
+    pair: int = IMDM  # rule for the partner, see `solvers.common.pair_selection`
+    exponent: float = 0.5  # exponent k of the gmdm rule
+    eta: float = 1.0  # over-relaxation η
     draws_per_tuning: int = 10  # failed draws for each extra step with a support vector that violates
-    average_bias: bool = False
+    average_bias: bool = False  # whether the bias is the average bias
     first_epsilon: float = 0.5  # first ε̂ of the multi-scale approximation (Algorithm 5)
     first_samples: int = 1  # number of samples that get weight before the first iteration
 

@@ -164,8 +164,10 @@ def find_tracked(g, threshold, rules, state, class_start):
 def draw_untracked(hull, threshold, draws, subset, fair):
     """Find a violator by drawing, where g is stored for some samples only; the violator becomes tracked.
 
-    Numba chooses one of the two implementations below, in this file, by the type of `hull`: for `WholeHull`
-    one that is compiled but never called, for `Hull` the search. This body is never run.
+    Numba chooses the implementation by the type of `hull`, and this body is never run:
+
+    - `Hull`: `_draw_and_track` in this file,
+    - `WholeHull`: `_draw_nothing` in this file, which is compiled but never called.
 
     Parameters
     ----------
@@ -191,12 +193,36 @@ def draw_untracked(hull, threshold, draws, subset, fair):
 
 
 @implement(draw_untracked, WholeHull, allocates=False)
-def _(hull, threshold, draws, subset, fair):
-    return np.int64(-1), draws  # never called
+def _draw_nothing(hull, threshold, draws, subset, fair):
+    """Return that no violator was found: where every sample is tracked, this is never called.
+
+    Parameters
+    ----------
+    hull, threshold, draws, subset, fair
+        As in `draw_untracked`.
+
+    Returns
+    -------
+    tuple
+        ``(v, failed)`` as in `draw_untracked`.
+    """
+    return np.int64(-1), draws
 
 
 @implement(draw_untracked, Hull, allocates=False)
-def _(hull, threshold, draws, subset, fair):
+def _draw_and_track(hull, threshold, draws, subset, fair):
+    """Draw candidates, and track the first violator.
+
+    Parameters
+    ----------
+    hull, threshold, draws, subset, fair
+        As in `draw_untracked`.
+
+    Returns
+    -------
+    tuple
+        ``(v, failed)`` as in `draw_untracked`.
+    """
     n_examined = 0
     while n_examined < draws:
         failed = n_examined

@@ -33,31 +33,31 @@ FIRST_CAPACITY = 256
 class Hull(NamedTuple):
     """Plain arrays for numba. Samples are numbered class by class; sample i is row `rows[i]` of X."""
 
-    X: np.ndarray
-    indptr: np.ndarray
+    X: np.ndarray  # (N, d) features or (N, N) kernel values; (0, 0) for sparse features
+    indptr: np.ndarray  # CSR arrays of sparse features, else empty
     indices: np.ndarray
     data: np.ndarray
-    rows: np.ndarray  # (n,) int32
+    rows: np.ndarray  # (n,) int32: row of X of each sample
     class_start: np.ndarray  # (classes + 1,) int64: index of the first sample of each class
-    inverse_C: np.ndarray  # (n,) or (1,)
+    inverse_C: np.ndarray  # (n,) or (1,): 1/C of each sample
     scale: np.ndarray  # (n,) 1 / √k(x, x) if the kernel is normalised, else (0,)
-    storage: int
-    kind: int
+    storage: int  # DENSE, CSR or VALUES
+    kind: int  # kernel function and its parameters, see `solvers.kernels.functions.Kernel`
     gamma: float
     coef0: float
     degree: float
     by_differences: bool  # see `solvers.kernels.functions.Kernel`
-    bias: float
+    bias: float  # value added to the kernel
     opposite: float  # y_i·y_j of different classes
     tracked_all: bool  # whether every sample is tracked; sample i is then number i
 
     features: np.ndarray  # (d, capacity): tracked samples as columns; (0, capacity) unless X is dense
     square: np.ndarray  # (capacity,) ‖x‖² (sparse features only)
-    sample: np.ndarray  # (capacity,) int32
-    label: np.ndarray  # (capacity,) int32
+    sample: np.ndarray  # (capacity,) int32: index of a tracked sample among the samples
+    label: np.ndarray  # (capacity,) int32: class of a tracked sample
     diagonal: np.ndarray  # (capacity,) k̃(i, i)
-    alpha: np.ndarray  # (capacity,)
-    g: np.ndarray  # (capacity,)
+    alpha: np.ndarray  # (capacity,) weights
+    g: np.ndarray  # (capacity,) inner products x̃_i · c
     position: np.ndarray  # (n,) int32: number of a tracked sample, −1 for the others
     support: np.ndarray  # (capacity,) uint32: tracked samples with α > 0
     support_index: np.ndarray  # (capacity,) int32: index of a tracked sample in `support`, or −1

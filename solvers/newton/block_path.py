@@ -403,7 +403,7 @@ def min_square_norm(inverse_C):
 class NewtonRules(NamedTuple):
     """Rules of a path whose blocks are solved by `newton_path`."""
 
-    tol: float
+    tol: float  # bound on the certified gap
     value_errors: np.ndarray  # (n_subproblems,): bounds on the errors of the entries of the blocks
     max_cost: float  # approximate limit of the work for each C; see `solvers.gram.block.step_cost`
     start: np.ndarray  # (m,) weights to start from, which receive the last solution; (0,): all zero

@@ -29,7 +29,7 @@ class FeatureSpace(NamedTuple):
     Z: np.ndarray  # (r, m), C-contiguous
     residual: np.ndarray  # (m,) diagonal of H - ZᵀZ
     f: np.ndarray  # (m,) margins Zᵀw
-    w: np.ndarray  # (r,)
+    w: np.ndarray  # (r,) Newton point
     scatter: np.ndarray  # (r, r), see `update_scatter`
     counted: np.ndarray  # (m,) bool: rows that the scatter contains
 

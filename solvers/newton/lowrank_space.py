@@ -20,14 +20,14 @@ RANK_LIMIT = 3
 class LowRankSpace(NamedTuple):
     """Memory for a `FeatureSpace` of up to r_max dimensions, of which `rank` are in use."""
 
-    Z: np.ndarray  # (r_max, m)
-    residual: np.ndarray
-    f: np.ndarray
+    Z: np.ndarray  # (r_max, m); this field and the next five are those of `FeatureSpace`
+    residual: np.ndarray  # (m,)
+    f: np.ndarray  # (m,)
     w: np.ndarray  # (r_max,)
     scatter: np.ndarray  # (r_max²,)
-    counted: np.ndarray
-    pivots: np.ndarray  # (r_max,)
-    rank: np.ndarray  # (1,)
+    counted: np.ndarray  # (m,) bool
+    pivots: np.ndarray  # (r_max,) indices of the pivots
+    rank: np.ndarray  # (1,) number of pivots
     left: np.ndarray  # (2,) largest residual at about √m / 2 pivots, and at the current rank
 
 

@@ -147,9 +147,9 @@ class Training:
 
     problem: Problem
     subproblem: Subproblem
-    inverse_weight: np.ndarray  # (m,)
-    Cs: np.ndarray
-    tol: float
+    inverse_weight: np.ndarray  # (m,): factors that give 1/C of a sample when they are divided by C
+    Cs: np.ndarray  # (n_C,): values of C, ascending
+    tol: float  # bound on the certified gap
     limits: np.ndarray  # (n_C,) int64: largest number of pair steps and Newton rounds for each C
     memory: float  # memory that a Gram block may take, in bytes
     outcome: Outcomes  # arrays of shape (n_C,)

@@ -471,9 +471,9 @@ class SmoRules(NamedTuple):
     tol: float  # largest violation, and largest gap
     value_errors: np.ndarray  # (n_subproblems,): bounds on the errors of the entries of the blocks
     shifts: np.ndarray  # (n_subproblems,): values that were subtracted from the kernel
-    vectors: np.ndarray  # (N_VECTORS · m,)
-    short_vectors: np.ndarray  # (N_SHORT_VECTORS · m,) float32
-    indices: np.ndarray  # (N_INDICES · m,) int64
+    vectors: np.ndarray  # (N_VECTORS · m,): memory
+    short_vectors: np.ndarray  # (N_SHORT_VECTORS · m,) float32: memory
+    indices: np.ndarray  # (N_INDICES · m,) int64: memory
 
 
 @implement(solve_path, SmoRules, allocates=False)

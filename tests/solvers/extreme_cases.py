@@ -21,7 +21,8 @@ from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 from solvers.path.result import PathSolution
 
 LONG = np.longdouble
-SECONDS = 5.0  # of the processor that a case may take, apart from compiling
+# CPU time that a case may take, without compiling, in seconds.
+SECONDS = 5.0
 SOLVERS = (MNSVC, SphereSVC, BallSVC, CoreSVC, SMOSVC, SMOSVC, NewtonSVC)
 BALLS = (SphereSVC, BallSVC, CoreSVC)
 STORAGES = ("float32", "float64", "csr", "gram32", "gram64")
@@ -30,15 +31,15 @@ SHAPES = ("random", "contradicting", "constant", "equal", "one_each", "corners")
 
 @dataclass
 class Case:
-    """One training, as the solver gets it."""
+    """One training as passed to a solver."""
 
     number: int
     model: object
     X: object
     y: np.ndarray
     kernel: str
-    points: np.ndarray  # features, or kernel values, as they are given
-    Cs: list[float] | None  # of a path
+    points: np.ndarray  # features or kernel values, as passed to the solver
+    Cs: list[float] | None  # values of C of a path; None: a fit
     about: str = field(default="")
 
 

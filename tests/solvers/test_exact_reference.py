@@ -9,7 +9,7 @@ from solvers import MNSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 EPSILON = 1e-3
 LOADERS = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
 POINTS = [(C, gamma) for C in (0.0625, 4.0, 1024.0) for gamma in (4.0**-5, 0.25, 16.0)]
-ALL_SAMPLES = {"draws": 2000, "random_state": 0}  # so many draws look at every sample
+ALL_SAMPLES = {"draws": 2000, "random_state": 0}  # as many draws as samples examine every sample
 
 
 @pytest.fixture(scope="module", params=LOADERS)
@@ -33,7 +33,7 @@ def test_minimal_norm_objective_is_within_epsilon_of_newtons(data, C, gamma):
 @pytest.mark.parametrize(("C", "gamma"), POINTS[::2])
 def test_certificates_bracket_the_exact_objective(data, solver, C, gamma):
     """‖c*‖² lies between (1 − gap)‖c‖² and ‖c‖², however good or bad a probabilistic stop was."""
-    X, y = data[0][data[1] < 2], data[1][data[1] < 2]  # one machine, so that its gap is its own
+    X, y = data[0][data[1] < 2], data[1][data[1] < 2]  # one subproblem, so that `gap_` is its gap
     exact = NewtonSVC(C=C, gamma=gamma, tol=1e-9).fit(X, y)
     found = solver(C=C, gamma=gamma, random_state=0).fit(X, y)
     assert (1 - found.duality_gap_) * found.objective_ <= exact.objective_ * (1 + 1e-8)

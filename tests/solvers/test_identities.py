@@ -1,4 +1,4 @@
-"""Things that must come out the same, whatever the road."""
+"""Results that must be equal for different ways to compute them."""
 
 import numpy as np
 import pytest
@@ -44,12 +44,12 @@ def test_read_only_and_fortran_ordered_input(iris, solver, tmp_path):
 def test_csr_equals_dense(two_classes, solver, kernel):
     X, y = two_classes
     X = np.where(np.abs(X) < 0.5, 0.0, X)
-    X[:, 0] += 3.0  # no empty row: the ball methods normalise
+    X[:, 0] += 3.0  # no row is empty, because the ball methods normalise
     model = solver(kernel=kernel, gamma=0.5, tol=1e-6, random_state=0)
     dense = model.fit(X, y).decision_function(X)
     csr = model.fit(sparse.csr_matrix(X), y).decision_function(sparse.csr_matrix(X))
     assert sparse.issparse(model.support_vectors_)
-    # Products are summed in another order, so that another violator may be drawn: equal within the tolerance.
+    # Products are summed in another order, so another violator may be drawn. Results differ by the tolerance.
     limit = 1e-3 if solver in (MNSVC, CoreSVC) else 0.2
     assert_allclose(csr, dense, atol=limit * np.abs(dense).max())
 
@@ -197,7 +197,7 @@ def test_tracking_support_vectors_only(two_classes, solver, cache_size, is_spars
     """Large subproblems track support vectors only; the conditions hold and are certified for all samples."""
     X, y = two_classes
     monkeypatch.setattr(solvers.hull.state, "FIRST_CAPACITY", 8)
-    tol = 1e-7 if solver is CoreSVC else 1e-5  # that of CoreSVC is relative to the ball
+    tol = 1e-7 if solver is CoreSVC else 1e-5  # the tolerance of CoreSVC is relative to the ball
     whole = solver(C=8.0, gamma=0.5, tol=tol, random_state=0).fit(X, y)
     part = solver(C=8.0, gamma=0.5, tol=tol, draws=5000, cache_size=cache_size, random_state=0)
     part.set_params(track_margins=False)
@@ -212,4 +212,4 @@ def test_tracking_support_vectors_only(two_classes, solver, cache_size, is_spars
             atol=0.05,
         )
     else:
-        assert part.gap_ <= 0.75 + 1e-2  # outside of no ball: g_min ≥ ‖c‖²/2
+        assert part.gap_ <= 0.75 + 1e-2  # no sample is outside the ball: g_min ≥ ‖c‖²/2

@@ -1,4 +1,4 @@
-"""Selections among more rows than 20 bits can number."""
+"""Selections among more rows than 20 bits can count."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ SIZES = [5, N, (1 << 21) + 77]
 
 @pytest.fixture(scope="module", params=SIZES)
 def values(request):
-    """Distinct numbers; the lowest is the last but two, the highest the last."""
+    """Return distinct numbers, of which the last but two is the lowest and the last the highest."""
     v = np.random.default_rng(0).uniform(1.0, 2.0, request.param)
     v[-3], v[-1] = 0.5, 3.0
     return v
@@ -62,7 +62,7 @@ def test_negative_values_sort_as_well():
 
 @pytest.fixture(scope="module")
 def separable():
-    """One class left of −1, one right of 1; the two samples that fix the margin have the highest numbers."""
+    """The classes lie left of −1 and right of 1; the two samples on the margin have the highest indices."""
     rng = np.random.default_rng(0)
     y = np.ones(N, dtype=int)
     y[:200] = y[FAR:] = 0

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 from solvers.estimators import geometric
-from solvers.hull import row_training as hull_machine
+from solvers.hull import row_training
 from solvers.hull.state import EVALUATIONS
 from tests.solvers.small_problems import checkers
 
@@ -28,7 +28,7 @@ def seeded(model, **params):
 
 
 def iterations_of(model, monkeypatch, X, y):
-    """Iterations of every machine that a fit trains, those of its calibration included."""
+    """Return the iterations of every subproblem that a fit trains, including those of its calibration."""
     n_iters = []
     solve = type(model)._solve
 
@@ -53,7 +53,7 @@ def test_max_iter_bounds_the_whole_fit(monkeypatch, iris, model, probability, ma
     model = seeded(model, C=64.0, max_iter=max_iter, probability=probability)
     n_iters = iterations_of(model, monkeypatch, X, y)
     trainings = 6 if probability else 1
-    assert sum(n_iters) <= max(max_iter, trainings)  # each has an iteration at least
+    assert sum(n_iters) <= max(max_iter, trainings)  # each training has at least one iteration
     assert model.n_iter_.sum() <= max(1, max_iter // trainings)
     assert np.isin(model.predict(X), y).all()
     if probability:
@@ -84,7 +84,7 @@ def test_a_limit_that_is_not_reached_changes_nothing(iris):
 
 @pytest.fixture(scope="module")
 def endless():
-    """Noise of 20 classes in 190 machines, none of which is quick."""
+    """Noise has 20 classes and 190 subproblems, and each of them takes long."""
     rng = np.random.default_rng(0)
     return rng.standard_normal((4000, 20)), rng.integers(0, 20, 4000)
 
@@ -103,7 +103,7 @@ def endless():
     ids=str,
 )
 def test_max_seconds_bound_the_whole_fit(endless, model):
-    """In seconds of the processor, which other processes take no part of."""
+    """The limit is in CPU seconds, which other processes do not use up."""
     X, y = endless
     model = seeded(model, C=1e8, gamma=0.01, max_seconds=0.5)
     clone(model).set_params(max_seconds=0.01).fit(X[:400], y[:400])  # compile
@@ -111,7 +111,7 @@ def test_max_seconds_bound_the_whole_fit(endless, model):
         started = time.process_time()
         model.fit(X, y)
         assert time.process_time() - started < 0.5 + 3.0
-    # Newton may be as exact as rounding lets it be in some of its machines: 4 is the larger.
+    # Newton may reach the limit of rounding in some subproblems, and status 4 is then the larger one.
     assert model.fit_status_ in ((2, 4) if isinstance(model, NewtonSVC) else (2,))
     assert np.isfinite(model.decision_function(X[:10])).all()
 
@@ -255,11 +255,11 @@ def test_beyond_50_000_samples_the_gap_bounds_or_is_unknown():
 def test_margins_of_all_are_kept_once_draws_have_cost_more(solver, monkeypatch):
     monkeypatch.setattr(geometric, "TRACK_ALL", 300)
     switched = []
-    track_all = hull_machine.track_all
+    track_all = row_training.track_all
     monkeypatch.setattr(
-        hull_machine, "track_all", lambda hull, *given: switched.append(hull) or track_all(hull, *given)
+        row_training, "track_all", lambda hull, *given: switched.append(hull) or track_all(hull, *given)
     )
-    monkeypatch.setattr(hull_machine, "WORK_BEFORE_PAUSE", 100_000)
+    monkeypatch.setattr(row_training, "WORK_BEFORE_PAUSE", 100_000)
     X, y = checkers(n=1500, seed=0)
     model = solver(C=16.0, gamma=16.0, random_state=0).fit(X, y)
     assert len(switched) == 1

@@ -1,4 +1,4 @@
-"""Data that nobody wants and everybody gets: every solver ends, finite and certified."""
+"""Unusual data: every solver ends with a finite, certified result."""
 
 import warnings
 
@@ -60,7 +60,7 @@ def test_fit_ends_finite_and_certified(data, C, gamma, solver, multiclass, bias)
     kernel=st.sampled_from(["linear", "poly", "sigmoid", "imq"]),
 )
 def test_other_kernels_end_finite(data, C, gamma, kernel):
-    """Kernel values up to 10⁷², or not positive definite: the end may be rounding, but it is one."""
+    """Kernel values reach 10⁷² or are not positive definite. The training ends, perhaps by rounding."""
     X, y = data
     model = MNSVC(C=C, gamma=gamma, kernel=kernel, max_iter=2000, random_state=0)
     with warnings.catch_warnings():
@@ -74,7 +74,7 @@ def test_other_kernels_end_finite(data, C, gamma, kernel):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_samples_that_contradict_each_other(solver):
-    """Each point is in both classes: the least norm is 1/(nC) and no machine can do better than a coin."""
+    """Each point is in both classes: the minimal norm is 1/(nC), and no solution is better than a coin."""
     X = np.repeat(np.arange(5.0), 2)[:, None]
     y = np.tile([0, 1], 5)
     model = solver(C=1e4, gamma=1.0, random_state=0).fit(X, y)
@@ -170,7 +170,7 @@ def test_kernel_values_that_are_not_finite_are_refused(solver, params, scale):
 
 @pytest.mark.parametrize(("pair", "exponent"), [("imdm", 0.5), ("mdm", 0.5), ("gmdm", 0.5)])
 def test_no_sample_is_picked_where_weights_are_nan(pair, exponent):
-    """An index beyond the end would be read, and written, without a check."""
+    """Compiled code would read and write at an index beyond the end without a check."""
     nan = np.full(5, np.nan)
     assert 0 <= shift_and_argmin_of_support(nan.copy(), nan, nan, nan, 0.0) < 5
     assert -1 <= best_partner(PAIRS[pair], exponent, nan, nan, nan, nan, 0) < 5
@@ -180,7 +180,7 @@ def test_no_sample_is_picked_where_weights_are_nan(pair, exponent):
 @pytest.mark.parametrize("seed", range(30, 40))
 @pytest.mark.parametrize(("loss", "C"), [("l1", 1.0), ("l2", 1e5)])
 def test_shrinking_leaves_samples_to_step_with(loss, C, seed):
-    """So far from the origin, rounding makes all of them look like staying at their bounds."""
+    """At this distance from the origin, rounding makes all weights seem to stay at their bounds."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 6))
     X = rng.normal(size=(n, 3)) * 0.1 + 1e8
