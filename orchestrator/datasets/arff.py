@@ -14,7 +14,7 @@ from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.encodings import encoding_of, undecodable
 from orchestrator.datasets.files import existing_file, package_path, read_text
 from orchestrator.datasets.labels import as_integers
-from orchestrator.datasets.memory import require_room
+from orchestrator.datasets.memory import require_memory
 from orchestrator.datasets.spellings import require_label_type, retyped_labels
 from orchestrator.datasets.table import noted, split_table
 from orchestrator.study.text import shown
@@ -191,7 +191,7 @@ def _table(attributes: list[Attribute], rows: list[Row]) -> pd.DataFrame:
     rows : list of Row
         Values.
     """
-    require_room(8.0 * len(rows) * len(attributes), f"{len(rows):,} rows × {len(attributes):,} columns")
+    require_memory(8.0 * len(rows) * len(attributes), f"{len(rows):,} rows × {len(attributes):,} columns")
     columns = []
     for attribute, values in zip(attributes, _columns(attributes, rows), strict=True):
         make = _numbers if attribute.kind == "number" else _texts

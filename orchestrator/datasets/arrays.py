@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.files import existing_file, unreadable
 from orchestrator.datasets.labels import as_integers
-from orchestrator.datasets.memory import require_room
+from orchestrator.datasets.memory import require_memory
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import shown
 
@@ -90,7 +90,7 @@ def npy_file(path: str, label: int = -1) -> tuple[NDArray[Any], NDArray[Any]]:
             f"{source} has {table.shape[1]} columns, found label={shown(label)}; "
             f"expected a position from 0 to {table.shape[1] - 1}, or below 0 from the end"
         )
-    require_room(2.0 * table.nbytes, f"a table of shape {table.shape} in {source}")
+    require_memory(2.0 * table.nbytes, f"a table of shape {table.shape} in {source}")
     return np.delete(table, label, axis=1), as_integers(np.array(table[:, label]))
 
 
@@ -111,7 +111,7 @@ def _member(archive: zipfile.ZipFile, source: Path, name: str) -> NDArray[Any]:
         which = did_you_mean(str(name), names) or f"; it has {', '.join(names[:20])}"
         raise DatasetError(f"{source} has no array {name!r}{which}; set `features` and `label`")
     entry = archive.getinfo(archive.namelist()[names.index(name)])
-    require_room(entry.file_size, f"an array {name!r} in {source}")
+    require_memory(entry.file_size, f"an array {name!r} in {source}")
     with archive.open(entry) as file:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0

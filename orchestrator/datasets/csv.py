@@ -24,7 +24,7 @@ from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.encodings import decoded_lines, encoding_of, undecodable
 from orchestrator.datasets.files import READ_ERRORS, existing_file, package_path
 from orchestrator.datasets.spellings import TEXT, require_label_type, typed_category, typed_labels
-from orchestrator.datasets.table import noted, require_lists, respelt, split_table
+from orchestrator.datasets.table import noted, require_lists, with_text_reader, split_table
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import one_line
 
@@ -105,7 +105,7 @@ def csv_file(
     table[label] = _labels(table[label], label_type, source, options)
     table, note = _without_unnamed(table, [label, *drop, *categories], options)
     X, y = split_table(table, source, label, drop, categories)
-    X = respelt(noted(X, note), partial(_reread, source, options))
+    X = with_text_reader(noted(X, note), partial(_reread, source, options))
     return X, y.to_numpy() if y.dtype.kind in "if" else y
 
 

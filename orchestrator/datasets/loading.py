@@ -12,7 +12,7 @@ from orchestrator.datasets.dataset import Dataset, DatasetError, Features, finge
 from orchestrator.datasets.duplicates import KEEP, deduplicated
 from orchestrator.datasets.frames import category
 from orchestrator.datasets.labels import classes_and_codes
-from orchestrator.datasets.memory import gigabytes, memory_limit, require_room
+from orchestrator.datasets.memory import gigabytes, memory_limit, require_memory
 from orchestrator.datasets.metadata import (
     DEDUPLICATE,
     GROUPS,
@@ -127,7 +127,7 @@ def _dense(X: Any) -> Features:
     """Return the values in memory that nothing else can change."""
     if not isinstance(X, (list, tuple)) and not hasattr(X, "__array__"):
         raise DatasetError(f"expected an array, a frame or a list of rows as X, found a {type(X).__name__}")
-    _require_room(X)
+    _require_memory(X)
     _require_numbers(X)
     X = _two_dimensional(_with_nan(X))
     own = type(X) is np.ndarray and X.flags.owndata
@@ -135,7 +135,7 @@ def _dense(X: Any) -> Features:
         return _two_dimensional(np.array(X, dtype=np.float64, order="C", copy=None if own else True))
 
 
-def _require_room(X: Any) -> None:
+def _require_memory(X: Any) -> None:
     shape = getattr(X, "shape", None)
     if not isinstance(shape, tuple):
         if not isinstance(X, (list, tuple)) or not X or not hasattr(X[0], "__len__"):
@@ -143,7 +143,7 @@ def _require_room(X: Any) -> None:
         shape = (len(X), len(X[0]))
     if len(shape) == 2:
         n, d = map(int, shape)
-        require_room(9.0 * n * d, f"{n:,} rows × {d:,} features")  # and a byte each for looking for nan
+        require_memory(9.0 * n * d, f"{n:,} rows × {d:,} features")  # and a byte each for looking for nan
 
 
 def _require_numbers(X: Any) -> None:
@@ -248,7 +248,7 @@ def _require_one_spelling(column: pd.Series, numbers: NDArray[np.float64]) -> No
 
 def _mixed(X: pd.DataFrame) -> pd.DataFrame:
     """Return a frame of numbers, text and categories, as `frames` describes it."""
-    _require_room(X)
+    _require_memory(X)
     names = list(map(str, X.columns))
     if twice := next((name for at, name in enumerate(names) if name in names[:at]), None):
         raise DatasetError(f"expected different names of columns, found {shown(twice)} twice; rename one")

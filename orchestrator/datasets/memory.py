@@ -30,7 +30,7 @@ def memory_limit() -> float:
     return _limit.get() or SHARE * _host_memory()
 
 
-def require_room(n_bytes: float, what: str) -> None:
+def require_memory(n_bytes: float, what: str) -> None:
     """Refuse what would take more memory than the limit, before it is allocated.
 
     Raises

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.files import existing_file, unreadable
-from orchestrator.datasets.memory import require_room
+from orchestrator.datasets.memory import require_memory
 from orchestrator.datasets.spellings import require_label_type, retyped_labels
 from orchestrator.datasets.table import noted, require_lists, split_table
 
@@ -63,7 +63,7 @@ def parquet_file(
                 f"{file} has other columns than {files[0]} ({odd}); expected files of one table: name one of "
                 "them, or put the others elsewhere"
             )
-    require_room(9.0 * n * d, f"{n:,} rows × {d:,} columns in {path}")
+    require_memory(9.0 * n * d, f"{n:,} rows × {d:,} columns in {path}")
     table = pd.concat([_read(file) for file in files], ignore_index=True)
     indices = [name for name in _index_columns(files[0]) if name not in (label, *drop, *categories)]
     X, y = split_table(table.drop(columns=indices), path, label, drop, categories)

@@ -8,7 +8,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import DatasetError, Features
-from orchestrator.datasets.memory import require_room
+from orchestrator.datasets.memory import require_memory
 
 _MOST = np.iinfo(np.int32).max
 
@@ -31,7 +31,7 @@ def to_csr(X: Any) -> Features:
     _require_valid(X, n, d)
     nnz = int(X.nnz)
     # Two copies of values and indices, two of the rows' ends, and what scaling needs of each feature.
-    require_room(24.0 * nnz + 8.0 * n + 17.0 * d, f"{n:,} rows × {d:,} features with {nnz:,} non-zero values")
+    require_memory(24.0 * nnz + 8.0 * n + 17.0 * d, f"{n:,} rows × {d:,} features with {nnz:,} non-zero values")
     csr = scipy.sparse.csr_matrix(X, dtype=np.float64, copy=True)
     _require_valid(csr, n, d)
     csr.sum_duplicates()

@@ -93,7 +93,7 @@ def notes_of(X: Any) -> tuple[str, ...]:
     return tuple(X.attrs.get(NOTES, ())) if isinstance(X, pd.DataFrame) else ()
 
 
-def respelt(X: pd.DataFrame, read: Callable[[str, str], Any]) -> pd.DataFrame:
+def with_text_reader(X: pd.DataFrame, read: Callable[[str, str], Any]) -> pd.DataFrame:
     """Return a frame that carries a function by which a column is read from the file again, as text.
 
     Parameters
