@@ -1,4 +1,4 @@
-"""Datasets: loading, checking, and preparing them for memory-mapped use."""
+"""Load datasets, check them, and prepare copies on disk that processes map into memory."""
 
 import importlib
 from typing import Any
@@ -28,11 +28,18 @@ _MODULE_OF = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is asked for: names of files are listed without scikit-learn."""
+    """Import a public name at its first use, so that listing file names does not import scikit-learn.
+
+    Parameters
+    ----------
+    name : str
+        Name of a public function or class of this package.
+    """
     if name in _MODULE_OF:
         return getattr(importlib.import_module(f"orchestrator.datasets.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
+    """Return the public names of the package."""
     return [*_MODULE_OF]

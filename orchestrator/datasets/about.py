@@ -1,4 +1,4 @@
-"""What a dataset's configuration says of the dataset itself, under `about`, which no loader is given."""
+"""Description of a dataset under the key `about` of its configuration. Loaders never receive it."""
 
 import importlib.util
 import re
@@ -23,33 +23,42 @@ _FILE_LOADERS = ("orchestrator.datasets.libsvm_file", "orchestrator.datasets.lib
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file that can be fetched: its addresses, in the order in which they are tried, and its SHA-256."""
+    """File that can be downloaded.
+
+    Attributes
+    ----------
+    urls : tuple of str
+        Addresses, in the order in which they are tried.
+    sha256 : str
+        SHA-256 in hexadecimal; empty if unknown.
+    """
 
     urls: tuple[str, ...]
     sha256: str = ""
 
     @property
     def suffix(self) -> str:
-        """The ending of a compressed file, such as `.bz2`; empty for text."""
+        """Suffix of a compressed file, such as `.bz2`; empty for plain text."""
         suffix = Path(urlsplit(self.urls[0]).path).suffix
         return suffix if f".libsvm{suffix}" in SUFFIXES else ""
 
 
 @dataclass(frozen=True)
 class About:
-    """A dataset as it is published.
+    """Published description of a dataset.
 
     Attributes
     ----------
     n, d, classes : int or None
         Numbers of rows, features and classes.
     source : str
-        Where it is published.
+        Place of publication.
     licence, citation : str
+        Licence and reference, as text.
     note : str
-        How the files that are fetched differ from the source, or what was done to the data.
+        Differences between the downloaded files and the source, or changes to the data.
     files : tuple of RemoteFile
-        LIBSVM text, which makes up the dataset when joined in this order; empty if it cannot be fetched.
+        LIBSVM text files. Joined in this order, they are the dataset; empty if it cannot be downloaded.
     """
 
     n: int | None = None
@@ -63,7 +72,13 @@ class About:
 
 
 def read_about(node: Mapping[str, Any]) -> About:
-    """Return what a dataset's configuration says of it, without what `about_problems` finds fault with."""
+    """Return the description in a dataset's configuration, without the keys that `about_problems` rejects.
+
+    Parameters
+    ----------
+    node : mapping
+        Configuration of the dataset.
+    """
     given = node.get(ABOUT)
     given = given if isinstance(given, Mapping) else {}
     known = {key: value for key, value in given.items() if key != "files" and not _problem(key, value)}
@@ -75,7 +90,20 @@ def read_about(node: Mapping[str, Any]) -> About:
 
 
 def about_problems(name: str, node: Mapping[str, Any]) -> Iterator[str]:
-    """Find what is wrong with `about` in a dataset's configuration."""
+    """Yield each problem of the key `about` in a dataset's configuration.
+
+    Parameters
+    ----------
+    name : str
+        Name of the dataset, for messages.
+    node : mapping
+        Configuration of the dataset.
+
+    Yields
+    ------
+    str
+        A sentence that names the dataset and the key.
+    """
     given = node.get(ABOUT, {})
     if not isinstance(given, Mapping):
         yield f"dataset {name}: about must map keys such as n and source to values, found {shown(given)}"
@@ -86,6 +114,15 @@ def about_problems(name: str, node: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _problem(key: Any, value: Any) -> str:
+    """Return the problem of one key of `about`; empty if its value is valid.
+
+    Parameters
+    ----------
+    key : object
+        Key, as typed.
+    value : object
+        Its value.
+    """
     known = [field.name for field in fields(About)]
     if key not in known:
         return f"about.{key} is no key{did_you_mean(str(key), known)}; known: {', '.join(known)}"
@@ -98,6 +135,13 @@ def _problem(key: Any, value: Any) -> str:
 
 
 def _files_problem(files: Any) -> str:
+    """Return the problem of `about.files`; empty if the value is valid.
+
+    Parameters
+    ----------
+    files : object
+        Value of the key.
+    """
     if not isinstance(files, list) or not all(isinstance(file, Mapping) for file in files):
         return f"about.files must be a list of files such as {{urls: [https://…]}}, found {shown(files)}"
     for file in files:
@@ -117,11 +161,24 @@ def _files_problem(files: Any) -> str:
 
 
 def _is_address(url: Any) -> bool:
+    """Return whether a value is an HTTP or HTTPS address.
+
+    Parameters
+    ----------
+    url : object
+        Value to check.
+    """
     return isinstance(url, str) and url.isprintable() and url.startswith(("https://", "http://"))
 
 
 def file_of(node: Mapping[str, Any]) -> tuple[Path, str] | None:
-    """Return the folder and name of the LIBSVM file that a dataset's configuration reads; None for others."""
+    """Return the folder and name of the LIBSVM file that a configuration reads; None for other loaders.
+
+    Parameters
+    ----------
+    node : mapping
+        Configuration of the dataset.
+    """
     name, folder = node.get("name"), node.get("folder")
     if node.get("_target_") in _FILE_LOADERS and isinstance(name, str) and isinstance(folder, str):
         return Path(folder).expanduser(), name
@@ -129,7 +186,13 @@ def file_of(node: Mapping[str, Any]) -> tuple[Path, str] | None:
 
 
 def path_at_hand(node: Mapping[str, Any]) -> Path | None:
-    """Return the file that a dataset's configuration reads, or the folder of its files, if it is there."""
+    """Return the existing file or folder that a dataset's configuration reads; None if it is missing.
+
+    Parameters
+    ----------
+    node : mapping
+        Configuration of the dataset.
+    """
     if (libsvm := file_of(node)) is not None:
         folder, name = libsvm
         return libsvm_path(name, folder)
@@ -138,13 +201,21 @@ def path_at_hand(node: Mapping[str, Any]) -> Path | None:
     given, package = node.get("path"), node.get("package")
     if not isinstance(given, str) or not given:
         return None
-    place = package_folder(package) if isinstance(package, str) and package else Path()
-    found = None if place is None else place / Path(given).expanduser()
+    base = package_folder(package) if isinstance(package, str) and package else Path()
+    found = None if base is None else base / Path(given).expanduser()
     return found if found is not None and found.exists() else None
 
 
 def is_at_hand(node: Mapping[str, Any]) -> bool:
-    """Whether a dataset can be loaded without fetching anything, as far as that shows without an import."""
+    """Return whether a dataset can be loaded without a download.
+
+    The check imports nothing: for a loader without files it looks only for the loader's package.
+
+    Parameters
+    ----------
+    node : mapping
+        Configuration of the dataset.
+    """
     if file_of(node) or openml_of(node) or isinstance(node.get("path"), str):
         return path_at_hand(node) is not None
     package = str(node.get("_target_")).partition(".")[0]

@@ -14,16 +14,16 @@ from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.encodings import encoding_of, undecodable
 from orchestrator.datasets.files import existing_file, package_path, read_text
 from orchestrator.datasets.labels import as_integers
-from orchestrator.datasets.memory import require_room
+from orchestrator.datasets.memory import require_memory
 from orchestrator.datasets.spellings import require_label_type, retyped_labels
 from orchestrator.datasets.table import noted, split_table
 from orchestrator.study.text import shown
 
-TAKEN = 25
-"""Bytes of memory that a byte of text may take while it is read: a value of one digit becomes a `str`."""
+MEMORY_PER_BYTE = 25
+"""Memory needed to parse one byte of text, in bytes: a value of one digit becomes a `str`."""
 
-_SAYS_NOTHING = ("@relation", "@input", "@inputs", "@output", "@outputs")
-"""Words of lines that are read past; the last four are KEEL's."""
+_IGNORED_KEYWORDS = ("@relation", "@input", "@inputs", "@output", "@outputs")
+"""Keywords of header lines that carry no data; the last four are KEEL's."""
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
@@ -39,82 +39,93 @@ def arff_file(
     label_type: str = "auto",
     encoding: str | None = None,
 ) -> tuple[pd.DataFrame, Any]:
-    """Read an ARFF file, perhaps compressed; `?` and `<null>` are missing, nominal columns are categories.
+    """Read an ARFF file, plain or compressed.
 
-    A `?` in quotes is a value. Rows may be sparse: what such a row leaves out is 0, or the first value that a
-    nominal attribute declares. Weights of rows are read past, and so are lines with `@inputs` and `@outputs`.
+    `?` and `<null>` are missing values, but a `?` in quotes is a value. Nominal columns become categories.
+    Rows may be sparse. A value that a sparse row omits is 0, or the first declared value of a nominal
+    attribute. Weights of rows are ignored, and so are lines with `@inputs` and `@outputs`.
 
     Parameters
     ----------
     path : str
-        The file; in a configuration, `${paths.data}/NAME.arff` is in the data folder.
+        Path of the file; in a configuration, `${paths.data}/NAME.arff` is in the data folder.
     label : str
-        The column of labels.
+        Name of the column of labels.
     drop : sequence of str
-        Columns that are no features, such as an identifier or a date.
+        Columns that are not features, such as an identifier or a date.
     categories : sequence of str
-        Further columns to make categorical.
+        Additional columns to convert to categories.
     package : str
-        The installed package that holds the file; `path` begins at its folder.
+        Installed package that contains the file; `path` is relative to its folder. Empty for a path on disk.
     one_hot : bool
-        Whether a nominal column becomes a column of zeros and ones for each value that the file declares, or
-        one column if these are two. Nothing is learnt from the rows.
+        Whether to replace a nominal column by a column of zeros and ones for each declared value, or by one
+        column if there are two values. Nothing is learnt from the rows.
     complete_rows : bool
-        Whether rows with a missing value are left out.
+        Whether to drop rows with a missing value.
     label_type : {"auto", "number", "text"}
-        Whether labels are numbers or text: "auto" as the file declares them, "number" also where the column
-        is nominal, "text" also where it is numeric.
+        Type of labels. "auto" keeps the declared type. "number" also converts nominal labels to numbers, and
+        "text" also converts numeric labels to text.
     encoding : str, optional
-        How characters are encoded; by default UTF-8, or as the byte-order mark says.
+        Character encoding; by default that of the byte-order mark, or UTF-8 without one.
 
     Returns
     -------
     X : DataFrame, shape (n, d)
+        Features.
     y : array or Series, shape (n,)
-        Text where the column is nominal or a string.
+        Labels; text if the column is nominal or a string.
 
     Raises
     ------
     DatasetError
-        If there is no such package, file or column, a line is broken, which is named, or a feature is a date.
+        If the package, file or column does not exist, a line is malformed (the message gives its number), or
+        a feature is a date.
     """
     require_label_type(label_type)
-    place = existing_file(package_path(package, path) if package else path)
+    file = existing_file(package_path(package, path) if package else path)
     try:
-        lines = _lines(place, encoding_of(place, encoding))
+        lines = _lines(file, encoding_of(file, encoding))
         attributes = _header(lines)
         rows = _rows(lines, len(attributes))
         table = _table(attributes, rows)
     except Broken as error:
-        raise DatasetError(f"{place}{error}") from None
-    X, y = split_table(table, place, label, drop, categories)
+        raise DatasetError(f"{file}{error}") from None
+    X, y = split_table(table, file, label, drop, categories)
     if date := next((each for each in attributes if each.kind == "date" and each.name in X), None):
         raise DatasetError(
-            f"{place}, line {date.line}: expected numbers or categories as features, found dates as "
-            f"{date.name!r}; add it to `drop`, or save it as a number"
+            f"{file}, line {date.line}: expected numbers or categories as features, found dates as "
+            f"{date.name!r}; add it to `drop`, or convert it to a number"
         )
-    y = retyped_labels(y, label_type, lambda row: f"{place}, line {rows[row].number}")
+    y = retyped_labels(y, label_type, lambda row: f"{file}, line {rows[row].number}")
     if complete_rows:
         complete = X.notna().all(axis=1) & y.notna()
         X, y = X[complete].reset_index(drop=True), y[complete].reset_index(drop=True)
     elif y.isna().any():
         line = rows[int(y.isna().to_numpy().argmax())].number
         raise DatasetError(
-            f"{place}, line {line}: expected a label in column {label!r}, found a missing value; drop rows "
+            f"{file}, line {line}: expected a label in column {label!r}, found a missing value; drop rows "
             f"without a label (there are {int(y.isna().sum()):,}), or set complete_rows: true"
         )
     if one_hot:
-        X = _one_hot(X, place)
+        X = _one_hot(X, file)
     weights = sum(row.is_weighted for row in rows)
-    said = f"its file gives weights to {weights:,} of {len(rows):,} rows, which are not used"
-    return noted(X, said if weights else ""), as_integers(
+    note = f"its file gives weights to {weights:,} of {len(rows):,} rows, which are not used"
+    return noted(X, note if weights else ""), as_integers(
         y.to_numpy()
     ) if y.dtype == np.float64 else y.astype(object)
 
 
 def _lines(path: Path, encoding: str) -> Iterator[Line]:
-    """Return an iterator of the lines that are neither empty nor a comment."""
-    content = read_text(path, TAKEN)
+    """Return an iterator of the lines that are neither empty nor a comment.
+
+    Parameters
+    ----------
+    path : Path
+        File to read.
+    encoding : str
+        Its character encoding.
+    """
+    content = read_text(path, MEMORY_PER_BYTE)
     try:
         text = content.decode(encoding)
     except UnicodeError:
@@ -125,6 +136,13 @@ def _lines(path: Path, encoding: str) -> Iterator[Line]:
 
 
 def _header(lines: Iterator[Line]) -> list[Attribute]:
+    """Read the declarations up to `@data` and return the attributes.
+
+    Parameters
+    ----------
+    lines : iterator of Line
+        Lines of the file; the iterator is left at the first row.
+    """
     attributes: list[Attribute] = []
     number = 1
     for line in lines:
@@ -138,12 +156,21 @@ def _header(lines: Iterator[Line]) -> list[Attribute]:
             raise Broken(number, "expected lines such as '@attribute age numeric' before @data")
         if word == "@attribute":
             attributes.append(attribute_of(line))
-        elif word not in _SAYS_NOTHING:
+        elif word not in _IGNORED_KEYWORDS:
             raise Broken(number, f"expected @relation, @attribute or @data, found {shown(text)}")
     raise Broken(number, "expected @data and rows after it, found the end of the file")
 
 
 def _rows(lines: Iterator[Line], width: int) -> list[Row]:
+    """Read the rows after `@data`.
+
+    Parameters
+    ----------
+    lines : iterator of Line
+        Remaining lines of the file.
+    width : int
+        Number of attributes.
+    """
     line = Line(0, "")
     rows = []
     for line in lines:
@@ -155,8 +182,16 @@ def _rows(lines: Iterator[Line], width: int) -> list[Row]:
 
 
 def _table(attributes: list[Attribute], rows: list[Row]) -> pd.DataFrame:
-    """Return the columns by their types; those of dates are text."""
-    require_room(8.0 * len(rows) * len(attributes), f"{len(rows):,} rows × {len(attributes):,} columns")
+    """Return a frame with the type that each attribute declares; dates stay text.
+
+    Parameters
+    ----------
+    attributes : list of Attribute
+        Declarations of the columns.
+    rows : list of Row
+        Values.
+    """
+    require_memory(8.0 * len(rows) * len(attributes), f"{len(rows):,} rows × {len(attributes):,} columns")
     columns = []
     for attribute, values in zip(attributes, _columns(attributes, rows), strict=True):
         make = _numbers if attribute.kind == "number" else _texts
@@ -168,7 +203,20 @@ def _table(attributes: list[Attribute], rows: list[Row]) -> pd.DataFrame:
 
 
 def _columns(attributes: list[Attribute], rows: list[Row]) -> Iterator[list[Value]]:
-    """Yield the values of each column; what a sparse row leaves out is zero, or the first value declared."""
+    """Yield the values of each column, with the defaults of sparse rows filled in.
+
+    Parameters
+    ----------
+    attributes : list of Attribute
+        Declarations of the columns.
+    rows : list of Row
+        Values, dense or sparse.
+
+    Yields
+    ------
+    list of (str or None)
+        Values of one column; None where a value is missing.
+    """
     if all(row.at is None for row in rows):
         for at in range(len(attributes)):
             yield [row.values[at] for row in rows]
@@ -181,14 +229,20 @@ def _columns(attributes: list[Attribute], rows: list[Row]) -> Iterator[list[Valu
         omitted = attribute.values[0] if attribute.kind == "nominal" else "0"
         if attribute.kind in ("string", "date") and len(found) < len(rows):
             number = next(row.number for position, row in enumerate(rows) if position not in found)
-            raise Broken(
-                number, f"expected the text of {attribute.name!r}, which no sparse row may leave out"
-            )
+            raise Broken(number, f"expected the text of {attribute.name!r}, which a sparse row must not omit")
         yield [found.get(position, omitted) for position in range(len(rows))]
 
 
 def _numbers(attribute: Attribute, values: list[Value]) -> Any:
-    """Return a column of numbers; None if a value is none, or too large for one."""
+    """Return a column of numbers; None if a value is not a number, or overflows.
+
+    Parameters
+    ----------
+    attribute : Attribute
+        Declaration of the column.
+    values : list of (str or None)
+        Texts of the values.
+    """
     # Python reads 1_000, and digits of other scripts.
     if any("_" in value or not value.isascii() for value in values if value):
         return None
@@ -200,13 +254,35 @@ def _numbers(attribute: Attribute, values: list[Value]) -> Any:
 
 
 def _texts(attribute: Attribute, values: list[Value]) -> Any:
-    """Return a column of text, as categories if its values are declared; None if one is not."""
+    """Return a column of text, as categories for a nominal one; None if a value is not declared.
+
+    Parameters
+    ----------
+    attribute : Attribute
+        Declaration of the column.
+    values : list of (str or None)
+        Texts of the values.
+    """
     if attribute.kind != "nominal":
         return pd.Series(values, dtype=object)
     return pd.Categorical(values, attribute.values) if {None, *attribute.values}.issuperset(values) else None
 
 
 def _broken_values(attribute: Attribute, values: Iterable[tuple[int, Value]]) -> Iterator[Broken]:
+    """Yield an error for each value that does not fit its attribute.
+
+    Parameters
+    ----------
+    attribute : Attribute
+        Declaration of the column.
+    values : iterable of (int, str or None)
+        Line and text of each value.
+
+    Yields
+    ------
+    Broken
+        Error that names the line.
+    """
     for number, value in values:
         if value is None:
             continue
@@ -219,19 +295,39 @@ def _broken_values(attribute: Attribute, values: Iterable[tuple[int, Value]]) ->
             )
 
 
-def _one_hot(X: pd.DataFrame, place: Path) -> pd.DataFrame:
+def _one_hot(X: pd.DataFrame, file: Path) -> pd.DataFrame:
+    """Return a frame whose nominal columns are replaced by indicator columns.
+
+    Parameters
+    ----------
+    X : DataFrame, shape (n, d)
+        Features.
+    file : Path
+        Source of the data, for messages.
+    """
     columns: dict[str, pd.Series] = {}
     for name, column in _indicators(X):
         if name in columns:
             raise DatasetError(
-                f"one_hot would give {place} two columns {name!r}; rename an attribute, or leave out one_hot"
+                f"one_hot would give {file} two columns {name!r}; rename an attribute, or leave out one_hot"
             )
         columns[name] = column
     return pd.DataFrame(columns)
 
 
 def _indicators(X: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
-    """Yield the names and the columns in which each nominal one is zeros and ones."""
+    """Yield the name and values of each output column of one-hot encoding.
+
+    Parameters
+    ----------
+    X : DataFrame, shape (n, d)
+        Features.
+
+    Yields
+    ------
+    tuple of (str, Series)
+        Name and values; columns that are not nominal are unchanged.
+    """
     for name in X.columns:
         if not isinstance(X[name].dtype, pd.CategoricalDtype):
             yield name, X[name]
@@ -242,4 +338,11 @@ def _indicators(X: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
 
 
 def _is_number(value: str) -> bool:
+    """Return whether a text is a finite number in the grammar of ARFF.
+
+    Parameters
+    ----------
+    value : str
+        Text of a value.
+    """
     return _NUMBER.fullmatch(value) is not None and math.isfinite(float(value))

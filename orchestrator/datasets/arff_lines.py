@@ -1,8 +1,8 @@
-"""The grammar of ARFF, line by line: attributes, values in quotes, sparse rows and weights.
+"""The grammar of ARFF, line by line: attributes, quoted values, sparse rows and weights.
 
-A value is bare, or in quotes of either kind with escapes in it. Commas divide values. Tabs and spaces do as
-well where a line would have too few values otherwise. `%` begins a comment where a value may begin; within a
-bare value it is text.
+A value is bare, or in single or double quotes with escapes in it. Commas separate values. Tabs and spaces
+also separate them if a line would have too few values otherwise. `%` starts a comment where a value may
+start; within a bare value it is text.
 """
 
 import re
@@ -11,12 +11,12 @@ from typing import NamedTuple
 from orchestrator.study.text import shown
 
 MISSING = ("?", "<null>")
-"""Bare values that stand for a missing one; in quotes they are text."""
+"""Bare values that denote a missing value; in quotes they are text."""
 
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[0-7]{1,3}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 SPACE = "".join(map(chr, range(1, 33)))
-"""Characters between values, which are fewer than those that Unicode calls space."""
+"""Characters that separate values: ASCII control characters and the space, not all Unicode spaces."""
 
 _TOKEN = re.compile(
     r"""[\x01-\x20]*(?:(?P<single>'(?:[^'\\]|\\.)*')|(?P<double>"(?:[^"\\]|\\.)*")"""
@@ -32,30 +32,48 @@ _WEIGHT = re.compile(r"[0-9]+\.?[0-9]*([eE][+-]?[0-9]+)?|\.[0-9]+")
 
 
 class Broken(Exception):
-    """What is wrong with a file, to be said after its name."""
+    """Syntax error of a file; the caller puts the file's name before its message.
+
+    Parameters
+    ----------
+    line : int
+        Line number, from 1.
+    problem : str
+        What was found, and what was expected.
+    """
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(f", line {line}: {problem}; correct the file, or fetch it again")
 
 
 class Line(NamedTuple):
-    """A line of a file: its number from 1, and its text without spaces around it."""
+    """Line of a file.
+
+    Attributes
+    ----------
+    number : int
+        Line number, from 1.
+    text : str
+        Content without surrounding space.
+    """
 
     number: int
     text: str
 
 
 class Attribute(NamedTuple):
-    """The declaration of a column.
+    """Declaration of a column.
 
     Attributes
     ----------
     name : str
+        Name of the column.
     kind : {"number", "nominal", "string", "date"}
+        Type of its values.
     values : list of str
-        What a nominal attribute may be.
+        Declared values of a nominal attribute; empty for other kinds.
     line : int
-        The line of the declaration.
+        Line of the declaration.
     """
 
     name: str
@@ -65,7 +83,17 @@ class Attribute(NamedTuple):
 
 
 class _Token(NamedTuple):
-    """A part of a line: `,`, `{`, `}`, a word, or the content of quotes; and whether space precedes it."""
+    """Part of a line: a comma, a brace, a word, or the content of quotes.
+
+    Attributes
+    ----------
+    text : str
+        Content, without quotes and with escapes decoded.
+    is_quoted : bool
+        Whether it was in quotes.
+    start, end : int
+        Position in the line.
+    """
 
     text: str
     is_quoted: bool
@@ -74,20 +102,26 @@ class _Token(NamedTuple):
 
     @property
     def is_mark(self) -> bool:
+        """Whether the token is an unquoted comma or brace."""
         return not self.is_quoted and self.text in (",", "{", "}")
 
 
 Value = str | None
-"""The text of a value; None if it is missing."""
+"""Text of a value; None if it is missing."""
 
 
 def attribute_of(line: Line) -> Attribute:
-    """Return what a line with `@attribute` declares.
+    """Parse a line with `@attribute` and return its declaration.
+
+    Parameters
+    ----------
+    line : Line
+        Line of the header.
 
     Raises
     ------
     Broken
-        If it is no declaration, or of a type that is not read.
+        If the line is not a declaration, or its type is not supported.
     """
     number, text = line
     found = _NAME.match(text)
@@ -117,23 +151,35 @@ def attribute_of(line: Line) -> Attribute:
 
 
 def _require_end(line: Line, start: int, end: int, name: str) -> None:
-    """Let nothing follow a type but a range as `[0, 9]` (KEEL) or a weight as `{2.0}` (Weka)."""
+    """Raise if a type is followed by text other than a range (KEEL) or a weight (Weka).
+
+    A range is written as `[0, 9]`, a weight as `{2.0}`.
+
+    Parameters
+    ----------
+    line : Line
+        Declaration.
+    start, end : int
+        Part of the line after the type.
+    name : str
+        Name of the attribute, for the message.
+    """
     text = line.text[start:end].strip(SPACE)
     if text and not re.fullmatch(r"\[[^\]]*\]|\{\s*[0-9.eE+-]+\s*\}", text):
         raise Broken(line.number, f"expected nothing after the type of {name!r}, found {shown(text)}")
 
 
 class Row(NamedTuple):
-    """The values of a row.
+    """Values of a row.
 
     Attributes
     ----------
     number : int
-        Its line.
+        Line number.
     values : list of (str or None)
-        Of a sparse row only those that it names.
+        Values; a sparse row has only those that it names.
     at : list of int or None
-        The attributes of the values of a sparse row; None of a row that has them all.
+        Indices of the attributes of a sparse row; None for a dense row.
     is_weighted : bool
         Whether the row ends with a weight.
     """
@@ -145,18 +191,19 @@ class Row(NamedTuple):
 
 
 def row_of(line: Line, width: int) -> Row | None:
-    """Return the values of a line after `@data`; None if it holds a comment only.
+    """Parse a line after `@data` and return its row; None for a line with only a comment.
 
     Parameters
     ----------
     line : Line
+        Line of data.
     width : int
         Number of attributes.
 
     Raises
     ------
     Broken
-        If it does not hold a value for each attribute, or is no sparse row.
+        If the line is neither a dense row with a value for each attribute nor a sparse row.
     """
     number, text = line
     if not _SPECIAL.search(text) and text.count(",") == width - 1:
@@ -173,21 +220,42 @@ def row_of(line: Line, width: int) -> Row | None:
 
 
 def _bare_values(line: Line) -> list[Value]:
-    """Return the values of a line with neither quotes, braces nor comment."""
+    """Return the values of a line without quotes, braces and comments.
+
+    Parameters
+    ----------
+    line : Line
+        Line of data.
+    """
     values = [value.strip(SPACE) for value in line.text.split(",")]
     if "" in values:
-        _split(line, _tokens(line))  # which says where
+        _split(line, _tokens(line))  # raises with the position of the empty value
     if "?" in line.text or "<null>" in line.text:
         return [None if value in MISSING else value for value in values]
     return [*values]
 
 
 def _value(token: _Token) -> Value:
+    """Return the text of a token; None if it denotes a missing value.
+
+    Parameters
+    ----------
+    token : _Token
+        Token of a value.
+    """
     return None if not token.is_quoted and token.text in MISSING else token.text
 
 
 def _without_weight(line: Line, tokens: list[_Token]) -> tuple[list[_Token], bool]:
-    """Return a row without the weight in braces at its end, and whether it has one."""
+    """Return the tokens of a row without a weight in braces at its end, and whether it has one.
+
+    Parameters
+    ----------
+    line : Line
+        Line of data.
+    tokens : list of _Token
+        Its tokens.
+    """
     braces = [at for at, token in enumerate(tokens) if token.is_mark and token.text == "{"]
     if not braces or braces[-1] == 0:
         return tokens, False
@@ -200,6 +268,17 @@ def _without_weight(line: Line, tokens: list[_Token]) -> tuple[list[_Token], boo
 
 
 def _sparse(line: Line, tokens: list[_Token], width: int) -> tuple[list[int], list[Value]]:
+    """Parse a sparse row and return the indices of its attributes and their values.
+
+    Parameters
+    ----------
+    line : Line
+        Line of data.
+    tokens : list of _Token
+        Its tokens, braces included.
+    width : int
+        Number of attributes.
+    """
     number = line.number
     closing = [at for at, token in enumerate(tokens) if token.is_mark and token.text == "}"]
     if closing != [len(tokens) - 1]:
@@ -220,7 +299,17 @@ def _sparse(line: Line, tokens: list[_Token], width: int) -> tuple[list[int], li
 
 
 def _values(line: Line, tokens: list[_Token], width: int | None) -> list[_Token]:
-    """Return the values among the tokens of a row, or of the list that declares a nominal attribute."""
+    """Return the value tokens of a dense row, or of the list that declares a nominal attribute.
+
+    Parameters
+    ----------
+    line : Line
+        Line of the tokens.
+    tokens : list of _Token
+        Tokens without the enclosing braces.
+    width : int or None
+        Number of values of a row; None for the list of a declaration.
+    """
     number = line.number
     if mark := next((token for token in tokens if token.is_mark and token.text != ","), None):
         raise Broken(number, f"expected values and commas, found {mark.text!r}; put it in quotes")
@@ -238,7 +327,15 @@ def _values(line: Line, tokens: list[_Token], width: int | None) -> list[_Token]
 
 
 def _split(line: Line, tokens: list[_Token]) -> list[list[_Token]]:
-    """Return the tokens between commas."""
+    """Split tokens at commas.
+
+    Parameters
+    ----------
+    line : Line
+        Line of the tokens, for messages.
+    tokens : list of _Token
+        Tokens, commas included.
+    """
     parts: list[list[_Token]] = [[]]
     for token in tokens:
         if token.is_mark and token.text == ",":
@@ -255,7 +352,15 @@ def _split(line: Line, tokens: list[_Token]) -> list[list[_Token]]:
 
 
 def _joined(line: Line, part: list[_Token]) -> _Token:
-    """Return words with spaces between them as one value, as many a file without quotes has them."""
+    """Return words separated by spaces as one value, because many files omit quotes.
+
+    Parameters
+    ----------
+    line : Line
+        Line of the tokens.
+    part : list of _Token
+        Tokens between two commas.
+    """
     if len(part) == 1:
         return part[0]
     if any(token.is_quoted for token in part):
@@ -266,7 +371,15 @@ def _joined(line: Line, part: list[_Token]) -> _Token:
 
 
 def _tokens(line: Line, at: int = 0) -> list[_Token]:
-    """Return the parts of a line, from a position to a comment."""
+    """Return the tokens of a line, up to a comment.
+
+    Parameters
+    ----------
+    line : Line
+        Line to read.
+    at : int
+        Position of the first character; 0 by default.
+    """
     text, found = line.text, []
     while match := _TOKEN.match(text, at):
         kind = match.lastgroup or ""
@@ -284,10 +397,24 @@ def _tokens(line: Line, at: int = 0) -> list[_Token]:
 
 
 def _unescaped(text: str) -> str:
+    """Return a text with its escapes decoded.
+
+    Parameters
+    ----------
+    text : str
+        Content of quotes.
+    """
     return _ESCAPE.sub(lambda match: _character(match[1]), text) if "\\" in text else text
 
 
 def _character(escape: str) -> str:
+    """Return the character that an escape denotes.
+
+    Parameters
+    ----------
+    escape : str
+        Escape without its backslash.
+    """
     if escape[0] == "u" and len(escape) == 5:
         return chr(int(escape[1:], 16))
     return chr(int(escape, 8)) if escape[0] in "01234567" else _ESCAPED.get(escape, escape)

@@ -1,4 +1,4 @@
-"""Datasets from files of NumPy arrays: features and labels in an archive, or a table of numbers."""
+"""Datasets from files of NumPy arrays: features and labels in an archive, or one numeric table."""
 
 import math
 import zipfile
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.files import existing_file, unreadable
 from orchestrator.datasets.labels import as_integers
-from orchestrator.datasets.memory import require_room
+from orchestrator.datasets.memory import require_memory
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import shown
 
@@ -22,81 +22,96 @@ def npz_file(path: str, features: str = "X", label: str = "y") -> tuple[NDArray[
     Parameters
     ----------
     path : str
-        The file; in a configuration, `${paths.data}/NAME.npz` is in the data folder.
+        Path of the file; in a configuration, `${paths.data}/NAME.npz` is in the data folder.
     features, label : str
-        Names of the two arrays.
+        Names of the two arrays in the archive.
 
     Returns
     -------
     X : array, shape (n, d)
+        Features.
     y : array, shape (n,)
+        Labels.
 
     Raises
     ------
     DatasetError
-        If there is no such file or array, it is damaged or too large, or it holds Python objects.
+        If the file or array does not exist, is damaged or too large, or contains Python objects.
     """
-    place = existing_file(path)
+    source = existing_file(path)
     try:
-        with zipfile.ZipFile(place) as archive:
-            return _member(archive, place, features), _member(archive, place, label)
+        with zipfile.ZipFile(source) as archive:
+            return _member(archive, source, features), _member(archive, source, label)
     except DatasetError:
         raise
     except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
-        raise _unreadable(place, error) from error
+        raise _unreadable(source, error) from error
 
 
 def npy_file(path: str, label: int = -1) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Read a table of numbers, one column of which holds the labels, as `numpy.save` has written it.
+    """Read a numeric table that `numpy.save` has written; one column contains the labels.
 
     Parameters
     ----------
     path : str
-        The file; in a configuration, `${paths.data}/NAME.npy` is in the data folder.
+        Path of the file; in a configuration, `${paths.data}/NAME.npy` is in the data folder.
     label : int
-        Position of the column of labels, from 0; below 0 from the end.
+        Index of the column of labels, from 0; negative indices count from the end.
 
     Returns
     -------
     X : array, shape (n, d - 1)
+        Features.
     y : array, shape (n,)
+        Labels.
 
     Raises
     ------
     DatasetError
-        If there is no such file or column, it is damaged or too large, or it holds Python objects.
+        If the file or column does not exist, is damaged or too large, or contains Python objects.
     """
-    place = existing_file(path)
-    with place.open("rb") as file:
-        if (head := file.read(6)) and not head.startswith((b"\x93NUMPY", b"PK")):  # a pickle, to numpy
-            raise DatasetError(f"{place} is no file of numpy.save; correct `path`, or read it as what it is")
+    source = existing_file(path)
+    with source.open("rb") as file:
+        if (head := file.read(6)) and not head.startswith((b"\x93NUMPY", b"PK")):  # numpy expects a pickle
+            raise DatasetError(f"{source} is no file of numpy.save; correct `path`, or use another loader")
     try:
-        table = np.load(place, mmap_mode="r", allow_pickle=False)  # which compares shape and size
+        table = np.load(source, mmap_mode="r", allow_pickle=False)  # which compares shape and size
     except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
-        raise _unreadable(place, error) from error
+        raise _unreadable(source, error) from error
     if not isinstance(table, np.ndarray):
-        raise DatasetError(f"{place} is an archive of arrays; read it with npz_file")
+        raise DatasetError(f"{source} is an archive of arrays; read it with npz_file")
     if table.ndim != 2 or table.shape[1] < 2:
         raise DatasetError(
-            f"expected a table of features and a column of labels in {place}, found shape {table.shape}; "
+            f"expected a table of features and a column of labels in {source}, found shape {table.shape}; "
             "save the labels as one of its columns, or both arrays with numpy.savez and use npz_file"
         )
     if type(label) is not int or not -table.shape[1] <= label < table.shape[1]:
         raise DatasetError(
-            f"{place} has {table.shape[1]} columns, found label={shown(label)}; "
+            f"{source} has {table.shape[1]} columns, found label={shown(label)}; "
             f"expected a position from 0 to {table.shape[1] - 1}, or below 0 from the end"
         )
-    require_room(2.0 * table.nbytes, f"a table of shape {table.shape} in {place}")
+    require_memory(2.0 * table.nbytes, f"a table of shape {table.shape} in {source}")
     return np.delete(table, label, axis=1), as_integers(np.array(table[:, label]))
 
 
-def _member(archive: zipfile.ZipFile, place: Path, name: str) -> NDArray[Any]:
+def _member(archive: zipfile.ZipFile, source: Path, name: str) -> NDArray[Any]:
+    """Read one array of an archive, after checking its size.
+
+    Parameters
+    ----------
+    archive : ZipFile
+        Open archive.
+    source : Path
+        Its path, for messages.
+    name : str
+        Name of the array.
+    """
     names = [entry.removesuffix(".npy") for entry in archive.namelist()]
     if name not in names:
         which = did_you_mean(str(name), names) or f"; it has {', '.join(names[:20])}"
-        raise DatasetError(f"{place} has no array {name!r}{which}; set `features` and `label`")
+        raise DatasetError(f"{source} has no array {name!r}{which}; set `features` and `label`")
     entry = archive.getinfo(archive.namelist()[names.index(name)])
-    require_room(entry.file_size, f"an array {name!r} in {place}")
+    require_memory(entry.file_size, f"an array {name!r} in {source}")
     with archive.open(entry) as file:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
@@ -107,10 +122,19 @@ def _member(archive: zipfile.ZipFile, place: Path, name: str) -> NDArray[Any]:
         return np.lib.format.read_array(file, allow_pickle=False)
 
 
-def _unreadable(place: Path, error: Exception) -> DatasetError:
+def _unreadable(source: Path, error: Exception) -> DatasetError:
+    """Return the error for a file that numpy cannot read.
+
+    Parameters
+    ----------
+    source : Path
+        The file.
+    error : Exception
+        Exception that numpy raised.
+    """
     if "allow_pickle" in str(error) or "Python objects" in str(error):  # in an archive, or on its own
         return DatasetError(
-            f"{place} holds Python objects, which are code to run; "
+            f"{source} holds Python objects, which can run code when they are loaded; "
             "save arrays of numbers, or of text with a fixed length"
         )
-    return unreadable(place, error)
+    return unreadable(source, error)

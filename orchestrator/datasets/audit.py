@@ -1,4 +1,4 @@
-"""What may be wrong with the rows and columns of one dataset: copies, constants, a label given away."""
+"""Audit of the rows and columns of one dataset: copies, constant columns, features that leak the label."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,23 +13,23 @@ from orchestrator.datasets.dataset import Dataset, Features
 from orchestrator.datasets.row_hashes import mixed, row_hashes
 
 NEAR_CONSTANT = 0.999
-"""Share of rows with the same value from which a column counts as nearly constant."""
+"""Smallest share of rows with the same value for which a column counts as nearly constant."""
 
-GIVES_AWAY = 0.99
-"""Agreement beyond chance from which a single feature gives the label away."""
+LEAKAGE = 0.99
+"""Smallest agreement beyond chance for which a single feature counts as leaking the label."""
 
-MANY_COPIES = 0.05
-"""Share of test rows with a copy among their training rows from which a warning is due."""
+MAX_COPIES = 0.05
+"""Smallest share of test rows with a copy among their training rows that causes a warning."""
 
 Rows = NDArray[np.integer]
 
 _SAMPLE = 4000
-"""Rows on which each feature is tried as the only one."""
+"""Number of rows on which each feature is tested by itself."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found in a dataset.
+    """Findings about a dataset.
 
     Attributes
     ----------
@@ -38,17 +38,16 @@ class Audit:
     distinct : int
         Number of different rows, label included.
     distinct_features : int
-        Number of different rows, label aside: less by the rows that differ in nothing but their label.
+        Number of different rows, ignoring the label.
     near_constant : tuple of int
-        Columns in which a share of `NEAR_CONSTANT` of the rows, or more, has one value; of a sparse matrix
-        only those with one value in all rows, for most of its columns are nearly always zero.
+        Columns in which at least a share `NEAR_CONSTANT` of the rows has one value. For a sparse matrix, only
+        columns with one value in all rows, because most of its columns are nearly always zero.
     gives_away : tuple of int
-        Columns that tell the class nearly always by themselves.
+        Columns that predict the class nearly always by themselves.
     smallest_class : tuple of (label, int)
         The rarest class and its number of rows.
     tested_copies : float
-        Share of the rows tested whose features are, exactly, those of a row that was trained on; 0 where no
-        splits were given.
+        Share of test rows whose features equal those of a training row; 0 without splits.
     """
 
     n: int
@@ -60,35 +59,43 @@ class Audit:
     tested_copies: float = 0.0
 
     def warnings(self, dataset: Dataset) -> list[str]:
-        """Say what makes scores look better than they are, and what the loader has left out."""
+        """Return warnings about anything that makes scores look too good, and the notes of the loader.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            The audited dataset.
+        """
         found = [*dataset.notes]
-        if self.tested_copies >= MANY_COPIES:
+        if self.tested_copies >= MAX_COPIES:
             found.append(
                 f"{self.tested_copies:.0%} of its test rows have an exact copy among their training rows; "
                 "drop the copies (deduplicate: drop), or keep them together (deduplicate: group)"
             )
         if self.gives_away:
             found.append(
-                f"{_columns(dataset, self.gives_away)} all it takes to tell its classes apart; "
-                "leave out what is known only once the label is"
+                f"{_columns(dataset, self.gives_away)} values that predict the class almost without error; "
+                "drop features that are not known before the label"
             )
         return [f"dataset {dataset.name!r}: {sentence}" for sentence in found]
 
     def sentences(self, dataset: Dataset, folds: int = 0) -> list[str]:
-        """Say all that is unusual.
+        """Return a sentence for each unusual finding.
 
         Parameters
         ----------
         dataset : Dataset
-            The one that was looked at.
+            The audited dataset.
         folds : int
-            The largest number of folds into which it will be split.
+            Largest number of folds of its resampling; 0 if unknown.
         """
         found = []
         if self.distinct < self.n:
             found.append(f"{self.distinct:,} of its {self.n:,} rows are different, label included")
         if self.distinct_features < self.distinct:
-            found.append(f"{self.distinct_features:,} of its {self.n:,} rows are different, label aside")
+            found.append(
+                f"{self.distinct_features:,} of its {self.n:,} rows are different, ignoring the label"
+            )
         if self.near_constant:
             share = "all" if scipy.sparse.issparse(dataset.X) else f"at least {NEAR_CONSTANT:.1%} of the"
             found.append(f"{_columns(dataset, self.near_constant)} one value in {share} rows")
@@ -99,13 +106,14 @@ class Audit:
 
 
 def audit(dataset: Dataset, splits: Iterable[tuple[Rows, Rows]] = ()) -> Audit:
-    """Look at the rows and columns of a dataset.
+    """Audit the rows and columns of a dataset.
 
     Parameters
     ----------
     dataset : Dataset
+        Dataset to examine.
     splits : iterable of (train, test)
-        Indices of the rows of each split.
+        Row indices of each split; none by default.
     """
     features = row_hashes(dataset.X)
     labelled = features + mixed(dataset.codes.astype(np.uint64) + np.uint64(1))
@@ -117,13 +125,22 @@ def audit(dataset: Dataset, splits: Iterable[tuple[Rows, Rows]] = ()) -> Audit:
         distinct=len(np.unique(labelled)),
         distinct_features=int(kinds.max()) + 1,
         near_constant=_near_constant(dataset.X),
-        gives_away=_gives_away(dataset.X, dataset.codes),
+        gives_away=_leaking(dataset.X, dataset.codes),
         smallest_class=(dataset.classes[rarest].item(), int(counts[rarest])),
         tested_copies=_tested_copies(kinds, splits),
     )
 
 
 def _tested_copies(kinds: Rows, splits: Iterable[tuple[Rows, Rows]]) -> float:
+    """Return the share of test rows whose features equal those of a training row.
+
+    Parameters
+    ----------
+    kinds : int array, shape (n,)
+        Equal rows have equal numbers.
+    splits : iterable of (train, test)
+        Row indices of each split.
+    """
     tested = copies = 0
     for train, test in splits:
         trained = np.zeros(len(kinds), dtype=bool)
@@ -134,6 +151,15 @@ def _tested_copies(kinds: Rows, splits: Iterable[tuple[Rows, Rows]]) -> float:
 
 
 def _columns(dataset: Dataset, columns: tuple[int, ...]) -> str:
+    """Return the subject and verb of a sentence about columns, such as `column 'age' has`.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Dataset of the columns.
+    columns : tuple of int
+        Their indices; at most five are named.
+    """
     names = [repr(dataset.columns[at]) if dataset.columns else str(at) for at in columns[:5]]
     named = ", ".join(names) + ("" if dataset.columns else " (from 0)")
     rest = f" and {len(columns) - 5:,} more" if len(columns) > 5 else ""
@@ -141,26 +167,41 @@ def _columns(dataset: Dataset, columns: tuple[int, ...]) -> str:
 
 
 def _near_constant(X: Features) -> tuple[int, ...]:
+    """Return the indices of nearly constant columns; see `Audit`.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or frame, shape (n, d)
+        Features.
+    """
     n = X.shape[0]
     if scipy.sparse.issparse(X):
         stored = np.bincount(X.indices, minlength=X.shape[1])
         low, high = (bound(axis=0).toarray().ravel() for bound in (X.min, X.max))
         constant = (stored == 0) | (low == high)
         return tuple(np.flatnonzero(constant).tolist())
-    most = []
+    constant_columns = []
     for at in range(X.shape[1]):
         column = _numbers(X, at)
-        # The value of most rows is the median of rows at even distances.
+        # The value of constant_columns rows is the median of rows at even distances.
         sample = column[:: max(1, n // 1001)]
         common = np.partition(sample, len(sample) // 2)[len(sample) // 2]
         same = np.isnan(column) if np.isnan(common) else column == common
         if np.count_nonzero(same) >= NEAR_CONSTANT * n:
-            most.append(at)
-    return tuple(most)
+            constant_columns.append(at)
+    return tuple(constant_columns)
 
 
 def _numbers(X: Features, at: int) -> NDArray[np.float64]:
-    """Return a column as numbers, which are equal where its values are."""
+    """Encode a column as numbers: equal values get equal numbers.
+
+    Parameters
+    ----------
+    X : array or frame, shape (n, d)
+        Features.
+    at : int
+        Index of the column.
+    """
     if not isinstance(X, pd.DataFrame):
         return np.asarray(X[:, at])
     column = X.iloc[:, at]
@@ -169,12 +210,19 @@ def _numbers(X: Features, at: int) -> NDArray[np.float64]:
     return np.asarray(pd.factorize(column)[0], dtype=np.float64)
 
 
-def _gives_away(X: Features, codes: NDArray[np.int32]) -> tuple[int, ...]:
-    """Return the columns after which sorted rows have neighbours of one class, as good as always.
+def _leaking(X: Features, codes: NDArray[np.int32]) -> tuple[int, ...]:
+    """Return the columns whose order puts rows of one class next to each other, nearly without exception.
 
-    That finds thresholds, intervals, identifiers of sorted rows, and categories that belong to one class.
+    This finds thresholds, intervals, identifiers of sorted rows, and categories that belong to one class.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or frame, shape (n, d)
+        Features.
+    codes : int32 array, shape (n,)
+        Class of each row.
     """
-    # In no order: sorting by a column leaves rows of equal values as they are, perhaps by their class.
+    # Shuffled: a stable sort keeps the order of rows with equal values, and files are often sorted by class.
     rows = np.random.default_rng(0).permutation(len(codes))[:_SAMPLE]
     labels = codes[rows]
     chance = float(((np.bincount(labels) / len(labels)) ** 2).sum())
@@ -190,17 +238,30 @@ def _gives_away(X: Features, codes: NDArray[np.int32]) -> tuple[int, ...]:
     for at in map(int, columns):
         values = sample[:, [at]].toarray().ravel() if scipy.sparse.issparse(X) else _numbers(sample, at)
         is_text = isinstance(X, pd.DataFrame) and X.dtypes.iloc[at] != np.float64
-        if _agreement(values, labels, chance, is_text) >= GIVES_AWAY:
+        if _agreement(values, labels, chance, is_text) >= LEAKAGE:
             found.append(at)
     return tuple(found)
 
 
 def _agreement(values: NDArray[np.float64], labels: NDArray[Any], chance: float, is_text: bool) -> float:
-    """Return how often neighbours share their class, from 0 for chance to 1 for always."""
+    """Return how often neighbours in the order of a feature share their class: 0 for chance, 1 for always.
+
+    Parameters
+    ----------
+    values : float64 array, shape (n,)
+        Values of the feature.
+    labels : array, shape (n,)
+        Classes of the rows.
+    chance : float
+        Probability that two random rows share their class.
+    is_text : bool
+        Whether the values are codes of text, whose order has no meaning.
+    """
     order = np.argsort(values, kind="stable")
     same = np.diff(labels[order]) == 0
-    borders = len(np.unique(labels)) - 1  # that a feature needs which sorts the rows by class
-    if is_text:  # the order of texts means nothing
+    # Even a feature that sorts the rows by class has these pairs of neighbours of different classes.
+    borders = len(np.unique(labels)) - 1
+    if is_text:  # only neighbours with equal texts are comparable
         same, borders = same[np.diff(values[order]) == 0], 0
         if 2 * len(same) < len(labels):
             return 0.0

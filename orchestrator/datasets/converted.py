@@ -1,7 +1,7 @@
-"""Which prepared copy a file of data was made into, so that the file need not be read again.
+"""Records that map a data file to its prepared copy, so that the file need not be read again.
 
-A file is known by its content, and by what it is read with: the loader, its arguments and our code. Records
-lie in the cache, beside the copies.
+A file is identified by its content, the loader, its arguments, and the code of this package. Records are in
+the cache, beside the copies.
 """
 
 import hashlib
@@ -27,22 +27,27 @@ _LIBRARIES = ("numpy", "pandas", "pyarrow", "scikit-learn", "scipy")
 
 
 def source_key(spec: DatasetSpec) -> str:
-    """Return what stands for a dataset's file and how it is read.
+    """Return a hash of a dataset's file and of the way it is read.
 
-    Empty if we do not read a single file, or one that is larger than the memory it may take: it will be
-    refused, and need not be hashed for it.
+    The key is empty if the dataset is not read from a single file by a loader of this package. It is also
+    empty for a file larger than the memory limit, because loading it will fail.
+
+    Parameters
+    ----------
+    spec : DatasetSpec
+        Dataset of the configuration.
     """
     node = {"_target_": spec.target, **spec.params}
     path = path_at_hand(node)
     if not spec.target.startswith("orchestrator.datasets.") or path is None or file_problem(path):
         return ""
-    if any(isinstance(spec.params.get(name), str) for name in NAMES):  # perhaps another file
+    if any(isinstance(spec.params.get(name), str) for name in NAMES):  # may name a second file
         return ""
     try:
         if path.stat().st_size > memory_limit():
             return ""
         content = sha256_of(path)
-        if openml_of(node):  # which has a file beside it
+        if openml_of(node):  # its description is in a second file
             content += sha256_of(path.with_suffix(".json"))
         params = {name: value for name, value in spec.params.items() if name not in ("folder", "path")}
         how = json.dumps([spec.name, spec.target, params, path.name, code_digest()], sort_keys=True)
@@ -52,7 +57,15 @@ def source_key(spec: DatasetSpec) -> str:
 
 
 def converted(key: str, cache_dir: Path) -> Path | None:
-    """Return the folder of the copy that was made of a source, if it is there and intact."""
+    """Return the folder of the copy that was prepared from a source; None if it is missing or damaged.
+
+    Parameters
+    ----------
+    key : str
+        Key of the source; see `source_key`.
+    cache_dir : Path
+        Folder of prepared copies.
+    """
     try:
         name, meta = (cache_dir / _FOLDER / key).read_text(encoding="utf-8").split("\n")
         folder = cache_dir / name
@@ -65,22 +78,36 @@ def converted(key: str, cache_dir: Path) -> Path | None:
 
 
 def record_converted(key: str, folder: Path) -> None:
-    """Remember which copy was made of a source; in vain where the cache cannot be written any more."""
-    place = folder.parent / _FOLDER
+    """Record the prepared copy of a source; do nothing if the cache is not writable.
+
+    Parameters
+    ----------
+    key : str
+        Key of the source; see `source_key`.
+    folder : Path
+        Folder of the prepared copy.
+    """
+    records = folder.parent / _FOLDER
     with suppress(OSError):
-        place.mkdir(exist_ok=True)
-        with atomic_write(place / key) as file:
+        records.mkdir(exist_ok=True)
+        with atomic_write(records / key) as file:
             file.write(f"{folder.name}\n{_digest_of_meta(folder)}".encode())
 
 
 def _digest_of_meta(folder: Path) -> str:
-    """Return the hash of names and types, which the fingerprint of the content leaves out."""
+    """Return the hash of a copy's names and types, which the fingerprint of the content omits.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the prepared copy.
+    """
     return hashlib.sha256((folder / META).read_bytes()).hexdigest()
 
 
 @cache
 def code_digest() -> str:
-    """Return a hash of the code that reads and checks data."""
+    """Return a hash of the code and the library versions that read and check data."""
     digest = hashlib.sha256(repr([version(name) for name in _LIBRARIES]).encode())
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())

@@ -1,4 +1,4 @@
-"""What is known of a dataset as Croissant metadata, the format of MLCommons for descriptions of datasets."""
+"""Metadata of a dataset in Croissant, the MLCommons format for descriptions of datasets."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,29 +33,32 @@ _CONTEXT = {
     **{term: f"cr:{term}" for term in _TERMS},
 }
 _FORMATS = {".csv": "text/csv", ".parquet": "application/x-parquet"}
-"""Of files whose columns can be named."""
+"""Media types of the file formats whose columns can be described, by suffix."""
 
 _COMPRESSED = {".gz": "application/gzip", ".bz2": "application/x-bzip2", ".xz": "application/x-xz"}
+"""Media types of compressed files, by suffix."""
 
 
 def croissant(dataset: Dataset, about: About, path: Path | None, label: Any = None) -> dict[str, Any]:
-    """Return the metadata of a dataset that was loaded.
+    """Return the Croissant metadata of a loaded dataset.
 
     Parameters
     ----------
     dataset : Dataset
+        Loaded dataset.
     about : About
+        Its description.
     path : Path or None
-        The file it was read from.
+        File it was read from, if there is one.
     label : object
-        The name of the file's column of labels; None if the file does not name its columns in its first line,
-        with commas between them.
+        Name of the column of labels; None if the first line of the file does not name the columns, separated
+        by commas.
     """
     n, d = dataset.X.shape
     counts = np.bincount(dataset.codes, minlength=len(dataset.classes))
     rows = ", ".join(f"{name}: {count}" for name, count in zip(dataset.classes, counts, strict=True))
     sizes = f"{n:,} rows, {d:,} features, {len(counts)} classes ({rows})."
-    said = {
+    texts = {
         "license": about.licence,
         "citeAs": about.citation,
         "alternateName": f"fingerprint {dataset.fingerprint}",
@@ -68,12 +71,23 @@ def croissant(dataset: Dataset, about: About, path: Path | None, label: Any = No
         "description": " ".join(
             filter(None, [sizes, about.note, about.source and f"Source: {about.source}."])
         ),
-        **{key: value for key, value in said.items() if value},
+        **{key: value for key, value in texts.items() if value},
         **({} if path is None else _files(dataset, path, label)),
     }
 
 
 def _files(dataset: Dataset, path: Path, label: Any) -> Mapping[str, Any]:
+    """Return the metadata of a file and, if its columns have names, of the columns.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Loaded dataset.
+    path : Path
+        File it was read from.
+    label : object
+        Name of the column of labels; None if the file does not name its columns.
+    """
     kind = _FORMATS.get(path.suffix, "")
     file = {
         "@type": "cr:FileObject",
@@ -102,5 +116,14 @@ def _files(dataset: Dataset, path: Path, label: Any) -> Mapping[str, Any]:
 
 
 def _type(X: Any, column: int) -> str:
+    """Return the schema.org type of a column.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or frame, shape (n, d)
+        Features.
+    column : int
+        Index of the column.
+    """
     is_text = isinstance(X, pd.DataFrame) and X.dtypes.iloc[column] != np.float64
     return "sc:Text" if is_text else "sc:Float"

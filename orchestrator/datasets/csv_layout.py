@@ -1,4 +1,4 @@
-"""How the lines of a CSV file are divided: what is wrong with it, and where in the file a row is."""
+"""Layout of a CSV file: separators, truncated or duplicated parts, and the line of each row."""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,31 +12,32 @@ from orchestrator.datasets.encodings import decoded_lines, first_lines
 from orchestrator.datasets.files import READ_ERRORS
 
 COMPRESSED = (".gz", ".bz2", ".zip", ".xz", ".zst", ".tar")
-"""The endings from which pandas knows a compression."""
+"""Suffixes from which pandas infers a compression."""
 
 LAYOUT = (
     *("sep", "delimiter", "skipinitialspace", "skiprows", "skip_blank_lines", "comment", "compression"),
     *("quotechar", "quoting", "doublequote", "escapechar", "encoding", "engine"),
 )
-"""The options that say where the first line is and how it is divided."""
+"""Options that determine where the first line is and how it is split."""
 
 _TAIL = 1 << 16
-"""Bytes in which the last line is looked for; a multiple of the bytes of a character."""
+"""Size of the tail that is searched for the last line, in bytes: a multiple of the width of a character."""
 
 _SEPARATORS = (";", "\t", "|", ",", ":")
-"""Characters that may divide lines, in the order in which they are suggested."""
+"""Possible separators, in the order in which they are suggested."""
 
 Options = Mapping[str, Any]
 
 
 def separator_hint(path: Path, options: Options, width: int) -> str:
-    """Return which separator a file seems to have instead of the one it was read with; perhaps nothing.
+    """Return a message that suggests another separator; empty if none seems better.
 
     Parameters
     ----------
     path : Path
+        CSV file.
     options : mapping
-        Those of pandas.read_csv, with `encoding`.
+        Options of `pandas.read_csv`, with `encoding`.
     width : int
         Number of columns with the present separator.
     """
@@ -56,19 +57,22 @@ def separator_hint(path: Path, options: Options, width: int) -> str:
 
 
 def is_cut(path: Path, width: int, options: Options) -> bool:
-    """Return whether the last line has no end and too few values, which pandas takes for missing ones.
+    """Return whether the last line has no line end and too few values.
+
+    pandas would read the absent values as missing.
 
     Parameters
     ----------
     path : Path
+        CSV file.
     width : int
-        Number of values in a whole line.
+        Number of values in a complete line.
     options : mapping
-        Those of pandas.read_csv, with `encoding`.
+        Options of `pandas.read_csv`, with `encoding`.
     """
     sep = options.get("sep", options.get("delimiter", ","))
-    elsewhere = {"comment", "compression", "nrows", "skipfooter"} & options.keys()
-    if not isinstance(sep, str) or len(sep) > 1 or elsewhere or path.suffix in COMPRESSED:
+    unsupported = {"comment", "compression", "nrows", "skipfooter"} & options.keys()
+    if not isinstance(sep, str) or len(sep) > 1 or unsupported or path.suffix in COMPRESSED:
         return False
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -76,14 +80,26 @@ def is_cut(path: Path, width: int, options: Options) -> bool:
         file.seek(max(0, size - _TAIL - size % 4))
         tail = file.read()
     codec = options["encoding"]
-    if codec in ("utf-16", "utf-32"):  # of the order that the mark says, which is not in the tail
+    if codec in ("utf-16", "utf-32"):  # the byte-order mark is not in the tail
         codec += "-be" if mark.startswith((b"\xfe\xff", b"\0\0")) else "-le"
     _, end, last = tail.decode(codec, "replace").rpartition("\n")
     return bool(end and last.strip()) and '"' not in last and last.count(sep) < width - 1
 
 
 def named_twice(path: Path, table: pd.DataFrame, options: Options) -> list[str]:
-    """Return the names that stand twice in the first line, of which pandas calls the second `NAME.1`."""
+    """Return the column names that occur twice in the first line.
+
+    pandas renames the second occurrence to `NAME.1`.
+
+    Parameters
+    ----------
+    path : Path
+        CSV file.
+    table : DataFrame
+        Table as pandas read it.
+    options : mapping
+        Options of `pandas.read_csv`.
+    """
     names = {str(name) for name in table.columns}
     renamed = any(name.rpartition(".")[2].isdigit() and name.rpartition(".")[0] in names for name in names)
     if not renamed or not has_header(options):
@@ -94,20 +110,27 @@ def named_twice(path: Path, table: pd.DataFrame, options: Options) -> list[str]:
 
 
 def has_header(options: Options) -> bool:
-    """Return whether one line names the columns."""
+    """Return whether one line of the file names the columns.
+
+    Parameters
+    ----------
+    options : mapping
+        Options of `pandas.read_csv`.
+    """
     return options.get("names") is None and options.get("header", "infer") in ("infer", 0)
 
 
-def place_of(path: Path, options: Options, row: int) -> str:
-    """Return where a row is in a file, for a message: its line where that can be told, else its number.
+def row_location(path: Path, options: Options, row: int) -> str:
+    """Return the location of a row for a message: its line if it can be determined, else its index.
 
     Parameters
     ----------
     path : Path
+        CSV file.
     options : mapping
-        Those of pandas.read_csv, with `encoding`.
+        Options of `pandas.read_csv`, with `encoding`.
     row : int
-        Position of the row in the table, from 0.
+        Index of the row in the table, from 0.
     """
     first = -1 if has_header(options) else 0
     found = next((line for at, (line, _) in enumerate(_records(path, options), first) if at == row), None)
@@ -115,13 +138,14 @@ def place_of(path: Path, options: Options, row: int) -> str:
 
 
 def long_line(path: Path, options: Options) -> str:
-    """Return `, line 7,` for the first line with more values than the first has; perhaps nothing.
+    """Return `, line 7,` for the first line with more values than the first line; empty if there is none.
 
     Parameters
     ----------
     path : Path
+        CSV file.
     options : mapping
-        Those of pandas.read_csv, with `encoding`.
+        Options of `pandas.read_csv`, with `encoding`.
     """
     records = _records(path, options)
     _, width = next(records, (1, 0))
@@ -130,7 +154,20 @@ def long_line(path: Path, options: Options) -> str:
 
 
 def _records(path: Path, options: Options) -> Iterator[tuple[int, int]]:
-    """Yield the line and the number of values of each record; none where lines cannot be told."""
+    """Yield the line and the number of values of each record; nothing if lines cannot be determined.
+
+    Parameters
+    ----------
+    path : Path
+        CSV file.
+    options : mapping
+        Options of `pandas.read_csv`, with `encoding`.
+
+    Yields
+    ------
+    tuple of (int, int)
+        Line, from 1, and number of values.
+    """
     sep = options.get("sep", options.get("delimiter", ","))
     special = {"comment", "escapechar", "quoting", "skip_blank_lines", "compression"} & options.keys()
     known = isinstance(sep, str) and len(sep) == 1 and type(options.get("skiprows", 0)) is int
@@ -140,7 +177,22 @@ def _records(path: Path, options: Options) -> Iterator[tuple[int, int]]:
 
 
 def _csv_records(path: Path, options: Options, sep: str) -> Iterator[tuple[int, int]]:
-    """Yield the line on which each record begins that is not blank, and its number of values."""
+    """Yield the first line and the number of values of each record that is not blank.
+
+    Parameters
+    ----------
+    path : Path
+        CSV file.
+    options : mapping
+        Options of `pandas.read_csv`, with `encoding`.
+    sep : str
+        Separator, one character.
+
+    Yields
+    ------
+    tuple of (int, int)
+        Line, from 1, and number of values.
+    """
     skipped = options.get("skiprows", 0)
     lines = decoded_lines(path, options["encoding"])
     for _ in range(skipped):
@@ -154,7 +206,13 @@ def _csv_records(path: Path, options: Options, sep: str) -> Iterator[tuple[int, 
 
 
 def looks_like_values(names: Sequence[Any]) -> bool:
-    """Return whether the names of the columns seem to be the values of a first row."""
+    """Return whether column names seem to be the values of a first row: most of them are numbers.
+
+    Parameters
+    ----------
+    names : sequence of object
+        Names of the columns.
+    """
     numbers = 0
     for name in map(str, names):
         try:

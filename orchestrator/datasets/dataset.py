@@ -1,4 +1,4 @@
-"""What a dataset is, and the fingerprint of its content."""
+"""The type of a checked dataset, and the fingerprint of its content."""
 
 import hashlib
 import json
@@ -15,42 +15,44 @@ from numpy.typing import NDArray
 from orchestrator.datasets.frames import encode
 
 Features = Any
-"""Shape (n, d): a C-contiguous float64 array, with NaN where values are missing, or a float64 CSR matrix in
-canonical format with int32 indices and without NaN, or a frame as `frames` describes."""
+"""Features of shape (n, d), in one of three forms: a C-contiguous float64 array with NaN for missing values;
+a float64 CSR matrix in canonical format with int32 indices and without NaN; a frame as in `frames`."""
 
 CHUNK = 1 << 20
-"""Numbers hashed at a time, so that hashing a memory-mapped dataset needs no second copy of it."""
+"""Count of numbers hashed at a time, so that hashing a memory-mapped dataset needs no second copy of it."""
 
 
 class DatasetError(ValueError):
-    """A dataset that cannot be used, and what to do about it."""
+    """Error of a dataset that cannot be used; the message says how to correct it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Features and labels, checked.
+    """Checked features and labels.
 
     Attributes
     ----------
     name : str
+        Name of the dataset.
     X : float64 array, CSR matrix or frame, shape (n, d)
+        Features.
     classes : array, shape (n_classes,)
-        The labels, ascending: integers, floats, booleans or strings.
+        Different labels, ascending: integers, floats, booleans or strings.
     codes : int32 array, shape (n,)
-        The class of each row, as an index into `classes`.
+        Class of each row, as an index into `classes`.
     fingerprint : str
-        SHA-256 of the content, in hexadecimal; the name has no part in it.
+        SHA-256 of the content, in hexadecimal; it does not depend on the name.
     metadata : mapping of str to array, shape (n,)
-        What else is known of each row, for splitters: `groups`, `test_fold`.
+        Values of each row for splitters: `groups`, `test_fold`.
     columns : tuple of str
-        Names of the features, if the loader gave a frame; of arrays they are no content.
+        Names of the features if the loader returned a frame. For arrays, names are not part of the content.
     n_dropped : int
-        How many rows of the loader were left out as copies of others.
+        Number of rows of the loader that were dropped as copies of others.
     notes : tuple of str
-        Sentences about what the loader has left out of the file.
+        Sentences about anything in the file that the loader has not used.
     check : callable or None
-        Raises if features of rows, given by their indices, are not what was prepared; of all rows if it is
-        given None. It is None itself for features in memory.
+        Function that raises if the features of some rows differ from the prepared ones. Its argument is an
+        array of row indices, or None for all rows. None for features in memory.
     """
 
     name: str
@@ -65,26 +67,26 @@ class Dataset:
     check: Callable[[NDArray[np.integer] | None], None] | None = None
 
     def require_intact(self, rows: NDArray[np.integer] | None = None) -> None:
-        """Raise if features that were read are not what was prepared.
+        """Raise if features that were read differ from the prepared ones.
 
-        Call it after they were read: a prepared copy may be damaged at any time.
+        Call it after reading, because a prepared copy may be damaged at any time.
 
         Parameters
         ----------
         rows : array of int, optional
-            Indices of the rows that were read, each from 0. By default all are checked.
+            Indices of the rows that were read, from 0; by default, all rows.
 
         Raises
         ------
         DatasetError
-            Naming the folder of the prepared copy.
+            If the copy is damaged; the message names its folder.
         """
         if self.check is not None:
             self.check(rows)
 
     @cached_property
     def y(self) -> NDArray[Any]:
-        """The label of each row, shape (n,)."""
+        """Label of each row, shape (n,)."""
         return self.classes[self.codes]
 
     @cached_property
@@ -95,7 +97,7 @@ class Dataset:
 
     @cached_property
     def odd_columns(self) -> dict[int, str]:
-        """What is in columns that are not finite numbers, by position: "missing values", "text" or both."""
+        """Content of columns that are not finite numbers, by index: "missing values", "text" or both."""
         if self.is_plain:
             return {}
         if not isinstance(self.X, pd.DataFrame):
@@ -106,7 +108,13 @@ class Dataset:
         return {column: kind for column, kind in enumerate(kinds) if kind}
 
     def column_name(self, column: int) -> str:
-        """Return a feature's name in quotes, or its position where it has none."""
+        """Return the name of a feature in quotes, or its index if it has no name.
+
+        Parameters
+        ----------
+        column : int
+            Index of the feature.
+        """
         return repr(self.columns[column]) if self.columns else f"{column} (from 0)"
 
 
@@ -116,9 +124,21 @@ MISSING, TEXT = "missing values", "text"
 def fingerprint(
     X: Features, classes: NDArray[Any], codes: NDArray[np.int32], metadata: Mapping[str, NDArray[Any]]
 ) -> str:
-    """Return the SHA-256 of a dataset's shape, features and labels, names and types, and metadata.
+    """Return the SHA-256 of a dataset's shape, features, labels, names, types and metadata.
 
-    Equal values give equal fingerprints on every machine; a dense and a CSR copy of the same values do not.
+    Equal values give equal fingerprints on every computer. A dense array and a CSR matrix of the same values
+    have different fingerprints.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or frame, shape (n, d)
+        Features.
+    classes : array, shape (n_classes,)
+        Different labels, ascending.
+    codes : int32 array, shape (n,)
+        Class of each row, as an index into `classes`.
+    metadata : mapping of str to array, shape (n,)
+        Values of each row, by name.
     """
     head = {"shape": list(X.shape), "classes": classes.tolist()}
     parts: list[tuple[NDArray[Any], str]]
@@ -135,13 +155,13 @@ def fingerprint(
     content = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
     for values, dtype in [*parts, (codes, "<i8")]:
         for start in range(0, len(values), CHUNK):
-            # Adding zero turns -0.0, which equals 0.0, into it.
+            # Adding zero turns -0.0 into 0.0, because equal values must have equal hashes.
             piece = (values[start : start + CHUNK] + 0).astype(dtype, copy=False)
             if dtype == "<f8":
-                piece[np.isnan(piece)] = np.nan  # of which there are several
+                piece[np.isnan(piece)] = np.nan  # NaN has several bit patterns
             content.update(piece.data)
     for name, each in sorted(metadata.items()):
-        known, places = np.unique(each, return_inverse=True)
+        known, indices = np.unique(each, return_inverse=True)
         content.update(json.dumps([name, known.tolist()]).encode())
-        content.update(places.astype("<i8").data)
+        content.update(indices.astype("<i8").data)
     return content.hexdigest()

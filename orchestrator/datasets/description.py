@@ -1,4 +1,4 @@
-"""What a loaded dataset is, in words, and whether that is what its configuration says."""
+"""Description of a loaded dataset for readers, and its comparison with the configuration."""
 
 from collections.abc import Mapping
 
@@ -9,19 +9,26 @@ import scipy.sparse
 from orchestrator.datasets.about import About
 from orchestrator.datasets.dataset import Dataset
 
-_MOST_CLASSES = 30
+_MAX_CLASSES = 30
+"""Largest number of classes listed by name."""
 
 
 def describe(dataset: Dataset) -> Mapping[str, str]:
-    """Return the facts of a dataset as texts: rows, features, classes with their rows, and so on."""
+    """Return a summary of a dataset as texts: rows, features, classes with their numbers of rows, and so on.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Loaded dataset.
+    """
     n, d = dataset.X.shape
     counts = np.bincount(dataset.codes, minlength=len(dataset.classes))
     shown = [f"{label}: {count:,}" for label, count in zip(dataset.classes, counts, strict=True)]
-    more = f", and {len(shown) - _MOST_CLASSES} more" if len(shown) > _MOST_CLASSES else ""
+    more = f", and {len(shown) - _MAX_CLASSES} more" if len(shown) > _MAX_CLASSES else ""
     return {
         "rows": f"{n:,}{_dropped(dataset)}",
         "features": f"{d:,}{_kinds(dataset)}",
-        "classes": f"{len(shown)} ({', '.join(shown[:_MOST_CLASSES])}{more})",
+        "classes": f"{len(shown)} ({', '.join(shown[:_MAX_CLASSES])}{more})",
         "density": _density(dataset),
         "metadata": ", ".join(sorted(dataset.metadata)),
         "fingerprint": dataset.fingerprint,
@@ -29,17 +36,37 @@ def describe(dataset: Dataset) -> Mapping[str, str]:
 
 
 def _dropped(dataset: Dataset) -> str:
+    """Return the number of dropped copies in parentheses; empty if there are none.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Loaded dataset.
+    """
     return f" (dropped copies: {dataset.n_dropped:,})" if dataset.n_dropped else ""
 
 
 def _kinds(dataset: Dataset) -> str:
+    """Return the numbers of columns with missing values and with text; empty if there are none.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Loaded dataset.
+    """
     kinds = [*dataset.odd_columns.values()]
     found = [f"{kinds.count(kind)} with {kind}" for kind in sorted(set(kinds))]
     return f" ({', '.join(found)})" if found else ""
 
 
 def _density(dataset: Dataset) -> str:
-    """Return the share of values that are not zero; frames with text have none."""
+    """Return the share of non-zero values; empty for frames with text.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Loaded dataset.
+    """
     X = dataset.X
     if isinstance(X, pd.DataFrame):
         return ""
@@ -49,7 +76,15 @@ def _density(dataset: Dataset) -> str:
 
 
 def shape_problems(dataset: Dataset, about: About) -> list[str]:
-    """Return how a dataset differs from the numbers of rows, features and classes that were declared."""
+    """Return a message for each difference between a dataset and its declared size.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Loaded dataset.
+    about : About
+        Description with the declared numbers of rows, features and classes.
+    """
     n, d = dataset.X.shape
     found = {
         "n": ("rows", about.n, n + dataset.n_dropped),
@@ -57,7 +92,7 @@ def shape_problems(dataset: Dataset, about: About) -> list[str]:
         "classes": ("classes", about.classes, len(dataset.classes)),
     }
     return [
-        f"expected {told:,} {what} (about.{key}), found {number:,}; fetch it again, or correct about.{key}"
-        for key, (what, told, number) in found.items()
-        if told is not None and told != number
+        f"expected {stated:,} {what} (about.{key}), found {number:,}; fetch it again, or correct about.{key}"
+        for key, (what, stated, number) in found.items()
+        if stated is not None and stated != number
     ]

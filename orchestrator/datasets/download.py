@@ -1,4 +1,4 @@
-"""One file by HTTP: continued where it broke off, tried again, from one address after the other, checked."""
+"""Download of one file by HTTP, with resumption, retries, alternative addresses and checks."""
 
 import hashlib
 import http.client
@@ -23,32 +23,41 @@ from orchestrator.study.atomic import atomic_write
 from orchestrator.study.text import one_line, shown
 
 PIECE = 1 << 16
+"""Largest number of bytes read from a response at a time."""
+
 TIMEOUT = 30.0
 """Longest time without a byte, in seconds. A connection that waits longer is closed."""
 
 TRANSFER_SECONDS = 24 * 3600.0
-"""Longest time that one address may take for the whole file, in seconds, attempts and pauses included."""
+"""Longest time for the whole file from one address, including attempts and pauses, in seconds."""
 
 MIN_BYTES_PER_SECOND = 100
-"""Slowest transfer that goes on. A slower one has stalled; see `_pieces`."""
+"""Smallest transfer rate, in bytes per second. A slower transfer counts as stalled."""
 
 _ANSWER_FACTOR = 4
-"""Longest time until the header of an answer is complete, in units of `timeout`: a server may redirect."""
+"""Longest time until the header of a response is complete, in units of `timeout`. It covers redirections."""
 
 PAUSES = (0.5, 2.0, 8.0)
-"""Seconds before each further attempt at an address; they begin again whenever the file has grown."""
+"""Pauses before further attempts at an address, in seconds. The sequence restarts if the file has grown."""
 
 _COUNT = "[0-9]{1,18}"
-"""A number of bytes; Python refuses to read one of thousands of digits."""
+"""Pattern of a number of bytes, limited because Python rejects integers with thousands of digits."""
 
 _TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
+"""Status codes after which another attempt may succeed."""
 
 OnProgress = Callable[[int, int | None], None]
-"""Is told the bytes that are here, and their number in the end where a server says it."""
+"""Callback with the number of bytes received and the size of the whole file, or None if it is unknown."""
 
 
 class DownloadError(Exception):
-    """No address gave the file; `problems` holds a sentence for each."""
+    """Error if no address provides the file.
+
+    Parameters
+    ----------
+    problems : sequence of str
+        A sentence for each address.
+    """
 
     def __init__(self, problems: Sequence[str]):
         self.problems = list(problems)
@@ -56,63 +65,64 @@ class DownloadError(Exception):
 
 
 class _Transient(Exception):
-    """What another attempt at the same address may mend."""
+    """Failure after which another attempt at the same address may succeed."""
 
 
 class _Stalled(_Transient):
-    """A transfer so slow that the little which it adds does not count as progress."""
+    """Transfer below the smallest rate; the few bytes it adds do not count as progress."""
 
 
 class _Unusable(Exception):
-    """What no further attempt at the same address will mend."""
+    """Failure after which no attempt at the same address can succeed."""
 
 
 def download(
     urls: Sequence[str],
     partial: Path,
     sha256: str = "",
-    on_progress: OnProgress = lambda here, total: None,
+    on_progress: OnProgress = lambda received, total: None,
     problem_of: Callable[[Path], str] = lambda path: "",
     *,
     timeout: float = TIMEOUT,
     pauses: Sequence[float] = PAUSES,
     transfer_seconds: float = TRANSFER_SECONDS,
 ) -> tuple[str, str]:
-    """Complete a file, from what an earlier attempt left of it.
+    """Download a file, or complete a partial one.
 
-    Beside it lies `NAME.json`, which says where its bytes are from. An unfinished file is continued only if
-    the server says that it is still the same (by its ETag or its date), or if its SHA-256 is known.
+    `NAME.json` beside the file records the origin of its bytes. A partial file is continued only if the
+    server reports the same version (by its ETag or its date), or if the SHA-256 is known.
 
     Parameters
     ----------
     urls : sequence of str
-        Tried in this order. A name and a password before the host (`https://name:password@host/…`) are sent
-        to that host only, and are neither printed nor stored.
+        Addresses, tried in this order. A user name and password (`https://name:password@host/…`) are sent
+        only to that host, and are neither printed nor stored.
     partial : Path
-        The file; nobody else may write to it meanwhile.
+        Destination; no other process may write to it at the same time.
     sha256 : str
-        In hexadecimal, if known.
+        Expected SHA-256 in hexadecimal; empty if unknown.
     on_progress : callable
+        Called with the number of bytes received and the total size; see `OnProgress`.
     problem_of : callable
-        Says why a whole file is not what was meant; empty if it is.
+        Function that returns the problem of a complete file; an empty text accepts it.
     timeout : float
         Longest time without a byte, in seconds.
     pauses : sequence of float
-        Seconds before each further attempt at an address.
+        Pauses before each further attempt at an address, in seconds.
     transfer_seconds : float
         Longest time for the whole file from one address, in seconds.
 
     Returns
     -------
     url, sha256 : str
-        The address without a name and a password, and the digest in hexadecimal.
+        Address without user name and password, and the SHA-256 in hexadecimal.
 
     Raises
     ------
     DownloadError
-        If no address gives the file.
+        If no address provides the file.
     OSError
-        If it cannot be written.
+        If the file cannot be written.
     """
     problems = []
     for url in urls:
@@ -126,17 +136,27 @@ def download(
 
 
 def public_url(url: str) -> str:
-    """Return an address without the name and the password that may stand before its host."""
-    if not _is_address(
-        url
-    ):  # a "/" in a password ends the host too early: everything before "@" is taken off
+    """Return an address without its user name and password.
+
+    Parameters
+    ----------
+    url : str
+        Address.
+    """
+    if not _is_address(url):  # a "/" in a password ends the host too early, so all before "@" is removed
         return re.sub(r"^(\w[\w+.-]*://|).*@", r"\1", url, flags=re.DOTALL)
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def _is_address(url: str) -> bool:
-    """Return whether a scheme and what stands for the host, its port included, can be read."""
+    """Return whether the scheme, host and port of an address can be parsed.
+
+    Parameters
+    ----------
+    url : str
+        Address.
+    """
     try:
         parts = urlsplit(url)
         return "//" in url and (parts.port is None or parts.port >= 0)
@@ -145,19 +165,41 @@ def _is_address(url: str) -> bool:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file, in hexadecimal.
+
+    Parameters
+    ----------
+    path : Path
+        File to hash.
+    """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def discard(partial: Path) -> None:
-    """Remove an unfinished file, and what is known of it."""
+    """Remove a partial file and the record of its origin.
+
+    Parameters
+    ----------
+    partial : Path
+        Partial file.
+    """
     partial.unlink(missing_ok=True)
     _origin_path(partial).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
 class _Target:
+    """Arguments of one download from one address; see `download`.
+
+    Attributes
+    ----------
+    url, partial, sha256, on_progress, problem_of, timeout
+        As in `download`.
+    deadline : float
+        Time at which the transfer is given up, on the clock of `time.monotonic`, in seconds.
+    """
+
     url: str
     partial: Path
     sha256: str
@@ -168,12 +210,23 @@ class _Target:
 
     @property
     def size(self) -> int:
+        """Size of the partial file, in bytes; 0 if it does not exist."""
         return self.partial.stat().st_size if self.partial.is_file() else 0
 
 
 @dataclass(frozen=True)
 class _Origin:
-    """Where the bytes of an unfinished file are from; `validator` is the ETag or date of that version."""
+    """Origin of the bytes of a partial file.
+
+    Attributes
+    ----------
+    url : str
+        Public address.
+    validator : str
+        ETag or date of the version.
+    total : int or None
+        Size of the whole file, in bytes; None if unknown.
+    """
 
     url: str = ""
     validator: str = ""
@@ -181,6 +234,15 @@ class _Origin:
 
 
 def _from_address(target: _Target, pauses: Sequence[float]) -> str:
+    """Download from one address, with further attempts after transient failures, and return the SHA-256.
+
+    Parameters
+    ----------
+    target : _Target
+        Download.
+    pauses : sequence of float
+        Pauses before each further attempt, in seconds.
+    """
     furthest, failures = target.size, 0
     while True:
         try:
@@ -192,12 +254,18 @@ def _from_address(target: _Target, pauses: Sequence[float]) -> str:
             if failures >= len(pauses) + 1:
                 raise
             if time.monotonic() >= target.deadline:
-                raise _Unusable(f"{error}; the time for the whole file is over") from error
+                raise _Unusable(f"{error}; the time limit for the whole file is exceeded") from error
             time.sleep(pauses[max(failures - 1, 0)] if pauses else 0.0)
 
 
 def _attempt(target: _Target) -> str:
-    """Ask once for what is missing, and return the digest of the whole file."""
+    """Request the missing bytes once and return the SHA-256 of the whole file.
+
+    Parameters
+    ----------
+    target : _Target
+        Download.
+    """
     start = 0
     try:
         start = _receive(target)
@@ -205,7 +273,7 @@ def _attempt(target: _Target) -> str:
     except _Transient as error:
         broken = error
     digest = sha256_of(target.partial) if target.size else ""
-    if broken is not None and digest != (target.sha256 or None):  # else it is whole, whatever was announced
+    if broken is not None and digest != (target.sha256 or None):  # a file with the right hash is complete
         raise broken
     if target.sha256 and digest != target.sha256:
         problem = f"expected SHA-256 {target.sha256}, found {digest}"
@@ -213,14 +281,18 @@ def _attempt(target: _Target) -> str:
         problem = target.problem_of(target.partial)
     if problem:
         discard(target.partial)
-        raise (
-            _Transient(problem) if start else _Unusable(problem)
-        )  # what was continued may be of two versions
+        raise _Transient(problem) if start else _Unusable(problem)  # a resumed file may mix two versions
     return digest
 
 
 def _receive(target: _Target) -> int:
-    """Append what is missing to the file, and return how many bytes were there before."""
+    """Append the missing bytes to the file and return the number of bytes that were there before.
+
+    Parameters
+    ----------
+    target : _Target
+        Download.
+    """
     origin, start = _read_origin(target.partial), target.size
     known = origin.url == public_url(target.url) and origin.validator
     if not (known or target.sha256):
@@ -237,45 +309,55 @@ def _receive(target: _Target) -> int:
     if response is None:
         return start
     with transfer:
-        begin, total = _place(response, start)
-        # Said before the first byte is written: whoever is killed leaves a file that can be judged.
+        begin, total = _content_position(response, start)
+        # The origin is written before the first byte, so that a killed process leaves a usable partial file.
         if begin == 0:
             discard(target.partial)
         _write_origin(target.partial, _Origin(public_url(target.url), _validator(response), total))
         with open(target.partial, "r+b" if begin else "wb", opener=_open_no_link) as file:
             file.seek(begin)
             file.truncate()
-            here = begin
-            target.on_progress(here, total)
+            received = begin
+            target.on_progress(received, total)
             for piece in transfer.pieces():
                 file.write(piece)
-                file.flush()  # so that whoever is killed loses nothing of it
-                here += len(piece)
-                target.on_progress(here, total)
+                file.flush()  # a killed process loses no received byte
+                received += len(piece)
+                target.on_progress(received, total)
             os.fsync(file.fileno())
-    if total is not None and here != total:
-        raise _Transient(f"the connection ended after {here:,} of {total:,} bytes")
-    if not here:
+    if total is not None and received != total:
+        raise _Transient(f"the connection ended after {received:,} of {total:,} bytes")
+    if not received:
         raise _Unusable("the file is empty")
     return begin
 
 
 def _open_no_link(path: str, flags: int) -> int:
-    """Open a file for `open`; raise an OSError for a link."""
+    """Open a file for the built-in `open`; raise an OSError for a symbolic link.
+
+    Parameters
+    ----------
+    path : str
+        File to open.
+    flags : int
+        Flags of `os.open`.
+    """
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 class _Transfer:
-    """A request whose answer is read in a thread, so that each wait for it ends, however slowly it drips.
+    """Request whose response is read in a thread, so that every wait has a limit even if bytes arrive slowly.
 
-    The thread is a daemon: one that waits in a system call is left behind when the transfer is given up.
+    The thread is a daemon. If it blocks in a system call, it is abandoned when the transfer is given up.
 
     Parameters
     ----------
     target : _Target
+        Download.
     headers : dict of str
+        Headers of the request.
     start : int
-        Number of bytes that are here.
+        Number of bytes received before.
     """
 
     def __init__(self, target: _Target, headers: dict[str, str], start: int):
@@ -290,7 +372,7 @@ class _Transfer:
         self._is_over.set()
 
     def answer(self) -> Any:
-        """Return the response; None if the server says that the file is complete."""
+        """Return the response; None if the server reports that the file is complete."""
         limit = _ANSWER_FACTOR * self._target.timeout
         answer = self._next(limit, f"no complete answer within {limit:g} s")
         if answer is None:
@@ -298,21 +380,35 @@ class _Transfer:
         return answer
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield what arrives until the answer ends; raise where too little arrives or the time is over."""
+        """Yield the received bytes until the response ends; raise if the transfer stalls or takes too long.
+
+        Yields
+        ------
+        bytes
+            Received bytes.
+        """
         least = MIN_BYTES_PER_SECOND * self._target.timeout
         started, received = time.monotonic(), 0
         while piece := self._next(self._target.timeout, "the server stopped sending"):
             yield piece
             received, now = received + len(piece), time.monotonic()
             if now >= self._target.deadline:
-                raise _Stalled("the file is not complete after the longest time that a transfer may take")
+                raise _Stalled("the file is not complete after the time limit of a transfer")
             if now - started >= self._target.timeout:
                 if received < least:
                     raise _Stalled(f"the server sends fewer than {MIN_BYTES_PER_SECOND} bytes a second")
                 started, received = now, 0
 
     def _next(self, limit: float, problem: str) -> Any:
-        """Return what the thread has received next, or raise what it has met."""
+        """Return the next object of the thread, or raise the exception that it has caught.
+
+        Parameters
+        ----------
+        limit : float
+            Longest time to wait, in seconds.
+        problem : str
+            Message if the time is exceeded.
+        """
         try:
             received = self._received.get(timeout=limit)
         except queue.Empty:
@@ -323,7 +419,15 @@ class _Transfer:
         return received
 
     def _read(self, headers: dict[str, str], start: int) -> None:
-        """Hand over the response, its pieces and an empty one at the end; or the exception that ended it."""
+        """Put the response, its pieces and an empty piece into the queue, or the exception that ended it.
+
+        Parameters
+        ----------
+        headers : dict of str
+            Headers of the request.
+        start : int
+            Number of bytes received before.
+        """
         try:
             response = _open(self._target, headers, start)
             self._hand_over(response)
@@ -335,7 +439,13 @@ class _Transfer:
             self._hand_over(error)
 
     def _hand_over(self, received: Any) -> bool:
-        """Return whether somebody still takes what is received."""
+        """Put an object into the queue and return whether the transfer is still active.
+
+        Parameters
+        ----------
+        received : object
+            Response, piece or exception.
+        """
         while not self._is_over.is_set():
             try:
                 self._received.put(received, timeout=0.1)
@@ -346,12 +456,19 @@ class _Transfer:
 
 
 def _request(url: str, headers: dict[str, str]) -> urllib.request.Request:
-    """Return a request in which a name and a password are a header that no redirection takes along.
+    """Return a request whose user name and password are in a header that redirections do not repeat.
+
+    Parameters
+    ----------
+    url : str
+        Address.
+    headers : dict of str
+        Headers of the request.
 
     Raises
     ------
     _Unusable
-        If host and port cannot be read; the messages of `urllib` would show a part of a password.
+        If host and port cannot be parsed; the messages of `urllib` would show a part of a password.
     """
     if not _is_address(url):
         raise _Unusable(
@@ -366,28 +483,45 @@ def _request(url: str, headers: dict[str, str]) -> urllib.request.Request:
 
 
 def _open(target: _Target, headers: dict[str, str], start: int) -> Any:
-    """Send the request; None if the server says that the file is complete."""
+    """Send the request and return the response; None if the server reports that the file is complete.
+
+    Parameters
+    ----------
+    target : _Target
+        Download.
+    headers : dict of str
+        Headers of the request.
+    start : int
+        Number of bytes received before.
+    """
     try:
         return urllib.request.urlopen(_request(target.url, headers), timeout=target.timeout)
     except urllib.error.HTTPError as error:
         with error:
-            if error.code == 416:  # nothing follows what is here
+            if error.code == 416:  # range not satisfiable: no byte follows the received ones
                 _, total = _content_range(error.headers)
                 if total == start:
                     return None
                 discard(target.partial)
-                raise _Transient("what was received before is no beginning of the file") from error
+                raise _Transient("the bytes received before are not the start of the file") from error
             text = f"the server answers {error.code} ({one_line(error.reason, 80)})"
             raise (_Transient(text) if error.code in _TRANSIENT else _Unusable(text)) from error
     except (OSError, http.client.HTTPException) as error:  # a URLError is an OSError
-        if isinstance(getattr(error, "reason", None), socket.gaierror):  # as without a connection
+        if isinstance(getattr(error, "reason", None), socket.gaierror):  # the host has no known address
             raise _Unusable(_reason(error, None)) from error
         raise _Transient(_reason(error, target.timeout)) from error
-    except ValueError as error:  # an address that is none, for example after a redirection
+    except ValueError as error:  # an invalid address, for example after a redirection
         raise _Unusable(one_line(error)) from error
 
 
 def _read(response: Any) -> bytes:
+    """Return the next bytes of a response; empty at its end.
+
+    Parameters
+    ----------
+    response : HTTPResponse
+        Open response.
+    """
     try:
         return response.read1(PIECE)
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -395,23 +529,41 @@ def _read(response: Any) -> bytes:
 
 
 def _reason(error: BaseException, timeout: float | None) -> str:
+    """Return the reason of a failed request as one line.
+
+    Parameters
+    ----------
+    error : BaseException
+        Exception of the request.
+    timeout : float or None
+        Longest time without a byte, in seconds; None if the response had started.
+    """
     reason = getattr(error, "reason", None) or error
     if isinstance(reason, TimeoutError):
         return f"no answer within {timeout:g} s" if timeout else "the server stopped sending"
     return one_line(reason, 120) or type(error).__name__
 
 
-def _place(response: Any, start: int) -> tuple[int, int | None]:
-    """Return where in the file an answer begins, and how long the file is in the end."""
+def _content_position(response: Any, start: int) -> tuple[int, int | None]:
+    """Return the position of a response's first byte in the file, and the size of the file if it is known.
+
+    Parameters
+    ----------
+    response : HTTPResponse
+        Open response.
+    start : int
+        Position that was requested.
+    """
     encoding = response.headers.get("Content-Encoding", "identity")
-    if encoding != "identity" and not response.url.endswith((".gz", ".bz2", ".xz")):  # some call that encoded
-        raise _Unusable(f"the server sends it encoded as {shown(encoding)}, which nobody asked for")
+    # Some servers report the compression of the file itself as an encoding.
+    if encoding != "identity" and not response.url.endswith((".gz", ".bz2", ".xz")):
+        raise _Unusable(f"the server sends it encoded as {shown(encoding)}, which was not requested")
     n_bytes = _announced_length(response.headers)
     if response.status == 200:
         return 0, n_bytes
     begin, total = _content_range(response.headers)
     if response.status != 206 or begin != start:
-        raise _Unusable(f"asked for what follows byte {start:,}, the server answers with something else")
+        raise _Unusable(f"the server did not send the requested bytes from byte {start:,}")
     if n_bytes is None:
         return start, total
     if total not in (None, start + n_bytes):
@@ -423,7 +575,13 @@ def _place(response: Any, start: int) -> tuple[int, int | None]:
 
 
 def _announced_length(headers: Any) -> int | None:
-    """Return the `Content-Length` of an answer, None where there is none, or raise if it is no number."""
+    """Return the `Content-Length` of a response, None if there is none; raise if it is not a number.
+
+    Parameters
+    ----------
+    headers : Message
+        Headers of the response.
+    """
     lengths = {text.strip() for text in headers.get_all("Content-Length", [])}
     if not lengths:
         return None
@@ -434,7 +592,13 @@ def _announced_length(headers: Any) -> int | None:
 
 
 def _content_range(headers: Any) -> tuple[int | None, int | None]:
-    """Return the first byte and the length of the whole file that a server names."""
+    """Return the first byte and the size of the whole file in `Content-Range`; None for each unknown value.
+
+    Parameters
+    ----------
+    headers : Message
+        Headers of the response.
+    """
     match = re.fullmatch(
         rf"bytes (?:({_COUNT})-{_COUNT}|\*)/({_COUNT}|\*)", headers.get("Content-Range", "").strip()
     )
@@ -443,22 +607,51 @@ def _content_range(headers: Any) -> tuple[int | None, int | None]:
 
 
 def _validator(response: Any) -> str:
-    """Return what `If-Range` takes: an ETag that is not weak, or a date."""
+    """Return the value for `If-Range`: a strong ETag, or a date; empty if there is neither.
+
+    Parameters
+    ----------
+    response : HTTPResponse
+        Open response.
+    """
     etag = response.headers.get("ETag", "")
     return etag if etag.startswith('"') else response.headers.get("Last-Modified", "")
 
 
 def _origin_path(partial: Path) -> Path:
+    """Return the path of the record of a partial file's origin.
+
+    Parameters
+    ----------
+    partial : Path
+        Partial file.
+    """
     return partial.with_name(f"{partial.name}.json")
 
 
 def _read_origin(partial: Path) -> _Origin:
+    """Return the recorded origin of a partial file; an empty one if the record is missing or damaged.
+
+    Parameters
+    ----------
+    partial : Path
+        Partial file.
+    """
     try:
         return _Origin(**json.loads(_origin_path(partial).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):  # none, or half of one: then the file is fetched anew
+    except (OSError, ValueError, TypeError):  # without an intact record the file is downloaded again
         return _Origin()
 
 
 def _write_origin(partial: Path, origin: _Origin) -> None:
+    """Record the origin of a partial file.
+
+    Parameters
+    ----------
+    partial : Path
+        Partial file.
+    origin : _Origin
+        Origin of its bytes.
+    """
     with atomic_write(_origin_path(partial)) as file:
         file.write(json.dumps(vars(origin)).encode())

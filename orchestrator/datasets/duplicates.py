@@ -1,4 +1,4 @@
-"""What is done about rows that occur more than once, as `deduplicate` of a dataset's configuration says."""
+"""Treatment of rows that occur more than once, by `deduplicate` of a dataset's configuration."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ from orchestrator.study.text import shown
 KEEP, DROP, GROUP = "keep", "drop", "group"
 
 Rows = tuple[Features, NDArray[np.int32], Mapping[str, NDArray[Any]]]
-"""Features, codes of labels, and metadata."""
+"""Features, class codes and metadata."""
 
 
 def deduplicated(
@@ -27,16 +27,19 @@ def deduplicated(
     Parameters
     ----------
     how : {"keep", "drop", "group"}
-        Leave all as it is; keep the first of the rows that are equal, label included; or give rows whose
-        features are equal one group, which folds keep together, besides the groups that there are.
+        "keep" changes nothing. "drop" keeps the first of equal rows, label included. "group" puts rows with
+        equal features into one group, which folds do not split, and merges it with existing groups.
     X : array, CSR matrix or frame, shape (n, d)
+        Features.
     codes : int32 array, shape (n,)
+        Class of each row.
     metadata : mapping of str to array, shape (n,)
+        Values of each row, by name.
 
     Raises
     ------
     DatasetError
-        If `how` is none of these, or all rows are one group.
+        If `how` has another value, or all rows would be one group.
     """
     if how not in (KEEP, DROP, GROUP):
         raise DatasetError(f"deduplicate must be keep, drop or group, found {shown(how)}")
@@ -46,8 +49,8 @@ def deduplicated(
     if how == DROP:
         labelled = hashes + mixed(codes.astype(np.uint64) + np.uint64(1))
         rows = np.sort(np.unique(labelled, return_index=True)[1])
-        taken = X.iloc[rows].reset_index(drop=True) if hasattr(X, "iloc") else X[rows]
-        return taken, codes[rows], {name: values[rows] for name, values in metadata.items()}
+        kept = X.iloc[rows].reset_index(drop=True) if hasattr(X, "iloc") else X[rows]
+        return kept, codes[rows], {name: values[rows] for name, values in metadata.items()}
     groups = np.unique(hashes, return_inverse=True)[1]
     if GROUPS in metadata:
         groups = _joined(groups, np.unique(metadata[GROUPS], return_inverse=True)[1])
@@ -57,7 +60,13 @@ def deduplicated(
 
 
 def _joined(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
-    """Return groups that keep together what either of two groupings does."""
+    """Return the finest grouping that contains both groupings.
+
+    Parameters
+    ----------
+    first, second : int arrays, shape (n,)
+        Group of each row, from 0.
+    """
     n, offset = len(first), int(first.max()) + 1
     nodes = offset + int(second.max()) + 1
     links = scipy.sparse.coo_matrix((np.ones(n, bool), (first, second + offset)), (nodes, nodes))

@@ -1,4 +1,4 @@
-"""How the characters of a file of text are encoded: found by its first bytes, or said in a sentence."""
+"""Character encodings of text files: detection by the first bytes, decoding, and error messages."""
 
 import codecs
 from collections.abc import Iterator
@@ -11,35 +11,35 @@ from orchestrator.datasets.files import READ_ERRORS, pieces
 from orchestrator.study.text import shown
 
 _MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark is its beginning
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark is a prefix of this one
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-"""Byte-order marks, and the encodings that read past them."""
+"""Byte-order marks, and the encodings that skip them."""
 
 _HEAD = 4096
-"""Bytes in which NUL is looked for."""
+"""Number of bytes searched for NUL."""
 
 _NOT_DECOMPRESSED = (".zip", ".zst", ".tar")
-"""Endings of files whose first bytes are not looked at."""
+"""Suffixes of files whose first bytes are not examined."""
 
 
 def encoding_of(path: Path, given: Any = None) -> str:
-    """Return the encoding of a file of text.
+    """Return the encoding of a text file.
 
     Parameters
     ----------
     path : Path
-        The file, perhaps compressed with gzip, bzip2 or xz.
+        The file, plain or compressed with gzip, bzip2 or xz.
     given : object
-        The encoding that a user has named; None to use the byte-order mark, or UTF-8 without one.
+        Configured encoding; None for the byte-order mark, or UTF-8 without one.
 
     Raises
     ------
     DatasetError
-        If there is no such encoding, or the first bytes contradict it.
+        If the encoding does not exist, or the first bytes contradict it.
     """
     name = _known(given)
     head = _head(path)
@@ -57,15 +57,22 @@ def encoding_of(path: Path, given: Any = None) -> str:
         raise DatasetError(f"{path} is not {given}: it holds no NUL byte; leave out `encoding`")
     if wide and name in ("utf-16", "utf-32"):
         raise DatasetError(
-            f"{path} has no byte-order mark, so {name} may be of either order; write encoding: {name}-le "
-            f"or {name}-be"
+            f"{path} has no byte-order mark, so the byte order of {name} is unknown; write encoding: "
+            f"{name}-le or {name}-be"
         )
     if not wide and b"\0" in head:
-        raise DatasetError(f"{path} is no text in {name.upper()}: {_of_nul(head)}")
+        raise DatasetError(f"{path} is no text in {name.upper()}: {_nul_problem(head)}")
     return given or "utf-8"
 
 
 def _known(given: Any) -> str:
+    """Return the canonical name of an encoding, or raise a DatasetError.
+
+    Parameters
+    ----------
+    given : object
+        Configured encoding; None for UTF-8.
+    """
     try:
         return codecs.lookup("utf-8" if given is None else given).name
     except (LookupError, TypeError, ValueError):
@@ -75,15 +82,29 @@ def _known(given: Any) -> str:
 
 
 def _head(path: Path) -> bytes:
+    """Return the first bytes of a file, decompressed; empty if they are not examined.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    """
     if path.suffix in _NOT_DECOMPRESSED:
         return b""
     try:
         return next(pieces(path), b"")[:_HEAD]
-    except READ_ERRORS:  # which reading the file reports
+    except READ_ERRORS:  # reported when the whole file is read
         return b""
 
 
-def _of_nul(head: bytes) -> str:
+def _nul_problem(head: bytes) -> str:
+    """Return why a file contains NUL bytes, and the remedy.
+
+    Parameters
+    ----------
+    head : bytes
+        First bytes of the file.
+    """
     if head.startswith(b"PK"):
         return "it is a zip archive, perhaps a spreadsheet; save it as CSV"
     even, odd = (head[start::2].count(0) for start in (0, 1))
@@ -94,13 +115,14 @@ def _of_nul(head: bytes) -> str:
 
 
 def undecodable(path: Path, encoding: str) -> DatasetError:
-    """Return the error of a file that is not in an encoding; it names the first such line.
+    """Return the error for a file that is not in an encoding; its message names the first such line.
 
     Parameters
     ----------
     path : Path
+        The file.
     encoding : str
-        The encoding in which the file was read.
+        Encoding with which it was read.
     """
     advice = "write encoding: latin-1 (or cp1252) if a spreadsheet for Western Europe has saved it"
     if not encoding.lower().replace("_", "-").startswith("utf-8"):
@@ -117,7 +139,18 @@ def undecodable(path: Path, encoding: str) -> DatasetError:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file whose encoding keeps the ends of lines as single bytes."""
+    """Yield the lines of a file, for encodings in which a line end is a single byte.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Yields
+    ------
+    bytes
+        Line without its end.
+    """
     rest = b""
     try:
         for piece in pieces(path):
@@ -129,13 +162,19 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def decoded_lines(path: Path, encoding: str) -> Iterator[str]:
-    """Yield the lines of a file of text with their ends.
+    """Yield the lines of a text file with their ends.
 
     Parameters
     ----------
     path : Path
+        The file.
     encoding : str
-        The encoding, as `encoding_of` returns it.
+        Encoding, as `encoding_of` returns it.
+
+    Yields
+    ------
+    str
+        Line with its end.
     """
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     rest = ""
@@ -146,7 +185,17 @@ def decoded_lines(path: Path, encoding: str) -> Iterator[str]:
 
 
 def first_lines(path: Path, encoding: str, count: int) -> list[str]:
-    """Return the first lines of a file of text, without their ends; fewer where it cannot be read."""
+    """Return the first lines of a text file without their ends; fewer if the file cannot be read.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    encoding : str
+        Encoding, as `encoding_of` returns it.
+    count : int
+        Number of lines.
+    """
     try:
         return [line.rstrip("\r\n") for line in islice(decoded_lines(path, encoding), count)]
     except READ_ERRORS:

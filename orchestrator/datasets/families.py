@@ -1,4 +1,4 @@
-"""Which datasets of a study are no independent evidence: they share rows, or declare one family."""
+"""Detection of datasets that are not independent evidence: they share rows, or declare one family."""
 
 import itertools
 from collections import Counter
@@ -18,24 +18,24 @@ from orchestrator.datasets.dataset import Features
 from orchestrator.datasets.row_hashes import Hashes, row_hashes, scaled_row_hashes
 from orchestrator.study.atomic import atomic_write
 
-SHARED = 0.1
-"""Share of the smaller dataset's different rows from which two datasets are related: with few features or
-coarse ones, single rows are equal by chance."""
+MIN_SHARED = 0.1
+"""Smallest share of common rows for which two datasets are related, relative to the distinct rows of the
+smaller one. With few or coarse features, single rows are equal by chance."""
 
-TELLS_APART = 0.9
-"""Share of its different rows that a dataset's hashes must still tell apart once columns are in no order: of
-yes and no alone, the number of each is left."""
+MIN_DISTINCT = 0.9
+"""Smallest share of distinct rows that must stay distinct if the order of columns is ignored. For binary
+features, for example, only the number of ones remains."""
 
 
 class Relation(NamedTuple):
-    """Two datasets of one family.
+    """Two related datasets.
 
     Attributes
     ----------
     first, second : str
         Their names.
     why : str
-        Goes on with both names.
+        Predicate of a sentence whose subject is both names.
     """
 
     first: str
@@ -48,20 +48,20 @@ def relations(
     families: Mapping[str, str],
     folders: Mapping[str, Path] = MappingProxyType({}),
 ) -> list[Relation]:
-    """Return the pairs of datasets that are related.
+    """Return the pairs of related datasets.
 
     Parameters
     ----------
     features : mapping of str to array, CSR matrix or frame
-        By name of the dataset.
+        Features, by name of the dataset.
     families : mapping of str to str
-        What datasets declare as their family; those without one may be left out, or have an empty one.
+        Declared families. A dataset without one may be missing, or have an empty text.
     folders : mapping of str to Path
-        Of prepared datasets; hashes of their rows are kept there.
+        Folders of prepared datasets, where hashes of rows are cached; none by default.
     """
     widths = Counter(X.shape[1] for X in features.values())
     rows = {
-        name: _RowSets.kept(X, folders.get(name)) for name, X in features.items() if widths[X.shape[1]] > 1
+        name: _RowSets.cached(X, folders.get(name)) for name, X in features.items() if widths[X.shape[1]] > 1
     }
     return list(_relations(rows, features, families))
 
@@ -75,7 +75,17 @@ _HASHES: dict[str, Callable[[Features], Hashes]] = {
 
 
 class _RowSets(NamedTuple):
-    """The different rows of a dataset as sorted hashes: as they are and scaled, in order and in no order."""
+    """Distinct rows of a dataset as sorted hashes.
+
+    Attributes
+    ----------
+    d : int
+        Number of features.
+    exact, scaled : uint64 arrays
+        Hashes of the rows, and of the rows after scaling.
+    reordered, unordered : uint64 arrays
+        The same, ignoring the order of columns; empty if too many rows become equal.
+    """
 
     d: int
     exact: Hashes
@@ -84,12 +94,20 @@ class _RowSets(NamedTuple):
     unordered: Hashes
 
     @classmethod
-    def kept(cls, X: Features, folder: Path | None) -> "_RowSets":
-        """Return those of a dataset's features, computed unless a folder holds them."""
+    def cached(cls, X: Features, folder: Path | None) -> "_RowSets":
+        """Return the hashes of a dataset, from the cache in its folder if they are there.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame, shape (n, d)
+            Features.
+        folder : Path or None
+            Folder of the prepared dataset; None for no cache.
+        """
         if folder is None:
             return cls.of(X)
         path = folder / f".rows-{code_digest()[:16]}.npz"
-        # A damaged file has a wrong CRC, or `zipfile` fails as it likes.
+        # `zipfile` raises exceptions of many types for a damaged file.
         with suppress(Exception), np.load(path, allow_pickle=False) as arrays:
             return cls(X.shape[1], *(arrays[name] for name in _HASHES))
         found = cls.of(X)
@@ -99,11 +117,17 @@ class _RowSets(NamedTuple):
 
     @classmethod
     def of(cls, X: Features) -> "_RowSets":
-        """Return those of a dataset's features."""
-        exact, scaled, *mingled = (np.unique(hashes(X)) for hashes in _HASHES.values())
+        """Compute the hashes of a dataset.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame, shape (n, d)
+            Features.
+        """
+        exact, scaled, *without_order = (np.unique(hashes(X)) for hashes in _HASHES.values())
         reordered, unordered = (
-            one if len(one) >= TELLS_APART * len(other) else one[:0]
-            for one, other in zip(mingled, (exact, scaled), strict=True)
+            one if len(one) >= MIN_DISTINCT * len(other) else one[:0]
+            for one, other in zip(without_order, (exact, scaled), strict=True)
         )
         return cls(X.shape[1], exact, scaled, reordered, unordered)
 
@@ -111,6 +135,22 @@ class _RowSets(NamedTuple):
 def _relations(
     rows: Mapping[str, _RowSets], features: Mapping[str, Features], families: Mapping[str, str]
 ) -> Iterator[Relation]:
+    """Yield the related pairs.
+
+    Parameters
+    ----------
+    rows : mapping of str to _RowSets
+        Hashes of the datasets whose number of features is not unique.
+    features : mapping of str to array, CSR matrix or frame
+        Features, by name of the dataset.
+    families : mapping of str to str
+        Declared families.
+
+    Yields
+    ------
+    Relation
+        Related pair.
+    """
     for first, second in itertools.combinations(features, 2):
         family = families.get(first)
         if family and family == families.get(second):
@@ -122,22 +162,39 @@ def _relations(
 
 
 def _shared(fewer: _RowSets, more: _RowSets, features: Features) -> str:
-    """Say how many rows two datasets share; empty if they are few, or as many as there are by chance."""
+    """Return the number of rows that two datasets share, as a text; empty if it is small, or due to chance.
+
+    Parameters
+    ----------
+    fewer, more : _RowSets
+        Hashes of the dataset with fewer distinct rows, and of the other.
+    features : array, CSR matrix or frame, shape (n, d)
+        Features of the first.
+    """
     hows = "", " after scaling", " in other columns", " after scaling, in other columns"
     for kind, how in zip(_HASHES, hows, strict=True):
         one, other = getattr(fewer, kind), getattr(more, kind)
         fewest = min(len(one), len(other))
         number = len(np.intersect1d(one, other, assume_unique=True))
-        least = max(2, SHARED * fewest)
+        least = max(2, MIN_SHARED * fewest)
         if fewest and number >= least and number - _by_chance(features, kind, other) * fewest >= least:
             return f"share {number:,} of {fewest:,} different rows{how}"
     return ""
 
 
 def _by_chance(features: Features, kind: str, other: Hashes) -> float:
-    """Return the share of rows that another dataset has, too, once each column is shuffled by itself.
+    """Estimate the share of common rows that chance explains, by shuffling each column independently.
 
-    Of columns with few values any combination is a row of either dataset.
+    If columns have few values, any combination of values may be a row of both datasets.
+
+    Parameters
+    ----------
+    features : array, CSR matrix or frame, shape (n, d)
+        Features of one dataset.
+    kind : str
+        Key of `_HASHES`.
+    other : uint64 array
+        Sorted hashes of the other dataset.
     """
     if scipy.sparse.issparse(features):
         return 0.0

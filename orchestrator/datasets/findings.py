@@ -1,6 +1,6 @@
-"""What was found in a prepared dataset, kept beside it: it is computed once for a dataset and its splits.
+"""Cache of audits, beside the prepared dataset: an audit is computed once for a dataset and its splits.
 
-Names of such files begin with a dot: no worker needs them.
+Names of the cache files begin with a dot, because workers do not need them.
 """
 
 import json
@@ -20,17 +20,18 @@ from orchestrator.study.values import digest
 def kept_audit(
     folder: Path, dataset: Dataset, splits: Iterable[tuple[Rows, Rows]] = (), split_hash: str = "none"
 ) -> Audit:
-    """Return the audit of a prepared dataset, computed unless it was before.
+    """Return the audit of a prepared dataset, from the cache if it is there.
 
     Parameters
     ----------
     folder : Path
-        Of the prepared dataset.
+        Folder of the prepared dataset.
     dataset : Dataset
+        The dataset.
     splits : iterable of (train, test)
-        Indices of the rows of each split.
+        Row indices of each split; none by default.
     split_hash : str
-        What the splits are known by.
+        Identifier of the splits; "none" by default.
     """
     path = folder / f".audit-{split_hash[:16]}.json"
     known = {"fingerprint": dataset.fingerprint, "split_hash": split_hash, "code": code_digest()}
@@ -40,17 +41,21 @@ def kept_audit(
         if is_intact and all(stored[name] == value for name, value in known.items()):
             return _audit_of(stored["audit"])
     found = audit(dataset, splits)
-    with (
-        suppress(OSError),
-        atomic_write(path) as file,
-    ):  # of a cache that cannot be written, the copy was there
+    with suppress(OSError), atomic_write(path) as file:  # the cache may be read-only
         content = json.loads(json.dumps(known | {"audit": asdict(found)}))
         file.write(json.dumps(content | {"checksum": digest(content)}).encode())
     return found
 
 
-def _audit_of(facts: dict[str, Any]) -> Audit:
+def _audit_of(stored: dict[str, Any]) -> Audit:
+    """Return the audit that JSON values describe.
+
+    Parameters
+    ----------
+    stored : dict
+        Attributes of the audit, with lists in place of tuples.
+    """
     values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()
+        name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
     }
     return Audit(**values)

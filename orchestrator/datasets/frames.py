@@ -1,7 +1,7 @@
-"""Frames whose columns are numbers, text or categories, as arrays of numbers and as what describes them.
+"""Conversion between arrays and frames whose columns are numbers, text or categories.
 
-In such a frame a column of numbers is float64 with NaN where a value is missing, a column of text holds `str`
-objects with NaN, and a categorical column has categories of text or of numbers. Names of columns are text.
+In such a frame, a column of numbers is float64 with NaN for missing values. A column of text contains `str`
+objects and NaN. A categorical column has categories of text or of numbers. Column names are text.
 """
 
 from typing import Any, NamedTuple
@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 
 
 class EncodedFrame(NamedTuple):
-    """A frame as arrays.
+    """Frame as arrays.
 
     Attributes
     ----------
     columns : list of dict
-        Of each column `name` and `kind` ("number", "text" or "category"), and of the latter two the values
-        that occur, or may occur, as `values`, and whether these are `ordered`.
-    numbers : float64 array, shape (n, number of columns of numbers)
+        Description of each column: `name` and `kind` ("number", "text" or "category"). Columns of text and
+        categories also have `values`, the different values, and `ordered`.
+    numbers : float64 array, shape (n, number of numeric columns)
+        Values of the numeric columns.
     codes : int32 array, shape (n, number of other columns)
-        Positions in `values`; -1 where a value is missing.
+        Indices into `values`; -1 for a missing value.
     """
 
     columns: list[dict[str, Any]]
@@ -30,7 +31,13 @@ class EncodedFrame(NamedTuple):
 
 
 def encode(X: pd.DataFrame) -> EncodedFrame:
-    """Return a frame as arrays and what describes them; equal frames give equal ones."""
+    """Return a frame as arrays and column descriptions; equal frames give equal results.
+
+    Parameters
+    ----------
+    X : DataFrame, shape (n, d)
+        Frame as described above.
+    """
     columns: list[dict[str, Any]] = []
     numbers, codes = [], []
     for name in X.columns:
@@ -51,12 +58,17 @@ def encode(X: pd.DataFrame) -> EncodedFrame:
 
 
 def decode(encoded: EncodedFrame) -> pd.DataFrame:
-    """Return the frame that `encode` was given.
+    """Return the frame from which `encode` made arrays.
+
+    Parameters
+    ----------
+    encoded : EncodedFrame
+        Arrays and column descriptions.
 
     Raises
     ------
     ValueError, KeyError, IndexError
-        If the parts do not fit together.
+        If the arrays and descriptions are inconsistent.
     """
     numbers, codes = iter(encoded.numbers.T), iter(encoded.codes.T)
     content: dict[str, Any] = {}
@@ -74,15 +86,42 @@ def decode(encoded: EncodedFrame) -> pd.DataFrame:
 
 
 def category(codes: Any, values: list[Any], ordered: bool) -> pd.Categorical:
-    """Return a categorical column; texts are `str` objects, whatever pandas' version would make of them."""
+    """Return a categorical column; texts are `str` objects in every version of pandas.
+
+    Parameters
+    ----------
+    codes : int array, shape (n,)
+        Indices into `values`; -1 for a missing value.
+    values : list
+        Categories.
+    ordered : bool
+        Whether the categories have an order.
+    """
     index = pd.Index(values, dtype=object if any(isinstance(value, str) for value in values) else None)
     return pd.Categorical.from_codes(codes, index, ordered=ordered)
 
 
 def number_columns(X: pd.DataFrame) -> list[str]:
-    """Return the names of the columns of numbers."""
+    """Return the names of the numeric columns.
+
+    Parameters
+    ----------
+    X : DataFrame, shape (n, d)
+        Frame as described above.
+    """
     return [name for name in X.columns if X[name].dtype == np.float64]
 
 
 def _table(columns: list[Any], n: int, dtype: type) -> NDArray[Any]:
+    """Return columns as an array of shape (n, number of columns).
+
+    Parameters
+    ----------
+    columns : list of array, shape (n,)
+        Columns; may be empty.
+    n : int
+        Number of rows.
+    dtype : type
+        Type of the values.
+    """
     return np.column_stack(columns).astype(dtype) if columns else np.empty((n, 0), dtype)

@@ -1,4 +1,4 @@
-"""From labels of any kind to classes and codes; labels that differ never become one class."""
+"""Conversion of labels of any type to classes and codes. Different labels never become one class."""
 
 import numbers
 from typing import Any
@@ -7,36 +7,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.datasets.memory import require_room
+from orchestrator.datasets.memory import require_memory
 from orchestrator.study.text import one_line, shown
 
-MOST_CHARACTERS = 1000
-"""Of a label: each row of a table repeats it."""
+MAX_CHARACTERS = 1000
+"""Largest length of a label, in characters. Every row of a result table repeats it."""
 
-LEAST_ROWS = 20
-"""Number of rows from which labels with mostly different numbers are taken for a regression target."""
+MIN_ROWS = 20
+"""Smallest number of rows for which mostly different numeric labels count as a regression target."""
 
 _TYPES = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "U": np.str_}
 
 
 def classes_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the labels that occur, ascending, and the position of each row's among them.
+    """Return the different labels, ascending, and the class of each row as an index into them.
 
     Parameters
     ----------
     y : array-like, shape (n,)
-        Integers, floats, booleans, strings or bytes.
+        Labels: integers, floats, booleans, strings or bytes.
     n : int
-        Number of rows.
+        Number of rows of the features.
 
     Raises
     ------
     DatasetError
-        If a row has no label, all have the same, most rows have a number of their own, or the labels cannot
+        If a row has no label, all labels are equal, most rows have a different number, or the labels cannot
         be distinguished or stored.
     """
     classes, codes = values_and_codes(y, n)
-    if classes.dtype.kind in "if" and n >= LEAST_ROWS and len(classes) > n / 2:
+    if classes.dtype.kind in "if" and n >= MIN_ROWS and len(classes) > n / 2:
         raise DatasetError(
             f"expected classes, found {len(classes):,} different numbers as labels in {n:,} rows, which is a "
             "regression target or an identifier; set `label` to a column of classes, or divide the numbers "
@@ -51,7 +51,13 @@ def classes_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
 
 
 def as_integers(y: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as integers if all are whole numbers, else as they are."""
+    """Return labels as integers if all are whole numbers, else unchanged.
+
+    Parameters
+    ----------
+    y : array, shape (n,)
+        Labels.
+    """
     if y.dtype.kind != "f":
         return y
     whole = (np.rint(y) == y) & (np.abs(y) < 2**53)
@@ -59,7 +65,20 @@ def as_integers(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def values_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the same of values that may all be one; see `classes_and_codes`."""
+    """Return the different values and the index of each row's value; unlike labels, all may be equal.
+
+    Parameters
+    ----------
+    y : array-like, shape (n,)
+        Values: integers, floats, booleans, strings or bytes.
+    n : int
+        Number of rows of the features.
+
+    Raises
+    ------
+    DatasetError
+        If a row has no value, or the values cannot be distinguished or stored.
+    """
     if np.ma.is_masked(y):
         row = int(np.flatnonzero(np.ma.getmaskarray(y))[0])
         raise DatasetError(
@@ -79,10 +98,17 @@ def values_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
 
 
 def _array(y: Any) -> NDArray[Any]:
+    """Return labels as an array, without merging labels of different types.
+
+    Parameters
+    ----------
+    y : array-like, shape (n,)
+        Labels.
+    """
     if not isinstance(y, (list, tuple, range)) and not hasattr(y, "__array__"):
         raise DatasetError(f"expected an array or a list of labels as y, found a {type(y).__name__}")
     if isinstance(y, (list, tuple)):
-        # As an array of numpy's choice 1 and "1" would become one label, and so would "a" and "a\0".
+        # With an automatic type, numpy would make one label of 1 and "1", or of "a" and "a\0".
         labels = np.empty(len(y), dtype=object)
         for row, label in enumerate(y):
             labels[row] = label
@@ -93,7 +119,13 @@ def _array(y: Any) -> NDArray[Any]:
 
 
 def _plain(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as one of the types that JSON keeps: bool, int64, float64 or str."""
+    """Return labels with a type that JSON preserves: bool, int64, float64 or str.
+
+    Parameters
+    ----------
+    labels : array, shape (n,)
+        Labels of any type.
+    """
     if labels.dtype.kind == "O":
         labels = _from_objects(labels)
     if labels.dtype.kind == "S":
@@ -122,10 +154,17 @@ def _plain(labels: NDArray[Any]) -> NDArray[Any]:
             f"expected labels that 64 bits hold, found {labels[row]} in row {row} (from 0); "
             "number the classes"
         )
-    return as_integers(plain)  # 1 and 1.0 are one label, whatever format a file has
+    return as_integers(plain)  # 1 and 1.0 are one label in every file format
 
 
 def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels of one type from an array of objects, or raise a DatasetError.
+
+    Parameters
+    ----------
+    labels : object array, shape (n,)
+        Labels.
+    """
     first = next(iter(labels), None)
     kinds = {
         "strings": (str,),
@@ -143,11 +182,11 @@ def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:
                 f"expected {wanted} as labels, found {shown(label)} in row {row} "
                 "(from 0); convert it, or drop the row"
             )
-        if isinstance(label, str):  # from whose end numpy would drop NUL characters
+        if isinstance(label, str):  # checked here, because numpy drops NUL characters at the end
             _require_storable(label, row)
     if wanted == "strings":
         longest = max(map(len, labels))
-        require_room(8.0 * longest * len(labels), f"{len(labels):,} labels of up to {longest} characters")
+        require_memory(8.0 * longest * len(labels), f"{len(labels):,} labels of up to {longest} characters")
         return labels.astype(np.str_)
     if wanted == "bytes":
         return _decoded(labels)
@@ -155,6 +194,13 @@ def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _numbers(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return objects as an array of 64-bit numbers, or raise a DatasetError if a value would change.
+
+    Parameters
+    ----------
+    labels : object array, shape (n,)
+        Numbers of any type.
+    """
     values = [label.item() if isinstance(label, np.generic) else label for label in labels.tolist()]
     converted = np.array(values)
     if converted.dtype.kind == "O":  # integers of any size, fractions, decimals
@@ -170,6 +216,13 @@ def _numbers(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _decoded(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels decoded from UTF-8.
+
+    Parameters
+    ----------
+    labels : array of bytes, shape (n,)
+        Labels.
+    """
     texts = []
     for row, label in enumerate(labels.tolist()):
         try:
@@ -183,9 +236,18 @@ def _decoded(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _require_storable(label: str, row: int) -> None:
-    if len(label) > MOST_CHARACTERS:
+    """Raise a DatasetError if a label is too long, or UTF-8 cannot store it.
+
+    Parameters
+    ----------
+    label : str
+        Label.
+    row : int
+        Its row, from 0, for the message.
+    """
+    if len(label) > MAX_CHARACTERS:
         raise DatasetError(
-            f"expected labels of at most {MOST_CHARACTERS} characters, found {len(label):,} in row {row} "
+            f"expected labels of at most {MAX_CHARACTERS} characters, found {len(label):,} in row {row} "
             "(from 0); name the classes, or number them"
         )
     try:

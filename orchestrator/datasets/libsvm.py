@@ -1,4 +1,4 @@
-"""LIBSVM text files: `label index:value …` on each line, indices from 1 and ascending, zeros left out."""
+"""LIBSVM text files. Each line is `label index:value …`, with ascending indices from 1; zeros are omitted."""
 
 import io
 import re
@@ -16,22 +16,22 @@ from orchestrator.datasets.files import existing_file, read_text
 from orchestrator.datasets.labels import as_integers
 from orchestrator.datasets.libsvm_files import SUFFIXES, libsvm_names, libsvm_path
 from orchestrator.datasets.libsvm_pieces import Rows, plain_rows
-from orchestrator.datasets.memory import require_room
+from orchestrator.datasets.memory import require_memory
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import shown
 
 DENSE_FROM = 0.1
-"""Share of non-zeros from which features are returned dense.
+"""Smallest share of non-zero values for which features are returned as a dense array.
 
-Measured on 3,000 rows, one core: at a share of 0.11 to 0.22 (a9a, mnist, covtype) a dense Gram matrix takes
-a fifth of the time of a CSR one, and LIBSVM up to a quarter; at 0.03 (w3a) they are even.
+Measured on one core with 3,000 rows. At a share of 0.11 to 0.22 (a9a, mnist, covtype), a dense Gram matrix
+takes a fifth of the time of a CSR one, and LIBSVM up to a quarter. At 0.03 (w3a) the times are equal.
 """
 
-MOST_FEATURES = 2**31 - 1
-"""The indices of sparse matrices have 32 bits."""
+MAX_FEATURES = 2**31 - 1
+"""Largest number of features, because indices of sparse matrices have 32 bits."""
 
-PARSED = 5
-"""Bytes that a byte of text may take while it is read: a value of four characters becomes 20 bytes."""
+MEMORY_PER_BYTE = 5
+"""Memory needed to parse one byte of text, in bytes: a value of four characters becomes 20 bytes."""
 
 _INDEX = re.compile(rb"\+?\d+")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -47,21 +47,23 @@ def libsvm_file(
     name : str
         Name of the dataset.
     folder : path
-        Where its file is.
+        Folder of the file.
     n_features : int, optional
-        Number of features, if trailing ones may be zero in every row; by default the largest index.
+        Number of features, if the last ones may be zero in every row; by default the largest index.
     positive : float, optional
-        The class that becomes 1, and all others -1.
+        Class that becomes 1; all others become -1. By default labels are unchanged.
 
     Returns
     -------
-    X, y
-        As of `read_libsvm`.
+    X : float64 array or CSR matrix, shape (n, d)
+        Features, as of `read_libsvm`.
+    y : array, shape (n,)
+        Labels.
 
     Raises
     ------
     DatasetError
-        If there is no such file or class, or it is broken.
+        If the file or class does not exist, or the file is malformed.
     """
     path = find_libsvm_file(name, folder)
     X, y = read_libsvm(path, n_features)
@@ -75,10 +77,17 @@ def libsvm_file(
 def find_libsvm_file(name: str, folder: str | Path) -> Path:
     """Return the path of a dataset's file in a folder.
 
+    Parameters
+    ----------
+    name : str
+        Name of the dataset.
+    folder : path
+        Folder of the file.
+
     Raises
     ------
     DatasetError
-        If there is none.
+        If there is no such file.
     """
     folder = Path(folder)
     if (path := libsvm_path(name, folder)) is not None:
@@ -88,7 +97,7 @@ def find_libsvm_file(name: str, folder: str | Path) -> Path:
             f"expected {name}.libsvm.xz (or .bz2, .gz, or neither) in {folder}, but there is no such folder; "
             f"set paths.data to the folder with your datasets, or get it: {_command(name, folder)}"
         )
-    for suffix in SUFFIXES[:-1]:  # a pipe or a folder of that name
+    for suffix in SUFFIXES[:-1]:  # raises if a pipe or a folder has the name
         if (odd := folder / f"{name}{suffix}").exists():
             return existing_file(odd)
     raise DatasetError(
@@ -99,35 +108,44 @@ def find_libsvm_file(name: str, folder: str | Path) -> Path:
 
 
 def _command(name: str, folder: Path) -> str:
-    """Return the command that fetches a dataset into a folder, or says where it is published."""
+    """Return the command that downloads a dataset into a folder.
+
+    Parameters
+    ----------
+    name : str
+        Name of the dataset.
+    folder : Path
+        Data folder.
+    """
     where = [] if folder.absolute() == Path("data").absolute() else [f"paths.data={folder}"]
     return f"`{shlex.join(['svmbench', 'data', 'fetch', name, *where])}`"
 
 
 def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Features, NDArray[Any]]:
-    """Read a LIBSVM file, compressed or not by its ending.
+    """Read a LIBSVM file; its suffix determines the compression.
 
     Parameters
     ----------
     path : path
+        The file.
     n_features : int, optional
         Number of features; by default the largest index.
 
     Returns
     -------
     X : float64 array or CSR matrix, shape (n, d)
-        CSR if fewer than a tenth of the values are non-zero (`DENSE_FROM`).
+        Features; CSR if less than a tenth of the values is non-zero (`DENSE_FROM`).
     y : array, shape (n,)
-        The labels: integers if all are whole, else floats.
+        Labels: integers if all are whole numbers, else floats.
 
     Raises
     ------
     DatasetError
-        If the file cannot be read or decompressed, is empty or too large for `memory_limit`, or has a broken
-        line, which is named.
+        If the file cannot be read or decompressed, is empty, exceeds `memory_limit`, or has a malformed line
+        (the message gives its number).
     """
     path = existing_file(path)
-    if n_features is not None and (type(n_features) is not int or not 1 <= n_features <= MOST_FEATURES):
+    if n_features is not None and (type(n_features) is not int or not 1 <= n_features <= MAX_FEATURES):
         raise DatasetError(f"n_features must be a whole number from 1 to 2³¹ - 1, found {shown(n_features)}")
     rows = plain_rows(path)
     if rows is not None and (n_features is None or _width(rows) <= n_features):
@@ -136,10 +154,26 @@ def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Featur
 
 
 def _width(rows: list[Rows]) -> int:
+    """Return the largest index of a feature, from 1; at least 1.
+
+    Parameters
+    ----------
+    rows : list of Rows
+        Parsed parts of a file.
+    """
     return max((int(part.indices.max()) + 1 for part in rows if len(part.indices)), default=1)
 
 
 def _assembled(rows: list[Rows], d: int) -> tuple[Features, NDArray[Any]]:
+    """Return features and labels of parsed rows; the list is emptied to release memory.
+
+    Parameters
+    ----------
+    rows : list of Rows
+        Parsed parts of a file.
+    d : int
+        Number of features.
+    """
     n, nnz = sum(len(part.labels) for part in rows), sum(len(part.data) for part in rows)
     y = as_integers(np.concatenate([part.labels for part in rows]))
     lengths = np.concatenate([part.lengths for part in rows])
@@ -147,10 +181,10 @@ def _assembled(rows: list[Rows], d: int) -> tuple[Features, NDArray[Any]]:
         indptr = np.append(0, np.cumsum(lengths, dtype=np.int64))
         data, indices = (np.concatenate([part[at] for part in rows]) for at in (0, 1))
         return scipy.sparse.csr_matrix((data, indices, indptr), shape=(n, d)), y
-    require_room(9.0 * n * d, f"{n:,} rows × {d:,} features")
+    require_memory(9.0 * n * d, f"{n:,} rows × {d:,} features")
     X = np.zeros((n, d))
     start = 0
-    while rows:  # each part is freed when its values are in place
+    while rows:  # each part is released as soon as its values are copied
         part = rows.pop(0)
         stop = start + len(part.labels)
         indptr = np.append(0, np.cumsum(part.lengths))
@@ -162,9 +196,17 @@ def _assembled(rows: list[Rows], d: int) -> tuple[Features, NDArray[Any]]:
 
 
 def _read_line_by_line(path: Path, n_features: int | None) -> tuple[Features, NDArray[Any]]:
-    """Read what is not plain, and name the first line that is wrong."""
-    text = read_text(path, PARSED)
-    # scikit-learn reads what LIBSVM does not: 1_000 and query ids (looked for here), nan and inf (below).
+    """Read a file with unusual syntax, or raise an error that names the first malformed line.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    n_features : int or None
+        Number of features; None for the largest index.
+    """
+    text = read_text(path, MEMORY_PER_BYTE)
+    # scikit-learn accepts input that LIBSVM rejects: 1_000 and query ids (checked here), nan and inf (below).
     problem = _first_broken_line(text, n_features) if b"_" in text or b"qid" in text else None
     if problem is None:
         try:
@@ -173,7 +215,7 @@ def _read_line_by_line(path: Path, n_features: int | None) -> tuple[Features, ND
                 problem = _first_broken_line(text, n_features)
         except (ValueError, OverflowError) as error:
             problem = _first_broken_line(text, n_features) or f": {error}"
-    if problem is None and X.shape[1] > MOST_FEATURES:
+    if problem is None and X.shape[1] > MAX_FEATURES:
         problem = _first_broken_line(text, n_features)
     if problem is not None:
         raise DatasetError(f"{path}{problem}; correct the file, or fetch it again")
@@ -183,7 +225,15 @@ def _read_line_by_line(path: Path, n_features: int | None) -> tuple[Features, ND
 
 
 def _first_broken_line(text: bytes, n_features: int | None) -> str | None:
-    """Return `, line 7: expected …, found …` for the first line that is not LIBSVM format."""
+    """Return `, line 7: expected …, found …` for the first malformed line; None if there is none.
+
+    Parameters
+    ----------
+    text : bytes
+        Content of the file.
+    n_features : int or None
+        Largest number of features; None for no limit.
+    """
     for number, line in enumerate(text.split(b"\n"), start=1):
         if problem := _broken(line.partition(b"#")[0].split(), n_features):
             return f", line {number}: {problem}"
@@ -191,6 +241,15 @@ def _first_broken_line(text: bytes, n_features: int | None) -> str | None:
 
 
 def _broken(tokens: list[bytes], n_features: int | None) -> str | None:
+    """Return why a line is malformed; None if it is valid.
+
+    Parameters
+    ----------
+    tokens : list of bytes
+        Label and pairs of the line.
+    n_features : int or None
+        Largest number of features; None for no limit.
+    """
     if not tokens:
         return None
     label, *pairs = tokens
@@ -201,8 +260,8 @@ def _broken(tokens: list[bytes], n_features: int | None) -> str | None:
         index, colon, value = pair.partition(b":")
         if not colon or not _INDEX.fullmatch(index):
             return f"expected index:value, found {_show(pair)}"
-        if len(index.lstrip(b"+0")) > 10 or int(index) > MOST_FEATURES:
-            return f"expected feature indices up to {MOST_FEATURES:,}, found {_show(pair)}"
+        if len(index.lstrip(b"+0")) > 10 or int(index) > MAX_FEATURES:
+            return f"expected feature indices up to {MAX_FEATURES:,}, found {_show(pair)}"
         if int(index) < 1:
             return f"expected feature indices from 1, found {_show(pair)}"
         if int(index) <= previous:
@@ -216,16 +275,37 @@ def _broken(tokens: list[bytes], n_features: int | None) -> str | None:
 
 
 def _is_number(token: bytes) -> bool:
+    """Return whether a token is a finite number.
+
+    Parameters
+    ----------
+    token : bytes
+        Token of a line.
+    """
     return _NUMBER.fullmatch(token) is not None and np.isfinite(float(token))
 
 
 def _show(token: bytes) -> str:
+    """Return a token for a message, in quotes and at most 40 bytes long.
+
+    Parameters
+    ----------
+    token : bytes
+        Token of a line.
+    """
     return repr(token[:40])[1:] + ("…" if len(token) > 40 else "")
 
 
 def _compact(X: Any) -> Features:
+    """Return features as a CSR matrix or, if enough values are non-zero, as a dense array.
+
+    Parameters
+    ----------
+    X : CSR matrix, shape (n, d)
+        Features.
+    """
     n_values = X.shape[0] * X.shape[1]
     if X.nnz < DENSE_FROM * n_values:
         return X
-    require_room(9.0 * n_values, f"{X.shape[0]:,} rows × {X.shape[1]:,} features")
+    require_memory(9.0 * n_values, f"{X.shape[0]:,} rows × {X.shape[1]:,} features")
     return X.toarray()

@@ -1,7 +1,7 @@
-"""LIBSVM text read piece by piece as a table of two columns, by Arrow's parser of CSV.
+"""Fast reader of LIBSVM text: pieces are rewritten as a table of two columns for Arrow's CSV parser.
 
-`-1 3:0.5 7:2` becomes the lines `0,-1`, `3,0.5` and `7,2`, so that index 0 stands for a label. Text that is
-anything but plain is left to a slower reader, which names the line that is wrong.
+`-1 3:0.5 7:2` becomes the lines `0,-1`, `3,0.5` and `7,2`, in which index 0 marks a label. Text with any
+other syntax is left to a slower reader, which can name a malformed line.
 """
 
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from orchestrator.datasets.files import READ_ERRORS, pieces
-from orchestrator.datasets.memory import gigabytes, require_room
+from orchestrator.datasets.memory import gigabytes, require_memory
 
 PIECE = 1 << 22
-"""Bytes of text parsed at a time."""
+"""Number of bytes of text parsed at a time."""
 
-TAKEN = 4
-"""Bytes of memory that a byte of text may take: a value of four characters becomes 12 bytes."""
+MEMORY_PER_BYTE = 4
+"""Memory needed to parse one byte of text, in bytes: a value of four characters becomes 12 bytes."""
 
 _TABLE = bytes.maketrans(b" \t\r\v\f:", b"\n\n\n\n\n,")
 _PARSE = pa.csv.ParseOptions(delimiter=",", quote_char=False, double_quote=False)
@@ -30,15 +30,18 @@ _TYPES = pa.csv.ConvertOptions(
 
 
 class Rows(NamedTuple):
-    """Some rows, as parts of a CSR matrix, with indices from 0, and their labels.
+    """Rows as parts of a CSR matrix, and their labels.
 
     Attributes
     ----------
     data : float64 array
+        Non-zero values.
     indices : int32 array
+        Feature of each value, from 0.
     lengths : int32 array, shape (n,)
         Number of values of each row.
     labels : float64 array, shape (n,)
+        Labels.
     """
 
     data: NDArray[np.float64]
@@ -48,12 +51,17 @@ class Rows(NamedTuple):
 
 
 def plain_rows(path: Path) -> list[Rows] | None:
-    """Return the rows of a file; None if it is not plain text of that format.
+    """Return the rows of a file; None if its syntax needs the slower reader.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
 
     Raises
     ------
     DatasetError
-        If there is no room for them.
+        If the rows exceed the memory limit.
     """
     found = []
     try:
@@ -67,11 +75,22 @@ def plain_rows(path: Path) -> list[Rows] | None:
 
 
 def _whole_lines(path: Path) -> Iterator[bytes]:
-    """Yield the text of a file in pieces that end where lines do, without the last end of a line."""
+    """Yield the text of a file in pieces of whole lines, without the last line end of each piece.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Yields
+    ------
+    bytes
+        Text of at least one line.
+    """
     total, parts = 0, []
     for piece in pieces(path):
         total += len(piece)
-        require_room(TAKEN * total, f"more than {gigabytes(total)} of text in {path}")
+        require_memory(MEMORY_PER_BYTE * total, f"more than {gigabytes(total)} of text in {path}")
         parts.append(piece)
         if sum(map(len, parts)) >= PIECE and b"\n" in piece:
             text, _, rest = b"".join(parts).rpartition(b"\n")
@@ -82,6 +101,13 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
 
 
 def _rows(text: bytes) -> Rows | None:
+    """Parse lines; return None if their syntax needs the slower reader.
+
+    Parameters
+    ----------
+    text : bytes
+        Whole lines, without the last line end.
+    """
     if any(mark in text for mark in (b"#", b'"', b",")):
         return None
     lines = text.count(b"\n") + 1

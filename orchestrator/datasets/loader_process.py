@@ -1,4 +1,4 @@
-"""Loading in a process of its own: a loader may end its process, or crash it, without ending the study."""
+"""Loading in a child process, so that a loader that exits or crashes does not end the study."""
 
 import sys
 import threading
@@ -18,19 +18,20 @@ from orchestrator.study.study import DatasetSpec
 from orchestrator.study.text import error_line
 
 SLACK = 256 * 2**20
-"""Bytes beyond the limit for what has nothing to do with the data, such as the stacks of threads."""
+"""Memory beyond the limit that is not used for data, such as the stacks of threads, in bytes."""
 
 
 def load_and_prepare(spec: DatasetSpec, cache: Path, limit: float | None = None) -> Path:
-    """Load, check and prepare a dataset, unless its file was before; return its folder.
+    """Load, check and prepare a dataset unless a copy of its file exists, and return the copy's folder.
 
     Parameters
     ----------
     spec : DatasetSpec
+        Dataset of the configuration.
     cache : Path
-        Where prepared datasets are kept.
+        Folder of prepared datasets.
     limit : float or None
-        Bytes of memory it may take; None for the default.
+        Memory limit, in bytes; None for the default of `memory_limit`.
 
     Raises
     ------
@@ -49,15 +50,24 @@ def load_and_prepare(spec: DatasetSpec, cache: Path, limit: float | None = None)
 
 
 def _load_and_prepare(spec: DatasetSpec, cache: Path) -> Path:
-    # A fork has one thread only: where others run (on workers, in notebooks' threads, and where systems
-    # advise against it) they may hold locks that are never released.
+    """Load, check and prepare a dataset, in a child process if possible, and return the copy's folder.
+
+    Parameters
+    ----------
+    spec : DatasetSpec
+        Dataset of the configuration.
+    cache : Path
+        Folder of prepared datasets.
+    """
+    # A forked process has only one thread. Locks that other threads hold at the fork (on workers and in
+    # notebooks) are never released, and some systems advise against forking.
     if not sys.platform.startswith("linux") or threading.current_thread() is not threading.main_thread():
         return prepare(load(spec), cache)
     (found,) = call_in_child(lambda spec: _folder_or_problem(spec, cache), [spec])
     if isinstance(found, ProcessEnded):
         killed = found.reason.endswith("SIGKILL")
-        most = gigabytes(memory_limit())
-        perhaps = f", perhaps for taking more than {most} of memory" if killed else ""
+        limit = gigabytes(memory_limit())
+        perhaps = f", possibly because it used more than {limit} of memory" if killed else ""
         found = f"dataset {spec.name!r}: {spec.target} {found.reason}{perhaps}; correct the loader"
     if isinstance(found, str):
         raise DatasetError(found)
@@ -67,14 +77,22 @@ def _load_and_prepare(spec: DatasetSpec, cache: Path) -> Path:
 
 
 def _folder_or_problem(spec: DatasetSpec, cache: Path) -> tuple[Path, str] | str:
-    """Return what `replaced` does, or what is wrong with the dataset."""
+    """Return the folder and a description of damage, as of `replaced`, or a message of failure.
+
+    Parameters
+    ----------
+    spec : DatasetSpec
+        Dataset of the configuration.
+    cache : Path
+        Folder of prepared datasets.
+    """
     try:
         _limit_memory()
         return replaced(load(spec), cache)
     except DatasetError as error:
         return str(error)
-    except BaseException as error:  # here KeyboardInterrupt is the loader's too
-        if isinstance(error, Exception):  # then it is none of the loader's
+    except BaseException as error:  # in this process, the loader may also raise KeyboardInterrupt
+        if isinstance(error, Exception):  # `load` reports the loader's exceptions; this one is ours
             traceback.print_exc()
         return f"dataset {spec.name!r}: {spec.target} failed with {error_line(error)}"
     finally:
@@ -82,11 +100,11 @@ def _folder_or_problem(spec: DatasetSpec, cache: Path) -> tuple[Path, str] | str
 
 
 def _limit_memory() -> None:
-    """Let an allocation beyond the limit fail, rather than the host run out of memory."""
-    import resource  # not on every system
+    """Limit the memory of this process, so that an allocation fails before the host runs out of memory."""
+    import resource  # not available on every system
 
     taken = psutil.Process().memory_info().data
-    most = int(taken + memory_limit() + SLACK)
+    limit = int(taken + memory_limit() + SLACK)
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
+        resource.setrlimit(resource.RLIMIT_DATA, (limit if hard < 0 else min(limit, hard), hard))

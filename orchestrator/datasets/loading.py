@@ -1,4 +1,4 @@
-"""From a dataset's configuration to a checked `Dataset`."""
+"""Conversion of a dataset's configuration to a checked `Dataset`."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,13 +12,13 @@ from orchestrator.datasets.dataset import Dataset, DatasetError, Features, finge
 from orchestrator.datasets.duplicates import KEEP, deduplicated
 from orchestrator.datasets.frames import category
 from orchestrator.datasets.labels import classes_and_codes
-from orchestrator.datasets.memory import gigabytes, memory_limit, require_room
+from orchestrator.datasets.memory import gigabytes, memory_limit, require_memory
 from orchestrator.datasets.metadata import (
     DEDUPLICATE,
     GROUPS,
     checked_metadata,
     folders_of,
-    own_arguments,
+    loader_arguments,
     require_arguments,
     take_metadata,
 )
@@ -28,22 +28,27 @@ from orchestrator.study.names import ResolveError, resolve
 from orchestrator.study.study import DatasetSpec
 from orchestrator.study.text import error_line, one_line, shown
 
-_ENDINGS = (Exception, SystemExit, GeneratorExit)
-"""What a loader may raise; KeyboardInterrupt is a user's, except in a process of the loader's own."""
+_LOADER_ERRORS = (Exception, SystemExit, GeneratorExit)
+"""Exceptions of a loader. KeyboardInterrupt comes from the user, except in the loader's child process."""
 
 
 def load(spec: DatasetSpec) -> Dataset:
-    """Call a dataset's loader and check what it returns.
+    """Call a dataset's loader and check its result.
 
-    Anything array-like will do for `X` (frames, lists, any number type, any sparse format) and for `y`
-    (numbers, booleans, strings). Masked and missing values become NaN, and a pandas frame with columns of
+    `X` may be any array-like object: a frame, a list, or a sparse matrix, with any number type. `y` may
+    contain numbers, booleans or strings. Masked and missing values become NaN. A pandas frame with columns of
     text or categories stays a frame.
+
+    Parameters
+    ----------
+    spec : DatasetSpec
+        Dataset of the configuration.
 
     Raises
     ------
     DatasetError
-        If there is no such loader, it fails, or its data cannot be used for classification or need more
-        memory than there is for them.
+        If the loader does not exist or fails, or its data cannot be used for classification or exceed the
+        memory limit.
     """
     try:
         try:
@@ -63,7 +68,7 @@ def load(spec: DatasetSpec) -> Dataset:
             ) from error
         except DatasetError:
             raise
-        except _ENDINGS as error:  # raised by methods of whatever the loader returned
+        except _LOADER_ERRORS as error:  # raised by methods of an object that the loader returned
             raise DatasetError(
                 f"reading what {spec.target} returned failed with {error_line(error)}; return plain arrays"
             ) from error
@@ -72,20 +77,26 @@ def load(spec: DatasetSpec) -> Dataset:
 
 
 def _call(spec: DatasetSpec) -> tuple[Any, Any, dict[str, Any], Any]:
-    """Return what the loader does: features, labels, what else is said of the rows, and `deduplicate`."""
+    """Call the loader and return features, labels, metadata and the value of `deduplicate`.
+
+    Parameters
+    ----------
+    spec : DatasetSpec
+        Dataset of the configuration.
+    """
     try:
         loader = resolve(spec.target)
     except ResolveError as error:
         raise DatasetError(str(error)) from error
     if not callable(loader):
         raise DatasetError(f"expected _target_ to name a function, found {spec.target} = {shown(loader)}")
-    params = own_arguments(loader, spec.params)
+    params = loader_arguments(loader, spec.params)
     require_arguments(loader, params)
     try:
         found = loader(**params)
     except (DatasetError, MemoryError):
         raise
-    except _ENDINGS as error:
+    except _LOADER_ERRORS as error:
         raise DatasetError(f"{spec.target} failed with {error_line(error)}; check its arguments") from error
     if not isinstance(found, (tuple, list)) or len(found) not in (2, 3):
         raise DatasetError(
@@ -102,6 +113,13 @@ def _call(spec: DatasetSpec) -> tuple[Any, Any, dict[str, Any], Any]:
 
 
 def _features(X: Any) -> Features:
+    """Return features in one of the forms of `Features`, or raise a DatasetError.
+
+    Parameters
+    ----------
+    X : array-like, frame or sparse matrix, shape (n, d)
+        Features of the loader.
+    """
     try:
         if isinstance(X, pd.DataFrame) and not all(_is_numeric(X.iloc[:, at]) for at in range(X.shape[1])):
             X = _mixed(X)
@@ -124,18 +142,31 @@ def _features(X: Any) -> Features:
 
 
 def _dense(X: Any) -> Features:
-    """Return the values in memory that nothing else can change."""
+    """Return features as a float64 array that no other object shares.
+
+    Parameters
+    ----------
+    X : array-like, shape (n, d)
+        Numeric features.
+    """
     if not isinstance(X, (list, tuple)) and not hasattr(X, "__array__"):
         raise DatasetError(f"expected an array, a frame or a list of rows as X, found a {type(X).__name__}")
-    _require_room(X)
+    _require_memory(X)
     _require_numbers(X)
     X = _two_dimensional(_with_nan(X))
-    own = type(X) is np.ndarray and X.flags.owndata
-    with np.errstate(all="ignore"):  # what overflows is infinite, and found below
-        return _two_dimensional(np.array(X, dtype=np.float64, order="C", copy=None if own else True))
+    is_private = type(X) is np.ndarray and X.flags.owndata
+    with np.errstate(all="ignore"):  # values that overflow become infinite and are rejected later
+        return _two_dimensional(np.array(X, dtype=np.float64, order="C", copy=None if is_private else True))
 
 
-def _require_room(X: Any) -> None:
+def _require_memory(X: Any) -> None:
+    """Raise a DatasetError if features exceed the memory limit.
+
+    Parameters
+    ----------
+    X : array-like
+        Features of the loader; objects of unknown shape are not checked.
+    """
     shape = getattr(X, "shape", None)
     if not isinstance(shape, tuple):
         if not isinstance(X, (list, tuple)) or not X or not hasattr(X[0], "__len__"):
@@ -143,10 +174,18 @@ def _require_room(X: Any) -> None:
         shape = (len(X), len(X[0]))
     if len(shape) == 2:
         n, d = map(int, shape)
-        require_room(9.0 * n * d, f"{n:,} rows × {d:,} features")  # and a byte each for looking for nan
+        # The check for NaN needs one byte for each value.
+        require_memory(9.0 * n * d, f"{n:,} rows × {d:,} features")
 
 
 def _require_numbers(X: Any) -> None:
+    """Raise if the type of the features cannot be converted to float64.
+
+    Parameters
+    ----------
+    X : array-like
+        Features of the loader.
+    """
     if np.iscomplexobj(X):
         raise TypeError("complex numbers have no order")
     if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M", "V"):
@@ -157,7 +196,13 @@ def _require_numbers(X: Any) -> None:
 
 
 def _with_nan(X: Any) -> Any:
-    """Return values with NaN where a conversion to numbers would fill them in (masked) or stumble (NA)."""
+    """Return features with NaN for masked values and for `pandas.NA`.
+
+    Parameters
+    ----------
+    X : array-like, shape (n, d)
+        Features of the loader.
+    """
     missing = _missing(X)
     if missing is None or missing.ndim != 2 or not missing.any():
         return X
@@ -170,7 +215,13 @@ def _with_nan(X: Any) -> Any:
 
 
 def _missing(values: Any) -> NDArray[np.bool_] | None:
-    """Return where values are masked, or missing in the sense of pandas; None for arrays without either."""
+    """Return a mask of masked and missing values; None for arrays that cannot contain any.
+
+    Parameters
+    ----------
+    values : array-like
+        Features of the loader.
+    """
     if isinstance(values, (list, tuple)) and any(map(np.ma.isMaskedArray, values)):
         values = np.ma.array(values)
     if np.ma.isMaskedArray(values):
@@ -183,6 +234,13 @@ def _missing(values: Any) -> NDArray[np.bool_] | None:
 
 
 def _two_dimensional(X: Any) -> Any:
+    """Return features unchanged if they have two dimensions, else raise a DatasetError.
+
+    Parameters
+    ----------
+    X : array-like
+        Features of the loader.
+    """
     shape = np.shape(X)
     if len(shape) != 2:
         raise DatasetError(
@@ -192,7 +250,17 @@ def _two_dimensional(X: Any) -> Any:
 
 
 def _require_finite(X: Features, name: Callable[[int], str]) -> None:
-    """Refuse infinite values, and in a sparse matrix NaN, which no reader of it would find."""
+    """Raise a DatasetError for infinite values, and for NaN in a sparse matrix.
+
+    Later code does not check sparse matrices for NaN.
+
+    Parameters
+    ----------
+    X : float64 array or CSR matrix, shape (n, d)
+        Features.
+    name : callable
+        Function from the index of a column to its name in the message.
+    """
     sparse = scipy.sparse.issparse(X)
     finite = np.isfinite(X.data) if sparse else ~np.isinf(X)
     if finite.all():
@@ -215,7 +283,15 @@ def _require_finite(X: Features, name: Callable[[int], str]) -> None:
 
 
 def _is_numeric(column: pd.Series) -> bool:
-    """Whether a column of a frame can be converted to numbers, missing values aside; categories stay."""
+    """Return whether a column of a frame can be converted to numbers, ignoring missing values.
+
+    Categorical columns are not converted.
+
+    Parameters
+    ----------
+    column : Series, shape (n,)
+        Column of the loader's frame.
+    """
     if isinstance(column.dtype, pd.CategoricalDtype):
         return False
     if column.dtype.kind in "biufc":
@@ -228,11 +304,18 @@ def _is_numeric(column: pd.Series) -> bool:
 
 
 def _as_numbers(column: pd.Series) -> NDArray[np.float64]:
+    """Return a column as numbers, or raise a TypeError or ValueError.
+
+    Parameters
+    ----------
+    column : Series, shape (n,)
+        Column of the loader's frame.
+    """
     if column.dtype.kind in "mM":
         raise TypeError(f"column {shown(column.name)} holds dates or times; convert it in the loader")
     if column.dtype.kind not in "biufc" and any(isinstance(value, str) and "_" in value for value in column):
         raise ValueError(f"column {shown(column.name)} holds text")  # Python reads 10_19 as 1019
-    with np.errstate(all="ignore"):  # what overflows is infinite, and found later
+    with np.errstate(all="ignore"):  # values that overflow become infinite and are rejected later
         numbers = column.astype(object).where(column.notna(), np.nan).to_numpy(np.float64)
     if column.dtype.kind not in "biufc":
         _require_one_spelling(column, numbers)
@@ -240,15 +323,29 @@ def _as_numbers(column: pd.Series) -> NDArray[np.float64]:
 
 
 def _require_one_spelling(column: pd.Series, numbers: NDArray[np.float64]) -> None:
-    """Raise a ValueError if two texts of a column, such as 01 and 1, are one number."""
+    """Raise a ValueError if two texts of a column, such as 01 and 1, are one number.
+
+    Parameters
+    ----------
+    column : Series, shape (n,)
+        Column of the loader's frame.
+    numbers : float64 array, shape (n,)
+        Its values as numbers.
+    """
     is_text = np.array([isinstance(value, str) for value in column], dtype=bool)
     if column[is_text].nunique() > len(np.unique(numbers[is_text])):
         raise ValueError(f"column {shown(column.name)} holds text: two spellings are one number")
 
 
 def _mixed(X: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame of numbers, text and categories, as `frames` describes it."""
-    _require_room(X)
+    """Return a frame of numbers, text and categories, as `frames` describes it.
+
+    Parameters
+    ----------
+    X : DataFrame, shape (n, d)
+        Frame of the loader.
+    """
+    _require_memory(X)
     names = list(map(str, X.columns))
     if twice := next((name for at, name in enumerate(names) if name in names[:at]), None):
         raise DatasetError(f"expected different names of columns, found {shown(twice)} twice; rename one")
@@ -256,6 +353,15 @@ def _mixed(X: pd.DataFrame) -> pd.DataFrame:
 
 
 def _mixed_column(column: pd.Series, name: str) -> Any:
+    """Return a column as numbers, text or categories.
+
+    Parameters
+    ----------
+    column : Series, shape (n,)
+        Column of the loader's frame.
+    name : str
+        Its name.
+    """
     present = column[column.notna()]
     if isinstance(column.dtype, pd.CategoricalDtype):
         values = column.dtype.categories.tolist()
@@ -279,6 +385,17 @@ def _mixed_column(column: pd.Series, name: str) -> Any:
 
 
 def _require_types(name: str, values: Iterable[Any], types: Any) -> None:
+    """Raise a DatasetError if a value of a column has another type.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    values : iterable of object
+        Its values.
+    types : type or tuple of types
+        Accepted types.
+    """
     for value in values:
         if not isinstance(value, types):
             raise DatasetError(

@@ -1,4 +1,4 @@
-"""How much memory loading and checking one dataset may take."""
+"""Memory limit for loading and checking one dataset."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,14 +10,20 @@ import psutil
 from orchestrator.datasets.dataset import DatasetError
 
 SHARE = 0.5
-"""Share of the memory of the host, or of its control group, that is the limit where none is configured."""
+"""Default limit, as a share of the memory of the host or of its control group."""
 
 _limit: ContextVar[float | None] = ContextVar("memory limit of a dataset", default=None)
 
 
 @contextmanager
 def limited_to(limit: float | None) -> Iterator[None]:
-    """Set the limit, in bytes, for what is loaded meanwhile; None for the default."""
+    """Set the memory limit within a `with` block.
+
+    Parameters
+    ----------
+    limit : float or None
+        Memory limit, in bytes; None for the default.
+    """
     token = _limit.set(limit)
     try:
         yield
@@ -26,17 +32,24 @@ def limited_to(limit: float | None) -> Iterator[None]:
 
 
 def memory_limit() -> float:
-    """Return the number of bytes that loading and checking a dataset may take."""
+    """Return the memory limit for loading and checking a dataset, in bytes."""
     return _limit.get() or SHARE * _host_memory()
 
 
-def require_room(n_bytes: float, what: str) -> None:
-    """Refuse what would take more memory than the limit, before it is allocated.
+def require_memory(n_bytes: float, what: str) -> None:
+    """Raise before an allocation that exceeds the memory limit.
+
+    Parameters
+    ----------
+    n_bytes : float
+        Memory needed, in bytes.
+    what : str
+        Description of the data, for the message.
 
     Raises
     ------
     DatasetError
-        If it does not fit.
+        If the data exceed the limit.
     """
     if n_bytes > memory_limit():
         raise DatasetError(
@@ -46,16 +59,29 @@ def require_room(n_bytes: float, what: str) -> None:
 
 
 def gigabytes(n_bytes: float) -> str:
-    """Write a number of bytes for a reader."""
+    """Return an amount of memory as text in gigabytes.
+
+    Parameters
+    ----------
+    n_bytes : float
+        Amount of memory, in bytes.
+    """
     return f"{n_bytes / 2**30:.3g} GB" if n_bytes < 1e15 else "more than a million GB"
 
 
 def _host_memory() -> float:
-    """Return the bytes of memory that this process can have: the host's, or less in a control group."""
+    """Return the memory available to this process: of the host, or less in a control group, in bytes."""
     return min([float(psutil.virtual_memory().total), *_group_limits()])
 
 
 def _group_limits() -> Iterator[float]:
+    """Yield the memory limits of the control groups of this process.
+
+    Yields
+    ------
+    float
+        Limit, in bytes.
+    """
     root = Path("/sys/fs/cgroup")
     try:
         groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
@@ -73,5 +99,5 @@ def _group_limits() -> Iterator[float]:
             if folder.is_relative_to(base):
                 try:
                     yield float((folder / file).read_text())
-                except (OSError, ValueError):  # there is none, or it says `max`
+                except (OSError, ValueError):  # the file does not exist, or contains `max`
                     continue

@@ -1,8 +1,8 @@
-"""What a dataset says of its rows besides features and labels: groups, and the test fold of each row.
+"""Metadata of the rows for splitters: groups, and the test fold of each row.
 
-`groups` and `test_fold` are keys of any dataset's configuration: the name of a column of the frame that its
-loader returns, which is then no feature; a file with a value for each row (.npy, or text with a line each);
-or a list of values. A loader may return groups itself, after X and y.
+`groups` and `test_fold` are keys of any dataset's configuration. A value is one of three: the name of a
+column of the loader's frame, which is then not a feature; a file with a value for each row (`.npy`, or text
+with one value per line); or a list of values. A loader may also return groups after `X` and `y`.
 """
 
 import inspect
@@ -24,17 +24,28 @@ from orchestrator.study.text import one_line, shown
 
 GROUPS, TEST_FOLD = "groups", "test_fold"
 NAMES = (GROUPS, TEST_FOLD)
+"""Keys of metadata in a dataset's configuration."""
 DEDUPLICATE = "deduplicate"
 
 _LABEL_TYPES = {GROUPS: AUTO, TEST_FOLD: NUMBER}
-"""How values that a file holds as text are read."""
+"""Label type with which text values of a file are converted, by name."""
 
 
-def own_arguments(loader: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a loader, which may take a name of ours as an argument of its own."""
+def loader_arguments(loader: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configured arguments for a loader.
+
+    Keys of metadata are passed only to a loader that has a parameter of the same name.
+
+    Parameters
+    ----------
+    loader : callable
+        Loader of the dataset.
+    params : mapping
+        Configured keys and values.
+    """
     try:
         names = set(inspect.signature(loader).parameters)
-    except (ValueError, TypeError):  # of a compiled function
+    except (ValueError, TypeError):  # a compiled function may have no signature
         names = set()
     return {
         name: value for name, value in params.items() if name not in (*NAMES, DEDUPLICATE) or name in names
@@ -42,17 +53,18 @@ def own_arguments(loader: Callable[..., Any], params: Mapping[str, Any]) -> dict
 
 
 def require_arguments(loader: Callable[..., Any], params: Mapping[str, Any]) -> None:
-    """Raise a DatasetError if a loader needs an argument that its configuration does not give.
+    """Raise a DatasetError if the configuration lacks a required argument of a loader.
 
     Parameters
     ----------
     loader : callable
+        Loader of the dataset.
     params : mapping
-        The arguments that the configuration gives, by name.
+        Configured arguments, by name.
     """
     try:
         known = inspect.signature(loader).parameters.values()
-    except (ValueError, TypeError):  # of a compiled function
+    except (ValueError, TypeError):  # a compiled function may have no signature
         return
     by_name = [each for each in known if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
     lacking = [each.name for each in by_name if each.default is each.empty and each.name not in params]
@@ -69,21 +81,28 @@ def require_arguments(loader: Callable[..., Any], params: Mapping[str, Any]) -> 
 
 
 def take_metadata(X: Any, sources: Mapping[str, Any], folders: list[Path]) -> tuple[Any, dict[str, Any]]:
-    """Read metadata from where a configuration says; return it, and the features without its columns.
+    """Read metadata from the configured sources; return the remaining features and the metadata.
 
     Parameters
     ----------
     X : object
-        What the loader returned.
+        Features of the loader.
     sources : mapping
-        A column of X, a file or the values themselves, by name.
+        Source of each value: a column of `X`, a file, or the values, by name.
     folders : list of Path
-        Where files are looked for.
+        Folders in which files are searched.
+
+    Returns
+    -------
+    X : object
+        Features without columns of metadata.
+    metadata : dict of str to object
+        Values of each row, by name.
 
     Raises
     ------
     DatasetError
-        If there is no such column or file, or the file cannot be read.
+        If a column or file does not exist, or the file cannot be read.
     """
     found, columns = {}, []
     for name, source in sources.items():
@@ -98,12 +117,19 @@ def take_metadata(X: Any, sources: Mapping[str, Any], folders: list[Path]) -> tu
 
 
 def checked_metadata(found: Mapping[str, Any], n: int) -> dict[str, NDArray[Any]]:
-    """Return a value for each of n rows: booleans, integers, floats or strings.
+    """Return metadata as arrays of shape (n,): booleans, integers, floats or strings.
+
+    Parameters
+    ----------
+    found : mapping
+        Values of each row, by name.
+    n : int
+        Number of rows.
 
     Raises
     ------
     DatasetError
-        If a row has none, all have the same, or values are of another kind.
+        If a row has no value, all values are equal, or values have another type.
     """
     checked = {}
     for name, values in found.items():
@@ -115,15 +141,15 @@ def checked_metadata(found: Mapping[str, Any], n: int) -> dict[str, NDArray[Any]
         try:
             classes, codes = values_and_codes(values, n)
         except DatasetError as error:
-            raise DatasetError(f"{name}, read as labels are: {error}") from error
+            raise DatasetError(f"{name}, read like labels: {error}") from error
         if len(classes) == 1:
             raise DatasetError(
-                f"expected two values or more as {name}, so that rows can be held out by them; found "
-                f"{shown(classes[0].item())} in all {n} rows; correct what it names, or take it off"
+                f"expected at least two values as {name}, found {shown(classes[0].item())} in all {n} rows; "
+                f"correct or remove `{name}`"
             )
         if name == TEST_FOLD and (classes.dtype.kind != "i" or classes[0] < -1):
             raise DatasetError(
-                "expected whole numbers from 0 as test_fold, and -1 for rows that are always trained on, "
+                "expected whole numbers from 0 as test_fold, and -1 for rows that are always training rows, "
                 f"found {shown(classes[0].item())}"
             )
         checked[name] = classes[codes]
@@ -131,6 +157,19 @@ def checked_metadata(found: Mapping[str, Any], n: int) -> dict[str, NDArray[Any]
 
 
 def _read(name: str, source: str, X: Any, folders: list[Path]) -> Any:
+    """Read the values of a file; text values are converted like labels.
+
+    Parameters
+    ----------
+    name : str
+        Name of the metadata.
+    source : str
+        Configured path.
+    X : object
+        Features of the loader, whose columns are listed in messages.
+    folders : list of Path
+        Folders in which the file is searched.
+    """
     path = next((folder / source for folder in folders if (folder / source).is_file()), None)
     if path is None:
         columns = f"a column ({', '.join(map(str, X.columns[:20]))}) or " if hasattr(X, "columns") else ""
@@ -150,9 +189,20 @@ def _read(name: str, source: str, X: Any, folders: list[Path]) -> Any:
 
 
 def folders_of(params: Mapping[str, Any]) -> Iterator[Path]:
-    """Yield where a file beside the data of a loader with these arguments may be."""
+    """Yield the folders in which a file of metadata may be: the working folder, and the folder of the data.
+
+    Parameters
+    ----------
+    params : mapping
+        Arguments of the loader.
+
+    Yields
+    ------
+    Path
+        Folder.
+    """
     yield Path()
     for name, value in params.items():
         if name in ("folder", "path") and isinstance(value, str):
-            place = Path(value).expanduser()
-            yield place if name == "folder" else place.parent
+            path = Path(value).expanduser()
+            yield path if name == "folder" else path.parent

@@ -1,4 +1,4 @@
-"""Datasets of OpenML by their number: fetched once as ARFF, with what OpenML says of the columns."""
+"""Datasets of OpenML by number: the ARFF file and OpenML's description are downloaded once."""
 
 import hashlib
 import json
@@ -29,31 +29,40 @@ def openml_file(
     server: str = SERVER,
     label_type: str = "auto",
 ) -> tuple[pd.DataFrame, Any]:
-    """Read a dataset of OpenML that was fetched by `svmbench data fetch NAME`.
+    """Read a dataset of OpenML that `svmbench data fetch NAME` has downloaded.
 
-    What OpenML says to ignore, and numbers of rows, are no features.
+    Columns that OpenML marks as ignored or as row identifiers are not features.
 
     Parameters
     ----------
     id : int
-        Its number there.
+        Number of the dataset on OpenML.
     folder : path
-        Where `openml-ID.arff` and `openml-ID.json` are.
+        Folder with `openml-ID.arff` and `openml-ID.json`.
     label : str
-        The column of labels; by default the target of OpenML.
+        Column of labels; by default OpenML's target.
     drop : sequence of str
-        Further columns that are no features.
-    one_hot, complete_rows : bool
-        As of `arff_file`.
+        Additional columns that are not features.
+    one_hot : bool
+        Whether to replace nominal columns by indicator columns; see `arff_file`.
+    complete_rows : bool
+        Whether to drop rows with a missing value.
     server : str
-        Where it is fetched.
+        Address of the OpenML server.
     label_type : {"auto", "number", "text"}
-        As of `arff_file`.
+        Type of labels; see `arff_file`.
+
+    Returns
+    -------
+    X : DataFrame, shape (n, d)
+        Features.
+    y : array or Series, shape (n,)
+        Labels.
 
     Raises
     ------
     DatasetError
-        If it was not fetched, its files are broken, or there is no such column.
+        If the dataset is not downloaded, its files are malformed, or a column does not exist.
     """
     if type(id) is not int or id < 1:
         raise DatasetError(f"expected the number of a dataset of OpenML as `id`, found {shown(id)}")
@@ -65,11 +74,11 @@ def openml_file(
             f"or put the ARFF file and the description ({address}) of OpenML {id} there"
         )
     require_lists(drop=drop)
-    facts = _facts(path.with_suffix(".json"))
-    ignored = [*_names(facts.get("ignore_attribute")), *_names(facts.get("row_id_attribute")), *drop]
+    summary = _description(path.with_suffix(".json"))
+    ignored = [*_names(summary.get("ignore_attribute")), *_names(summary.get("row_id_attribute")), *drop]
     if label and label in drop:
         raise DatasetError(f"drop names the label {label!r}; take it off, or correct `label`")
-    target = label or str(facts.get("default_target_attribute") or "")
+    target = label or str(summary.get("default_target_attribute") or "")
     if not target or "," in target:
         raise DatasetError(f"OpenML {id} names no single target ({shown(target)}); set `label` to a column")
     ignored = [name for name in dict.fromkeys(ignored) if name != target]
@@ -82,17 +91,32 @@ def fetch_openml(
     id: int,
     folder: Path,
     server: str = SERVER,
-    on_progress: OnProgress = lambda here, total: None,
+    on_progress: OnProgress = lambda received, total: None,
     *,
     timeout: float = TIMEOUT,
     pauses: Sequence[float] = PAUSES,
 ) -> Path:
-    """Put a dataset of OpenML into a folder, unless it is there, and return the path of its ARFF file.
+    """Download a dataset of OpenML into a folder unless it is there, and return the path of its ARFF file.
+
+    Parameters
+    ----------
+    id : int
+        Number of the dataset on OpenML.
+    folder : Path
+        Data folder.
+    server : str
+        Address of the OpenML server.
+    on_progress : callable
+        Called with the bytes received and the total; see `OnProgress`.
+    timeout : float
+        Longest time without a byte, in seconds.
+    pauses : sequence of float
+        Pauses before each further attempt, in seconds.
 
     Raises
     ------
     FetchError
-        If it cannot be fetched, or is not what OpenML or an earlier fetch says.
+        If the dataset cannot be downloaded, or does not match OpenML's or an earlier record.
     OSError
         If the folder cannot be written.
     """
@@ -103,14 +127,14 @@ def fetch_openml(
         if path.is_file() and description.is_file():
             return path
         try:
-            said = work / description.name
+            staged = work / description.name
             urls = [_description_url(id, server)]
-            download(urls, said, problem_of=_description_problem, timeout=timeout, pauses=pauses)
-            if path.is_file():  # as somebody has put it there
-                os.replace(said, description)
+            download(urls, staged, problem_of=_description_problem, timeout=timeout, pauses=pauses)
+            if path.is_file():  # the user has copied the ARFF file into the folder
+                os.replace(staged, description)
                 return path
-            facts = _facts(said)
-            url, md5 = str(facts.get("url")), str(facts.get("md5_checksum") or "").lower()
+            summary = _description(staged)
+            url, md5 = str(summary.get("url")), str(summary.get("md5_checksum") or "").lower()
             known = str(read_records(folder).get(path.name, {}).get("sha256") or "")
             part = work / path.name
             _, sha256 = download(
@@ -126,21 +150,42 @@ def fetch_openml(
             advice = f"without a connection, put the ARFF file of OpenML {id} and its description in {folder}"
             raise FetchError([*error.problems, advice]) from error
         record(folder, path.name, {"sha256": sha256, "files": [{"url": public_url(url), "sha256": sha256}]})
-        os.replace(said, description)
+        os.replace(staged, description)
         os.replace(part, path)
         return path
 
 
 def _description_url(id: int, server: str) -> str:
+    """Return the address of OpenML's description of a dataset.
+
+    Parameters
+    ----------
+    id : int
+        Number of the dataset.
+    server : str
+        Address of the OpenML server.
+    """
     return f"{server}/api/v1/json/data/{id}"
 
 
-def _facts(path: Path) -> Mapping[str, Any]:
+def _description(path: Path) -> Mapping[str, Any]:
+    """Return OpenML's description of a dataset.
+
+    Parameters
+    ----------
+    path : Path
+        JSON file.
+
+    Raises
+    ------
+    DatasetError
+        If the file is not such a description.
+    """
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))["data_set_description"]
-        if not isinstance(facts, Mapping):
+        summary = json.loads(path.read_text(encoding="utf-8"))["data_set_description"]
+        if not isinstance(summary, Mapping):
             raise TypeError("expected an object")
-        return facts
+        return summary
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DatasetError(
             f"{path} is no description of OpenML ({one_line(error)}); remove it, and fetch the dataset again"
@@ -148,15 +193,28 @@ def _facts(path: Path) -> Mapping[str, Any]:
 
 
 def _description_problem(path: Path) -> str:
+    """Return why a downloaded file is not a description of OpenML; empty if it is one.
+
+    Parameters
+    ----------
+    path : Path
+        JSON file.
+    """
     try:
-        _facts(path)
+        _description(path)
     except DatasetError:
-        return "what the server sends is no description of OpenML"
+        return "the server did not send a description of OpenML"
     return ""
 
 
 def _names(value: Any) -> list[str]:
-    """Return names of columns, which OpenML gives as a list, or as a text with commas."""
+    """Return column names, which OpenML gives as a list or as text with commas.
+
+    Parameters
+    ----------
+    value : object
+        Value in a description.
+    """
     return (
         [str(name) for name in value]
         if isinstance(value, list)
@@ -165,6 +223,15 @@ def _names(value: Any) -> list[str]:
 
 
 def _problem(path: Path, md5: str) -> str:
+    """Return why a downloaded file is not the ARFF file; empty if it is.
+
+    Parameters
+    ----------
+    path : Path
+        Downloaded file.
+    md5 : str
+        MD5 in OpenML's description, in hexadecimal; empty if unknown.
+    """
     with path.open("rb") as file:
         if file.read(512).lstrip()[:1] == b"<":
             return "found a web page, expected an ARFF file"

@@ -1,4 +1,4 @@
-"""Datasets from Parquet files, one or a folder of them as Hugging Face keeps them."""
+"""Datasets from Parquet files: one file, or a folder of files as on Hugging Face."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,11 +9,12 @@ import pyarrow.parquet as pq
 
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.files import existing_file, unreadable
-from orchestrator.datasets.memory import require_room
+from orchestrator.datasets.memory import require_memory
 from orchestrator.datasets.spellings import require_label_type, retyped_labels
 from orchestrator.datasets.table import noted, require_lists, split_table
 
 _ERRORS = (pa.ArrowException, OSError, ValueError)
+"""Exceptions of pyarrow for files that it cannot read."""
 
 
 def parquet_file(
@@ -23,33 +24,35 @@ def parquet_file(
     categories: Sequence[str] = (),
     label_type: str = "auto",
 ) -> tuple[pd.DataFrame, pd.Series]:
-    """Read a table from a Parquet file, or from all `*.parquet` in a folder and the folders in it.
+    """Read a table from a Parquet file, or from all `*.parquet` files in a folder and its subfolders.
 
-    Rows of several files follow one another in the order of the files' paths. Columns in which pandas
-    keeps an index, such as `__index_level_0__`, are no features unless the configuration names them.
+    Rows of several files follow one another in the order of the paths. Columns in which pandas has saved an
+    index, such as `__index_level_0__`, are not features unless the configuration names them.
 
     Parameters
     ----------
     path : str
-        The file or folder; in a configuration, `${paths.data}/NAME.parquet` is in the data folder.
+        Path of the file or folder; in a configuration, `${paths.data}/NAME.parquet` is in the data folder.
     label : str
-        The column of labels.
+        Name of the column of labels.
     drop : sequence of str
-        Columns that are no features, such as an identifier.
+        Columns that are not features, such as an identifier.
     categories : sequence of str
-        Columns to make categorical, for estimators that look at the type of a column.
+        Columns to convert to categories, for estimators that use the type of a column.
     label_type : {"auto", "number", "text"}
-        Whether labels are numbers or text: "auto" as the file declares them.
+        Type of labels; "auto" keeps the type of the file.
 
     Returns
     -------
     X : DataFrame, shape (n, d)
+        Features.
     y : Series, shape (n,)
+        Labels.
 
     Raises
     ------
     DatasetError
-        If there is no such file or column, a file is damaged or too large, or files differ in their columns.
+        If the file or column does not exist, a file is damaged or too large, or files have different columns.
     """
     require_label_type(label_type)
     require_lists(drop=drop, categories=categories)
@@ -61,17 +64,24 @@ def parquet_file(
             odd = min({*names} ^ {*schemas[0][1]}, default="another order")
             raise DatasetError(
                 f"{file} has other columns than {files[0]} ({odd}); expected files of one table: name one of "
-                "them, or put the others elsewhere"
+                "them as `path`, or move the others to another folder"
             )
-    require_room(9.0 * n * d, f"{n:,} rows × {d:,} columns in {path}")
+    require_memory(9.0 * n * d, f"{n:,} rows × {d:,} columns in {path}")
     table = pd.concat([_read(file) for file in files], ignore_index=True)
     indices = [name for name in _index_columns(files[0]) if name not in (label, *drop, *categories)]
     X, y = split_table(table.drop(columns=indices), path, label, drop, categories)
-    said = f"{', '.join(map(repr, indices))} is an index that pandas has saved: it is no feature"
-    return noted(X, said if indices else ""), retyped_labels(y, label_type, "row {} (from 0)".format)
+    note = f"{', '.join(map(repr, indices))} is an index that pandas has saved: it is no feature"
+    return noted(X, note if indices else ""), retyped_labels(y, label_type, "row {} (from 0)".format)
 
 
 def _files(path: Path) -> list[Path]:
+    """Return the files of a dataset in the order of their paths.
+
+    Parameters
+    ----------
+    path : Path
+        File or folder.
+    """
     if not path.is_dir():
         return [existing_file(path)]
     try:
@@ -84,7 +94,13 @@ def _files(path: Path) -> list[Path]:
 
 
 def _schema(file: Path) -> tuple[int, list[str]]:
-    """Return the number of rows and the names of the columns that a file claims to have."""
+    """Return the number of rows and the column names in the metadata of a file.
+
+    Parameters
+    ----------
+    file : Path
+        Parquet file.
+    """
     try:
         metadata = pq.read_metadata(file)
     except _ERRORS as error:
@@ -93,7 +109,13 @@ def _schema(file: Path) -> tuple[int, list[str]]:
 
 
 def _index_columns(file: Path) -> list[str]:
-    """Return the columns in which pandas has saved an index."""
+    """Return the columns in which pandas has saved an index.
+
+    Parameters
+    ----------
+    file : Path
+        Parquet file.
+    """
     try:
         schema = pq.read_schema(file)
         indices = (schema.pandas_metadata or {}).get("index_columns", [])
@@ -103,6 +125,13 @@ def _index_columns(file: Path) -> list[str]:
 
 
 def _read(file: Path) -> pd.DataFrame:
+    """Return the table of a file.
+
+    Parameters
+    ----------
+    file : Path
+        Parquet file.
+    """
     try:
         return pq.ParquetFile(file, page_checksum_verification=True).read().to_pandas(ignore_metadata=True)
     except _ERRORS as error:

@@ -1,7 +1,7 @@
-"""Datasets on disk in a form that every process maps into memory, one folder for each content.
+"""Prepared copies of datasets on disk, one folder per content, which processes map into memory.
 
-A copy is opened by one function, `open_prepared`, which checks every block of its files. Values are read from
-the maps long after that, so `Dataset.check` checks the blocks of some rows again once they were read.
+The function `open_prepared` opens a copy and checks every block of its files. Values are read from the maps
+much later, so `Dataset.check` checks the blocks of some rows again after reading.
 """
 
 import json
@@ -39,7 +39,15 @@ Check = Callable[[NDArray[np.integer] | None], None]
 
 
 class DamagedCopyError(DatasetError):
-    """A prepared copy that is missing or is not what was prepared."""
+    """Error of a prepared copy that is missing or differs from the prepared content.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the copy.
+    error : Exception
+        Cause.
+    """
 
     def __init__(self, folder: Path, error: Exception):
         super().__init__(
@@ -48,10 +56,17 @@ class DamagedCopyError(DatasetError):
 
 
 def prepare(dataset: Dataset, cache_dir: str | Path) -> Path:
-    """Write a dataset to its folder in a cache, unless it is there and intact, and return the folder.
+    """Write a dataset to its folder in a cache unless an intact copy is there, and return the folder.
 
-    The folder appears whole or not at all, even if other processes prepare the same dataset at the time. A
-    damaged folder is replaced, and the user is warned.
+    The folder appears only when it is complete, even if other processes prepare the same dataset at the same
+    time. A damaged folder is replaced, and the user is warned.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Loaded dataset.
+    cache_dir : path
+        Folder of prepared datasets.
 
     Raises
     ------
@@ -64,38 +79,62 @@ def prepare(dataset: Dataset, cache_dir: str | Path) -> Path:
 
 
 def warn_of_damage(damage: str) -> None:
-    """Warn the user of a damaged copy, as `replaced` describes it; do nothing if the text is empty."""
+    """Warn the user that a damaged copy was replaced.
+
+    Parameters
+    ----------
+    damage : str
+        Description, as of `replaced`; nothing happens if it is empty.
+    """
     if damage:
         warnings.warn(damage, stacklevel=1)
 
 
 def replaced(dataset: Dataset, cache_dir: str | Path) -> tuple[Path, str]:
-    """Prepare a dataset like `prepare`, and return a sentence about a damaged copy in place of a warning.
+    """Prepare a dataset like `prepare`, and return a description of damage instead of a warning.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Loaded dataset.
+    cache_dir : path
+        Folder of prepared datasets.
 
     Returns
     -------
     folder : Path
+        Folder of the copy.
     damage : str
-        Empty if no damaged copy was replaced.
+        Sentence about a damaged copy that was replaced; empty if there was none.
+
+    Raises
+    ------
+    DatasetError
+        If the cache cannot be written.
     """
     try:
         return _prepare(dataset, Path(cache_dir))
     except OSError as error:
         raise DatasetError(
             f"cannot prepare dataset {dataset.name!r} in {cache_dir}: {error}; "
-            "make room there, or set paths.cache to another folder"
+            "free disk space there, or set paths.cache to another folder"
         ) from error
 
 
 def open_prepared(folder: str | Path) -> Dataset:
     """Open a prepared dataset and check every byte of it.
 
-    Features are read-only views of the files, unless they are a frame, which is read into memory.
+    Features are read-only views of the files. A frame is read into memory.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the copy.
 
     Raises
     ------
     DamagedCopyError
-        If the folder is not there or is damaged.
+        If the folder does not exist or is damaged.
     """
     folder = Path(folder)
     try:
@@ -123,12 +162,17 @@ def open_prepared(folder: str | Path) -> Dataset:
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """Return what a prepared copy says of itself.
+    """Return the metadata of a prepared copy.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the copy.
 
     Raises
     ------
     OSError, ValueError
-        If that cannot be read or is damaged.
+        If the metadata cannot be read or are damaged.
     """
     meta = json.loads((folder / META).read_text(encoding="utf-8"))
     if not isinstance(meta, dict) or meta.pop(_CHECKSUM, None) != digest(meta):
@@ -137,12 +181,21 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
 
 def find_prepared(cache_dir: str | Path, name: str, fingerprint: str) -> Path:
-    """Return the folder of a dataset that was prepared in a cache before.
+    """Return the folder of a dataset in a cache.
+
+    Parameters
+    ----------
+    cache_dir : path
+        Folder of prepared datasets.
+    name : str
+        Name of the dataset.
+    fingerprint : str
+        Fingerprint of its content.
 
     Raises
     ------
     DatasetError
-        If it is not there.
+        If the folder does not exist.
     """
     folder = _folder(Path(cache_dir), name, fingerprint)
     if not folder.is_dir():
@@ -154,11 +207,31 @@ def find_prepared(cache_dir: str | Path, name: str, fingerprint: str) -> Path:
 
 
 def _folder(cache_dir: Path, name: str, fingerprint: str) -> Path:
+    """Return the path of a dataset's folder in a cache.
+
+    Parameters
+    ----------
+    cache_dir : Path
+        Folder of prepared datasets.
+    name : str
+        Name of the dataset.
+    fingerprint : str
+        Fingerprint of its content.
+    """
     safe_name = re.sub(r"[^\w.-]", "_", name)
     return cache_dir / f"{safe_name}-{fingerprint[:16]}"
 
 
 def _prepare(dataset: Dataset, cache_dir: Path) -> tuple[Path, str]:
+    """Write a dataset to its folder if necessary; return the folder and a description of damage.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Loaded dataset.
+    cache_dir : Path
+        Folder of prepared datasets.
+    """
     cache_dir.mkdir(parents=True, exist_ok=True)
     folder = _folder(cache_dir, dataset.name, dataset.fingerprint)
     with FileLock(cache_dir / f".{folder.name}.lock"):
@@ -181,7 +254,15 @@ def _prepare(dataset: Dataset, cache_dir: Path) -> tuple[Path, str]:
 
 
 def _state(folder: Path, dataset: Dataset) -> tuple[str, bool]:
-    """Return how a folder is damaged, if it is, and whether it holds a dataset as it is to be."""
+    """Return a description of a folder's damage, and whether the folder contains the dataset.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of a copy; may not exist.
+    dataset : Dataset
+        Expected content.
+    """
     try:
         found = open_prepared(folder)
     except DamagedCopyError as error:
@@ -193,7 +274,13 @@ def _state(folder: Path, dataset: Dataset) -> tuple[str, bool]:
 
 
 def _had_checksums(folder: Path) -> bool:
-    """Whether a folder is there and no older svmbench made it."""
+    """Return whether a folder exists and its format has checksums, which older versions did not write.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of a copy.
+    """
     if not folder.is_dir():
         return False
     try:
@@ -203,6 +290,15 @@ def _had_checksums(folder: Path) -> bool:
 
 
 def _write(dataset: Dataset, folder: Path) -> None:
+    """Write a dataset to an empty folder.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Loaded dataset.
+    folder : Path
+        Existing folder.
+    """
     X, kind = dataset.X, _kind(dataset.X)
     files: dict[str, Sums] = {}
     if kind == "sparse":
@@ -231,19 +327,27 @@ def _write(dataset: Dataset, folder: Path) -> None:
 
 
 def _kind(X: Features) -> str:
+    """Return the form of features: "dense", "sparse" or "mixed".
+
+    Parameters
+    ----------
+    X : array, CSR matrix or frame, shape (n, d)
+        Features.
+    """
     if isinstance(X, pd.DataFrame):
         return "mixed"
     return "sparse" if scipy.sparse.issparse(X) else "dense"
 
 
 class _Files:
-    """The files of a prepared copy.
+    """Files of a prepared copy.
 
     Parameters
     ----------
     folder : Path
+        Folder of the copy.
     files : mapping of str to (size, checksums)
-        What each of them must be.
+        Expected size in bytes, and checksums of the blocks, of each file.
     """
 
     def __init__(self, folder: Path, files: Mapping[str, Any]):
@@ -251,33 +355,76 @@ class _Files:
         self._sums = {name: Sums(size, tuple(blocks)) for name, (size, blocks) in files.items()}
 
     def content(self, name: str) -> bytes:
-        """Return the content of a file."""
+        """Return the checked content of a file.
+
+        Parameters
+        ----------
+        name : str
+            File name.
+        """
         return read_bytes(self.folder / name, self._sums[name])
 
     def array(self, name: str, dtype: type | None = None) -> NDArray[Any]:
-        """Return an array in memory of this process."""
+        """Read an array into memory.
+
+        Parameters
+        ----------
+        name : str
+            File name without `.npy`.
+        dtype : type, optional
+            Expected type; any by default.
+        """
         return _of_type(name, array_of(self.content(f"{name}.npy")), dtype)
 
     def mapped(self, name: str, dtype: type) -> MappedArray:
-        """Return an array that is mapped into memory."""
+        """Map an array into memory.
+
+        Parameters
+        ----------
+        name : str
+            File name without `.npy`.
+        dtype : type
+            Expected type.
+        """
         array = MappedArray(self.folder / f"{name}.npy", self._sums[f"{name}.npy"])
         _of_type(name, array.values, dtype)
         return array
 
 
 def _of_type(name: str, array: NDArray[Any], dtype: type | None) -> NDArray[Any]:
+    """Return an array unchanged if it has the expected type, else raise a ValueError.
+
+    Parameters
+    ----------
+    name : str
+        Name for the message.
+    array : array
+        Array to check.
+    dtype : type or None
+        Expected type; None for any.
+    """
     if dtype is not None and array.dtype != dtype:
         raise ValueError(f"expected {name} of type {np.dtype(dtype)}, found {array.dtype}")
     return array
 
 
 def _open_features(files: _Files, meta: Mapping[str, Any]) -> tuple[Features, Check | None]:
-    """Return features, and what checks some of their rows; None for those in memory."""
+    """Return features and a function that checks some of their rows; None for features in memory.
+
+    Parameters
+    ----------
+    files : _Files
+        Files of the copy.
+    meta : mapping
+        Metadata of the copy.
+    """
     shape, check = tuple(meta["shape"]), None
     X: Features
     if meta["kind"] == "sparse":
         parts = [files.mapped(*part) for part in (("data", np.float64), ("indices", np.int32))]
-        ends = files.array("indptr", np.int32)  # in memory: a wrong one would lead scipy out of the others
+        ends = files.array(
+            "indptr", np.int32
+        )  # in memory: with a damaged one, scipy would read out of bounds
         values = (*(part.values for part in parts), ends)
         X = scipy.sparse.csr_matrix(values, shape=shape, copy=False)
         check = _checking(files.folder, _check_of_sparse(parts, ends))
@@ -293,6 +440,14 @@ def _open_features(files: _Files, meta: Mapping[str, Any]) -> tuple[Features, Ch
 
 
 def _check_of_dense(array: MappedArray) -> Check:
+    """Return the check of a dense array.
+
+    Parameters
+    ----------
+    array : MappedArray
+        Features.
+    """
+
     def check(rows: NDArray[np.integer] | None) -> None:
         if rows is None:
             array.require_intact()
@@ -303,21 +458,39 @@ def _check_of_dense(array: MappedArray) -> Check:
 
 
 def _check_of_sparse(parts: Sequence[MappedArray], ends: NDArray[np.int32]) -> Check:
+    """Return the check of a CSR matrix.
+
+    Parameters
+    ----------
+    parts : sequence of MappedArray
+        Values and column indices.
+    ends : int32 array, shape (n + 1,)
+        Row pointers.
+    """
+
     def check(rows: NDArray[np.integer] | None) -> None:
-        places = () if rows is None else (ends[rows], ends[rows + 1])
+        bounds = () if rows is None else (ends[rows], ends[rows + 1])
         for part in parts:
-            part.require_intact(*places)
+            part.require_intact(*bounds)
 
     return check
 
 
 def _checking(folder: Path, check: Check) -> Check:
-    """Return a check that raises `DamagedCopyError`."""
+    """Return a check that raises `DamagedCopyError`.
 
-    def named(rows: NDArray[np.integer] | None) -> None:
+    Parameters
+    ----------
+    folder : Path
+        Folder of the copy, for the message.
+    check : callable
+        Check that raises a ValueError.
+    """
+
+    def checked(rows: NDArray[np.integer] | None) -> None:
         try:
             check(rows)
         except ValueError as error:
             raise DamagedCopyError(folder, error) from error
 
-    return named
+    return checked

@@ -1,4 +1,4 @@
-"""From a sparse matrix of any format to CSR, checked before compiled code follows its indices."""
+"""Conversion of sparse matrices to CSR, with a check of their indices before compiled code uses them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,35 +8,41 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import DatasetError, Features
-from orchestrator.datasets.memory import require_room
+from orchestrator.datasets.memory import require_memory
 
-_MOST = np.iinfo(np.int32).max
+_MAX_INT32 = np.iinfo(np.int32).max
 
 
 def to_csr(X: Any) -> Features:
-    """Return a sparse matrix as a CSR matrix of its own, in canonical format and with int32 indices.
+    """Return a copy of a sparse matrix as a CSR matrix in canonical format with int32 indices.
+
+    Parameters
+    ----------
+    X : sparse matrix or array, shape (n, d)
+        Matrix in any format.
 
     Raises
     ------
     DatasetError
-        If its indices point outside the matrix, its parts do not fit together, or it is too large.
+        If indices are outside the matrix, its parts are inconsistent, or it is too large.
     """
     if len(X.shape) != 2:
         raise DatasetError(f"expected X with two dimensions (rows, features), found shape {X.shape}")
     n, d = map(int, X.shape)
     if np.iscomplexobj(X):
         raise TypeError("complex numbers have no order")
-    if max(n, d) > _MOST:
+    if max(n, d) > _MAX_INT32:
         raise DatasetError(f"expected at most 2³¹ - 1 rows and features, found {n:,} × {d:,}; use fewer")
     _require_valid(X, n, d)
     nnz = int(X.nnz)
-    # Two copies of values and indices, two of the rows' ends, and what scaling needs of each feature.
-    require_room(24.0 * nnz + 8.0 * n + 17.0 * d, f"{n:,} rows × {d:,} features with {nnz:,} non-zero values")
+    # Two copies of values and indices, two of the row pointers, and the scaling parameters of each feature.
+    size = f"{n:,} rows × {d:,} features with {nnz:,} non-zero values"
+    require_memory(24.0 * nnz + 8.0 * n + 17.0 * d, size)
     csr = scipy.sparse.csr_matrix(X, dtype=np.float64, copy=True)
     _require_valid(csr, n, d)
     csr.sum_duplicates()
     csr.eliminate_zeros()
-    if csr.nnz > _MOST:
+    if csr.nnz > _MAX_INT32:
         raise DatasetError(f"expected at most 2³¹ - 1 non-zero values, found {csr.nnz}; use fewer rows")
     csr.indices = csr.indices.astype(np.int32, copy=False)
     csr.indptr = csr.indptr.astype(np.int32, copy=False)
@@ -44,7 +50,15 @@ def to_csr(X: Any) -> Features:
 
 
 def _require_valid(X: Any, n: int, d: int) -> None:
-    """Check the formats whose parts scipy follows without a look at them."""
+    """Check the parts of a matrix that scipy uses without a check.
+
+    Parameters
+    ----------
+    X : sparse matrix or array, shape (n, d)
+        Matrix in any format.
+    n, d : int
+        Numbers of rows and columns.
+    """
     if X.format in ("csr", "csc", "bsr"):
         rows, columns = X.blocksize if X.format == "bsr" else (1, 1)
         major, minor = (d, n) if X.format == "csc" else (n // rows, d // columns)
@@ -63,6 +77,17 @@ def _require_valid(X: Any, n: int, d: int) -> None:
 
 
 def _require_compressed(data: Any, indices: Any, indptr: Any, major: int, minor: int) -> None:
+    """Check a matrix in compressed format.
+
+    Parameters
+    ----------
+    data, indices, indptr : arrays
+        Parts of the matrix.
+    major : int
+        Number of compressed rows or columns.
+    minor : int
+        Upper limit of `indices`, exclusive.
+    """
     _require_whole("indptr", indptr)
     if len(indptr) != major + 1:
         raise _broken(f"indptr with {major + 1} entries, found {len(indptr)}")
@@ -75,10 +100,21 @@ def _require_compressed(data: Any, indices: Any, indptr: Any, major: int, minor:
     if len(falls):
         at = int(falls[0])
         raise _broken(f"an ascending indptr, found {indptr[at + 1]} after {indptr[at]} at position {at + 1}")
-    _require_indices("indices", indices[: indptr[-1]], minor)  # what follows is spare room
+    _require_indices("indices", indices[: indptr[-1]], minor)  # entries after the last are unused
 
 
 def _require_indices(name: str, indices: NDArray[Any], size: int) -> None:
+    """Raise a DatasetError if an array is not one of indices in range.
+
+    Parameters
+    ----------
+    name : str
+        Name of the array, for the message.
+    indices : array
+        Indices.
+    size : int
+        Upper limit, exclusive.
+    """
     _require_whole(name, indices)
     bad = np.flatnonzero((indices < 0) | (indices >= size))
     if len(bad):
@@ -87,12 +123,28 @@ def _require_indices(name: str, indices: NDArray[Any], size: int) -> None:
 
 
 def _require_whole(name: str, values: Any) -> None:
+    """Raise a DatasetError if an object is not a one-dimensional array of integers.
+
+    Parameters
+    ----------
+    name : str
+        Name of the array, for the message.
+    values : object
+        Object to check.
+    """
     if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind not in "iu":
         found = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values)
         raise _broken(f"{name} to be an array of whole numbers with one dimension, found {found}")
 
 
 def _require_equal_lengths(parts: dict[str, Sequence[Any]]) -> None:
+    """Raise a DatasetError if the parts of a matrix have different lengths.
+
+    Parameters
+    ----------
+    parts : dict of str to sequence
+        Parts, by name.
+    """
     lengths = {name: len(part) for name, part in parts.items()}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{number} of {name}" for name, number in lengths.items())
@@ -100,4 +152,11 @@ def _require_equal_lengths(parts: dict[str, Sequence[Any]]) -> None:
 
 
 def _broken(expected: str) -> DatasetError:
-    return DatasetError(f"X is a broken sparse matrix: expected {expected}; build it anew in the loader")
+    """Return the error for an inconsistent matrix.
+
+    Parameters
+    ----------
+    expected : str
+        What was expected, and what was found.
+    """
+    return DatasetError(f"X is a broken sparse matrix: expected {expected}; rebuild it in the loader")

@@ -1,4 +1,4 @@
-"""Columns of text that may be numbers: two spellings never become one value unnoticed."""
+"""Conversion of text columns to numbers without merging different spellings of one number."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,32 +14,38 @@ from orchestrator.study.text import shown
 
 AUTO, NUMBER, TEXT = "auto", "number", "text"
 LABEL_TYPES = (AUTO, NUMBER, TEXT)
-"""How labels are read: as numbers where that loses nothing, always as numbers, or always as text."""
+"""Types of labels: numbers if no information is lost, always numbers, or always text."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 
-Place = Callable[[int], str]
-"""From the position of a row to its name in a message, such as `line 7`."""
+RowName = Callable[[int], str]
+"""Function from the index of a row to its name in a message, such as `line 7`."""
 
 
 def require_label_type(label_type: Any) -> None:
-    """Raise a DatasetError unless a value is one of `LABEL_TYPES`."""
+    """Raise a DatasetError unless a value is one of `LABEL_TYPES`.
+
+    Parameters
+    ----------
+    label_type : object
+        Configured value.
+    """
     if label_type not in LABEL_TYPES:
         raise DatasetError(f"expected label_type: {', '.join(LABEL_TYPES)}, found {shown(label_type)}")
 
 
-def typed_labels(column: pd.Series, label_type: str, place: Place) -> Any:
-    """Return a column of labels as its type says.
+def typed_labels(column: pd.Series, label_type: str, row_name: RowName) -> Any:
+    """Return a column of labels as numbers or text, by its label type.
 
     Parameters
     ----------
     column : Series, shape (n,)
-        Labels as text without missing values.
+        Labels as text, without missing values.
     label_type : {"auto", "number", "text"}
         See `LABEL_TYPES`.
-    place : callable
-        From the position of a row to its name in a message.
+    row_name : callable
+        Function from the index of a row to its name in a message.
 
     Returns
     -------
@@ -53,28 +59,28 @@ def typed_labels(column: pd.Series, label_type: str, place: Place) -> Any:
     """
     codes, texts = _distinct(column)
     if label_type == NUMBER:
-        numbers: Any = _required_numbers(texts, codes, place)
+        numbers: Any = _required_numbers(texts, codes, row_name)
     else:
         numbers = exact_numbers(texts) if label_type == AUTO else None
     return column.astype(object) if numbers is None else numbers[codes]
 
 
-def retyped_labels(y: pd.Series, label_type: str, place: Place) -> pd.Series:
-    """Return labels of a file that declares their type, as a configuration wants them.
+def retyped_labels(y: pd.Series, label_type: str, row_name: RowName) -> pd.Series:
+    """Convert labels of a file with declared types to the configured type.
 
     Parameters
     ----------
     y : Series, shape (n,)
-        Numbers, text or categories of text, with a row's position as its index; missing labels stay missing.
+        Numbers, text or categories of text; the index is the row. Missing labels stay missing.
     label_type : {"auto", "number", "text"}
-        "auto" leaves them as the file declares them.
-    place : callable
-        From the position of a row to its name in a message.
+        Configured type; "auto" changes nothing.
+    row_name : callable
+        Function from the index of a row to its name in a message.
 
     Raises
     ------
     DatasetError
-        As of `typed_labels`.
+        If labels must be numbers and one is not, or two spellings are one number.
     """
     is_number = y.dtype.kind in "iuf"
     if label_type == AUTO or (label_type == NUMBER) == is_number:
@@ -84,12 +90,12 @@ def retyped_labels(y: pd.Series, label_type: str, place: Place) -> pd.Series:
         texts = [str(value) for value in as_integers(present.to_numpy()).tolist()]
         return pd.Series(texts, present.index, dtype=object).reindex(y.index)
     rows = present.index
-    numbers = typed_labels(present.astype(str), label_type, lambda at: place(int(rows[at])))
+    numbers = typed_labels(present.astype(str), label_type, lambda at: row_name(int(rows[at])))
     return pd.Series(np.asarray(numbers, dtype=np.float64), rows).reindex(y.index)
 
 
 def typed_category(column: pd.Series) -> pd.Categorical:
-    """Return a column of text as categories, of numbers where every text is the spelling of its number.
+    """Return a text column as categories; they are numbers if each text is the canonical form of one.
 
     Parameters
     ----------
@@ -101,14 +107,14 @@ def typed_category(column: pd.Series) -> pd.Categorical:
     values = np.array(texts, dtype=object) if numbers is None else numbers
     order = np.argsort(values, kind="stable")
     ranks = np.empty(len(order) + 1, dtype=np.int64)
-    ranks[order], ranks[-1] = np.arange(len(order)), -1  # a missing value has the code -1
+    ranks[order], ranks[-1] = np.arange(len(order)), -1  # the code of a missing value is -1
     return pd.Categorical.from_codes(ranks[codes], pd.Index(values[order]))
 
 
 def exact_numbers(texts: Sequence[str]) -> NDArray[Any] | None:
-    """Return different texts as different numbers, if each text is how its number is written, else None.
+    """Return texts as numbers if each text is the canonical form of its number, else None.
 
-    `1`, `-3` and `0.5` are written so; `01`, `+1`, `1e3` and `0.50` are not.
+    `1`, `-3` and `0.5` are canonical; `01`, `+1`, `1e3` and `0.50` are not.
 
     Parameters
     ----------
@@ -122,13 +128,26 @@ def exact_numbers(texts: Sequence[str]) -> NDArray[Any] | None:
 
 
 def _is_exact(text: str) -> bool:
+    """Return whether a text is the canonical form of a number.
+
+    Parameters
+    ----------
+    text : str
+        Text to check.
+    """
     if _INTEGER.fullmatch(text):
         return len(text) < 20 and text == str(int(text))
     return _NUMBER.fullmatch(text) is not None and text == repr(float(text))
 
 
 def _as_numbers(texts: Sequence[str]) -> NDArray[Any] | None:
-    """Return texts as 64-bit numbers; None if one is too large to be told from its neighbours."""
+    """Return texts as 64-bit numbers; None if one is too large for an exact conversion.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Texts of numbers.
+    """
     if all(map(_INTEGER.fullmatch, texts)):
         integers = [int(text) for text in texts]
         return np.array(integers, dtype=np.int64) if all(-(2**63) <= i < 2**63 for i in integers) else None
@@ -139,29 +158,47 @@ def _as_numbers(texts: Sequence[str]) -> NDArray[Any] | None:
     return as_integers(numbers) if exact else None
 
 
-def _required_numbers(texts: list[str], codes: NDArray[Any], place: Place) -> NDArray[Any]:
+def _required_numbers(texts: list[str], codes: NDArray[Any], row_name: RowName) -> NDArray[Any]:
+    """Return different texts as different numbers, or raise a DatasetError.
+
+    Parameters
+    ----------
+    texts : list of str
+        Different texts.
+    codes : int array, shape (n,)
+        Index of each row's text.
+    row_name : callable
+        Function from the index of a row to its name in a message.
+    """
     first = pd.Series(np.arange(len(codes))).groupby(codes).min()
     for code, text in enumerate(texts):
         if not _NUMBER.fullmatch(text):
             raise DatasetError(
-                f"{place(int(first[code]))}: expected a number as the label (label_type: number), found "
+                f"{row_name(int(first[code]))}: expected a number as the label (label_type: number), found "
                 f"{shown(text)}; correct it, or set label_type: text"
             )
     numbers = _as_numbers([text.strip() for text in texts])
     if numbers is None:
         raise DatasetError("expected labels that 64 bits hold (label_type: number); set label_type: text")
-    _, where = np.unique(numbers, return_inverse=True)
+    _, indices = np.unique(numbers, return_inverse=True)
     known: dict[int, int] = {}
-    for code, number in enumerate(where.tolist()):
+    for code, number in enumerate(indices.tolist()):
         if (other := known.setdefault(number, code)) != code:
             raise DatasetError(
-                f"the labels {shown(texts[other])} ({place(int(first[other]))}) and {shown(texts[code])} "
-                f"({place(int(first[code]))}) would be one number (label_type: number); write one spelling, "
-                "or set label_type: text to keep two classes"
+                f"the labels {shown(texts[other])} ({row_name(int(first[other]))}) and {shown(texts[code])} "
+                f"({row_name(int(first[code]))}) would be one number (label_type: number); write one "
+                "spelling, or set label_type: text to keep two classes"
             )
     return numbers
 
 
 def _distinct(column: pd.Series) -> tuple[NDArray[Any], list[str]]:
+    """Return the index of each row's text, and the different texts.
+
+    Parameters
+    ----------
+    column : Series, shape (n,)
+        Text; a missing value has the index -1.
+    """
     codes, texts = pd.factorize(column)
     return codes, [str(text) for text in texts]

@@ -23,13 +23,14 @@ def checkers(
     board : int
         Number of fields on a side.
     label_noise : float
-        Share of the points that get the other label.
+        Share of the points with the other label, from 0 to 1.
 
     Returns
     -------
     X : float64 array, shape (n, 2)
+        Coordinates.
     y : int64 array, shape (n,)
-        0 for the colour of the field at the origin, 1 for the other.
+        Labels: 0 for the colour of the field at the origin, 1 for the other.
     """
     generator = np.random.default_rng(seed)
     X = generator.random((n, 2))
@@ -45,14 +46,16 @@ def waveform(n: int = 5000, seed: int = 0) -> tuple[NDArray[np.float64], NDArray
     Parameters
     ----------
     n : int
-        Number of points, of a class drawn for each.
+        Number of points; the class of each is drawn uniformly.
     seed : int
         Seed of the draw.
 
     Returns
     -------
     X : float64 array, shape (n, 21)
+        Waveforms.
     y : int64 array, shape (n,)
+        Classes from 0 to 2.
 
     References
     ----------
@@ -71,29 +74,31 @@ def waveform(n: int = 5000, seed: int = 0) -> tuple[NDArray[np.float64], NDArray
 def two_spirals(
     n: int = 1000, noise: float = 0.1, turns: float = 1.5, label_noise: float = 0.0, seed: int = 0
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Return points of the plane on two spirals, each a class, which wind around one another.
+    """Return points of the plane on two intertwined spirals, one for each class.
 
     Parameters
     ----------
     n : int
-        Number of points; half of them, rounded up, are of class 0.
+        Number of points; half of them, rounded up, have class 0.
     noise : float
         Standard deviation of the normal noise in both coordinates; the arms are half a unit apart.
     turns : float
-        Turns that each spiral makes around the origin.
+        Number of turns of each spiral around the origin.
     label_noise : float
-        Share of the points that get the other label.
+        Share of the points with the other label, from 0 to 1.
     seed : int
         Seed of the draw.
 
     Returns
     -------
     X : float64 array, shape (n, 2)
+        Coordinates.
     y : int64 array, shape (n,)
+        Classes 0 and 1.
     """
     generator = np.random.default_rng(seed)
     y = np.arange(n) % 2
-    radius = turns * np.sqrt(generator.random(n))  # as many points on each stretch of a spiral
+    radius = turns * np.sqrt(generator.random(n))  # the density is constant along a spiral
     angle = 2 * np.pi * radius + np.pi * y
     X = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
     return X + generator.normal(0.0, noise, X.shape), _mislabelled(y, 2, label_noise, generator)
@@ -107,31 +112,34 @@ def blobs(
     label_noise: float = 0.0,
     seed: int = 0,
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Return normally distributed classes of equal size, any two of which overlap as given.
+    """Return normally distributed classes of equal size; every two classes have the given overlap.
 
     Parameters
     ----------
     n : int
         Number of points.
     features : int
-        Number of features, at least that of the classes; each has variance 1 within a class.
+        Number of features, at least the number of classes; each has variance 1 within a class.
     classes : int
+        Number of classes, at least 2.
     overlap : float
-        Between 0 and 0.5: the error of the best classifier of any two of the classes. With two classes it is
-        the error that no classifier can go below.
+        Error of the best classifier for any two of the classes, above 0 and at most 0.5. With two classes, it
+        is the lowest possible error.
     label_noise : float
-        Share of the points that get another label.
+        Share of the points with another label, from 0 to 1.
     seed : int
         Seed of the draw.
 
     Returns
     -------
     X : float64 array, shape (n, features)
+        Features.
     y : int64 array, shape (n,)
+        Classes from 0.
     """
     if not 2 <= classes <= features:
         raise DatasetError(
-            f"expected from 2 classes to as many as there are features ({features}), found {classes}; "
+            f"expected from 2 classes to the number of features ({features}), found {classes}; "
             "set `features` or `classes`"
         )
     if not 0 < overlap <= 0.5:
@@ -145,7 +153,19 @@ def blobs(
 
 
 def _mislabelled(y: NDArray[Any], classes: int, share: float, generator: np.random.Generator) -> NDArray[Any]:
-    """Return labels of which a share is replaced by others."""
+    """Replace a share of the labels by others, in place, and return the labels.
+
+    Parameters
+    ----------
+    y : int array, shape (n,)
+        Labels from 0.
+    classes : int
+        Number of classes.
+    share : float
+        Share of the labels to replace, from 0 to 1.
+    generator : Generator
+        Source of random numbers.
+    """
     if not 0 <= share <= 1:
         raise DatasetError(f"expected a label_noise from 0 to 1, found {share}")
     rows = generator.permutation(len(y))[: round(share * len(y))]

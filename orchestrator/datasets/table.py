@@ -1,4 +1,4 @@
-"""From a table to features and labels, by the names of its columns."""
+"""Conversion of a table to features and labels, by column names."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,10 +10,10 @@ from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import shown
 
 NOTES = "svmbench notes"
-"""The attribute of a frame under which a loader says what it has left out."""
+"""Key in `DataFrame.attrs` of the loader's sentences about unused parts of the file."""
 
 SPELLINGS = "svmbench spellings"
-"""The attribute of a frame under which a loader keeps a function that reads a column again as text."""
+"""Key in `DataFrame.attrs` of the loader's function that reads a column again as text."""
 
 
 def split_table(
@@ -28,47 +28,48 @@ def split_table(
     Parameters
     ----------
     table : DataFrame
+        Table with labels.
     source : str or path
-        Where it is from, for messages.
+        Origin of the table, for messages.
     label : str or int
-        The name of the column of labels.
+        Name of the column of labels.
     drop : sequence of str
-        Columns that are no features, such as an identifier.
+        Columns that are not features, such as an identifier.
     categories : sequence of str
-        Columns to make categorical, for estimators that look at the type of a column.
+        Columns to convert to categories, for estimators that use the type of a column.
 
     Raises
     ------
     DatasetError
-        If there is no such column, two columns have one name, or names are no list.
+        If a column does not exist, two columns have one name, or names are not a list.
     """
     require_lists(drop=drop, categories=categories)
     known = list(map(str, table.columns))
     if twice := next((name for at, name in enumerate(known) if name in known[:at]), None):
-        raise DatasetError(f"{source} has two columns {twice!r}; give each column a name of its own")
+        raise DatasetError(f"{source} has two columns {twice!r}; give each column a different name")
     for name in [label, *drop, *categories]:
         if name not in table.columns:
             quotes = "" if isinstance(name, str) else "; a name that YAML does not read as text needs quotes"
             columns = did_you_mean(str(name), known) or f"; it has {', '.join(known[:20])}"
             raise DatasetError(f"{source} has no column {name!r}{columns}{quotes}")
     if label in drop:
-        raise DatasetError(f"drop names the label {label!r} of {source}; take it off, or correct `label`")
+        raise DatasetError(f"drop names the label {label!r} of {source}; remove it, or correct `label`")
     if unused := {*categories} & {label, *drop}:
-        raise DatasetError(f"{min(unused)!r} is no feature of {source}; take it off `categories`")
+        raise DatasetError(f"{min(unused)!r} is no feature of {source}; remove it from `categories`")
     X = table.drop(columns=[label, *drop])
     return X.astype(dict.fromkeys(categories, "category")), table[label]
 
 
 def require_lists(**named: Any) -> None:
-    """Raise a DatasetError unless arguments are lists of names of columns.
+    """Raise a DatasetError unless arguments are lists of column names.
 
     Parameters
     ----------
     **named
-        The arguments by their names.
+        Arguments, by name.
     """
     for key, names in named.items():
-        if isinstance(names, str):  # whose characters may be names of columns
+        if isinstance(names, str):  # a string is a sequence of one-character names
             raise DatasetError(f"{key} must be a list of columns, found {names!r}; write {key}: [{names}]")
         if not isinstance(names, Sequence):
             columns = ", ".join(map(str, names)) if isinstance(names, Mapping) else "NAME"
@@ -83,39 +84,56 @@ def require_lists(**named: Any) -> None:
 
 
 def noted(X: pd.DataFrame, *sentences: str) -> pd.DataFrame:
-    """Return a frame that carries sentences for whoever loads the dataset; empty ones are left out."""
+    """Add the loader's sentences to a frame and return it.
+
+    Parameters
+    ----------
+    X : DataFrame
+        Features of a loader.
+    *sentences : str
+        Sentences for the user; empty ones are omitted.
+    """
     X.attrs[NOTES] = [*notes_of(X), *filter(None, sentences)]
     return X
 
 
 def notes_of(X: Any) -> tuple[str, ...]:
-    """Return the sentences that a loader has added to its frame by `noted`; none for other types."""
+    """Return the sentences that `noted` has added to a frame; empty for other types.
+
+    Parameters
+    ----------
+    X : object
+        Features of a loader.
+    """
     return tuple(X.attrs.get(NOTES, ())) if isinstance(X, pd.DataFrame) else ()
 
 
-def respelt(X: pd.DataFrame, read: Callable[[str, str], Any]) -> pd.DataFrame:
-    """Return a frame that carries a function by which a column is read from the file again, as text.
+def with_text_reader(X: pd.DataFrame, read: Callable[[str, str], Any]) -> pd.DataFrame:
+    """Add a function to a frame that reads a column of the file again as text, and return the frame.
 
     Parameters
     ----------
     X : DataFrame
+        Features of a loader.
     read : callable
-        From the name of a column and a label type ("auto", "number" or "text") to a value for each row; None
-        if the configuration gives the column a type.
+        Function from a column name and a label type ("auto", "number" or "text") to a value for each row, or
+        to None if the configuration sets the type of the column.
     """
     X.attrs[SPELLINGS] = read
     return X
 
 
 def typed_column(X: pd.DataFrame, name: str, label_type: str) -> Any:
-    """Return a column whose values are names, not measurements, as labels of a type are read.
+    """Return a column of names, such as groups, converted like labels of a type.
 
     Parameters
     ----------
     X : DataFrame
-        What a loader has returned.
+        Features of a loader.
     name : str
+        Name of the column.
     label_type : {"auto", "number", "text"}
+        Type of the values.
     """
     read = X.attrs.get(SPELLINGS)
     found = read(name, label_type) if read else None
