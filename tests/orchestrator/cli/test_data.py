@@ -114,7 +114,7 @@ def test_a_check_says_in_sentences_what_is_wrong(data, tmp_path):
         "svmbench: dataset 'rings': expected 30 rows (about.n), found 31; fetch it again, or correct about.n"
     )
     assert "dataset 'rings': expected 3 classes (about.classes), found 2; fetch" in errors[1]
-    assert "was changed since it was fetched" in errors[2]
+    assert "changed since it was fetched" in errors[2]
     assert "iris: 150 rows" in output
     path.write_bytes(b"one 1:1\n")
     _, _, errors = data("check", "rings")
