@@ -156,3 +156,13 @@ def test_a_study_and_its_copy_in_another_folder_agree_in_every_trial(folder):
     assert list(findings.design.arms) == ["near", "bayes"]
     same = frames.same_arms(findings)
     assert same["n_common"].sum() == same["n_agree"].sum() == len(load_study(folder / "a").trials)
+
+
+@pytest.mark.figures
+def test_sweeps_of_two_studies_with_the_same_settings_are_drawn(folder, tmp_path):
+    swept = ("solvers=[near]", "sweep.leaf_size=[10,30]", "datasets=[d0,d1]")
+    run(folder, "study=s1", *swept)
+    run(folder, "study=s2", *swept, "protocol.profile=timing")
+    base = ["report", "study=s1,s2", f"paths.results={folder}", "--config-dir", str(folder)]
+    assert main([*base, f"to={tmp_path / 'm'}"]) == EXIT_OK
+    assert (tmp_path / "m" / "figures" / "sweep.svg").is_file()
