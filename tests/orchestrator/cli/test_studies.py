@@ -154,9 +154,9 @@ def test_what_is_no_axis_is_refused_before_anything_runs(verb, tmp_path):
     )
     first, second = errors.splitlines()
     assert code == EXIT_BAD
-    assert "solver.libsvm_l1.C is no axis of a study" in first
+    assert "solver.libsvm_l1.C cannot be an axis of a study" in first
     assert "write sweep.C=[1,2]" in first
-    assert "search is no axis of a study" in second
+    assert "search cannot be an axis of a study" in second
     assert not (tmp_path / "swept").exists()
 
 

@@ -55,7 +55,7 @@ def problems_of(*overrides, config_dir=None):
         ("~study", "'study' cannot be left out; give it another value"),
         ("study=null", "the study has no name; give it one with study=NAME.*"),
         ("study=../elsewhere", r"study='\.\./elsewhere': expected the name of a folder.*letters, digits.*"),
-        ("study=.hidden", r"study='.hidden': expected letters.*"),
+        ("study=.hidden", r"study='.hidden': expected .*letters.*"),
         (
             "protocol.outer=1",
             "protocol.outer must be a whole number of at least 2, or a splitter such as .*, found 1",
@@ -90,8 +90,8 @@ def problems_of(*overrides, config_dir=None):
         ("on_error=stop", "on_error must be one of continue, fail_fast, found 'stop'"),
         ("retry=all", "retry must be one of none, failed, found 'all'"),
         ("paths.results=null", "paths.results must name a folder, found None"),
-        ("sweep=3", "sweep holds settings of its own, such as sweep.NAME; found 3"),
-        ("paths=here", "paths holds settings of its own, such as paths.results; found 'here'"),
+        ("sweep=3", "sweep holds settings, such as sweep.NAME, found 3"),
+        ("paths=here", "paths holds settings, such as paths.results, found 'here'"),
         (
             "sweep.eta=[1,1.3]",
             "sweep.eta: no chosen solver has a parameter 'eta', and no chosen dataset's .* sets it",
@@ -383,7 +383,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
             "solver/x",
             "kernel: rbf",
             "solvers=[x]",
-            "solver x: its configuration has no _target_ to say what to call",
+            "solver x: its configuration has no _target_; add .*",
         ),
         (
             "solver/x",
@@ -397,7 +397,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
             "solvers=[x]",
             "solver x: 'sklearn.svm' is not a scikit-learn classifier.*",
         ),
-        ("dataset/x", "n: 3", "datasets=[x]", "dataset x: its configuration has no _target_ to say.*"),
+        ("dataset/x", "n: 3", "datasets=[x]", "dataset x: its configuration has no _target_; add .*"),
         (
             "dataset/x",
             "_target_: math.pi",
@@ -423,7 +423,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
             "unknown key 'protocoll' in .*",
         ),
         ("solver/x", "_target_: [", "solvers=[x]", ".*x.yaml.*"),
-        ("solver/x", "", "solvers=[x]", "solver x: its configuration has no _target_ to say what to call"),
+        ("solver/x", "", "solvers=[x]", "solver x: its configuration has no _target_; add .*"),
     ],
 )
 def test_bad_files_get_one_sentence(tmp_path, name, text, override, sentence):
