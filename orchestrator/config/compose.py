@@ -229,9 +229,7 @@ def _composed(overrides: list[str]) -> dict[str, Any]:
     config = OmegaConf.to_container(loaded, resolve=True)
     if _depth(config) > MAX_DEPTH:
         raise ConfigError(
-            [
-                f"the values of the configuration are nested more than {MAX_DEPTH} levels deep; use fewer levels"
-            ]
+            [f"the configuration's values are nested more than {MAX_DEPTH} levels deep; use fewer levels"]
         )
     return {str(key): value for key, value in config.items()}  # type: ignore[union-attr]
 

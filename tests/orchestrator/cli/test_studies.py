@@ -58,7 +58,7 @@ def test_studies_are_listed_with_state_size_and_age(verb, tmp_path):
     assert f"complete, {TRIALS} trials" in lines["first"]
     assert "kB" in lines["first"]
     assert "s ago" in lines["first"]
-    assert "no run has begun" in lines["other"]
+    assert "no run has started" in lines["other"]
     assert "damaged" in lines["broken"]
 
 
