@@ -193,7 +193,7 @@ def test_a_plan_counts_compilation_until_it_is_done(cluster, tmp_path, monkeypat
     monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path / "cache"))
     planned = in_process(tmp_path, "plan", "study=first", *mine)
     assert "30 trainings to run" in plain(planned.stdout)
-    assert "plus up to 1 s of compilation at first" in plain(planned.stdout)
+    assert "plus up to 1 s for compilation" in plain(planned.stdout)
     assert svmbench(tmp_path, "run", "study=first", *mine).returncode == 0
     planned = in_process(tmp_path, "plan", "study=second", *mine)
     assert "30 trainings to run" in plain(planned.stdout)

@@ -127,7 +127,7 @@ def test_other_protocols_are_named_and_other_splits_refused(folder):
 def test_the_verb_merges_into_a_folder_of_its_own(folder, tmp_path, capsys):
     base = ["report", "study=a,b2", f"paths.results={folder}", "--config-dir", str(folder)]
     assert main(base) == EXIT_BAD
-    assert "needs a folder of its own; add to=DIR" in capsys.readouterr().err
+    assert "needs a folder; add to=DIR" in capsys.readouterr().err
     assert main([*base, f"to={tmp_path / 'm'}"]) == EXIT_OK
     output = " ".join(capsys.readouterr().out.split())
     assert "Of a and b2, put together after their runs." in output
