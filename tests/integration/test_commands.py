@@ -68,6 +68,7 @@ def test_any_number_of_workers_gives_the_rows_of_one_process(serial, small, work
     assert set(trials["status"]) == {"ok"}
 
 
+@pytest.mark.full
 def test_a_user_s_own_solver_and_dataset_need_a_folder_of_files_and_nothing_else(tmp_path):
     config_dir = write_config_dir(tmp_path / "mine", seconds=0.001)
     choice = [
