@@ -348,7 +348,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
                     start=start,
                 )
             )
-            budget.spend(solution.n_iter)
+            budget.subtract(solution.n_iter)
             return solution, member
 
         one_by_one = self.max_iter != -1 or self.max_seconds is not None
