@@ -7,7 +7,7 @@ method::
 
 which trains one machine: two classes, or all of them where `multiclass="all_at_once"`. The samples of a
 problem are numbered 0 … n − 1 class by class (`class_start`), and sample i is row `rows[i]` of `X`. In a
-binary machine the first class has y = +1. `X` is dense or CSR float64, as `Kernel.place` returns it; for a
+binary machine the first class has y = +1. `X` is dense or CSR float64, as `Kernel.prepare` returns it; for a
 precomputed or callable kernel (`kernel.kind == GRAM`) it is the full Gram matrix, float32 or float64. A
 solution holds the weights such that d(x) = Σ α_i y_i k(x_i, x) + bias has margin 1. `_solve` ends in order
 after `problem.max_iter` iterations or at `problem.deadline` (`solvers.common.clock.clock`) with the best it
@@ -464,7 +464,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
 
     def _decision_blocks(self, X):
         """Cut samples into blocks that are evaluated one by one."""
-        # Of sparse samples `Kernel.place` makes a copy for a dense machine.
+        # Of sparse samples `Kernel.prepare` makes a copy for a dense machine.
         is_copied = sparse.issparse(X) and not sparse.issparse(self.support_vectors_)
         width = X.shape[1] if is_copied else 0
         return self._blocks(X.shape[0], width if self._samples is None else self._samples.size)
@@ -718,6 +718,6 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             return values_of(self._callable, X, self._samples)[:, self.support_]
         if self._kernel.kind == GRAM:
             return np.asarray(X[:, self.support_], dtype=np.float64)
-        X = self._kernel.place(X)
-        K = kernel_block(X, self._kernel.place(self.support_vectors_), self._kernel)
+        X = self._kernel.prepare(X)
+        K = kernel_block(X, self._kernel.prepare(self.support_vectors_), self._kernel)
         return normalise_rows(K, X, self._kernel) if self._normalised else K

@@ -374,7 +374,7 @@ class FittedPath(FittedTrainings):
     def _kernel_to(self, X):
         if self._callable is not None:
             return values_of(self._callable, X, self._vectors)
-        X = self._kernel.place(X)
+        X = self._kernel.prepare(X)
         K = kernel_block(X, self._vectors, self._kernel)
         return normalise_rows(K, X, self._kernel) if self._normalised else K
 
