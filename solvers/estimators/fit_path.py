@@ -34,7 +34,7 @@ from solvers.path.result import (
     PathProblem,
     blocks_of,
     labels_of,
-    values_of_predictions,
+    max_block_values,
 )
 
 
@@ -202,7 +202,15 @@ class PathGrid:
         left = np.full((len(Ks), problem.Cs.size), problem.max_iter)
         outcomes = Outcomes(*(values[own].reshape(-1, *values.shape[2:]) for values in self._outcomes))
         self._workspace = solve_grams(
-            Ks, errors, problem, self._groups, left, solvers, self._weights[own], outcomes, self._workspace
+            Ks,
+            errors,
+            problem,
+            self._groups,
+            left=left,
+            solvers=solvers,
+            weights=self._weights[own],
+            outcomes=outcomes,
+            workspace=self._workspace,
         )
 
     def _solutions_of(self, own, solvers, started):
@@ -238,7 +246,7 @@ class PathGrid:
         newest = self._solutions[-self._n_newest :]
         weights = self._weights[len(self._solutions) - self._n_newest : len(self._solutions)]
         intercepts = np.stack([solution.intercepts for solution in newest])
-        room = values_of_predictions(self._models[0])
+        room = max_block_values(self._models[0])
         blocks = blocks_of(Ks.shape[1], newest[0].weights, self._problem.classes.size, room)
         labels = [labels_of(self._problem, weights, intercepts, Ks[:, rows]) for rows in blocks]
         return labels[0] if len(labels) == 1 else np.concatenate(labels, axis=2)

@@ -185,10 +185,10 @@ class SmoSolver(BlockSolver):
         weights = large_path(problem, samples, path.Cs, self.tol, limits, self.memory, alone, self.hinge)
         return weights, weights
 
-    def own_gram(self, problem):
+    def subproblem_gram(self, problem):
         """Evaluate what other machines have not done before, where that is possible."""
         blocks = self._blocks_of(problem)
-        return super().own_gram(problem) if blocks is None else blocks.gram(problem)
+        return super().subproblem_gram(problem) if blocks is None else blocks.gram(problem)
 
     def _blocks_of(self, problem):
         if self._blocks is None and is_tiled(problem.kernel, problem.X):
