@@ -12,7 +12,7 @@ from solvers.common.pair_selection import PAIRS, TINY
 from solvers.common.resources import NO_LIMIT
 from solvers.estimators.base import KernelSVC
 from solvers.estimators.fit_path import PathMixin
-from solvers.estimators.parameters import Count, Multiclass, Switch
+from solvers.estimators.parameters import Count, Multiclass, Switch, declares_parameters
 from solvers.hull.block_descent import MinimalNormRules
 from solvers.hull.descent import Rules, descend
 from solvers.hull.row_training import HullSolver
@@ -25,7 +25,8 @@ from solvers.multiclass import random_seed
 from solvers.path.driver import BlockSolver
 
 
-class GeometricSVC(PathMixin, KernelSVC):
+@declares_parameters
+class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
     """Base of the estimators that move a point of the hull (`solvers.hull.state`).
 
     Parameters
@@ -175,7 +176,7 @@ class GeometricSVC(PathMixin, KernelSVC):
             Trained subproblems.
         """
         super()._publish(X, samples, subproblems)
-        self.n_clipped_ = np.array([s.n_clipped for s in subproblems.solutions], dtype=np.int64)
+        self.n_clipped_: np.ndarray = np.array([s.n_clipped for s in subproblems.solutions], dtype=np.int64)
 
     def _check_path(self, solution):
         """Raise if an objective of a path is not finite, which an unsuitable kernel causes.

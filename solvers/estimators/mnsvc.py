@@ -14,7 +14,7 @@ from solvers.kernels.functions import kernel_diagonal
 
 
 @with_parameters
-class MNSVC(GeometricSVC):
+class MNSVC(GeometricSVC):  # numpydoc ignore=PR02
     """Minimal Norm SVM: an L2-loss support vector machine trained by moving weight between pairs of samples.
 
     It minimises ‖c‖² over the hull of the training samples (Strack 2013, 2.114). Each step draws a violator

@@ -33,7 +33,7 @@ class NewtonSolution(Solution):
 
 
 @with_parameters
-class NewtonSVC(PathMixin, KernelSVC):
+class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
     """Modified L2 SVM, solved exactly.
 
     It minimises ``||c||²`` over the hull of the training samples (Strack 2013, 2.114), as `MNSVC` does, until
@@ -117,7 +117,8 @@ class NewtonSVC(PathMixin, KernelSVC):
             Trained subproblems.
         """
         super()._publish(X, samples, subproblems)
-        self.method_ = method_names(reduce(or_, (solution.methods for solution in subproblems.solutions)))
+        methods = reduce(or_, (solution.methods for solution in subproblems.solutions))
+        self.method_: str = method_names(methods)
 
     def _solve(self, problem):
         """Train one subproblem.
@@ -187,7 +188,7 @@ class NewtonSVC(PathMixin, KernelSVC):
             else uncertified_text(STOPPING_TEXTS[status], gap)
         )
 
-    def prefers_gram(self, n_samples, n_features):
+    def prefers_gram(self, n_samples: int, n_features: int) -> bool:
         """Return whether `fit_path` gains from a Gram matrix that the caller shares between calls.
 
         Samples with few features are trained faster from their features. Their kernel matrices have a low

@@ -13,7 +13,7 @@ from solvers.common.resources import require_memory
 from solvers.common.status import TIMEOUT, certified_text, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.fit_path import PathMixin
-from solvers.estimators.parameters import Positive, Switch, with_parameters
+from solvers.estimators.parameters import Positive, Switch, parameter, with_parameters
 from solvers.gram.class_blocks import ClassBlocks
 from solvers.gram.subproblems import class_sizes
 from solvers.kernels.subproblem_kernel import OutOfTime
@@ -33,7 +33,7 @@ from solvers.smo.row_training import SmoState, certify
 
 
 @with_parameters
-class SMOSVC(PathMixin, KernelSVC):
+class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
     """Support vector machine by sequential minimal optimisation.
 
     It solves the dual problem with the constraint Σ α_i y_i = 0, so the bias is not penalised. It uses
@@ -109,7 +109,7 @@ class SMOSVC(PathMixin, KernelSVC):
     shrinking: Switch = True
     warm_start: Switch = False
     class_weight: ClassWeight = None
-    C: Annotated[float, Interval(Real, 0, None, closed="right")] = 1.0
+    C: Annotated[float, Interval(Real, 0, None, closed="right")] = parameter(default=1.0, kw_only=False)
 
     gram_shift: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
 
@@ -145,8 +145,8 @@ class SMOSVC(PathMixin, KernelSVC):
             Trained subproblems.
         """
         if self._shift():
-            what, remedy = "a copy of the kernel matrix, for gram_shift,", "set gram_shift=0"
-            require_memory(8.0 * samples.X.size, what, f"pass the kernel without a shift, and {remedy}")
+            what = "a copy of the kernel matrix, for gram_shift,"
+            require_memory(8.0 * samples.X.size, what, "pass the kernel without a shift, with gram_shift=0")
             K = samples.X.astype(np.float64)  # a float32 sum would lose the precision of the difference
             K += self._shift()
             error = samples.kernel.error + UNIT_ROUNDOFF * np.abs(K).max()

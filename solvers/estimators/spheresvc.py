@@ -6,7 +6,7 @@ from solvers.hull.steps import TO_BALL
 
 
 @with_parameters
-class SphereSVC(GeometricSVC):
+class SphereSVC(GeometricSVC):  # numpydoc ignore=PR02
     """Sphere SVM: an L2-loss support vector machine trained as the centre of an enclosing ball.
 
     The squared distance of a sample from the centre is τ̃ − 2 g_i + ‖c‖², so the farthest sample has the

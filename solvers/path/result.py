@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
@@ -323,21 +324,22 @@ class FittedTrainings:
         problem = solution.problem
         groups = groups_of(problem.classes.size, problem.at_once)
         sizes = class_sizes(problem.class_start)[groups].sum(axis=1)
-        self.classes_ = problem.classes
-        self.n_iter_ = totals.iterations
-        self.n_kernel_evals_ = totals.evaluations
-        self.n_support_ = totals.n_support
-        self.sv_share_ = (outcomes.supports / sizes).sum(axis=1) / len(groups)
-        self.objective_ = outcomes.objectives.sum(axis=1)
-        self.duality_gap_ = totals.gaps
-        self.converged_ = totals.converged
-        self.fit_status_ = totals.fit_status
-        self.stopping_ = stopping
-        self.fit_seconds_ = seconds
+        self.classes_: np.ndarray = problem.classes
+        self.n_iter_: np.ndarray = totals.iterations
+        self.n_kernel_evals_: np.ndarray = totals.evaluations
+        self.n_support_: np.ndarray = totals.n_support
+        self.sv_share_: np.ndarray = (outcomes.supports / sizes).sum(axis=1) / len(groups)
+        self.objective_: np.ndarray = outcomes.objectives.sum(axis=1)
+        self.duality_gap_: np.ndarray = totals.gaps
+        self.converged_: np.ndarray = totals.converged
+        self.fit_status_: np.ndarray = totals.fit_status
+        self.stopping_: list[str] = stopping
+        self.fit_seconds_: np.ndarray = seconds
         if solution.has_clipped:
-            self.n_clipped_ = outcomes.clipped.sum(axis=1)
+            self.n_clipped_: np.ndarray = outcomes.clipped.sum(axis=1)
         if solution.has_methods:
-            self.method_ = [method_names(bits) for bits in np.bitwise_or.reduce(outcomes.methods, axis=1)]
+            methods = np.bitwise_or.reduce(outcomes.methods, axis=1)
+            self.method_: list[str] = [method_names(bits) for bits in methods]
 
 
 class FittedPath(FittedTrainings):
@@ -398,7 +400,7 @@ class FittedPath(FittedTrainings):
 
     def __init__(self, estimator, solution, totals, stopping, kernel, X, normalised):
         super().__init__(solution, solution.outcomes, totals, stopping, solution.seconds)
-        self.Cs_ = solution.problem.Cs
+        self.Cs_: np.ndarray = solution.problem.Cs
         self._kernel, self._normalised = kernel, normalised
         self._name, self._width = type(estimator).__name__, X.shape[-1]
         self._max_values = max_block_values(estimator)
@@ -409,7 +411,7 @@ class FittedPath(FittedTrainings):
             self._solution, kept = solution.on_used_rows()
             self._vectors = X[kept]
 
-    def predict_path(self, X):
+    def predict_path(self, X: ArrayLike | sparse.spmatrix | sparse.sparray) -> np.ndarray:
         """Predict labels for every C.
 
         Parameters

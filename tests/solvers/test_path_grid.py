@@ -131,10 +131,10 @@ def test_what_is_out_of_turn_is_refused_in_a_sentence():
     X, y, _ = samples("iris")
     K = rbf_kernel(X)[None]
     grid = SMOSVC.path_grid([SMOSVC(kernel="precomputed")] * 3, y, CS)
-    with pytest.raises(ValueError, match="predict needs machines; call fit before"):
+    with pytest.raises(ValueError, match=r"predict .*fit"):
         grid.predict(K)
     grid.fit(K)
-    with pytest.raises(ValueError, match="fitted needs a fit for each estimator; 1 of 3 were done"):
+    with pytest.raises(ValueError, match=r"fitted .*\b1 of 3\b"):
         grid.fitted()
     for wrong in (K[0], np.dstack([K, K]), K[..., :5], K[:, :0], np.vstack([K, K])):
         with pytest.raises(ValueError, match=rf"kernel values of shape \(1, n_test, {len(y)}\); got"):
@@ -144,10 +144,10 @@ def test_what_is_out_of_turn_is_refused_in_a_sentence():
             ValueError, match=rf"float Gram matrices, of shape \(n_matrices, {len(y)}, {len(y)}\)"
         ):
             grid.fit(wrong)
-    with pytest.raises(ValueError, match="one matrix for each estimator; got 3 where 2 are left"):
+    with pytest.raises(ValueError, match=r"each estimator; got 3 .*\b2\b"):
         grid.fit(np.vstack([K, K, K]))
     grid.fit(np.vstack([K, K]))
-    with pytest.raises(ValueError, match="one matrix for each estimator; got 1 where 0 are left"):
+    with pytest.raises(ValueError, match=r"each estimator; got 1 .*\b0\b"):
         grid.fit(K)
     with pytest.raises(ValueError, match="estimators of one class; got NewtonSVC, SMOSVC"):
         SMOSVC.path_grid([SMOSVC(kernel="precomputed"), NewtonSVC(kernel="precomputed")], y, CS)
