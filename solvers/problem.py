@@ -46,5 +46,5 @@ class Solution:
 
     @property
     def fit_status(self):
-        """Status of the subproblem, as in `fit_status_`: 0 if it is certified, else a key of `ADVICE`."""
+        """Fit status of the subproblem, as in `fit_status_`: 0 if it is certified, else a key of `ADVICE`."""
         return fit_status_of(self.status, self.converged, self.by_draws)

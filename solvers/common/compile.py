@@ -54,6 +54,11 @@ class StampedCache(FunctionCache):
 
     The files are where numba writes them by default: beside the sources or, if that folder is not writeable,
     in the user's cache folder.
+
+    Parameters
+    ----------
+    function : function
+        Python function to compile.
     """
 
     def __init__(self, function):
@@ -174,7 +179,17 @@ class _PartLibrary(JITCodeLibrary):
 
 
 class _PartCompiler(Compiler):
-    """Compiler of functions to a `_PartLibrary`."""
+    """Compiler of functions to a `_PartLibrary`.
+
+    Parameters
+    ----------
+    typing_context, target_context : object
+        Numba's contexts.
+    library : object
+        Library that numba would use, which this one replaces.
+    *others : object
+        Further arguments of numba's compiler.
+    """
 
     def __init__(self, typing_context, target_context, library, *others):
         library = _PartLibrary(target_context.codegen(), "part")
@@ -214,7 +229,15 @@ def _part_options(allocates):
 
 
 class _Function(CPUDispatcher):
-    """Function that is compiled for calls from Python. Compiled code that calls it contains its `part`."""
+    """Function that is compiled for calls from Python. Compiled code that calls it contains its `part`.
+
+    Parameters
+    ----------
+    function : function
+        Python function to compile.
+    allocates : bool
+        Whether the function makes or returns arrays, as in `njit`.
+    """
 
     def __init__(self, function, allocates):
         super().__init__(function, targetoptions={"nopython": True, **_options(allocates)})

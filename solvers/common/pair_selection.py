@@ -257,7 +257,7 @@ def gain_of(rule, exponent, ahead, square_distance, weight):
     rule : int
         One of `PAIRS`, or another constant of that group in this file.
     exponent : float
-        k of gmdm, between 0 and 1.
+        Exponent k of gmdm, between 0 and 1.
     ahead : float
         ``g_u - g_v``, at least 0.
     square_distance : float
@@ -293,7 +293,7 @@ def best_partner_by(rule, exponent, smallest, g, weight, row, diagonal, v):
     rule : int
         Rule as in `gain_of`; a constant of the caller, so that LLVM drops the other rules.
     exponent : float
-        k of gmdm, between 0 and 1.
+        Exponent k of gmdm, between 0 and 1.
     smallest : float
         Lower limit of the squared distances.
     g, weight : array (m,)
@@ -301,7 +301,7 @@ def best_partner_by(rule, exponent, smallest, g, weight, row, diagonal, v):
     row : array (m,)
         Kernel values between v and all samples.
     diagonal : array (m,)
-        k̃(i, i) of all samples.
+        Diagonal values k̃(i, i) of all samples.
     v : int
         Index of the sample that receives weight.
 
@@ -331,13 +331,13 @@ def best_partner(rule, exponent, g, weight, row, diagonal, v):
     rule : int
         One of `PAIRS`.
     exponent : float
-        k of gmdm, between 0 and 1.
+        Exponent k of gmdm, between 0 and 1.
     g, weight : array (m,)
         Inner products with the point c, and weights.
     row : array (m,)
         Kernel values between v and all samples.
     diagonal : array (m,)
-        k̃(i, i) of all samples.
+        Diagonal values k̃(i, i) of all samples.
     v : int
         Index of the sample that receives weight.
 
@@ -368,7 +368,7 @@ def second_order_partner(g, weight, row, diagonal, v):
     row : array (m,)
         Kernel values between v and all samples.
     diagonal : array (m,)
-        k̃(i, i) of all samples.
+        Diagonal values k̃(i, i) of all samples.
     v : int
         Index of the sample that receives weight.
 
@@ -391,7 +391,7 @@ def choose_partner(rule, exponent, v, row_v, g, alpha, diagonal, support, n_supp
     rule : int
         Rule as in `gain_of`.
     exponent : float
-        k of gmdm, between 0 and 1.
+        Exponent k of gmdm, between 0 and 1.
     v : int
         Index of the sample that receives weight.
     row_v : ndarray

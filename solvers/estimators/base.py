@@ -462,7 +462,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
 
     @property
     def coef_(self) -> np.ndarray:
-        """Weights of the features, for the linear kernel."""
+        """Feature weights of the linear kernel."""
         fitted = getattr(self, "_kernel", None)
         is_linear = self.kernel == "linear" if fitted is None else fitted.kind == LINEAR
         if not is_linear or getattr(self, "_normalised", False):
