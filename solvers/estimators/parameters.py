@@ -13,7 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 MERGED = ("Parameters", "Attributes")
 """Sections of docstrings that also list the entries of the bases."""
 
-Value, Class = TypeVar("Value"), TypeVar("Class")
+Value = TypeVar("Value")
+Class = TypeVar("Class")
 Samples = ArrayLike | sparse.spmatrix | sparse.sparray
 """Samples as scikit-learn accepts them: rows of numbers, dense or sparse."""
 

@@ -84,13 +84,13 @@ def test_a_gap_counts_what_steps_have_done_to_the_sum_of_the_weights():
         assert certified_gap(total**2, total * (1.0 - 1e-6), 0.0, total) >= exact - 1e-15
 
 
-@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("index", range(4))
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_certificate_that_is_no_number_certifies_nothing(value, place):
+def test_a_certificate_that_is_no_number_certifies_nothing(value, index):
     known = [1.0, 1.0, 1e-16, 1.0]
-    known[place] = value
+    known[index] = value
     gap = certified_gap(*known)
-    assert gap == 1.0 or place in (1, 3)
+    assert gap == 1.0 or index in (1, 3)
     assert not np.isnan(gap)
     for rule in (MN, VIOLATION, ADJMN, MEB, CORE):
         assert not rule_holds(rule, 1e-3, np.nan, 2.0, 1.0, 1e-16, np.nan)
