@@ -28,7 +28,7 @@ def seeded(model, **params):
 
 
 def iterations_of(model, monkeypatch, X, y):
-    """Iterations of every machine that a fit trains, those of its calibration included."""
+    """Iterations of every subproblem of a fit, including those of its calibration."""
     n_iters = []
     solve = type(model)._solve
 
@@ -84,7 +84,7 @@ def test_a_limit_that_is_not_reached_changes_nothing(iris):
 
 @pytest.fixture(scope="module")
 def endless():
-    """Noise of 20 classes in 190 machines, none of which is quick."""
+    """Noise of 20 classes in 190 subproblems, all of which take long."""
     rng = np.random.default_rng(0)
     return rng.standard_normal((4000, 20)), rng.integers(0, 20, 4000)
 
@@ -111,7 +111,7 @@ def test_max_seconds_bound_the_whole_fit(endless, model):
         started = time.process_time()
         model.fit(X, y)
         assert time.process_time() - started < 0.5 + 3.0
-    # Newton may be as exact as rounding lets it be in some of its machines: 4 is the larger.
+    # In some subproblems Newton may reach the limit of rounding; status 4 is the more severe one.
     assert model.fit_status_ in ((2, 4) if isinstance(model, NewtonSVC) else (2,))
     assert np.isfinite(model.decision_function(X[:10])).all()
 

@@ -74,7 +74,7 @@ def test_other_kernels_end_finite(data, C, gamma, kernel):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_samples_that_contradict_each_other(solver):
-    """Each point is in both classes: the least norm is 1/(nC) and no machine can do better than a coin."""
+    """Each point is in both classes: the least norm is 1/(nC), and no model can beat a coin."""
     X = np.repeat(np.arange(5.0), 2)[:, None]
     y = np.tile([0, 1], 5)
     model = solver(C=1e4, gamma=1.0, random_state=0).fit(X, y)

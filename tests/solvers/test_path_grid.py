@@ -99,8 +99,8 @@ def test_matrices_from_which_other_numbers_were_subtracted_are_each_its_own(loss
     )
     for found, path, K, shift, gamma in zip(labels, paths, tests, shifts, gammas, strict=True):
         np.testing.assert_array_equal(found, path.predict_path(K))
-        alone = SMOSVC(loss=loss, C=CS[-1], gamma=gamma).fit(X, y)
-        assert np.mean(found[-1] == alone.predict(X_test)) > 0.95, shift
+        single = SMOSVC(loss=loss, C=CS[-1], gamma=gamma).fit(X, y)
+        assert np.mean(found[-1] == single.predict(X_test)) > 0.95, shift
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_matrices_from_which_other_numbers_were_subtracted_are_each_its_own(loss
         ([1.0, 2.0], {"tol": -1.0}, "tol"),
     ],
 )
-def test_what_is_no_grid_is_refused_in_a_sentence(Cs, parameters, message):
+def test_invalid_parameters_of_a_grid_are_refused(Cs, parameters, message):
     X, y, _ = samples("iris")
     with pytest.raises(ValueError, match=message):
         SMOSVC.path_grid([SMOSVC(**{"kernel": "precomputed"} | parameters)], y, Cs).fit(rbf_kernel(X)[None])
@@ -127,7 +127,7 @@ def test_a_matrix_that_is_not_finite_is_refused():
         SMOSVC.path_grid([SMOSVC(kernel="precomputed")], y, CS).fit(K)
 
 
-def test_what_is_out_of_turn_is_refused_in_a_sentence():
+def test_calls_in_the_wrong_order_are_refused():
     X, y, _ = samples("iris")
     K = rbf_kernel(X)[None]
     grid = SMOSVC.path_grid([SMOSVC(kernel="precomputed")] * 3, y, CS)
