@@ -1,4 +1,4 @@
-"""Subproblems of several classes: pairs, votes, random states, and scikit-learn's layout of coefficients."""
+"""Subproblems of several classes: pairs, votes, seeds, and scikit-learn's layout of coefficients."""
 
 from functools import lru_cache
 from itertools import combinations, pairwise
@@ -11,50 +11,64 @@ from solvers.common.plain import plain
 
 
 def pairs_of(n_classes):
-    """Return the pairs (i, j), i < j, of classes in the order of `decision_function_shape="ovo"`."""
-    return list(combinations(range(n_classes), 2))
-
-
-def pairwise_coefficients(n_classes, class_of_support, subproblems):
-    """Arrange the weights of pair machines as `sklearn.svm.SVC.dual_coef_` does.
+    """Return the pairs (i, j), i < j, of classes in the order of `decision_function_shape="ovo"`.
 
     Parameters
     ----------
     n_classes : int
+        Number of classes, at least 2.
+
+    Returns
+    -------
+    list of tuple
+        Pairs of class indices.
+    """
+    return list(combinations(range(n_classes), 2))
+
+
+def pairwise_coefficients(n_classes, class_of_support, subproblems):
+    """Arrange the weights of pairwise subproblems as `sklearn.svm.SVC.dual_coef_` does.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes, at least 2.
     class_of_support : ndarray of shape (n_SV,)
         Class of every support vector of the model, ascending.
-    subproblems : list of (places, alpha)
-        For every pair (i, j): where its support vectors are among those of the model, and their weights ≥ 0.
+    subproblems : list of (indices, alpha)
+        For every pair (i, j): indices of its support vectors among those of the model, and their weights ≥ 0.
 
     Returns
     -------
     dual_coef : ndarray of shape (n_classes − 1, n_SV)
-        A support vector of class t has its weight against class s in row s if s < t, else in row s − 1.
-        Positive for the first class of a pair; for the second one if there are two classes only.
+        A support vector of class t has its weight against class s in row s if s < t, else in row s − 1. The
+        weight is positive for the first class of a pair. With two classes it is positive for the second
+        class.
     """
     dual_coef = np.zeros((n_classes - 1, class_of_support.size))
-    for (i, j), (places, alpha) in zip(pairs_of(n_classes), subproblems, strict=True):
-        first = class_of_support[places] == i
-        dual_coef[j - 1, places[first]] = alpha[first]
-        dual_coef[i, places[~first]] = -alpha[~first]
+    for (i, j), (indices, alpha) in zip(pairs_of(n_classes), subproblems, strict=True):
+        first = class_of_support[indices] == i
+        dual_coef[j - 1, indices[first]] = alpha[first]
+        dual_coef[i, indices[~first]] = -alpha[~first]
     return -dual_coef if n_classes == 2 else dual_coef
 
 
 def pairwise_decisions(K, dual_coef, intercept, class_start):
-    """Evaluate all the pair machines.
+    """Evaluate the decisions of all pairs.
 
     Parameters
     ----------
     K : ndarray of shape (m, n_SV)
-        Kernel between samples and the support vectors of the model, which are sorted by class.
+        Kernel values between samples and the support vectors of the model, which are sorted by class.
     dual_coef, intercept : ndarray
-        As in `sklearn.svm.SVC`.
+        Coefficients and intercepts in the layout of `sklearn.svm.SVC`.
     class_start : ndarray of shape (n_classes + 1,)
-        The support vectors of class t are class_start[t] … class_start[t + 1] − 1.
+        Boundaries of the classes: class t has the support vectors class_start[t] … class_start[t + 1] − 1.
 
     Returns
     -------
     decisions : ndarray of shape (m, n_pairs)
+        Decisions, positive for the first class of a pair. With two classes: positive for the second class.
     """
     n_classes = class_start.size - 1
     if n_classes == 2:
@@ -67,21 +81,25 @@ def pairwise_decisions(K, dual_coef, intercept, class_start):
 
 
 def votes(decisions, n_classes, zero_for_first=False, break_ties=True):
-    """Count the votes of the pair machines; ties are broken by the summed evidence, squashed to half a vote.
+    """Count the votes of the pairs for each class.
+
+    The sum of a class's decisions breaks ties: it is scaled to less than half a vote and added.
 
     Parameters
     ----------
     decisions : ndarray of shape (m, n_pairs)
-        Positive for the first class of a pair.
+        Decisions, positive for the first class of a pair.
     n_classes : int
-    zero_for_first : bool
-        Which class of a pair a decision of exactly 0 is a vote for.
-    break_ties : bool
-        False: nothing is added to the votes.
+        Number of classes, at least 2.
+    zero_for_first : bool, default=False
+        Whether a decision of exactly 0 is a vote for the first class of its pair; if not, for the second.
+    break_ties : bool, default=True
+        Whether the sum of decisions is added to the votes.
 
     Returns
     -------
     scores : ndarray of shape (m, n_classes)
+        Votes, with the scaled sums if `break_ties`.
     """
     count = np.zeros((decisions.shape[0], n_classes))
     evidence = np.zeros_like(count)
@@ -96,19 +114,39 @@ def votes(decisions, n_classes, zero_for_first=False, break_ties=True):
 
 
 def all_at_once_coefficients(class_of_support, alpha, n_classes):
-    """α_i (y_t·y_i) for every class t: ndarray of shape (n_classes, n_SV) (5.17, 5.18)."""
+    """Return the coefficients α_i (y_t·y_i) of every class t (Strack 2013, 5.17, 5.18).
+
+    Parameters
+    ----------
+    class_of_support : ndarray of shape (n_SV,)
+        Class of every support vector.
+    alpha : ndarray of shape (n_SV,)
+        Weights ≥ 0.
+    n_classes : int
+        Number of classes, at least 3.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_SV)
+        Coefficients, positive for the class of the support vector.
+    """
     products = np.full((n_classes, n_classes), -1.0 / (n_classes - 1))
     np.fill_diagonal(products, 1.0)
     return products[:, class_of_support] * alpha
 
 
 def require_labels_of_one_type(y):
-    """Raise if labels in a list are numbers beside text: an array of them would hold text alone.
+    """Raise if a list of labels contains both numbers and text, which NumPy would convert to text.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,)
-        Arrays are left to `sort_by_class`.
+        Labels. `sort_by_class` checks those that are already an array.
+
+    Raises
+    ------
+    ValueError
+        The labels have types without a common order. The message names the types.
     """
     if isinstance(y, (list, tuple)):
         types = set(map(type, y))
@@ -118,7 +156,18 @@ def require_labels_of_one_type(y):
 
 
 def _cannot_sort(types):
-    """Return the error of labels whose types have no common order."""
+    """Return the error for labels whose types have no common order.
+
+    Parameters
+    ----------
+    types : iterable of type
+        Types of the labels.
+
+    Returns
+    -------
+    ValueError
+        Error that names the types.
+    """
     found = " beside ".join(sorted(kind.__name__ for kind in types))
     return ValueError(
         f"y: expected labels of one type that can be sorted, found {found}. "
@@ -127,7 +176,22 @@ def _cannot_sort(types):
 
 
 def _ascending_classes(y, starts):
-    """Return the classes, ascending, and whether y is sorted; `starts` are the rows where labels change."""
+    """Return the distinct labels in ascending order, and whether all labels are sorted.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        Labels.
+    starts : int ndarray
+        Rows where the label differs from that of the row before; the first is 0.
+
+    Returns
+    -------
+    classes : ndarray of shape (n_classes,)
+        Distinct labels.
+    is_sorted : bool
+        Whether `y` is ascending.
+    """
     classes = y[starts]
     try:
         is_sorted = bool((classes[:-1] < classes[1:]).all())
@@ -137,23 +201,46 @@ def _ascending_classes(y, starts):
 
 
 def sort_by_class(y):
-    """Return the classes, the rows sorted by class (int32), and where each class starts among them."""
+    """Sort samples by class.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        Labels of any type that can be sorted.
+
+    Returns
+    -------
+    classes : ndarray of shape (n_classes,)
+        Distinct labels, ascending.
+    rows : int32 ndarray of shape (n_samples,)
+        Row numbers, class by class.
+    class_start : int ndarray of shape (n_classes + 1,)
+        Boundaries of the classes among `rows`.
+
+    Raises
+    ------
+    ValueError
+        The labels are not class labels, or there are fewer than two classes.
+    """
     starts = np.concatenate(([0], np.flatnonzero(y[1:] != y[:-1]) + 1))
     classes, is_sorted = _ascending_classes(y, starts)
     if classes.dtype.kind == "c":
-        raise ValueError("Complex data not supported: y holds complex numbers, expected class labels")
+        raise ValueError(
+            "Complex data not supported: y holds complex numbers, expected class labels. "
+            "Convert them to real numbers or text"
+        )
     if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
         raise ValueError(
-            "Unknown label type: continuous. A classifier needs class labels, y holds fractions: "
-            "use a regressor, or bin y into classes"
+            "Unknown label type: continuous. y holds fractions, expected class labels. "
+            "Use a regressor, or bin y into classes"
         )
     if classes.size < 2:
         raise ValueError(
-            f"a classifier needs samples of at least 2 classes; y has only one class: {plain(classes[0])}"
+            f"y has only one class: {plain(classes[0])}. A classifier needs samples of at least 2 classes"
         )
     if is_sorted:
         return classes, np.arange(y.size, dtype=np.int32), np.concatenate((starts, [y.size]))
-    if classes.size <= 64:  # a pass for each class needs less memory than sorting, and is faster
+    if classes.size <= 64:  # a pass for each class is faster than sorting, and takes less memory
         parts = [np.flatnonzero(y == t).astype(np.int32) for t in classes]
         return classes, np.concatenate(parts), np.cumsum([0, *(part.size for part in parts)])
     codes = np.searchsorted(classes, y)
@@ -162,29 +249,66 @@ def sort_by_class(y):
 
 
 def without(rows, class_start, dropped, classes):
-    """Leave out samples (bool, by row of X), those without a positive weight."""
+    """Remove samples that have no positive weight.
+
+    Parameters
+    ----------
+    rows : int32 ndarray of shape (n,)
+        Row numbers, class by class.
+    class_start : int ndarray of shape (n_classes + 1,)
+        Boundaries of the classes among `rows`.
+    dropped : bool ndarray of shape (n_samples,)
+        Whether to remove a row of X.
+    classes : ndarray of shape (n_classes,)
+        Labels, for messages.
+
+    Returns
+    -------
+    rows, class_start : ndarray
+        Remaining rows and boundaries.
+
+    Raises
+    ------
+    ValueError
+        A class has no samples left.
+    """
     kept = ~dropped[rows]
     sizes = np.add.reduceat(kept, class_start[:-1], dtype=np.int64)
     if not sizes.any():
-        raise ValueError("Invalid input - all samples have zero or negative weights; some must be positive")
+        raise ValueError(
+            "Invalid input - all samples have zero or negative weights. Give some a positive weight"
+        )
     if np.count_nonzero(sizes) == 1:
         raise ValueError(
             "Invalid input - all samples with positive weights belong to the same class, "
-            f"{classes[sizes > 0][0]}; at least two classes need some"
+            f"{classes[sizes > 0][0]}. Give samples of at least two classes a positive weight"
         )
     if not sizes.all():
         raise ValueError(
-            f"every class needs a sample with a positive weight; class {classes[sizes == 0][0]} has none"
+            f"every class needs a sample with a positive weight; class {classes[sizes == 0][0]} has none. "
+            "Give one of its samples a positive weight, or drop the class"
         )
     return rows[kept], np.concatenate(([0], np.cumsum(sizes)))
 
 
 def random_seed(random_state):
-    """Make a whole number of what scikit-learn accepts as a random state."""
+    """Convert a random state of scikit-learn to an integer.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None
+        An integer of at least 0 is returned as it is. A generator is advanced. None takes entropy of the
+        system.
+
+    Returns
+    -------
+    int
+        Seed of at least 0.
+    """
     if isinstance(random_state, Integral):
         if random_state < 0:
             raise ValueError(
-                f"random_state must be a whole number ≥ 0, a RandomState or None; got {random_state}"
+                f"random_state must be an integer ≥ 0, a RandomState or None; got {random_state}"
             )
         return int(random_state)
     if random_state is None:
@@ -193,15 +317,41 @@ def random_seed(random_state):
 
 
 def subproblem_seeds(seed, n_subproblems):
-    """Derive a random state, a number of 64 bits but 0, for every machine of a fit.
+    """Derive a random state for every subproblem of a fit.
 
-    `SeedSequence` hashes seed and number of the machine: no two share a stream, whereas by adding them up
-    machine k of seed s would have that of machine k − 1 of seed s + 1.
+    `SeedSequence` hashes the seed and the index of the subproblem, so that no two subproblems share a stream.
+    If the two were added, subproblem k of seed s would share that of subproblem k − 1 of seed s + 1.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the fit, at least 0.
+    n_subproblems : int
+        Number of subproblems.
+
+    Returns
+    -------
+    uint64 ndarray of shape (n_subproblems,)
+        States, all different from 0.
     """
     return _subproblem_seeds(seed, n_subproblems).copy()
 
 
 @lru_cache(maxsize=64)
 def _subproblem_seeds(seed, n_subproblems):
+    """Compute the states of `subproblem_seeds`, in a read-only array that is cached.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the fit, at least 0.
+    n_subproblems : int
+        Number of subproblems.
+
+    Returns
+    -------
+    uint64 ndarray of shape (n_subproblems,)
+        States, all different from 0.
+    """
     states = np.random.SeedSequence(seed).generate_state(n_subproblems, np.uint64)
     return np.maximum(states, np.uint64(1))

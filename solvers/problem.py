@@ -1,4 +1,4 @@
-"""One machine to train, and a trained one."""
+"""One binary or all-at-once problem to train, and its solution."""
 
 from dataclasses import dataclass, field
 
@@ -12,39 +12,39 @@ from solvers.kernels.functions import Kernel
 
 @dataclass
 class Problem:
-    """One machine to train."""
+    """Subproblem of a training: its samples, kernel, penalties and limits."""
 
-    X: np.ndarray | sparse.csr_matrix
-    rows: np.ndarray  # (n,) int32
-    class_start: np.ndarray  # (classes + 1,) int64
-    C: np.ndarray  # (1,), or (n,) with sample weights
+    X: np.ndarray | sparse.csr_matrix  # features of all training samples, or their Gram matrix
+    rows: np.ndarray  # (n,) int32: rows of X, class by class
+    class_start: np.ndarray  # (classes + 1,) int64: boundaries of the classes among `rows`
+    C: np.ndarray  # (1,), or (n,) with sample weights: penalties
     kernel: Kernel
-    bias: float  # added to the kernel: 1, or 0 for a machine without bias
+    bias: float  # constant that is added to the kernel: 1, or 0 for a subproblem without bias
     scale: np.ndarray  # (n,) 1/√k(x, x) if the kernel is to be normalised, else (0,)
-    seed: int
-    deadline: float  # on `solvers.common.clock.clock` at which to stop
-    max_iter: int = NO_LIMIT
-    start: "Solution | None" = None  # of the last fit, to start from
+    seed: int  # seed of the random draws
+    deadline: float  # time on `solvers.common.clock.clock` at which to stop
+    max_iter: int = NO_LIMIT  # limit of the iterations
+    start: "Solution | None" = None  # solution of the last fit, to start from
 
 
 @dataclass
 class Solution:
-    """A trained machine."""
+    """Trained subproblem."""
 
     support: np.ndarray  # (k,) samples of the problem, ascending
     alpha: np.ndarray  # (k,) weights > 0
     bias: np.ndarray  # (1,) or, for all classes at once, (classes,)
-    objective: float
-    gap: float  # relative; NaN if it was not computed
-    n_iter: int
-    n_kernel_evals: int
-    status: int  # what the solver said, of those of `solvers.common.status`; 0: its own stop was reached
-    converged: bool  # whether the tolerance is certified to hold
+    objective: float  # ‖c‖², or the dual objective of SMO
+    gap: float  # relative gap; NaN if it was not computed
+    n_iter: int  # number of iterations
+    n_kernel_evals: int  # number of kernel values that were computed
+    status: int  # status of the solver, from `solvers.common.status`; 0: its stopping rule holds
+    converged: bool  # whether the tolerance is certified
     stopping: str  # what ended the training, and what is certified
-    by_draws: bool = field(default=False, kw_only=True)  # whether its search may have missed a sample
+    by_draws: bool = field(default=False, kw_only=True)  # whether the search may have missed a sample
     n_clipped: int = field(default=0, kw_only=True)  # iterations whose step took all the weight of a sample
 
     @property
     def fit_status(self):
-        """0 if it is certified, else one of `solvers.common.status.ADVICE`."""
+        """Fit status of the subproblem, as in `fit_status_`: 0 if it is certified, else a key of `ADVICE`."""
         return fit_status_of(self.status, self.converged, self.by_draws)

@@ -1,5 +1,5 @@
-"""What every room uses.
+"""Helpers that every other folder uses.
 
-Compilation, statuses, selection of samples, bounds of rounding, limits, memory, seeds and BLAS.
-May import nothing of this package.
+Compilation, statuses, selection of samples, rounding bounds, limits, memory, seeds and BLAS threads.
+May import nothing else of this package.
 """

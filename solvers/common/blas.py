@@ -1,4 +1,4 @@
-"""BLAS on one thread: many small products in a loop lose more to waking threads than they gain."""
+"""BLAS on one thread. In loops of many small products, waking threads costs more than it gains."""
 
 from functools import lru_cache
 from threading import Lock
@@ -9,14 +9,22 @@ from threadpoolctl import ThreadpoolController
 
 @lru_cache(maxsize=1)
 def _libraries() -> ThreadpoolController:
+    """Return the controller of the BLAS libraries that this process has loaded.
+
+    Returns
+    -------
+    ThreadpoolController
+        Controller of the libraries, which are looked up once in a process.
+    """
     return ThreadpoolController().select(user_api="blas")
 
 
 class _Limit:
-    """The limit of a process, which all contexts share that overlap in time.
+    """Limit of one BLAS thread for this process, shared by all contexts that overlap in time.
 
-    The number of threads belongs to the process: the first context that is entered notes it and sets it to
-    one, and the last that is left restores it, in whichever order they are left.
+    The number of threads belongs to the process. The first context that is entered records the number and
+    sets it to one. The last context that is left restores it. The order in which contexts are left does not
+    matter.
     """
 
     def __init__(self) -> None:
@@ -43,8 +51,8 @@ class _Limit:
 def _let_this_thread_set_limits() -> None:
     """Make threadpoolctl accept limits that this thread sets.
 
-    Since 3.8 it ignores every thread but the first that set a limit, as long as that one lives. Here the last
-    to leave restores what the first set, whoever they are.
+    Since version 3.8, threadpoolctl ignores every thread but the first that set a limit, while that thread
+    lives. Here the thread that leaves last restores the limit, and it need not be the thread that set it.
     """
     for library in _libraries().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
@@ -55,8 +63,13 @@ _limit = _Limit()
 
 
 def one_blas_thread() -> _Limit:
-    """Context in which the BLAS of this process uses one thread; entering it takes some 15 µs.
+    """Return the context in which the BLAS of this process uses one thread.
 
-    Contexts may be nested, and threads may overlap in them.
+    Contexts may be nested, and threads may overlap in them. Entering the context takes about 15 µs.
+
+    Returns
+    -------
+    _Limit
+        Context manager, the same object for all callers.
     """
     return _limit

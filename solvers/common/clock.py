@@ -1,4 +1,4 @@
-"""The clock of `max_seconds`, which stands still while numba compiles, and a notice of long compilations."""
+"""Clock of `max_seconds`, which excludes compilation by numba, and a notice of long compilations."""
 
 import logging
 import threading
@@ -7,16 +7,16 @@ import time
 from numba.core import event
 
 NOTICE_AFTER = 2.0
-"""Time that a compilation may take before a notice says that it is under way, in seconds."""
+"""Time from the start of a compilation to the notice that it is running, in seconds."""
 
 log = logging.getLogger("solvers")
 
 
 class _CompilationTime(event.Listener, threading.local):
-    """Adds up the time that the current thread spends with numba's compiler.
+    """Total time that the current thread has spent in numba's compiler.
 
-    It counts the whole time in which the thread asks for the compiler's lock and keeps it: the wait for
-    other threads, compiling, and reading or writing the cache on disk. Locks within a lock count once.
+    It is measured from the request for the compiler's lock to its release. It includes waiting for other
+    threads, compiling, and reading or writing the cache on disk. Nested locks count once.
     """
 
     def __init__(self):
@@ -34,7 +34,7 @@ class _CompilationTime(event.Listener, threading.local):
 
 
 class _Notice(event.Listener):
-    """Logs once in a process that numba compiles this package, when that takes long."""
+    """Listener that logs once in a process that a compilation of this package takes long."""
 
     def __init__(self):
         self._timers, self._is_due = [], True
@@ -51,14 +51,15 @@ class _Notice(event.Listener):
         timer = self._timers.pop()
         if timer is not None:
             timer.cancel()
-            timer.join()  # no thread of ours is left when the caller forks
+            timer.join()  # the caller may fork, which is safe only without other threads
 
     def _log(self):
+        """Log the notice, unless this process has logged it before."""
         if self._is_due:
             self._is_due = False
             log.warning(
-                "numba compiles the solvers for a new kind of data, which can take a minute or two. The "
-                "compiled code is kept for later runs. max_seconds does not count this time.",
+                "numba is compiling the solvers for a new kind of data, which can take a minute or two. "
+                "Later runs reuse the compiled code. max_seconds does not include this time.",
                 extra={"is_transient": True},  # worthless once the compilation has ended
             )
 
@@ -71,6 +72,11 @@ event.register("numba:compile", _notice)
 def clock():
     """Return the seconds of `time.monotonic` without those that this thread has spent on compiling.
 
-    A deadline on this clock holds in the thread that has set it.
+    A deadline on this clock is valid only in the thread that set it.
+
+    Returns
+    -------
+    float
+        Seconds since an arbitrary start.
     """
     return time.monotonic() - _compilation_time.total

@@ -1,8 +1,8 @@
-"""Numba's compiler with one set of options, and a cache on disk that knows all sources of this package.
+"""Numba's compiler with one set of options, and a cache on disk that depends on all sources of this package.
 
-Numba keeps compiled code until the file of the function itself changes. A function that calls, and so
-contains, one of another file would stay as it was when that other file changes. Here the names of the cached
-files hold a hash of all sources of the package: an edit of any of them compiles everything anew.
+Numba reuses compiled code until the file of the function itself changes. Compiled code also contains the
+functions that it calls, so a change of their files would go unnoticed. Here the names of the cached files
+contain a hash of all sources of the package. An edit of any source recompiles everything.
 """
 
 import gc
@@ -26,7 +26,18 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def _stamp_of(folder):
-    """Hash the sources of a package: their paths below the folder, and their content."""
+    """Hash the paths and the content of a package's sources.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the package.
+
+    Returns
+    -------
+    str
+        Hash of 12 hexadecimal digits.
+    """
     content = blake2b(digest_size=6)
     for path in sorted(folder.rglob("*.py")):
         source = path.read_bytes()
@@ -41,8 +52,13 @@ _tidy_folders: set[Path] = set()
 class StampedCache(FunctionCache):
     """Numba's cache of a function, in files whose names end with the stamp.
 
-    They lie where numba puts its own: beside the sources or, where that is not writeable, in the user's
-    cache.
+    The files are where numba writes them by default: beside the sources or, if that folder is not writeable,
+    in the user's cache folder.
+
+    Parameters
+    ----------
+    function : function
+        Python function to compile.
     """
 
     def __init__(self, function):
@@ -50,15 +66,30 @@ class StampedCache(FunctionCache):
         self._cache_file = IndexDataCacheFile(self.cache_path, f"{self._impl.filename_base}.{STAMP}", STAMP)
 
     def save_overload(self, sig, data):
-        """Keep compiled code; remove what was compiled from older sources when the first is kept."""
+        """Write compiled code to disk, and remove files of older sources before the first write.
+
+        Parameters
+        ----------
+        sig : object
+            Numba's signature of the compiled code.
+        data : object
+            Compiled code, as numba passes it.
+        """
         try:
             _remove_older(Path(self.cache_path))
             super().save_overload(sig, data)
-        except OSError:  # of a full disk, say: the code is there, and is compiled again the next time
+        except OSError:  # a full disk, for example: the code works, and the next process compiles it again
             pass
 
 
 def _remove_older(folder):
+    """Remove the compiled files of other stamps from a folder, once in a process.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of cached files.
+    """
     if folder in _tidy_folders:
         return
     _tidy_folders.add(folder)
@@ -68,9 +99,9 @@ def _remove_older(folder):
 
 
 class _PausedCollector(event.Listener):
-    """Pauses the garbage collector while numba compiles.
+    """Listener that pauses the garbage collector while numba compiles.
 
-    An eighth of the time it would walk through all modules, again and again, for what numba makes on the way.
+    The collector would otherwise spend an eighth of the compilation time on walking through all modules.
     """
 
     def __init__(self):
@@ -90,7 +121,7 @@ class _PausedCollector(event.Listener):
                 gc.enable()
 
     def in_child(self):
-        """Go on in a forked process, in which nothing is compiled yet."""
+        """Reset the state in a forked process, in which no compilation is running."""
         self._lock, paused, self._depth = Lock(), self._depth > 0, 0
         if paused and self._was_enabled:
             gc.enable()
@@ -102,10 +133,10 @@ os.register_at_fork(after_in_child=_paused_collector.in_child)
 
 
 class _PartLibrary(JITCodeLibrary):
-    """Code of a function for those that call it, which are optimised and made machine code of with it.
+    """Code of a function that is optimised and turned into machine code as part of its callers only.
 
-    Numba would do both for every function that is called, though nothing runs it but as part of its callers:
-    a third of the time of compiling.
+    By default numba does both for every function that is called as well. That takes a third of the
+    compilation time.
     """
 
     def _optimize_final_module(self):
@@ -116,20 +147,49 @@ class _PartLibrary(JITCodeLibrary):
         self._finalized = True
 
     def get_pointer_to_function(self, name):
-        """Return 0, by which numba knows that there is no machine code."""
+        """Return 0, which numba reads as "no machine code".
+
+        Parameters
+        ----------
+        name : str
+            Name of the function.
+
+        Returns
+        -------
+        int
+            Always 0.
+        """
         return 0
 
     @property
     def codegen(self):
-        """What numba sets the environment of machine code by."""
+        """The library itself, through which numba sets the environment of machine code."""
         return self
 
     def set_env(self, name, environment):
-        """Set nothing: there is no machine code."""
+        """Do nothing, because there is no machine code.
+
+        Parameters
+        ----------
+        name : str
+            Name of the environment.
+        environment : object
+            Environment that numba would set.
+        """
 
 
 class _PartCompiler(Compiler):
-    """Compiles functions to a `_PartLibrary`."""
+    """Compiler of functions to a `_PartLibrary`.
+
+    Parameters
+    ----------
+    typing_context, target_context : object
+        Numba's contexts.
+    library : object
+        Library that numba would use, which this one replaces.
+    *others : object
+        Further arguments of numba's compiler.
+    """
 
     def __init__(self, typing_context, target_context, library, *others):
         library = _PartLibrary(target_context.codegen(), "part")
@@ -137,15 +197,47 @@ class _PartCompiler(Compiler):
 
 
 def _options(allocates):
+    """Return the options of numba that all functions share.
+
+    Parameters
+    ----------
+    allocates : bool
+        Whether the function makes or returns arrays.
+
+    Returns
+    -------
+    dict
+        Options of numba's compiler.
+    """
     return {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": allocates}
 
 
 def _part_options(allocates):
+    """Return the options of numba for functions that are compiled as part of their callers.
+
+    Parameters
+    ----------
+    allocates : bool
+        Whether the function makes or returns arrays.
+
+    Returns
+    -------
+    dict
+        Options of numba's compiler.
+    """
     return _options(allocates) | {"no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
 
 
 class _Function(CPUDispatcher):
-    """A function that is compiled for calls from Python; compiled code that calls it contains its `part`."""
+    """Function that is compiled for calls from Python. Compiled code that calls it contains its `part`.
+
+    Parameters
+    ----------
+    function : function
+        Python function to compile.
+    allocates : bool
+        Whether the function makes or returns arrays, as in `njit`.
+    """
 
     def __init__(self, function, allocates):
         super().__init__(function, targetoptions={"nopython": True, **_options(allocates)})
@@ -153,7 +245,7 @@ class _Function(CPUDispatcher):
         self.part = numba.njit(**_part_options(allocates))(function)
 
     def __reduce__(self):
-        """Be pickled by name, or else by what it is made of; numba would make another kind of it."""
+        """Pickle by name, or else by the Python function and its option, as numba would change the class."""
         if getattr(sys.modules.get(self.__module__), self.__qualname__, None) is self:
             return self.__qualname__
         return _Function, (self.py_func, self.targetoptions["_nrt"])
@@ -164,17 +256,24 @@ class _Function(CPUDispatcher):
 
 
 def njit(function=None, *, allocates=True):
-    """Compile a function when it is first called; without the GIL, and with NumPy's rules of division.
+    """Compile a function at its first call, without the GIL and with NumPy's rules of division.
 
-    Compiled code that calls it contains it, and cannot give it what numba keeps beside machine code: there it
-    may neither call itself, nor print, nor raise an exception with values that it has computed.
+    Compiled code that calls the function contains it, without the data that numba keeps beside machine code.
+    In compiled code the function may therefore not call itself, print, or raise an exception with computed
+    values.
 
     Parameters
     ----------
-    function : function
-    allocates : bool
-        Whether it makes arrays or returns any. Of one that does neither numba need not count the references
-        to its arrays, which takes a third of the time of compiling it, and time whenever it is called.
+    function : function, optional
+        Function to compile. Without it, the result is a decorator.
+    allocates : bool, default=True
+        Whether the function makes or returns arrays. If not, numba does not count references to its arrays.
+        That saves a third of the compilation time, and some time in every call.
+
+    Returns
+    -------
+    _Function
+        Compiled function, or the decorator.
     """
     if function is None:
         return partial(njit, allocates=allocates)
@@ -182,44 +281,79 @@ def njit(function=None, *, allocates=True):
 
 
 def inner(function=None, *, allocates=False):
-    """Compile a function as part of those that call it; in Python it stays what it is.
+    """Compile a function as part of its compiled callers. For Python it remains a Python function.
 
-    It may do what a function may that others call; see `njit`.
+    The same restrictions hold as for functions of `njit` that compiled code calls.
 
     Parameters
     ----------
-    function : function
-    allocates : bool
-        As in `njit`.
+    function : function, optional
+        Function to compile. Without it, the result is a decorator.
+    allocates : bool, default=False
+        Whether the function makes or returns arrays, as in `njit`.
+
+    Returns
+    -------
+    function
+        The function itself, or the decorator.
     """
     if function is None:
         return partial(inner, allocates=allocates)
     function.part = numba.njit(**_part_options(allocates))(function)
-    infer_global(function, types.Dispatcher(function.part))  # which does not keep it alive
+    infer_global(function, types.Dispatcher(function.part))  # numba keeps no reference to `part`
     return function
 
 
 def inlined(function):
-    """Compile a function into each of its callers."""
+    """Compile a function into each of its callers.
+
+    Parameters
+    ----------
+    function : function
+        Function to compile.
+
+    Returns
+    -------
+    Dispatcher
+        Compiled function, which numba inlines before it infers types.
+    """
     return numba.njit(inline="always", error_model="numpy")(function)
 
 
 def implement(operation, kind, *, allocates=True):
-    """Register what an operation does where its first argument is of a kind of named tuple.
+    """Register an implementation of an operation for one class of its first argument.
 
-    Compiled code that calls the operation gets the implementation that belongs to the type of the argument.
+    Compiled code that calls the operation runs the implementation for the class of the first argument.
 
     Parameters
     ----------
     operation : function
-        Its body is never run.
+        Operation to implement. Its own body never runs.
     kind : type
-        A subclass of `NamedTuple`.
-    allocates : bool
-        As in `njit`.
+        Class of the first argument, a subclass of `NamedTuple`.
+    allocates : bool, default=True
+        Whether the implementation makes or returns arrays, as in `njit`.
+
+    Returns
+    -------
+    function
+        Decorator of the implementation.
     """
 
     def register(function):
+        """Register one implementation.
+
+        Parameters
+        ----------
+        function : function
+            Implementation.
+
+        Returns
+        -------
+        function
+            The implementation itself.
+        """
+
         @overload(operation, strict=False, jit_options=_part_options(allocates))
         def of_kind(first, *others):
             return function if getattr(first, "instance_class", None) is kind else None
@@ -230,13 +364,18 @@ def implement(operation, kind, *, allocates=True):
 
 
 def implement_by_types(operation):
-    """Register a function that chooses by the types of the arguments what an operation does.
+    """Return a decorator for a function that chooses an implementation by the types of the arguments.
 
-    Nothing of it may make arrays.
+    No implementation may make or return arrays.
 
     Parameters
     ----------
     operation : function
-        Its body is never run.
+        Operation to implement. Its own body never runs.
+
+    Returns
+    -------
+    function
+        Decorator of the function that receives numba's types and returns the implementation.
     """
     return overload(operation, strict=False, jit_options=_part_options(False))

@@ -1,4 +1,4 @@
-"""A product and a sum with one rounding, in loops that LLVM vectorises: the same bits on every processor."""
+"""Fused multiply-add in loops that LLVM vectorises, with equal bits on every processor."""
 
 from llvmlite import ir
 from numba import types
@@ -7,7 +7,20 @@ from numba.extending import intrinsic
 
 @intrinsic
 def multiply_add(typing_context, a, b, c):
-    """Return ``a · b + c``, rounded once."""
+    """Return ``a · b + c``, rounded once.
+
+    Parameters
+    ----------
+    typing_context : object
+        Numba's context.
+    a, b, c : float64
+        Factors and summand.
+
+    Returns
+    -------
+    tuple
+        Signature and code generator, as numba expects. The compiled call returns a float64.
+    """
 
     def codegen(context, builder, signature, args):
         kind = ir.DoubleType()

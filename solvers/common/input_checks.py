@@ -7,7 +7,6 @@ from scipy import sparse
 
 from solvers.common.plain import plain
 
-# What to do about a type, by the kind of its dtype.
 _REMEDIES = {
     "M": "Convert dates to numbers first, such as the days since the first one",
     "m": "Convert durations to numbers first, such as seconds",
@@ -15,6 +14,7 @@ _REMEDIES = {
     "V": "Pass its fields as columns of an array of numbers, as "
     "numpy.lib.recfunctions.structured_to_unstructured does",
 }
+"""Remedies for types that are not real numbers, by the kind of the dtype."""
 _KINDS_OF_OBJECTS = (
     ((np.datetime64, datetime.date, datetime.time), "M"),
     ((np.timedelta64, datetime.timedelta), "m"),
@@ -23,12 +23,13 @@ _KINDS_OF_OBJECTS = (
 
 
 def require_real_numbers(values, name="X"):
-    """Raise if values are of a type that NumPy would turn into real numbers, but that means something else.
+    """Raise if values have a type that NumPy would silently convert to real numbers.
 
     Parameters
     ----------
     values : array, sparse matrix, data frame or sequence
-        Only its type is read, unless that is `object` or not known: then every element's type is.
+        Values to check. The function reads their type only. If that is `object` or unknown, it reads the type
+        of every element.
     name : str, default="X"
         Name of the values in the message.
 
@@ -40,7 +41,7 @@ def require_real_numbers(values, name="X"):
     columns = getattr(values, "dtypes", None)
     if isinstance(values, np.ndarray) or sparse.issparse(values):
         _require_real(values, name)
-    elif columns is not None and hasattr(columns, "items"):  # of a data frame
+    elif columns is not None and hasattr(columns, "items"):  # a data frame
         for column, dtype in columns.items():
             _require_kind(getattr(dtype, "kind", "O"), dtype, f"{name}, column {plain(column)}")
         if any(getattr(dtype, "kind", "O") == "O" for dtype in columns):
@@ -48,13 +49,21 @@ def require_real_numbers(values, name="X"):
     else:
         try:
             array = np.asarray(values)
-        except (TypeError, ValueError):  # rows of different lengths, say, which others refuse
+        except (TypeError, ValueError):  # such as rows of different lengths, which other checks refuse
             return
         _require_real(array, name)
 
 
 def _require_real(array, name):
-    """Raise if the dtype of an array, or of its elements if they are objects, is not one of real numbers."""
+    """Raise if an array, or its elements where they are objects, cannot be read as real numbers.
+
+    Parameters
+    ----------
+    array : ndarray or sparse matrix
+        Values to check.
+    name : str
+        Name of the values in the message.
+    """
     kind = array.dtype.kind
     if kind in "biuf":
         return
@@ -67,7 +76,17 @@ def _require_real(array, name):
 
 
 def _require_kind(kind, dtype, name):
-    """Raise if a kind of dtype is not one of real numbers."""
+    """Raise if a kind of dtype does not stand for real numbers.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the dtype, one letter as in `numpy.dtype.kind`.
+    dtype : dtype or str
+        Type to name in the message.
+    name : str
+        Name of the values in the message.
+    """
     if kind in _REMEDIES:
         raise ValueError(f"{name}: expected real numbers, found {dtype}. {_REMEDIES[kind]}.")
 
@@ -77,26 +96,27 @@ INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 def sound_csr(X):
-    """Return a sparse matrix as CSR, or raise if its indices lead out of its arrays or out of its shape.
+    """Return a sparse matrix as CSR, or raise if its indices exceed its arrays or its shape.
 
     Parameters
     ----------
     X : object
-        Sparse matrices and arrays of any format are checked, in one pass over their indices.
+        Input of any type. Sparse matrices and arrays of any format are checked, in one pass over their
+        indices.
 
     Returns
     -------
     object
-        `X` itself if it is not sparse or not two-dimensional, else a CSR matrix or array. It shares the
-        arrays of `X` if that is CSR. Scipy has not yet noted whether its indices are in order: a note that
-        was made before the arrays were changed in place would be wrong.
+        `X` itself if it is not sparse or not two-dimensional, else a CSR matrix or array. The result shares
+        the arrays of `X` if that is CSR. It does not copy the flags by which SciPy remembers that indices are
+        in order: they would be wrong after a change of the arrays in place.
 
     Raises
     ------
     ValueError
         The structure is damaged. The message says where.
     """
-    if not sparse.issparse(X) or X.ndim != 2:  # the caller refuses another shape
+    if not sparse.issparse(X) or X.ndim != 2:  # the caller refuses other shapes
         return X
     _require_sound(X)
     if X.format == "csr":
@@ -107,7 +127,13 @@ def sound_csr(X):
 
 
 def _require_sound(X):
-    """Raise if the structure of a compressed or coordinate matrix is damaged."""
+    """Raise if the structure of a compressed or coordinate matrix is damaged.
+
+    Parameters
+    ----------
+    X : sparse matrix
+        Two-dimensional matrix or array of any format.
+    """
     damage = None
     if X.format in COMPRESSED:
         damage = _damage_of_compressed(X)
@@ -121,7 +147,18 @@ def _require_sound(X):
 
 
 def _damage_of_compressed(X):
-    """Return what is wrong with a CSR, CSC or BSR matrix; None if nothing is."""
+    """Return a description of the damage of a CSR, CSC or BSR matrix.
+
+    Parameters
+    ----------
+    X : sparse matrix
+        Matrix to check.
+
+    Returns
+    -------
+    str or None
+        Found and expected structure; None if the matrix is sound.
+    """
     indptr, indices, n_stored = X.indptr, X.indices, len(X.data)
     major, minor = X._swap(X.shape) if X.format != "bsr" else _blocks_of(X)
     if indptr.dtype not in INDEX_TYPES or indices.dtype not in INDEX_TYPES:
@@ -138,7 +175,18 @@ def _damage_of_compressed(X):
 
 
 def _damage_of_coordinates(X):
-    """Return what is wrong with a COO matrix; None if nothing is."""
+    """Return a description of the damage of a COO matrix.
+
+    Parameters
+    ----------
+    X : sparse matrix
+        Matrix to check.
+
+    Returns
+    -------
+    str or None
+        Found and expected structure; None if the matrix is sound.
+    """
     for axis, (coordinates, size) in enumerate(zip(X.coords, X.shape, strict=True)):
         if coordinates.dtype not in INDEX_TYPES or coordinates.shape != X.data.shape:
             found = f"{coordinates.dtype} of shape {coordinates.shape}"
@@ -149,7 +197,22 @@ def _damage_of_coordinates(X):
 
 
 def _damage_of_indices(indices, size, what):
-    """Return what is wrong with indices that have to be at least 0 and below a size."""
+    """Return a description of indices that are out of range.
+
+    Parameters
+    ----------
+    indices : integer ndarray
+        Indices, which should be at least 0 and below `size`.
+    size : int
+        Upper limit of the indices, exclusive.
+    what : str
+        Name of the indices in the description.
+
+    Returns
+    -------
+    str or None
+        Found and expected range; None if all indices are in range.
+    """
     # A negative index is a large one without its sign, so that one pass finds both.
     if indices.size and indices.view(f"u{indices.itemsize}").max() >= size:
         return f"expected {what} from 0 to {size - 1}, found {indices.min()} to {indices.max()}"
@@ -157,5 +220,16 @@ def _damage_of_indices(indices, size, what):
 
 
 def _blocks_of(X):
-    """Return the shape of a BSR matrix in blocks."""
+    """Return the shape of a BSR matrix in blocks.
+
+    Parameters
+    ----------
+    X : BSR matrix
+        Matrix of blocks.
+
+    Returns
+    -------
+    tuple of int
+        Number of block rows and of block columns.
+    """
     return tuple(n // size for n, size in zip(X.shape, X.blocksize, strict=True))

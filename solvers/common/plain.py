@@ -1,4 +1,4 @@
-"""Values as they are written in messages."""
+"""Representation of values in messages."""
 
 import numpy as np
 
@@ -14,7 +14,8 @@ def plain(value):
     Returns
     -------
     str
-        ``"{'a': 0.0}"``, say, where `repr` writes ``"{'a': np.float64(0.0)}"``.
+        Representation of the value. For the example it is ``"{'a': 0.0}"``, where `repr` returns
+        ``"{'a': np.float64(0.0)}"``.
     """
     with np.printoptions(legacy="1.25"):
         return repr(value)

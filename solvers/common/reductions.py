@@ -1,9 +1,8 @@
 """Minima and sums over arrays, in loops that LLVM vectorises.
 
-It does so with a minimum over many floats only where it is told that none is NaN and that the sign of zero
-does not matter. Values that do not count are better moved out of the way by adding a large one than by a
-choice between two values, which is not vectorised. Sums are made of eight partial ones: one alone would wait
-for each of its additions.
+LLVM vectorises a float minimum only under the assumption that no value is NaN and that the sign of zero does
+not matter. To exclude a value, add a large number to it: a choice between two values is not vectorised. Sums
+consist of eight partial sums, because each addition to a single sum would wait for the last one.
 """
 
 from llvmlite import ir
@@ -16,6 +15,19 @@ _FLAGS = ("nnan", "nsz")
 
 
 def _reduction(name):
+    """Return the intrinsic of a minimum or maximum of two floats, with `_FLAGS`.
+
+    Parameters
+    ----------
+    name : {"minnum", "maxnum"}
+        Name of LLVM's intrinsic.
+
+    Returns
+    -------
+    function
+        Intrinsic for two float32 or two float64.
+    """
+
     @intrinsic
     def reduce(typing_context, x, y):
         if x != y or x not in (types.float32, types.float64):
@@ -37,7 +49,18 @@ smaller_of, larger_of = _reduction("minnum"), _reduction("maxnum")
 
 @inner
 def dot(a, b):
-    """a·b by eight partial sums, which keeps the vector units busy and the order of summation fixed."""
+    """Return a·b by eight partial sums. They keep the vector units busy and the order of summation fixed.
+
+    Parameters
+    ----------
+    a, b : array (n,)
+        Factors.
+
+    Returns
+    -------
+    float
+        Inner product.
+    """
     n = a.size
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     for i in range(0, n - 7, 8):
@@ -56,7 +79,18 @@ def dot(a, b):
 
 @inner
 def total_size(values):
-    """Return the sum of the values without their signs."""
+    """Return the sum of absolute values.
+
+    Parameters
+    ----------
+    values : array (n,)
+        Values to add up.
+
+    Returns
+    -------
+    float
+        Sum of their absolute values.
+    """
     s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     whole = values.size - values.size % 8
     for t in range(0, whole, 8):

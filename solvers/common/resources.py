@@ -11,27 +11,43 @@ from solvers.common.clock import clock
 from solvers.common.compile import njit
 
 NO_LIMIT = int(np.iinfo(np.int64).max)
+"""Number of iterations that stands for no limit."""
 
 
 @njit
 def share_of(left, n):
-    """Return an equal share of what is left for n, rounded up."""
+    """Return an equal share of an amount, rounded up.
+
+    Parameters
+    ----------
+    left : int
+        Amount to share out, such as the remaining iterations.
+    n : int
+        Number of shares.
+
+    Returns
+    -------
+    int
+        Share of the next one.
+    """
     return left // n + (left % n > 0)
 
 
 class Budget:
-    """Iterations and time of one `fit`, shared out among its machines one after the other.
+    """Iterations and time of one `fit`, shared out among its subproblems in turn.
 
-    A machine gets an equal share of what is left; what it does not use goes to those after it.
+    A subproblem gets an equal share of the remaining budget. The next ones share what it does not use.
 
     Parameters
     ----------
     max_iter : int
-        −1 for no limit.
+        Limit of the iterations; −1 for no limit.
     max_seconds : float or None
+        Limit of the wall time, in seconds; None for no limit.
     n_subproblems : int
+        Number of subproblems.
     started : float
-        `solvers.common.clock.clock()` at which the seconds begin to count.
+        Time on `solvers.common.clock.clock` from which the seconds count.
     """
 
     def __init__(self, max_iter, max_seconds, n_subproblems, started):
@@ -40,38 +56,56 @@ class Budget:
         self._subproblems = n_subproblems
 
     def share(self):
-        """Return the next machine's limit of the iterations, and its deadline on the clock."""
+        """Return the limits of the next subproblem.
+
+        Returns
+        -------
+        max_iter : int
+            Limit of its iterations.
+        deadline : float
+            Time on `solvers.common.clock.clock` at which it has to stop.
+        """
         now = clock()
         max_iter = self._iterations
         if max_iter != NO_LIMIT:
             max_iter = share_of(max_iter, self._subproblems)
         return max_iter, now + (self._end - now) / self._subproblems
 
-    def spend(self, n_iter):
-        """Note that the machine is done, and how many iterations it took."""
+    def subtract(self, n_iter):
+        """Subtract the iterations of a trained subproblem from the budget.
+
+        Parameters
+        ----------
+        n_iter : int
+            Number of iterations that it took.
+        """
         if self._iterations != NO_LIMIT:
             self._iterations = max(0, self._iterations - int(n_iter))
         self._subproblems -= 1
 
 
-SMALL = 1 << 28  # bytes that are taken without asking
+SMALL = 1 << 28
+"""Largest allocation that is made without a check of the free memory, in bytes."""
 CGROUP = Path("/sys/fs/cgroup")
+"""Folder where Linux describes the control group of a process."""
 
 
 def require_memory(n_bytes: float, what: str, remedy: str) -> None:
-    """Refuse what would not fit into memory.
+    """Raise if an allocation would not fit into memory.
 
     Parameters
     ----------
     n_bytes : float
+        Size of the allocation, in bytes. Sizes up to `SMALL` always pass.
     what : str
-        Subject of the sentence: what takes these bytes.
+        What needs the memory, the subject of the message's sentence.
     remedy : str
-        What to do instead.
+        What the user can do instead, an imperative for the message.
 
     Raises
     ------
     MemoryError
+        The allocation is larger than the available memory.
     """
     if n_bytes <= SMALL:
         return
@@ -83,12 +117,25 @@ def require_memory(n_bytes: float, what: str, remedy: str) -> None:
 
 
 def available_bytes() -> float:
-    """Return the bytes that this process can take: of the host, of its control group, of its limit."""
-    return min(float(psutil.virtual_memory().available), _left_by_control_group(), _left_by_own_limit())
+    """Return the memory that this process can still allocate.
+
+    Returns
+    -------
+    float
+        Bytes: the smallest of the free memory of the host, of its control group, and of its address space.
+    """
+    free = float(psutil.virtual_memory().available)
+    return min(free, _available_in_control_group(), _available_in_address_space())
 
 
-def _left_by_control_group() -> float:
-    """Return the same of a container (cgroup v2); pages of files that can be dropped count as free."""
+def _available_in_control_group() -> float:
+    """Return the free memory of the container (cgroup v2). Pages of files that can be dropped count as free.
+
+    Returns
+    -------
+    float
+        Bytes; infinite without a limit.
+    """
     try:
         limit = (CGROUP / "memory.max").read_text().strip()
         if limit == "max":
@@ -100,24 +147,37 @@ def _left_by_control_group() -> float:
         return float("inf")
 
 
-def _left_by_own_limit() -> float:
-    """Return what is left of this process's address space (ulimit -v)."""
+def _available_in_address_space() -> float:
+    """Return the free part of the address space of this process (``ulimit -v``).
+
+    Returns
+    -------
+    float
+        Bytes; infinite without a limit.
+    """
     process = psutil.Process()
-    if not hasattr(process, "rlimit"):  # Linux only
+    if not hasattr(process, "rlimit"):  # psutil has it on Linux only
         return float("inf")
     limit, _ = process.rlimit(psutil.RLIMIT_AS)
     return float("inf") if limit == psutil.RLIM_INFINITY else float(limit - process.memory_info().vms)
 
 
 def in_threads(function, items, n_jobs):
-    """Return the function's value for each item.
+    """Return the value of a function for each item.
 
     Parameters
     ----------
     function : callable
+        Function of one argument.
     items : iterable
+        Arguments.
     n_jobs : int or None
-        Number of threads; None is one, −1 one for each core that this process may use.
+        Number of threads; None is one thread, −1 one for each core that this process may use.
+
+    Returns
+    -------
+    list
+        Values, in the order of the items.
     """
     n = n_threads(n_jobs)
     if n == 1:
@@ -127,5 +187,16 @@ def in_threads(function, items, n_jobs):
 
 
 def n_threads(n_jobs):
-    """Return the number of threads that `in_threads` uses."""
+    """Return the number of threads that `in_threads` uses.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Number of threads; None is one thread, −1 one for each core that this process may use.
+
+    Returns
+    -------
+    int
+        Number of threads.
+    """
     return joblib.cpu_count() if n_jobs == -1 else n_jobs or 1

@@ -1,24 +1,28 @@
-"""How a training ended, as a number and in words, and what its loop wants of the caller before."""
+"""Statuses: how a training ended, as a number and in words, and what its loop asks of the caller before."""
 
 import numpy as np
 
-# The first six are `fit_status_`; with the others a loop asks its caller for something and is called again:
-# to look at the clock, to make room for more samples, to fetch a kernel row.
 CONVERGED, LIMIT, TIMEOUT, NOT_POSITIVE, STALLED, NOT_DRAWN, PAUSED, FULL, ROW_MISSING, GO_ON = range(10)
-# Rounding hides what is left of the violation: `fit_status_` is that of STALLED, `stopping_` says which.
-UNRESOLVED = 10
+"""Statuses of a training loop. The first six are values of `fit_status_`.
 
-# The `fit_status_` of a whole fit is the last of these that a machine has.
+With the others a loop asks its caller for something and is called again: to check the clock, to enlarge the
+workspace, to compute a kernel row.
+"""
+UNRESOLVED = 10
+"""Status of a violation that rounding hides. Its `fit_status_` is `STALLED`; `stopping_` says which it is."""
+
 BY_SEVERITY = (CONVERGED, NOT_DRAWN, LIMIT, TIMEOUT, NOT_POSITIVE, STALLED)
+"""Values of `fit_status_` in ascending severity. A fit has the most severe status of its subproblems."""
 
 ADVICE = {
-    LIMIT: "max_iter was reached: raise it, or tol",
-    TIMEOUT: "max_seconds were over: raise them, or tol",
-    NOT_POSITIVE: "the kernel is not positive definite on these samples: use another one, or a smaller C",
-    STALLED: "its steps made no more progress, which rounding does at a large C or a small tol: "
+    LIMIT: "max_iter was reached: raise max_iter or tol",
+    TIMEOUT: "max_seconds was reached: raise max_seconds or tol",
+    NOT_POSITIVE: "the kernel is not positive definite on these samples: use another kernel or a smaller C",
+    STALLED: "the steps made no more progress, because rounding limits them at a large C or a small tol: "
     "scale the samples, use a smaller C, or a larger tol",
-    NOT_DRAWN: "its draws found no violator, and one is left, or may be: raise draws",
+    NOT_DRAWN: "the draws found no violator, but there may be one: raise draws",
 }
+"""Reason of an uncertified fit, and what the user can do, by `fit_status_`."""
 PRECISION = "cannot be told apart at this precision"
 STOPPING_TEXTS = {
     CONVERGED: PRECISION,
@@ -28,44 +32,83 @@ STOPPING_TEXTS = {
     STALLED: "stalled: its steps gain next to nothing",
     UNRESOLVED: PRECISION,
 }
+"""Reasons in `stopping_`, which is a column of the results, by status."""
 
 
 def fit_status_of(status, converged, by_draws):
-    """Return the `fit_status_` of a machine.
+    """Return the `fit_status_` of a subproblem.
 
     Parameters
     ----------
     status : int
-        What its solver returned.
+        Status that its solver returned.
     converged : bool
+        Whether the tolerance is certified.
     by_draws : bool
-        Whether its search may have ended without a look at every sample.
+        Whether the search may have ended without a check of every sample.
+
+    Returns
+    -------
+    int
+        One of `BY_SEVERITY`.
     """
     if converged:
         return CONVERGED
-    if status == CONVERGED:  # by its own stop, which nothing certifies
+    if status == CONVERGED:  # the solver's stopping rule holds, but the tolerance is not certified
         return NOT_DRAWN if by_draws else STALLED
     return STALLED if status == UNRESOLVED else int(status)
 
 
 def most_severe(statuses):
-    """Return the one `fit_status_` that stands for those of many machines."""
+    """Return the `fit_status_` of a fit from those of its subproblems.
+
+    Parameters
+    ----------
+    statuses : sequence of int
+        Statuses of the subproblems, at least one.
+
+    Returns
+    -------
+    int
+        The status that comes last in `BY_SEVERITY`.
+    """
     return max(statuses, key=BY_SEVERITY.index)
 
 
 def uncertified_text(reason, gap):
-    """Text of a machine that is not certified."""
+    """Return the text of a subproblem that is not certified.
+
+    Parameters
+    ----------
+    reason : str
+        What ended the training.
+    gap : float
+        Relative gap; NaN if it is unknown.
+
+    Returns
+    -------
+    str
+        Reason and gap.
+    """
     return f"{reason} (gap {'unknown' if np.isnan(gap) else format(gap, '.2g')})"
 
 
 def stopping_of(converged, gaps, text_of):
-    """Return the text of the machine farthest from its tolerance, and how many missed it.
+    """Return the text of the subproblem farthest from its tolerance, and how many missed theirs.
 
     Parameters
     ----------
-    converged, gaps : ndarrays of shape (n_subproblems,)
+    converged : bool ndarray of shape (n_subproblems,)
+        Whether each tolerance is certified.
+    gaps : ndarray of shape (n_subproblems,)
+        Relative gaps.
     text_of : callable
-        Gives the text of machine k.
+        Function that returns the text of the subproblem of an index.
+
+    Returns
+    -------
+    str
+        Text for `stopping_`.
     """
     missed = np.flatnonzero(~converged)
     among = missed if missed.size else np.arange(gaps.size)
@@ -74,10 +117,36 @@ def stopping_of(converged, gaps, text_of):
 
 
 def text_among(text, n_missed, n_subproblems):
-    """Add to the text of a machine how many missed their tolerance, if others may have."""
+    """Add to the text of a subproblem how many missed their tolerance, if there are several subproblems.
+
+    Parameters
+    ----------
+    text : str
+        Text of the subproblem farthest from its tolerance.
+    n_missed : int
+        Number of subproblems that missed their tolerance.
+    n_subproblems : int
+        Number of all subproblems.
+
+    Returns
+    -------
+    str
+        Text for `stopping_`.
+    """
     return f"{text}; {n_missed} of {n_subproblems} machines" if n_missed and n_subproblems > 1 else text
 
 
 def certified_text(tol):
-    """Say what is certified of a machine that converged."""
+    """Return the text of a subproblem whose violation and gap are certified.
+
+    Parameters
+    ----------
+    tol : float
+        Tolerance.
+
+    Returns
+    -------
+    str
+        Text for `stopping_`.
+    """
     return f"certified: violation and gap <= {tol:g}"

@@ -1,4 +1,4 @@
-"""Ball Vector Machine (Tsang, Kocsor, Kwok 2007; Strack 2013, 2.3.3.2): the centre follows the violators."""
+"""Ball Vector Machine (Tsang, Kocsor, Kwok 2007; Strack 2013, 2.3.3.2): the centre moves to the violators."""
 
 from solvers.common.resources import NO_LIMIT
 from solvers.estimators.geometric import GeometricSVC
@@ -11,20 +11,21 @@ from solvers.hull.steps import TO_VIOLATOR
 class BallSVC(GeometricSVC):
     """Ball Vector Machine: an L2-loss support vector machine whose centre moves to the violators of a ball.
 
-    No vector ever leaves the core set. The kernel is normalised to constant k(x, x) where it is not (2.47).
+    Vectors never leave the core set. A kernel whose k(x, x) is not constant is normalised (2.47).
 
     Notes
     -----
-    A warm start (in `fit_path`, or by `warm_start`) is allowed: from any point of the hull the steps lead to
-    one that satisfies the rule. It is another one, though: weights shrink but never fall to zero, so that
-    what has weight at one C of a path keeps it at all that follow.
+    A warm start (in `fit_path`, or by `warm_start`) is allowed: from any point of the hull, the steps lead to
+    a point that satisfies the rule. That point differs from the point of a cold start. Weights shrink but
+    never reach zero, so a support vector at one C of a path remains one at all later C.
 
     Raises
     ------
     ValueError
-        By `fit`, as for `SphereSVC`.
+        By `fit`: a parameter, a sample or a label is not valid, samples have different weights other than 0,
+        or the kernel cannot be normalised.
     MemoryError
-        By `fit`: what the training needs would not fit into memory.
+        By `fit`: the training would not fit into memory.
 
     References
     ----------

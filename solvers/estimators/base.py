@@ -1,29 +1,30 @@
-"""What all the solvers share: checking of input, labels, classes, prediction and the fitted attributes.
+"""What all estimators share: checks of input, labels, classes, prediction and the fitted attributes.
 
-A solver is a subclass of `KernelSVC`, decorated by `solvers.estimators.parameters.with_parameters`, with one
-method::
+An estimator is a subclass of `KernelSVC`, decorated by `solvers.estimators.parameters.with_parameters`, with
+one method::
 
     def _solve(self, problem: Problem) -> Solution
 
-which trains one machine: two classes, or all of them where `multiclass="all_at_once"`. The samples of a
+It trains one subproblem: two classes, or all classes if ``multiclass="all_at_once"``. The samples of a
 problem are numbered 0 … n − 1 class by class (`class_start`), and sample i is row `rows[i]` of `X`. In a
-binary machine the first class has y = +1. `X` is dense or CSR float64, as `Kernel.place` returns it; for a
-precomputed or callable kernel (`kernel.kind == GRAM`) it is the full Gram matrix, float32 or float64. A
-solution holds the weights such that d(x) = Σ α_i y_i k(x_i, x) + bias has margin 1. `_solve` ends in order
-after `problem.max_iter` iterations or at `problem.deadline` (`solvers.common.clock.clock`) with the best it
-has. What is a parameter of some solvers only is an attribute of the class for all (`bias`, `multiclass`).
+binary subproblem the first class has y = +1. `X` is dense or CSR float64, as `Kernel.prepare` returns it. For
+a precomputed or callable kernel (`kernel.kind == GRAM`) it is the full Gram matrix, float32 or float64. A
+solution contains the weights for which d(x) = Σ α_i y_i k(x_i, x) + bias has margin 1. `_solve` returns its
+best solution after `problem.max_iter` iterations or at `problem.deadline` (`solvers.common.clock.clock`). A
+parameter that only some estimators have is a class attribute of the others (`bias`, `multiclass`).
 
-`fit` trains a copy of the estimator and takes over the copy's attributes in its last statement: a fit that
-fails, at whatever line, leaves the estimator as it was.
+`fit` trains a copy of the estimator and adopts the attributes of the copy in its last statement. A fit that
+fails at any line leaves the estimator unchanged.
 """
 
 import warnings
 from collections.abc import Callable
 from functools import lru_cache, partial
 from numbers import Integral, Real
-from typing import Annotated, NamedTuple, cast
+from typing import Annotated, NamedTuple, Self, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -45,7 +46,7 @@ from solvers.common.plain import plain
 from solvers.common.resources import Budget, in_threads, n_threads, require_memory
 from solvers.common.status import ADVICE, most_severe, stopping_of
 from solvers.estimators.calibration import fit_calibrated
-from solvers.estimators.parameters import Positive, Switch
+from solvers.estimators.parameters import Positive, Samples, Switch, declares_parameters, parameter
 from solvers.kernels.functions import (
     GRAM,
     KINDS,
@@ -75,12 +76,26 @@ from solvers.multiclass import (
 from solvers.problem import Problem, Solution
 
 _PLAIN = (bool, int, float, str, type(None))
+"""Types of values whose check is cached."""
 
-BLOCK_VALUES = 1 << 20  # kernel values of a block of predictions (8 MB)
+BLOCK_VALUES = 1 << 20
+"""Largest number of kernel values of a block of predictions (8 MB)."""
 
 
 def _check_parameter(estimator, name, kind, value):
-    """Refuse a value of a parameter; `kind`, its type, tells 1, 1.0 and True apart for the cache."""
+    """Raise if the value of a parameter is not valid.
+
+    Parameters
+    ----------
+    estimator : type
+        Class of the estimator.
+    name : str
+        Name of the parameter.
+    kind : type
+        Type of the value, by which the cache distinguishes 1, 1.0 and True.
+    value : object
+        Value of the parameter.
+    """
     constraints = {name: estimator._parameter_constraints[name]}
     validate_parameter_constraints(constraints, {name: value}, estimator.__name__)
 
@@ -93,33 +108,56 @@ class TrainingSet(NamedTuple):
 
     X: np.ndarray | sparse.csr_matrix  # features, or the Gram matrix
     kernel: Kernel
-    rows: np.ndarray  # (n,) int32: rows of X sorted by class
-    class_start: np.ndarray  # (n_classes + 1,)
-    C: np.ndarray  # (1,), or (n_samples of X,)
-    scale: np.ndarray  # (n_samples of X,) as in `Problem`, or (0,)
+    rows: np.ndarray  # (n,) int32: rows of X, class by class
+    class_start: np.ndarray  # (n_classes + 1,): boundaries of the classes among `rows`
+    C: np.ndarray  # (1,), or (n_samples of X,): penalties
+    scale: np.ndarray  # (n_samples of X,): 1/√k(x, x) if the kernel is to be normalised, else (0,)
 
 
 class Subproblems(NamedTuple):
-    """What was trained on a `TrainingSet`."""
+    """Trained subproblems of a `TrainingSet`."""
 
     solutions: list[Solution]
-    members: list[np.ndarray]  # rows of X of each
+    members: list[np.ndarray]  # rows of X that each subproblem was trained on
 
 
-# Whole numbers of any size: scikit-learn's "random_state" would refuse those of more than 32 bits.
-RandomState = Annotated[object, Interval(Integral, 0, None, closed="left"), np.random.RandomState, None]
+# Integers of any size: scikit-learn's "random_state" refuses those of more than 32 bits.
+RandomState = Annotated[
+    int | np.integer | np.random.RandomState | None,
+    Interval(Integral, 0, None, closed="left"),
+    np.random.RandomState,
+    None,
+]
 ClassWeight = Annotated[dict | str | None, StrOptions({"balanced"}), dict, None]
 
 
 def _gives_probabilities(model):
+    """Raise if an estimator was not asked for probabilities.
+
+    Parameters
+    ----------
+    model : KernelSVC
+        Estimator with its parameters.
+
+    Returns
+    -------
+    bool
+        Always True.
+
+    Raises
+    ------
+    AttributeError
+        `probability` is False.
+    """
     if not model.probability:
         raise AttributeError(
-            f"class probabilities need {type(model).__name__}(probability=True); set it before fit"
+            f"class probabilities need {type(model).__name__}(probability=True). Set it before fit"
         )
     return True
 
 
-class KernelSVC(ClassifierMixin, BaseEstimator):
+@declares_parameters
+class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
     """Base of the support vector classifiers.
 
     Parameters
@@ -127,103 +165,111 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     C : float
         Penalty of the squared slacks; with ``SMOSVC(loss="l1")``, of the slacks.
     kernel : {"rbf", "linear", "poly", "sigmoid", "imq", "precomputed"} or callable
-        ``rbf`` is exp(−γ ‖x − z‖²), ``linear`` x·z, ``poly`` (γ x·z + coef0)^degree, ``sigmoid`` tanh(γ x·z +
-        coef0), ``imq`` 1/√(γ ‖x − z‖² + coef0). A callable gets two arrays of samples and returns their
-        kernel matrix. To predict it gets the support vectors, of samples that are no table of numbers (of
-        strings, say) all training samples as in `sklearn.svm.SVC`. A precomputed float32 Gram matrix is used
-        as it is, with sums in float64.
+        Kernel function: ``rbf`` is exp(−γ ‖x − z‖²), ``linear`` x·z, ``poly`` (γ x·z + coef0)^degree,
+        ``sigmoid`` tanh(γ x·z + coef0), ``imq`` 1/√(γ ‖x − z‖² + coef0). A callable takes two arrays of
+        samples and returns their kernel matrix. At prediction its second argument is the support vectors. For
+        samples that are not rows of numbers, such as strings, it is all training samples, as in
+        `sklearn.svm.SVC`. A precomputed float32 Gram matrix is not converted; sums are float64.
     gamma : {"scale", "auto"} or float
         Width γ of the kernel, as in `sklearn.svm.SVC`.
     degree : float
         Degree of the poly kernel.
     coef0 : float
-        Constant of the poly, sigmoid and imq kernels; > 0 for imq.
+        Constant of the poly, sigmoid and imq kernels; positive for imq.
     gram_error : float
-        Bound on the error of a value of a precomputed kernel matrix, for which the certificate allows. 0: the
-        matrix is the kernel, and float32 values are taken as exact.
+        Bound on the error of a value of a precomputed kernel matrix, which the certificate includes. 0: the
+        values are exact, those of a float32 matrix as well.
     cache_size : float
         Megabytes for kernel rows.
     max_iter : int
-        Limit of the iterations of a whole `fit`; −1 for none.
+        Limit of the iterations of a whole `fit`; −1 for no limit.
     max_seconds : float or None
-        Limit of the wall time of `fit`.
+        Limit of the wall time of `fit`, in seconds; None for no limit.
     probability : bool
-        Provide `predict_proba` and `predict_log_proba`, at the cost of five more trainings: by
-        ``CalibratedClassifierCV(self, method="sigmoid", ensemble=False)`` of scikit-learn.
+        Provide `predict_proba` and `predict_log_proba`, by scikit-learn's
+        ``CalibratedClassifierCV(self, method="sigmoid", ensemble=False)``. This takes five more trainings.
     class_weight : dict, "balanced" or None
-        Class t has the penalty C · class_weight[t], times those of `sample_weight`; "balanced" is n_samples /
-        (n_classes · n_t), as in `sklearn.svm.SVC`.
+        Class t has the penalty C · class_weight[t], multiplied by `sample_weight` if given. "balanced" is
+        n_samples / (n_classes · n_t), as in `sklearn.svm.SVC`.
     decision_function_shape : {"ovr", "ovo"}
-        What `decision_function` returns for more than two classes: a score of every class, or the decision of
-        every pair.
+        Result of `decision_function` for more than two classes: a score of every class ("ovr"), or the
+        decision of every pair ("ovo").
     break_ties : {"auto"} or bool
-        Whether `predict` breaks ties of votes by the summed evidence; if not, the first class wins. True and
-        False are those of `sklearn.svm.SVC`: True is refused for ``decision_function_shape="ovo"``, and a
-        decision of exactly 0 is a vote for the first class of its pair in `decision_function`, for the second
-        one in `predict` where ties are not broken. "auto" breaks ties for both shapes, and a decision of 0 is
-        a vote for the second class.
+        Whether `predict` breaks ties of votes by the sum of decisions; if not, the first class wins. True and
+        False behave as in `sklearn.svm.SVC`: True is refused for ``decision_function_shape="ovo"``. A
+        decision of exactly 0 is a vote for the first class of its pair in `decision_function`, and for the
+        second one in `predict` where ties are not broken. "auto" breaks ties for both shapes, and a decision
+        of 0 is a vote for the second class.
     verbose : bool
-        Print what `fit` came to.
+        Print the number of iterations and `stopping_` after `fit`.
     n_jobs : int or None
-        Threads that train the machines of pairs, and that predict; None is one, −1 one for each core. Each
-        has a cache of `cache_size`. The model is the same for any number, bit for bit; with `max_iter` or
-        `max_seconds`, which the machines share in turn, one thread trains them all, as it does in `fit_path`.
+        Number of threads that train the subproblems of pairs, and that predict; None is one, −1 one for each
+        core. Each thread has a cache of `cache_size`. The model is the same for any number, bit for bit. One
+        thread trains if `max_iter` or `max_seconds` is set, because the subproblems share them in turn.
+        `fit_path` trains in one thread.
     random_state : int, RandomState or None
-        Of the folds for `probability`.
+        Source of the folds for `probability`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        Class labels, ascending.
     n_features_in_ : int
+        Number of features.
     support_ : ndarray of shape (n_SV,)
-        Rows of the training samples that are support vectors of any machine, sorted by class.
+        Indices of the training samples that are support vectors of any subproblem, sorted by class.
     support_vectors_ : {ndarray, CSR} of shape (n_SV, n_features)
-        Empty for a precomputed kernel.
+        Support vectors; empty for a precomputed kernel.
     class_weight_ : ndarray of shape (n_classes,)
+        Weights of the classes.
     coef_ : ndarray of shape (n_pairs, n_features), or (n_classes, n_features) for all at once
         Weights of the features; only with ``kernel="linear"``, unless that is normalised. Read-only.
     n_support_ : ndarray of shape (n_classes,), int32
+        Number of support vectors of each class.
     dual_coef_ : ndarray of shape (n_classes − 1, n_SV), or (n_classes, n_SV) for all at once
-        As in `sklearn.svm.SVC`.
+        Coefficients of the support vectors, in the layout of `sklearn.svm.SVC`.
     intercept_ : ndarray of shape (n_pairs,), or (n_classes,)
+        Constants of the decisions, in the layout of `sklearn.svm.SVC`.
     n_iter_ : int ndarray of shape (n_subproblems,)
+        Iterations of each subproblem.
     n_kernel_evals_ : int
-        Summed over the machines.
+        Kernel values that were computed, summed over the subproblems.
     objective_ : float
-        Summed over the machines; for the geometric solvers, ‖c‖².
+        Squared norm ‖c‖² of the point of the hull, summed over the subproblems.
     gap_, duality_gap_ : float
-        The largest relative gap of a machine, over all of its samples: a bound that allows for every rounding
-        (`solvers.common.certificate`). It holds for positive semidefinite kernels only. NaN if it would have
-        cost more than training.
+        Largest relative gap of a subproblem over all its samples: an upper bound that allows for every
+        rounding error (`solvers.common.certificate`). It holds for positive semidefinite kernels only. It is
+        NaN if computing it would have taken longer than training.
     converged_ : bool
-        Whether what `tol` asks for is certified to hold for every machine; the table in `solvers` says what
-        that is.
+        Whether the tolerance `tol` is certified for every subproblem; the table in `solvers` says what that
+        means.
     stopping_ : str
-        ``"certified: ..."``, or what ended the machine that is farthest from its tolerance, and its gap:
-        ``"max_iter"``, ``"max_seconds"``, ``"cannot be told apart at this precision"`` (rounding hides what
-        is left of the violation), ``"stalled: its steps gain next to nothing"`` (the tolerance would take far
-        too many more of them), or another reason.
+        ``"certified: ..."``, or the reason why the subproblem that is farthest from its tolerance ended, and
+        its gap: ``"max_iter"``, ``"max_seconds"``, ``"cannot be told apart at this precision"`` (rounding
+        hides the remaining violation), ``"stalled: its steps gain next to nothing"`` (the tolerance would
+        take far too many steps), or another reason.
     fit_status_ : int
-        0 exactly when `converged_`; else why: 1 `max_iter`, 2 `max_seconds`, 3 the kernel is not positive
-        definite, 4 its steps made no more progress, or rounding is too large to certify `tol`, 5 its draws
-        found no violator, and one is left, or may be. Of several machines the last in the order 0, 5, 1, 2,
-        3, 4.
+        0 exactly if `converged_`. Otherwise the reason: 1 `max_iter`; 2 `max_seconds`; 3 the kernel is not
+        positive definite; 4 the steps made no more progress, or rounding is too large to certify `tol`; 5 the
+        draws found no violator, but there may be one. With several subproblems it is the last of their
+        statuses in the order 0, 5, 1, 2, 3, 4.
 
     Notes
     -----
-    `max_iter` and `max_seconds` bound a whole `fit`: all of its machines together. Each gets an equal share
-    of what those before it have left. With `probability`, each of the six trainings gets an equal share.
+    `max_iter` and `max_seconds` limit a whole `fit`, that is, all its subproblems together. Each subproblem
+    gets an equal share of the remaining budget. With `probability`, each of the six trainings gets an equal
+    share.
 
-    Predictions and probabilities are computed in blocks that stay within `cache_size`. What would not fit
-    into memory is refused before the training begins: kernel values that `cache_size` allows, and those of a
-    callable kernel, which is evaluated for all pairs of samples at once.
+    Predictions and probabilities are computed in blocks that stay within `cache_size`. `fit` refuses kernel
+    values that would not fit into memory before the training starts. These are the values that `cache_size`
+    allows, and those of a callable kernel, which is evaluated for all pairs of samples at once.
 
-    Where k(x, x) has to be constant and is not, samples are normalised to k(x, x) = 1. A sample to predict
-    that cannot be, because its k(x, x) is not positive (a row of zeros, say), has k(x, z) = 0: the decision
-    is the bias.
+    If k(x, x) has to be constant and is not, samples are normalised to k(x, x) = 1. A sample whose k(x, x) is
+    not positive, such as a row of zeros, cannot be normalised. At prediction its kernel values are 0, and its
+    decision is the bias.
     """
 
-    C: Positive = 1.0
+    C: Positive = parameter(default=1.0, kw_only=False)
     kernel: Annotated[str | Callable, StrOptions(set(KINDS)), callable] = "rbf"
     gamma: Annotated[
         str | float, StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")
@@ -243,24 +289,28 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
     ] = None
     random_state: RandomState = None
 
-    # What is no parameter of every solver.
+    # Values of the estimators that do not have the parameter.
     bias, multiclass, warm_start = "theoretic", "pairwise", False
     class_weight = cast(dict | str | None, None)
     normalises = False  # whether the method needs a constant k(x, x)
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on samples X with labels y.
 
         Parameters
         ----------
         X : {array-like, CSR} of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
+            Training samples, or their Gram matrix.
         y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            Sample i has penalty C · sample_weight[i]; with a weight of 0 or less it is left out.
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples. Sample i has the penalty C · sample_weight[i]. A sample with a weight of 0
+            or less is left out.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         started = clock()
         model = self._copy()
@@ -275,13 +325,29 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         return self
 
     def _copy(self):
-        """Return a copy that shares parameters and fitted attributes."""
+        """Return a copy that shares parameters and fitted attributes.
+
+        Returns
+        -------
+        KernelSVC
+            Copy.
+        """
         model = object.__new__(type(self))
         model.__dict__.update(self.__dict__)
         return model
 
     def _fit_with_probabilities(self, X, y, sample_weight):
-        """Train on all samples and once more for each fold of the calibration."""
+        """Train on all samples and once more for each fold of the calibration.
+
+        Parameters
+        ----------
+        X : {array-like, CSR}
+            Training samples.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the samples.
+        """
         X = sound_csr(X)
         _, labels = self._check_training_samples(X, y)
         _, rows, _ = sort_by_class(labels)
@@ -290,10 +356,23 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         self._calibrated = fit_calibrated(self, X, labels, sample_weight)
 
     def _fit(self, X, y, sample_weight, started):
-        """Train on all samples, by a clock that started at some time."""
+        """Train on all samples.
+
+        Parameters
+        ----------
+        X : {array-like, CSR}
+            Training samples.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the samples.
+        started : float
+            Time on `solvers.common.clock.clock` from which `max_seconds` counts.
+        """
         X, y = self._check_training_samples(X, y)
-        self.classes_, rows, class_start = sort_by_class(y)
-        self.class_weight_ = self._weights_of_classes(self.classes_, y)
+        classes, rows, class_start = sort_by_class(y)
+        self.classes_: np.ndarray = classes
+        self.class_weight_: np.ndarray = self._weights_of_classes(self.classes_, y)
         weights = self._weights_of_samples(sample_weight, rows, class_start)
         if weights is not None and not (weights > 0.0).all():
             rows, class_start = without(rows, class_start, weights <= 0.0, self.classes_)
@@ -319,13 +398,36 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             print(f"[{type(self).__name__}] {self.n_iter_.sum()} iterations; {self.stopping_}")
 
     def _groups(self):
-        """Return the classes of each machine."""
+        """Return the class indices of each subproblem.
+
+        Returns
+        -------
+        list
+            Pairs of classes, or one range of all classes.
+        """
         n_classes = self.classes_.size
         at_once = self.multiclass == "all_at_once" and n_classes > 2
         return [range(n_classes)] if at_once else pairs_of(n_classes)
 
     def _train(self, samples, starts, seeds, budget):
-        """Train every machine within a budget."""
+        """Train every subproblem within a budget.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+        starts : list of Solution or None
+            Solution to start from, for each subproblem.
+        seeds : uint64 ndarray of shape (n_subproblems,)
+            Seeds of the subproblems.
+        budget : Budget
+            Remaining iterations and time.
+
+        Returns
+        -------
+        Subproblems
+            Trained subproblems.
+        """
         rows, class_start, C, scale = samples.rows, samples.class_start, samples.C, samples.scale
 
         def train(subproblem):
@@ -348,7 +450,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
                     start=start,
                 )
             )
-            budget.spend(solution.n_iter)
+            budget.subtract(solution.n_iter)
             return solution, member
 
         one_by_one = self.max_iter != -1 or self.max_seconds is not None
@@ -359,8 +461,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         return Subproblems(list(solutions), list(members))
 
     @property
-    def coef_(self):
-        """Weights of the features."""
+    def coef_(self) -> np.ndarray:
+        """Feature weights of the linear kernel."""
         fitted = getattr(self, "_kernel", None)
         is_linear = self.kernel == "linear" if fitted is None else fitted.kind == LINEAR
         if not is_linear or getattr(self, "_normalised", False):
@@ -374,24 +476,48 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         coef.flags.writeable = False
         return coef
 
-    def decision_function(self, X):
-        """Evaluate the machines.
+    def decision_function(self, X: Samples) -> np.ndarray:
+        """Evaluate the decisions of the subproblems.
+
+        Parameters
+        ----------
+        X : {array-like, CSR} of shape (n_samples, n_features), or (n_samples, n_train) if precomputed
+            Samples, or their kernel values with all training samples.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-            Two classes: positive for `classes_[1]`. Pairwise: votes, with ties broken by the summed evidence;
-            for ``decision_function_shape="ovo"`` the decisions of the pairs, positive for the first of a
-            pair. All at once: y_t · (W x + b) of each class.
+            Two classes: positive for `classes_[1]`. Pairwise: votes, with ties broken by the sum of
+            decisions; for ``decision_function_shape="ovo"`` the decisions of the pairs, positive for the
+            first class of a pair. All at once: y_t · (W x + b) of each class.
         """
         return self._scores(X, self._count_votes() if self.decision_function_shape == "ovr" else None)
 
     def _count_votes(self):
-        """Return how `decision_function` counts votes: as `sklearn.svm.SVC` does, unless by default."""
+        """Return the function that counts votes for `decision_function`.
+
+        Returns
+        -------
+        callable
+            `votes`, with the rule of `sklearn.svm.SVC` for decisions of 0 unless `break_ties` is "auto".
+        """
         return partial(votes, zero_for_first=self.break_ties != "auto")
 
     def _scores(self, X, count):
-        """Evaluate the machines, and count the votes of pairs by a function, or not at all."""
+        """Evaluate the decisions of the subproblems, and count votes.
+
+        Parameters
+        ----------
+        X : {array-like, CSR}
+            Samples.
+        count : callable or None
+            Function that counts the votes of pairs; None returns the decisions.
+
+        Returns
+        -------
+        ndarray
+            Scores, as `decision_function` returns them.
+        """
         X = self._check_samples(X)
         n_classes = self.classes_.size
         is_voted = n_classes > 2 and self.dual_coef_.shape[0] < n_classes and count is not None
@@ -404,38 +530,66 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         return scores[:, 0] if n_classes == 2 else scores
 
     @available_if(_gives_probabilities)
-    def predict_proba(self, X):
+    def predict_proba(self, X: Samples) -> np.ndarray:
         """Estimate the probability of every class.
 
         Parameters
         ----------
         X : {array-like, CSR} of shape (n_samples, n_features), or (n_samples, n_train) if precomputed
+            Samples, or their kernel values with all training samples.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`.
         """
         check_is_fitted(self, "classes_")
         if self._calibrated is None:
             raise NotFittedError(
-                "predict_proba is not available when fitted with probability=False: fit once more"
+                "predict_proba is not available: this model was fitted with probability=False. Call fit again"
             )
         X = sound_csr(X)
         blocks = self._blocks(_num_samples(X))
         return np.concatenate([self._calibrated.predict_proba(_safe_indexing(X, block)) for block in blocks])
 
     @available_if(_gives_probabilities)
-    def predict_log_proba(self, X):
-        """Return the logarithms of `predict_proba`."""
+    def predict_log_proba(self, X: Samples) -> np.ndarray:
+        """Estimate the logarithm of the probability of every class.
+
+        Parameters
+        ----------
+        X : {array-like, CSR} of shape (n_samples, n_features), or (n_samples, n_train) if precomputed
+            Samples, or their kernel values with all training samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Logarithms of the probabilities, in the order of `classes_`.
+        """
         return np.log(self.predict_proba(X))
 
     def _check_training_samples(self, X, y):
-        """Validate what a model is trained on."""
+        """Return validated training samples and labels.
+
+        Parameters
+        ----------
+        X : {array-like, CSR}
+            Samples as the user passed them.
+        y : array-like of shape (n_samples,)
+            Labels as the user passed them.
+
+        Returns
+        -------
+        X : {ndarray, CSR}
+            Samples, or the Gram matrix.
+        y : ndarray of shape (n_samples,)
+            Labels.
+        """
         require_labels_of_one_type(y)
         if self.kernel == "precomputed" and sparse.issparse(X):
             raise TypeError(
-                "Sparse precomputed kernels are not read: kernel='precomputed' needs a dense matrix, as "
-                "toarray() gives"
+                "Sparse precomputed kernels are not supported: kernel='precomputed' needs a dense matrix. "
+                "Convert it by toarray()"
             )
         if callable(self.kernel) and not is_table(X):
             check_consistent_length(X, y)
@@ -443,14 +597,40 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         return self._check_table(X, self.kernel == "precomputed", y=y)
 
     def _check_table(self, X, is_precomputed, **others):
-        """Validate rows of numbers: float64 features, or a precomputed matrix as it is."""
+        """Return validated rows of numbers.
+
+        Parameters
+        ----------
+        X : {array-like, CSR}
+            Samples as the user passed them.
+        is_precomputed : bool
+            Whether X is a kernel matrix, which may stay float32.
+        **others : dict
+            Further arguments of scikit-learn's `validate_data`.
+
+        Returns
+        -------
+        ndarray, CSR or tuple
+            Result of `validate_data`.
+        """
         X = sound_csr(X)
         require_real_numbers(X)
         accepted = [np.float64, np.float32] if is_precomputed else np.float64
         return validate_data(self, X, accept_sparse="csr", dtype=accepted, order="C", **others)
 
     def _check_samples(self, X):
-        """Validate samples to predict."""
+        """Return validated samples to predict.
+
+        Parameters
+        ----------
+        X : {array-like, CSR}
+            Samples as the user passed them.
+
+        Returns
+        -------
+        {ndarray, CSR}
+            Samples, or kernel values.
+        """
         check_is_fitted(self, "classes_")
         if self._callable is not None and not is_table(X):
             return as_array(X)
@@ -459,39 +639,91 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         return self._check_table(X, self._is_precomputed(), reset=False)
 
     def _is_precomputed(self):
-        """Return whether the fitted kernel is a matrix that the caller computes."""
+        """Return whether the fitted kernel is a matrix that the caller computes.
+
+        Returns
+        -------
+        bool
+            False for a callable kernel.
+        """
         return self._kernel.kind == GRAM and self._callable is None
 
     def _decision_blocks(self, X):
-        """Cut samples into blocks that are evaluated one by one."""
-        # Of sparse samples `Kernel.place` makes a copy for a dense machine.
+        """Split samples into blocks for the decisions.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR}
+            Validated samples.
+
+        Returns
+        -------
+        list of slice
+            Blocks of consecutive samples.
+        """
+        # `Kernel.prepare` copies sparse samples if the training samples are dense.
         is_copied = sparse.issparse(X) and not sparse.issparse(self.support_vectors_)
         width = X.shape[1] if is_copied else 0
         return self._blocks(X.shape[0], width if self._samples is None else self._samples.size)
 
     def _blocks(self, n, width=0):
-        """Cut n samples into blocks whose kernel values and decisions stay within `cache_size`.
+        """Split samples into blocks whose kernel values and decisions stay within `cache_size`.
 
-        So does what else has `width` values for each sample of a block: a copy, say.
+        Parameters
+        ----------
+        n : int
+            Number of samples.
+        width : int, default=0
+            Number of further values that a block holds for each sample, such as those of a copy.
+
+        Returns
+        -------
+        list of slice
+            Blocks of consecutive samples.
         """
-        room = min(BLOCK_VALUES, self.cache_size * 1e6 / 16)
-        step = max(1, int(room // max(1, width + self.support_.size + 8 * (self.classes_.size - 2) ** 2)))
+        max_values = min(BLOCK_VALUES, self.cache_size * 1e6 / 16)
+        n_values = width + self.support_.size + 8 * (self.classes_.size - 2) ** 2  # of one sample
+        step = max(1, int(max_values // max(1, n_values)))
         return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
     def _subproblems_on(self, K, intercept):
-        """Evaluate every machine from kernel values to the support vectors; all at once: every class."""
+        """Evaluate the decisions of all subproblems, or of all classes for all at once.
+
+        Parameters
+        ----------
+        K : ndarray of shape (m, n_SV)
+            Kernel values to the support vectors.
+        intercept : ndarray
+            Constants of the decisions.
+
+        Returns
+        -------
+        ndarray of shape (m, n_pairs), or (m, n_classes)
+            Decisions.
+        """
         if self.dual_coef_.shape[0] == self.classes_.size:
             return K @ self.dual_coef_.T + intercept
         class_start = np.concatenate(([0], np.cumsum(self.n_support_)))
         return pairwise_decisions(K, self.dual_coef_, intercept, class_start)
 
-    def predict(self, X):
-        """Predict a label of `classes_` for every sample."""
+    def predict(self, X: Samples) -> np.ndarray:
+        """Predict the label of every sample.
+
+        Parameters
+        ----------
+        X : {array-like, CSR} of shape (n_samples, n_features), or (n_samples, n_train) if precomputed
+            Samples, or their kernel values with all training samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels from `classes_`.
+        """
         check_is_fitted(self, "classes_")
         if self.decision_function_shape == "ovo" and self.break_ties not in ("auto", False):
             raise ValueError(
-                "break_ties must be False when decision_function_shape is 'ovo', whose scores are not of "
-                "classes; 'auto' breaks ties for both shapes"
+                "break_ties must be False when decision_function_shape is 'ovo', which has no scores of "
+                f"classes; got {self.break_ties}. 'auto' breaks ties for both shapes"
             )
         scores = self._scores(X, self._count_votes() if self.break_ties else partial(votes, break_ties=False))
         return self.classes_[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
@@ -503,12 +735,24 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         return tags
 
     def _solve(self, problem):
+        """Train one subproblem.
+
+        Parameters
+        ----------
+        problem : Problem
+            Subproblem to train.
+
+        Returns
+        -------
+        Solution
+            Trained subproblem.
+        """
         raise NotImplementedError
 
     def _check_parameters(self):
-        """Refuse parameters that are not valid, each by itself or together."""
-        # What `_validate_params` does, without reading the signature of `__init__` and without checking plain
-        # values again that were found valid before.
+        """Raise if a parameter is not valid, or if parameters do not fit together."""
+        # This replaces `_validate_params`, which reads the signature of `__init__` and checks every value
+        # again. Here valid plain values are checked once in a process.
         for name, default in self._checked_defaults.items():
             value = getattr(self, name)
             if value is default:
@@ -517,8 +761,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             check(type(self), name, type(value), value)
         if self.decision_function_shape == "ovo" and self.multiclass == "all_at_once":
             raise ValueError(
-                "decision_function_shape='ovo' needs multiclass='pairwise', for one machine for all classes "
-                "has no decisions of pairs: set it to 'ovr'"
+                "decision_function_shape='ovo' needs multiclass='pairwise'; got 'all_at_once', which has no "
+                "decisions of pairs. Set decision_function_shape='ovr'"
             )
         if self.kernel == "imq" and self.coef0 <= 0:
             raise ValueError(
@@ -526,20 +770,54 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             )
 
     def _seed(self):
-        """Return the source of the draws of a fit, as a number."""
+        """Return the seed of the draws of a fit.
+
+        Returns
+        -------
+        int
+            Always 0: estimators that draw samples override it.
+        """
         return 0
 
     def _weights_of_classes(self, classes, y):
-        """Return `class_weight_`."""
+        """Return `class_weight_`.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (n_classes,)
+            Distinct labels.
+        y : ndarray of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            Weights of the classes.
+        """
         if self.class_weight is None:
             return np.ones(classes.size)
         given = self.class_weight if isinstance(self.class_weight, dict) else {}
         if not all(isinstance(weight, Real) and np.isfinite(float(weight)) for weight in given.values()):
-            raise ValueError(f"class_weight must be finite numbers; got {plain(given)}")
+            raise ValueError(f"class_weight: expected finite numbers, found {plain(given)}")
         return compute_class_weight(self.class_weight, classes=classes, y=y)
 
     def _weights_of_samples(self, sample_weight, rows, class_start):
-        """Return weights (n,), those of classes included, or None where all are equal to one."""
+        """Return the weights of samples, multiplied by those of their classes.
+
+        Parameters
+        ----------
+        sample_weight : array-like of shape (n,) or None
+            Weights of the samples.
+        rows : int32 ndarray of shape (n,)
+            Row numbers, class by class.
+        class_start : int ndarray of shape (n_classes + 1,)
+            Boundaries of the classes among `rows`.
+
+        Returns
+        -------
+        ndarray of shape (n,) or None
+            Weights by row; None if all are 1.
+        """
         if sample_weight is None and self.class_weight is None:
             return None
         weights = self._check_sample_weight(1.0 if sample_weight is None else sample_weight, rows.size)
@@ -551,14 +829,27 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             is_lost = (product == 0.0) & (weights != 0.0) & (of_classes != 0.0)
             if is_lost.any() or not np.isfinite(product).all():
                 raise ValueError(
-                    "sample_weight times class_weight leaves the range of float64: scale them, for the model "
-                    "depends on C times both"
+                    "sample_weight times class_weight leaves the range of float64. Scale them: the model "
+                    "depends on the product of C and both"
                 )
             weights = product
         return None if (weights == 1.0).all() else weights
 
     def _check_sample_weight(self, sample_weight, n):
-        """Return the weights of n samples as an array (n,), or raise."""
+        """Return the weights of samples as an array, or raise.
+
+        Parameters
+        ----------
+        sample_weight : array-like or float
+            Weights as the user passed them.
+        n : int
+            Number of samples.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Weights.
+        """
         require_real_numbers(sample_weight, "sample_weight")
         weights = np.asarray(sample_weight, dtype=np.float64)
         if weights.ndim == 0:
@@ -569,12 +860,28 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
             )
         if not np.all(np.isfinite(weights)):
             raise ValueError(
-                "sample_weight must be finite; drop the samples or mend the weights that are not"
+                "sample_weight: expected finite numbers, found a NaN or an infinity. "
+                "Correct these weights or drop their samples"
             )
         return weights
 
     def _penalties(self, weights, rows, sample_weight):
-        """C_i of the samples; a single number where it is the same for all rows."""
+        """Return the penalties C_i of the samples.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_samples,)
+            Weights of the samples, multiplied by those of their classes.
+        rows : int32 ndarray of shape (n,)
+            Rows with a positive weight.
+        sample_weight : array-like or None
+            Weights as the user passed them, for messages.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (1,)
+            Penalties; a single one if it is the same for all rows.
+        """
         given = {"sample_weight": sample_weight, "class_weight": self.class_weight}
         names = [name for name, value in given.items() if value is not None]
         require_penalties(np.array([float(self.C)]), weights[rows], names)
@@ -583,17 +890,32 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         if self.normalises:
             raise ValueError(
                 f"{type(self).__name__} needs the same C for all samples, which must lie on a sphere; "
-                "sample_weight has different weights: use MNSVC, or weights that are all equal (or zero)"
+                "sample_weight has different weights. Use MNSVC, or weights that are all equal (or zero)"
             )
         return self.C * np.where(weights > 0.0, weights, 1.0)
 
     def _resolve_kernel(self, X, used=None):
-        """Return the kernel with its numbers, and what it is evaluated on: samples, or a Gram matrix."""
+        """Return the kernel with its numbers, and the data that it is evaluated on.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR}
+            Validated samples, or the Gram matrix.
+        used : bool ndarray of shape (n_samples,), optional
+            Samples that have weight; by default all.
+
+        Returns
+        -------
+        kernel : Kernel
+            Kernel with all its parameters.
+        X : {ndarray, CSR}
+            Prepared samples, or the Gram matrix.
+        """
         if callable(self.kernel):
             require_memory(
                 8.0 * X.shape[0] ** 2,
                 f"the matrix of a callable kernel for {X.shape[0]:,} samples",
-                "use a named kernel, which is evaluated in parts, or fewer samples",
+                "use a named kernel, which is evaluated in parts, or use fewer samples",
             )
             gram = values_of(self.kernel, X, X)
             require_finite(gram)
@@ -601,7 +923,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         kind = KINDS[self.kernel]
         if kind == GRAM and X.shape[0] != X.shape[1]:
             raise ValueError(
-                f"a precomputed kernel must be a square matrix, samples × samples; got shape {X.shape}"
+                f"a precomputed kernel must be a square matrix, samples × samples; got shape {X.shape}. "
+                "Pass the kernel between all training samples"
             )
         if kind == GRAM:
             return Kernel(GRAM, error=float(self.gram_error)), X
@@ -609,6 +932,18 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         return for_samples(Kernel(kind, gamma, float(self.coef0), float(self.degree)), X, used)
 
     def _resolve_gamma(self, X):
+        """Return the width γ of the kernel as a number.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR} of shape (n_samples, n_features)
+            Training samples.
+
+        Returns
+        -------
+        float
+            Width γ, positive.
+        """
         if self.gamma == "auto":
             return 1.0 / X.shape[1]
         if self.gamma == "scale":
@@ -617,14 +952,20 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
                 gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
             if not (0 < gamma < np.inf and np.isfinite(variance)):
                 raise ValueError(
-                    f"gamma='scale' is no number here, the variance of the samples being {variance:g}: "
-                    "scale them, or set gamma"
+                    "gamma='scale' is not a finite number for these samples, whose variance is "
+                    f"{variance:g}. Scale them, or set gamma"
                 )
             return gamma
         return float(self.gamma)
 
     def _require_cache(self, n):
-        """Refuse a cache for the kernel values of n samples that would not fit into memory."""
+        """Raise if the cache of kernel values would not fit into memory.
+
+        Parameters
+        ----------
+        n : int
+            Number of training samples.
+        """
         require_memory(
             n_threads(self.n_jobs) * min(1e6 * self.cache_size, 8.0 * n**2),
             f"a cache of kernel values for {n:,} samples with cache_size={self.cache_size}",
@@ -632,10 +973,35 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         )
 
     def _check_diagonal(self, X, kernel, rows, C):
-        """Refuse a kernel on which the stopping rule has no meaning."""
+        """Raise if the stopping rule has no meaning for the kernel or the penalties.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR}
+            Prepared samples, or the Gram matrix.
+        kernel : Kernel
+            Kernel of the samples.
+        rows : int32 ndarray of shape (n,)
+            Rows with a positive weight.
+        C : ndarray
+            Penalties, or weights of the classes.
+        """
 
     def _normalisation(self, X, kernel):
-        """Return 1/√k(x, x) where the method needs a constant diagonal and the kernel has none (2.47)."""
+        """Return 1/√k(x, x) if the method needs a constant diagonal and the kernel has none (2.47).
+
+        Parameters
+        ----------
+        X : {ndarray, CSR} of shape (n_samples, n_features), or ndarray of shape (n_samples, n_samples)
+            Prepared samples, or the Gram matrix.
+        kernel : Kernel
+            Kernel of the samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (0,)
+            Factors; empty if the kernel is used as it is.
+        """
         self._normalised = False
         if not self.normalises or kernel.has_constant_diagonal:
             return np.empty(0)
@@ -643,20 +1009,36 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         if kernel.kind == GRAM:
             if not np.allclose(diagonal, diagonal[0], rtol=1e-6, atol=0.0):
                 raise ValueError(
-                    f"{type(self).__name__} needs a kernel with constant k(x, x); this one lies between "
-                    f"{diagonal.min():g} and {diagonal.max():g}: divide by √(k(x, x) k(z, z)), or use MNSVC"
+                    f"{type(self).__name__} needs a kernel with constant k(x, x); found "
+                    f"{diagonal.min():g} to {diagonal.max():g}. Divide the kernel by √(k(x, x) k(z, z)), "
+                    "or use MNSVC"
                 )
             return np.empty(0)
         self._normalised = True
         if not (diagonal > 0).all():
             raise ValueError(
                 f"{type(self).__name__} normalises the {self.kernel} kernel, which needs k(x, x) > 0 for all "
-                f"samples; the smallest is {diagonal.min():g}: use kernel='rbf', or MNSVC"
+                f"samples; the smallest is {diagonal.min():g}. Use kernel='rbf', or MNSVC"
             )
         return 1.0 / np.sqrt(diagonal)
 
     def _starts(self, rows, class_start, n_subproblems):
-        """Solutions of the last fit on the same samples and labels; None for a machine that has none."""
+        """Return the solutions of the last fit, if it had the same samples and labels.
+
+        Parameters
+        ----------
+        rows : int32 ndarray of shape (n,)
+            Row numbers, class by class.
+        class_start : int ndarray of shape (n_classes + 1,)
+            Boundaries of the classes among `rows`.
+        n_subproblems : int
+            Number of subproblems.
+
+        Returns
+        -------
+        list of Solution or None
+            Solution to start from, for each subproblem; None without one.
+        """
         last = getattr(self, "_last", None) if self.warm_start else None
         if last is None or len(last[2]) != n_subproblems:
             return [None] * n_subproblems
@@ -664,7 +1046,17 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         return [s if same and np.isfinite(s.objective) else None for s in last[2]]
 
     def _publish(self, X, samples, subproblems):
-        """Set the fitted attributes from the machines' solutions."""
+        """Set the fitted attributes.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR} of shape (n_samples, n_features)
+            Training samples.
+        samples : TrainingSet
+            Samples sorted by class.
+        subproblems : Subproblems
+            Trained subproblems.
+        """
         rows, class_start, scale = samples.rows, samples.class_start, samples.scale
         solutions, members = subproblems
         n_classes = self.classes_.size
@@ -672,37 +1064,39 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         for solution, member in zip(solutions, members, strict=True):
             used[member[solution.support]] = True
         chosen = used[rows]
-        self.support_ = rows[chosen]
-        self.n_support_ = np.add.reduceat(chosen, class_start[:-1], dtype=np.int32)
+        self.support_: np.ndarray = rows[chosen]
+        self.n_support_: np.ndarray = np.add.reduceat(chosen, class_start[:-1], dtype=np.int32)
         class_of_support = np.repeat(np.arange(n_classes), self.n_support_)
-        place = np.empty(X.shape[0] if self.support_.size else 0, dtype=np.int32)
-        place[self.support_] = np.arange(self.support_.size, dtype=np.int32)
+        index = np.empty(X.shape[0] if self.support_.size else 0, dtype=np.int32)
+        index[self.support_] = np.arange(self.support_.size, dtype=np.int32)
         weights = [
-            (place[member[s.support]], s.alpha if scale.size == 0 else s.alpha * scale[member[s.support]])
+            (index[member[s.support]], s.alpha if scale.size == 0 else s.alpha * scale[member[s.support]])
             for s, member in zip(solutions, members, strict=True)
         ]
         if self.multiclass == "all_at_once" and n_classes > 2:
-            self.dual_coef_ = all_at_once_coefficients(class_of_support, weights[0][1], n_classes)
-            self.intercept_ = solutions[0].bias
+            self.dual_coef_: np.ndarray = all_at_once_coefficients(class_of_support, weights[0][1], n_classes)
+            self.intercept_: np.ndarray = solutions[0].bias
         else:
             self.dual_coef_ = pairwise_coefficients(n_classes, class_of_support, weights)
             self.intercept_ = np.concatenate([s.bias for s in solutions]) * (-1.0 if n_classes == 2 else 1.0)
-        # Not X[:0], which is a view and would keep the whole Gram matrix in memory.
+        # X[:0] would be a view, which keeps the whole Gram matrix in memory.
         is_gram = self.kernel == "precomputed"
-        self.support_vectors_ = np.empty((0, X.shape[1]), X.dtype) if is_gram else X[self.support_]
+        vectors = np.empty((0, X.shape[1]), X.dtype) if is_gram else X[self.support_]
+        self.support_vectors_: np.ndarray | sparse.csr_matrix = vectors
         self._calibrated = None
         self._samples = X if callable(self.kernel) and not is_table(X) else None
-        self.n_iter_ = np.array([s.n_iter for s in solutions], dtype=np.int64)
-        self.n_kernel_evals_ = sum(s.n_kernel_evals for s in solutions)
-        self.objective_ = float(sum(s.objective for s in solutions))
+        self.n_iter_: np.ndarray = np.array([s.n_iter for s in solutions], dtype=np.int64)
+        self.n_kernel_evals_: int = sum(s.n_kernel_evals for s in solutions)
+        self.objective_: float = float(sum(s.objective for s in solutions))
         gaps, certified = np.array([s.gap for s in solutions]), np.array([s.converged for s in solutions])
-        self.gap_ = self.duality_gap_ = float(gaps.max())
-        self.fit_status_ = most_severe([s.fit_status for s in solutions])
-        self.converged_ = bool(certified.all())
-        self.stopping_ = stopping_of(certified, gaps, lambda k: solutions[k].stopping)
+        self.gap_: float = float(gaps.max())
+        self.duality_gap_: float = self.gap_
+        self.fit_status_: int = most_severe([s.fit_status for s in solutions])
+        self.converged_: bool = bool(certified.all())
+        self.stopping_: str = stopping_of(certified, gaps, lambda k: solutions[k].stopping)
 
     def _warn(self):
-        """Say why a machine did not converge."""
+        """Warn that a subproblem did not converge, with the reason and what to do."""
         warnings.warn(
             f"{type(self).__name__} stopped before its tolerance was met: {ADVICE[self.fit_status_]} "
             f"(stopping_: {self.stopping_})",
@@ -711,13 +1105,24 @@ class KernelSVC(ClassifierMixin, BaseEstimator):
         )
 
     def _kernel_to_support(self, X):
-        """Kernel between a block of samples and the support vectors."""
+        """Evaluate the kernel between a block of samples and the support vectors.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR} of shape (m, n_features)
+            Validated samples, or kernel values.
+
+        Returns
+        -------
+        ndarray of shape (m, n_SV), float64
+            Kernel values.
+        """
         if self._callable is not None:
             if self._samples is None:
                 return values_of(self._callable, X, self.support_vectors_)
             return values_of(self._callable, X, self._samples)[:, self.support_]
         if self._kernel.kind == GRAM:
             return np.asarray(X[:, self.support_], dtype=np.float64)
-        X = self._kernel.place(X)
-        K = kernel_block(X, self._kernel.place(self.support_vectors_), self._kernel)
+        X = self._kernel.prepare(X)
+        K = kernel_block(X, self._kernel.prepare(self.support_vectors_), self._kernel)
         return normalise_rows(K, X, self._kernel) if self._normalised else K

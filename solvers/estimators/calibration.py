@@ -1,4 +1,4 @@
-"""Class probabilities by scikit-learn's calibration of the decisions (Platt 1999)."""
+"""Class probabilities by scikit-learn's calibration of decisions (Platt 1999)."""
 
 import numpy as np
 from sklearn.base import clone
@@ -8,17 +8,18 @@ from sklearn.model_selection import PredefinedSplit, StratifiedKFold
 from solvers.multiclass import random_seed
 
 FOLDS = 5
+"""Largest number of folds of the calibration."""
 
 
 def fit_calibrated(model, X, y, sample_weight):
-    """Fit a classifier by the calibration, which trains it on all samples and once more for each fold.
+    """Fit a calibrated classifier, which trains on all samples and once more for each fold.
 
     Parameters
     ----------
     model : KernelSVC
-        Gets the fitted attributes of the training on all samples.
+        Estimator; it receives the fitted attributes of the training on all samples.
     X : {array-like, CSR}
-        As `fit` takes it.
+        Training samples as `fit` accepts them.
     y : ndarray of shape (n_samples,)
         Labels of at least two classes.
     sample_weight : ndarray of shape (n_samples,), or None
@@ -27,13 +28,19 @@ def fit_calibrated(model, X, y, sample_weight):
     Returns
     -------
     CalibratedClassifierCV
+        Fitted classifier.
+
+    Raises
+    ------
+    ValueError
+        A class has fewer than two samples with a positive weight.
     """
     kept = np.broadcast_to(True if sample_weight is None else sample_weight > 0.0, y.size)
     _, counts = np.unique(y[kept], return_counts=True)
     if counts.min() < 2:
         raise ValueError(
-            "probability=True holds samples out, which needs at least 2 of every class; "
-            "one class has a single sample: add samples of it, or set probability=False"
+            "probability=True needs at least 2 of every class, because it holds samples out; "
+            "one class has a single sample: add samples to it, or set probability=False"
         )
     n_folds = min(FOLDS, int(counts.min()))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_seed(model.random_state) % 2**32)
@@ -54,7 +61,22 @@ def fit_calibrated(model, X, y, sample_weight):
 
 
 def _folds_of_kept(folds, y, kept):
-    """Return folds that are stratified for the samples kept; the others, without weight, are in the first."""
+    """Return folds that are stratified for the kept samples. The first fold also has the other samples.
+
+    Parameters
+    ----------
+    folds : StratifiedKFold
+        Splitter of the kept samples.
+    y : ndarray of shape (n_samples,)
+        Labels.
+    kept : bool ndarray of shape (n_samples,)
+        Whether a sample has a positive weight.
+
+    Returns
+    -------
+    PredefinedSplit
+        Folds of all samples.
+    """
     fold_of = np.zeros(y.size, dtype=int)
     rows = np.flatnonzero(kept)
     for k, (_, test) in enumerate(folds.split(rows, y[kept])):

@@ -8,9 +8,17 @@ from solvers.hull.core_set import core_set_ball
 
 @with_parameters
 class CoreSVC(GeometricSVC):
-    """Core Vector Machine: an L2-loss support vector machine found from the balls of a growing core set.
+    """Core Vector Machine: an L2-loss support vector machine trained by the balls of a growing core set.
 
-    The kernel is normalised to constant k(x, x) where it is not (2.47).
+    A kernel whose k(x, x) is not constant is normalised (2.47).
+
+    Raises
+    ------
+    ValueError
+        By `fit`: a parameter, a sample or a label is not valid, samples have different weights other than 0,
+        or the kernel cannot be normalised.
+    MemoryError
+        By `fit`: the training would not fit into memory.
 
     References
     ----------
@@ -26,13 +34,6 @@ class CoreSVC(GeometricSVC):
     >>> model = CoreSVC(C=4.0, gamma=0.5, tol=1e-3, random_state=0).fit(X, y)
     >>> model.predict(X[::50])
     array([0, 1, 2])
-
-    Raises
-    ------
-    ValueError
-        By `fit`: as `SphereSVC` does.
-    MemoryError
-        By `fit`, if the training needs more than is free.
     """
 
     has_no_side_effects = True

@@ -1,21 +1,24 @@
 """`fit_path` of the estimators, and `path_grid`, which trains the paths of several Gram matrices.
 
-A grid sorts samples, checks parameters, allocates arrays and sums up results once for all its matrices. It
-trains on many small matrices at a time.
+A grid sorts samples, checks parameters, allocates arrays and computes totals once for all its matrices. One
+call of it trains on many small matrices.
 """
 
 import time
+from collections.abc import Sequence
 from copy import deepcopy
 from itertools import groupby
 from operator import lt
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from solvers.common.penalties import require_penalties
 from solvers.common.resources import NO_LIMIT
 from solvers.common.status import text_among
+from solvers.estimators.parameters import Samples
 from solvers.gram.outcomes import Outcomes, new_outcomes, rows_used, totals_of
 from solvers.gram.subproblems import block_dtype, groups_of
 from solvers.kernels.functions import GRAM, kernel_block, require_finite
@@ -34,14 +37,24 @@ from solvers.path.result import (
     PathProblem,
     blocks_of,
     labels_of,
-    values_of_predictions,
+    max_block_values,
 )
 
 
 def detached(estimator):
-    """Return a copy that may be changed while a path is trained: the estimator stays as it is.
+    """Return a copy of an estimator that may change while a path is trained.
 
-    Parameters are shared, but for a random generator, which would advance.
+    Parameters are shared, except a random generator, which training would advance.
+
+    Parameters
+    ----------
+    estimator : KernelSVC
+        Estimator, which stays unchanged.
+
+    Returns
+    -------
+    KernelSVC
+        Copy.
     """
     model = estimator._copy()
     if isinstance(getattr(model, "random_state", None), np.random.RandomState):
@@ -50,7 +63,26 @@ def detached(estimator):
 
 
 def check_path_input(estimator, X, y, check_finite):
-    """Validate samples as `fit` does, but a precomputed Gram matrix in no more than one pass."""
+    """Validate samples and labels as `fit` does. A precomputed Gram matrix takes at most one pass.
+
+    Parameters
+    ----------
+    estimator : KernelSVC
+        Estimator that trains on the samples.
+    X : {array-like, CSR}
+        Samples or Gram matrix as the user passed them.
+    y : array-like of shape (n_samples,)
+        Labels.
+    check_finite : bool
+        Whether to search a precomputed matrix for values that are not finite.
+
+    Returns
+    -------
+    X : {ndarray, CSR}
+        Validated samples or Gram matrix.
+    y : ndarray of shape (n_samples,)
+        Labels.
+    """
     require_no_time_limit(estimator)
     if estimator.kernel != "precomputed" or sparse.issparse(X):
         return estimator._check_training_samples(X, y)
@@ -58,7 +90,7 @@ def check_path_input(estimator, X, y, check_finite):
     if X.dtype not in (np.float64, np.float32) or X.shape != (y.size, y.size):
         raise ValueError(
             f"fit_path with kernel='precomputed' needs a float Gram matrix of shape {(y.size, y.size)}, "
-            f"samples × samples; got shape {X.shape}, {X.dtype}"
+            f"samples × samples; got shape {X.shape}, {X.dtype}. Pass a float32 or float64 array"
         )
     if check_finite:
         require_finite(X)
@@ -66,16 +98,43 @@ def check_path_input(estimator, X, y, check_finite):
 
 
 def require_no_time_limit(estimator):
-    """Refuse an estimator with a limit that trainings of paths do not keep."""
+    """Raise if an estimator has a time limit, which the trainings of a path would not observe.
+
+    Parameters
+    ----------
+    estimator : KernelSVC
+        Estimator to check.
+
+    Raises
+    ------
+    ValueError
+        `max_seconds` is not None.
+    """
     if estimator.max_seconds is not None:
         raise ValueError(
-            f"fit_path takes no max_seconds, which is {estimator.max_seconds}: "
-            "set it to None, or use fit for one C after the other"
+            f"fit_path takes no max_seconds; got max_seconds={estimator.max_seconds}. "
+            "Set it to None, or call fit for one C after the other"
         )
 
 
 def check_labels(y):
-    """Return labels as an array; refuse what is none of samples."""
+    """Return labels as a non-empty one-dimensional array, or raise.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Labels.
+
+    Raises
+    ------
+    ValueError
+        The labels have another shape, or types without a common order.
+    """
     require_labels_of_one_type(y)
     y = np.asarray(y)
     if y.ndim != 1 or not y.size:
@@ -84,7 +143,23 @@ def check_labels(y):
 
 
 def check_ascending(Cs):
-    """Return Cs as an array; refuse what is not an ascending path."""
+    """Return the values of C as an ascending array, or raise.
+
+    Parameters
+    ----------
+    Cs : array-like of shape (n_C,)
+        Values of C.
+
+    Returns
+    -------
+    ndarray of shape (n_C,), float64
+        Values of C.
+
+    Raises
+    ------
+    ValueError
+        The values are not ascending finite positive numbers.
+    """
     Cs = np.asarray(Cs)
     values = Cs.tolist() if Cs.ndim == 1 and Cs.dtype.kind in "iuf" else []
     if not (values and values[0] > 0 and all(map(lt, values, values[1:])) and values[-1] < np.inf):
@@ -93,11 +168,28 @@ def check_ascending(Cs):
 
 
 def path_problem(model, y, Cs):
-    """Sort samples by class, and return what the machines have in common and the weights of the classes."""
+    """Sort samples by class, and return the problem of a path.
+
+    Parameters
+    ----------
+    model : KernelSVC
+        Estimator with its parameters.
+    y : ndarray of shape (n_samples,)
+        Labels.
+    Cs : ndarray of shape (n_C,)
+        Values of C, ascending.
+
+    Returns
+    -------
+    problem : PathProblem
+        Data that all subproblems share.
+    weights : ndarray of shape (n_classes,)
+        Weights of the classes.
+    """
     classes, rows, class_start = sort_by_class(y)
     model._require_cache(rows.size)
     weights = model._weights_of_classes(classes, y)
-    if model.class_weight is not None and not (weights > 0.0).all():  # refuses them
+    if model.class_weight is not None and not (weights > 0.0).all():  # raises, and names the class
         without(rows, class_start, np.isin(y, classes[weights <= 0.0]), classes)
     problem = PathProblem(
         Cs=Cs,
@@ -108,20 +200,24 @@ def path_problem(model, y, Cs):
         at_once=model.multiclass == "all_at_once" and classes.size > 2,
         bias=0.0 if model.bias == "none" else 1.0,
         max_iter=NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
-        breaks_ties=bool(model.break_ties),  # "auto" does
+        breaks_ties=bool(model.break_ties),  # True for "auto"
     )
     if model.class_weight is not None:
-        require_penalties(np.append(Cs, 1.0), weights, ["class_weight"])  # 1: blocks hold 1/weight
+        require_penalties(np.append(Cs, 1.0), weights, ["class_weight"])  # 1: blocks contain 1/weight
     return problem, weights
 
 
 class PathGrid:
-    """Train on some Gram matrices at a time by `fit`, and predict after each time by `predict`.
+    """Trainings on several Gram matrices: `fit` trains on the next ones, `predict` uses the last ones.
 
     Parameters
     ----------
-    estimators, y, Cs
-        See `solvers.estimators.fit_path.PathMixin.path_grid`.
+    estimators : sequence of KernelSVC
+        One estimator for each matrix, of one class.
+    y : array-like of shape (n_samples,)
+        Labels.
+    Cs : array-like of shape (n_C,)
+        Values of C, ascending, at least two.
     """
 
     def __init__(self, estimators, y, Cs):
@@ -142,6 +238,13 @@ class PathGrid:
         self._solutions, self._n_newest = [], 0
 
     def _allocate(self, n_matrices):
+        """Allocate the arrays for all matrices.
+
+        Parameters
+        ----------
+        n_matrices : int
+            Number of matrices.
+        """
         problem = self._problem
         n_C, n_classes, n = problem.Cs.size, problem.classes.size, problem.rows.size
         self._groups = groups_of(n_classes, problem.at_once)
@@ -150,64 +253,137 @@ class PathGrid:
         self._outcomes = new_outcomes(*shape, n_matrices=n_matrices)
         self._workspace, self._type_in_workspace = None, None
 
-    def fit(self, Ks, check_finite=True):
+    def fit(self, Ks: np.ndarray, check_finite: bool = True) -> None:
         """Train for every C on the next matrices.
 
         Parameters
         ----------
         Ks : ndarray of shape (n_matrices, n_samples, n_samples), float32 or float64
-            Read until the call returns.
+            Gram matrices. The method does not keep a reference to them.
         check_finite : bool, default=True
-            As of `fit_path`.
+            Whether to search the matrices for values that are not finite. If there are some and it is False,
+            a training may never end.
+
+        Raises
+        ------
+        ValueError
+            The matrices have another shape or type, are not finite, or are more than the remaining
+            estimators.
         """
         started, first = time.perf_counter(), len(self._solutions)
         Ks = self._check_matrices(Ks)
         if check_finite:
             require_finite(Ks)
-        own = slice(first, first + len(Ks))
-        models = self._models[own]
+        batch = slice(first, first + len(Ks))
+        models = self._models[batch]
         errors = [self._kernel_error(model, K) for model, K in zip(models, Ks, strict=True)]
         solvers = [model._path_solver() for model in models]
         for dtype, group in groupby(range(len(Ks)), key=lambda k: block_dtype(Ks, errors[k])):
             members = list(group)
             part = slice(members[0], members[-1] + 1)
             self._solve(Ks[part], errors[part], solvers[part], first + members[0], dtype)
-        solutions = self._solutions_of(own, solvers, started)
+        solutions = self._solutions_of(batch, solvers, started)
         for model, solution in zip(models, solutions, strict=True):
             model._check_path(solution)
         self._solutions += solutions
         self._n_newest = len(solutions)
 
     def _check_matrices(self, Ks):
+        """Return matrices as an array, or raise if their shape, type or number is wrong.
+
+        Parameters
+        ----------
+        Ks : array-like
+            Gram matrices as the user passed them.
+
+        Returns
+        -------
+        ndarray of shape (n_matrices, n_samples, n_samples)
+            Gram matrices.
+        """
         Ks, n, n_left = np.asarray(Ks), self._problem.rows.size, len(self._models) - len(self._solutions)
         if Ks.dtype not in (np.float64, np.float32) or Ks.ndim != 3 or Ks.shape[1:] != (n, n) or not len(Ks):
             raise ValueError(
                 f"fit needs float Gram matrices, of shape (n_matrices, {n}, {n}); got {Ks.shape}, {Ks.dtype}"
             )
         if len(Ks) > n_left:
-            raise ValueError(f"there is one matrix for each estimator; got {len(Ks)} where {n_left} are left")
+            raise ValueError(
+                f"fit takes one matrix for each estimator; got {len(Ks)} where {n_left} are left. "
+                "Pass no more matrices than that"
+            )
         return Ks
 
     def _kernel_error(self, model, K):
+        """Check a Gram matrix, and return the bound on the error of its values.
+
+        Parameters
+        ----------
+        model : KernelSVC
+            Estimator of the matrix.
+        K : ndarray of shape (n_samples, n_samples)
+            Gram matrix.
+
+        Returns
+        -------
+        float
+            Bound on the absolute error.
+        """
         kernel, K = model._resolve_kernel(K)
         model._check_diagonal(K, kernel, self._problem.rows, self._class_weights)
-        model._normalisation(K, kernel)  # refuses a matrix that would have to be scaled
+        model._normalisation(K, kernel)  # raises if the matrix would have to be scaled
         return kernel.error
 
     def _solve(self, Ks, errors, solvers, first, dtype):
-        """Train on matrices whose blocks have the same type, of which the first is the grid's `first`."""
-        problem, own = self._problem, slice(first, first + len(Ks))
+        """Train on matrices whose blocks have the same type.
+
+        Parameters
+        ----------
+        Ks : ndarray of shape (n_matrices, n_samples, n_samples)
+            Gram matrices.
+        errors : list of float
+            Bounds on the errors of their values.
+        solvers : list of BlockSolver
+            One solver for each matrix.
+        first : int
+            Index of the first matrix in the grid.
+        dtype : dtype
+            Type of the blocks.
+        """
+        problem, batch = self._problem, slice(first, first + len(Ks))
         if dtype != self._type_in_workspace:
             self._workspace, self._type_in_workspace = None, dtype
         left = np.full((len(Ks), problem.Cs.size), problem.max_iter)
-        outcomes = Outcomes(*(values[own].reshape(-1, *values.shape[2:]) for values in self._outcomes))
+        outcomes = Outcomes(*(values[batch].reshape(-1, *values.shape[2:]) for values in self._outcomes))
         self._workspace = solve_grams(
-            Ks, errors, problem, self._groups, left, solvers, self._weights[own], outcomes, self._workspace
+            Ks,
+            errors,
+            problem,
+            self._groups,
+            left=left,
+            solvers=solvers,
+            weights=self._weights[batch],
+            outcomes=outcomes,
+            workspace=self._workspace,
         )
 
-    def _solutions_of(self, own, solvers, started):
-        """Return the solutions of some matrices whose training started at a `time.perf_counter`."""
-        weights, outcomes = self._weights[own], Outcomes(*(values[own] for values in self._outcomes))
+    def _solutions_of(self, batch, solvers, started):
+        """Return the solutions of some matrices.
+
+        Parameters
+        ----------
+        batch : slice
+            Indices of the matrices in the grid.
+        solvers : list of BlockSolver
+            One solver for each matrix.
+        started : float
+            Value of `time.perf_counter` at which their training started.
+
+        Returns
+        -------
+        list of PathSolution
+            One solution for each matrix.
+        """
+        weights, outcomes = self._weights[batch], Outcomes(*(values[batch] for values in self._outcomes))
         n_C, depth, n = weights.shape[1:]
         used = rows_used(weights.reshape(-1, depth, n)).reshape(-1, n_C, n)
         seconds = shares_of(time.perf_counter() - started, outcomes.costs)
@@ -216,20 +392,28 @@ class PathGrid:
             for k, solver in enumerate(solvers)
         ]
 
-    def predict(self, Ks):
-        """Predict labels by the machines that the last `fit` has trained.
+    def predict(self, Ks: np.ndarray) -> np.ndarray:
+        """Predict labels with the models that the last `fit` trained.
 
         Parameters
         ----------
         Ks : ndarray of shape (n_matrices, n_test, n_samples)
+            Kernel values between the test samples and all training samples, for each matrix of the last
+            `fit`.
 
         Returns
         -------
         labels : ndarray of shape (n_matrices, n_C, n_test)
+            Predicted labels.
+
+        Raises
+        ------
+        ValueError
+            There was no `fit`, or the values have another shape or are not finite.
         """
         Ks, n = np.asarray(Ks), self._problem.rows.size
         if not self._solutions:
-            raise ValueError("predict needs machines; call fit before")
+            raise ValueError("predict needs trained models. Call fit first")
         if Ks.ndim != 3 or len(Ks) != self._n_newest or not Ks.shape[1] or Ks.shape[2] != n:
             raise ValueError(
                 f"predict needs kernel values of shape ({self._n_newest}, n_test, {n}); got {Ks.shape}"
@@ -238,20 +422,37 @@ class PathGrid:
         newest = self._solutions[-self._n_newest :]
         weights = self._weights[len(self._solutions) - self._n_newest : len(self._solutions)]
         intercepts = np.stack([solution.intercepts for solution in newest])
-        room = values_of_predictions(self._models[0])
-        blocks = blocks_of(Ks.shape[1], newest[0].weights, self._problem.classes.size, room)
+        max_values = max_block_values(self._models[0])
+        blocks = blocks_of(Ks.shape[1], newest[0].weights, self._problem.classes.size, max_values)
         labels = [labels_of(self._problem, weights, intercepts, Ks[:, rows]) for rows in blocks]
         return labels[0] if len(labels) == 1 else np.concatenate(labels, axis=2)
 
-    def fitted(self):
-        """Return what is known of all trainings, once there has been one `fit` for each estimator."""
+    def fitted(self) -> "FittedGrid":
+        """Return the results of all trainings.
+
+        Returns
+        -------
+        FittedGrid
+            Results by matrix, and then by C.
+
+        Raises
+        ------
+        ValueError
+            Some estimators have not been trained.
+        """
         if len(self._solutions) < len(self._models):
-            done, all_ = len(self._solutions), len(self._models)
-            raise ValueError(f"fitted needs a fit for each estimator; {done} of {all_} were done")
+            n_done, n_models = len(self._solutions), len(self._models)
+            raise ValueError(f"fitted needs a fit for each estimator; {n_done} of {n_models} were done")
         return FittedGrid(self._models[0], self._problem, self._joined_outcomes(), self._solutions)
 
     def _joined_outcomes(self):
-        """Return arrays of shape (trainings, machines), of the order in memory that those of a path have."""
+        """Return the outcomes of all trainings, with the memory order of the outcomes of a path.
+
+        Returns
+        -------
+        Outcomes
+            Arrays of shape (n_trainings, n_subproblems).
+        """
 
         def joined(values):
             shape = (values.shape[1], -1, *values.shape[3:])
@@ -261,13 +462,26 @@ class PathGrid:
 
 
 class FittedGrid(FittedTrainings):
-    """What is known of the trainings on several Gram matrices.
+    """Results of the trainings on several Gram matrices.
+
+    Parameters
+    ----------
+    model : KernelSVC
+        First estimator.
+    problem : PathProblem
+        Problem that all matrices share.
+    outcomes : Outcomes
+        Arrays of shape (n_trainings, n_subproblems).
+    solutions : list of PathSolution
+        One solution for each matrix.
 
     Attributes
     ----------
-    classes_, n_iter_, n_kernel_evals_, n_support_, sv_share_, converged_, objective_, duality_gap_,
+    classes_, n_iter_, n_kernel_evals_, n_support_, sv_share_, converged_, objective_, duality_gap_
+        Results as in `solvers.path.result.FittedPath`, with a value for each matrix and C: first by matrix,
+        then by C.
     fit_status_, stopping_, n_clipped_, method_, fit_seconds_
-        As of `solvers.path.result.FittedPath`, by matrix and then by C.
+        Results in the same order.
     """
 
     def __init__(self, model, problem, outcomes, solutions):
@@ -280,7 +494,7 @@ class FittedGrid(FittedTrainings):
 
 
 class PathMixin:
-    """Give a `KernelSVC` the method `fit_path`.
+    """Mixin that adds `fit_path` and `path_grid` to a `KernelSVC`.
 
     The class has a method `_path_solver` that returns a `solvers.path.driver.BlockSolver`.
     """
@@ -288,37 +502,41 @@ class PathMixin:
     _path_solver: Any
     _subproblem_text: Any
 
-    def fit_path(self, X, y, Cs, check_finite=True):
+    def fit_path(
+        self, X: Samples, y: ArrayLike, Cs: Sequence[float] | np.ndarray, check_finite: bool = True
+    ) -> FittedPath:
         """Train for every C of an ascending path, each from the solution before it.
 
-        The same algorithm as `fit` with ``warm_start=True`` and one C after the other, which ends by the same
-        rule, in a fraction of the time: kernel values are read from one Gram matrix, or one of
-        each machine, where that fits into `cache_size` and is not slower than to choose samples; a table in
-        the manual says which machines are trained how. The estimator itself is left as it is. `max_iter`
-        bounds the training for each C; `max_seconds` must be None; `probability` has no effect.
+        The algorithm and the stopping rule are those of `fit` with ``warm_start=True`` for one C after the
+        other. A path takes a fraction of the time. It reads kernel values from one Gram matrix, or from one
+        for each subproblem, if they fit into `cache_size` and this is not slower than choosing samples. A
+        table in the manual says how each kind of subproblem is trained. The estimator stays unchanged.
+        `max_iter` limits the training for each C. `max_seconds` must be None. `probability` has no effect.
 
         Parameters
         ----------
         X : {array-like, CSR} of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
-            A precomputed Gram matrix is read fastest when it is C-contiguous float32 and its rows are sorted
-            by class.
+            Training samples, or their Gram matrix. A Gram matrix is read fastest if it is C-contiguous
+            float32 and its rows are sorted by class.
         y : array-like of shape (n_samples,)
+            Labels.
         Cs : array-like of shape (n_C,)
-            Ascending.
+            Values of C, ascending.
         check_finite : bool, default=True
-            Whether a precomputed matrix is searched for values that are not finite. Where it is known to
-            have none, False saves a pass over it; where it has some, a training may then never end.
+            Whether to search a precomputed matrix for values that are not finite. False saves a pass over a
+            matrix that is known to have none. If there are some and it is False, a training may never end.
 
         Returns
         -------
         solvers.path.result.FittedPath
+            Trained models, one for every C.
 
         Raises
         ------
         ValueError
             A parameter, a sample, a label or Cs is not valid, or kernel values are not finite.
         MemoryError
-            What the training needs would not fit into memory.
+            The training would not fit into memory.
         """
         started = time.perf_counter()
         model = detached(self)
@@ -349,44 +567,107 @@ class PathMixin:
         return FittedPath(self, solution, totals, stopping, kernel, samples, scale.size > 0)
 
     @staticmethod
-    def path_grid(estimators, y, Cs):
+    def path_grid(estimators: Sequence[Any], y: ArrayLike, Cs: Sequence[float] | np.ndarray) -> PathGrid:
         """Prepare to train for every C on several Gram matrices of the same samples.
 
-        What `fit_path` does on each, bit for bit, with what it costs in Python paid once: on small sets that
-        is most of it.
+        The results equal those of `fit_path` on each matrix, bit for bit. The overhead of Python, which
+        dominates on small sets, arises once.
 
         Parameters
         ----------
         estimators : sequence of KernelSVC
-            One for each matrix, of one class, with kernel="precomputed". All but `random_state`,
-            `gram_error`, `gram_shift` and `gamma`, which has no effect, is read of the first.
+            One estimator for each matrix, of one class, with kernel="precomputed". Each has its own
+            `random_state`, `gram_error` and `gram_shift`. The other parameters are those of the first.
+            `gamma` has no effect.
         y : array-like of shape (n_samples,)
+            Labels.
         Cs : array-like of shape (n_C,)
-            Ascending, at least two.
+            Values of C, ascending, at least two.
 
         Returns
         -------
         solvers.estimators.fit_path.PathGrid
+            Grid, whose method `fit` trains.
         """
         return PathGrid(estimators, y, Cs)
 
-    def prefers_gram(self, n_samples, n_features):
-        """Whether `fit_path` gains from a Gram matrix that the caller shares between calls."""
+    def prefers_gram(self, n_samples: int, n_features: int) -> bool:
+        """Return whether `fit_path` gains from a Gram matrix that the caller shares between calls.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training samples.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        bool
+            Whether to pass a Gram matrix.
+        """
         return True
 
     def _takes_one_gram(self, problem, kernel, X):
-        """Whether `fit_path` computes one Gram matrix of all samples where that fits."""
+        """Return whether `fit_path` computes one Gram matrix of all samples, if it fits into the cache.
+
+        Parameters
+        ----------
+        problem : PathProblem
+            Problem of the path.
+        kernel : Kernel
+            Kernel of the samples.
+        X : {ndarray, CSR} of shape (n_samples, n_features)
+            Training samples.
+
+        Returns
+        -------
+        bool
+            False if each subproblem is trained from its features.
+        """
         return self.prefers_gram(*X.shape)
 
     def _stops_by_draws(self, n_samples):
-        """Whether a search may end without a look at every sample."""
+        """Return whether a search may end without a check of every sample.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training samples.
+
+        Returns
+        -------
+        bool
+            False for estimators that draw no samples.
+        """
         return False
 
     def _check_path(self, solution):
-        """Refuse a path that is not finite."""
+        """Raise if a path is not finite.
+
+        Parameters
+        ----------
+        solution : PathSolution
+            Trained path.
+        """
 
     def _path_texts(self, outcomes, totals, by_draws):
-        """Return `stopping_` for every C of a path."""
+        """Return the texts for `stopping_` of every C of a path.
+
+        Parameters
+        ----------
+        outcomes : Outcomes
+            Arrays of shape (n_C, n_subproblems).
+        totals : Totals
+            Totals over the subproblems.
+        by_draws : bool
+            Whether a search may have missed a sample.
+
+        Returns
+        -------
+        list of str
+            One text for each C.
+        """
         n_C, n_subproblems = outcomes.gaps.shape
         known = (outcomes.statuses, outcomes.converged, outcomes.gaps)
         of_worst = (values[np.arange(n_C), totals.worst].tolist() for values in known)

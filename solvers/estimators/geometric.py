@@ -1,4 +1,4 @@
-"""What the estimators share that move a point of the hull."""
+"""Base of the estimators that move a point of the hull."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from solvers.common.pair_selection import PAIRS, TINY
 from solvers.common.resources import NO_LIMIT
 from solvers.estimators.base import KernelSVC
 from solvers.estimators.fit_path import PathMixin
-from solvers.estimators.parameters import Count, Multiclass, Switch
+from solvers.estimators.parameters import Count, Multiclass, Switch, declares_parameters
 from solvers.hull.block_descent import MinimalNormRules
 from solvers.hull.descent import Rules, descend
 from solvers.hull.row_training import HullSolver
@@ -25,36 +25,37 @@ from solvers.multiclass import random_seed
 from solvers.path.driver import BlockSolver
 
 
-class GeometricSVC(PathMixin, KernelSVC):
-    """Base of the solvers that move a point of the hull (`solvers.hull.state`).
+@declares_parameters
+class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
+    """Base of the estimators that move a point of the hull (`solvers.hull.state`).
 
     Parameters
     ----------
     tol : "auto" or float
-        ε of the stopping rule, between 0 and 1; "auto" is the papers': 10⁻³ for those of the minimal norm,
-        (7.3) for the balls. What is certified for it when `converged_` is true, the table in `solvers` says.
+        Tolerance ε of the stopping rule, between 0 and 1. "auto" is that of the papers: 10⁻³ for the rules of
+        the minimal norm, (7.3) for the balls. The table in `solvers` says what `converged_` certifies for it.
     draws : int
-        Candidates that are drawn in vain, with replacement, before the search for a violator ends, N_d (5.1).
+        Number N_d of candidates, drawn with replacement, without a violator after which the search ends
+        (5.1).
     subset : int
-        Candidates of which the worst is taken, N_r.
+        Number N_r of candidates that are compared at a time; the worst of them is used.
     sampling : {"fair", "simple"}
-        Draw a class first, then one of its samples; or any sample.
+        Draw a class first and then one of its samples ("fair"), or any sample with equal probability.
     exhaustive : bool
-        Whether a search that has drawn in vain looks at every sample whose margin is at hand before it ends:
-        at all of them, or at the support vectors (`track_margins`). Where all are at hand, and `draws` is at
-        least their number, it does so without drawing. False: the search ends with its draws, as in 5.1, and
-        there may be a violator that was not drawn.
+        Whether a search whose draws found no violator checks all tracked samples before it ends: all samples
+        or the support vectors, see `track_margins`. If all samples are tracked and `draws` is at least their
+        number, it checks them without drawing. False: the search ends with its draws, as in 5.1, and may miss
+        a violator.
     track_margins : {"auto"} or bool
-        Whether x̃_i·c of every sample is kept up to date, so that to look at a sample costs nothing. False: of
-        the support vectors, as in the author's tool, and of what has lately been one; to draw another sample
-        costs a kernel value for each of them (5.1.2), and no search looks at all samples. "auto": True for
-        machines of up to 50,000 samples, and of more that are trained by the samples near the margin.
-        `fit_path` reads kernel values from a matrix where it has one.
+        Whether x̃_i·c of every sample is kept up to date, so that checking a sample costs nothing. False:
+        only the values of current and recent support vectors are, as in Strack's program. Drawing another
+        sample then costs a kernel value for each support vector (5.1.2), and no search checks all samples.
+        "auto": True for subproblems of up to 50,000 samples, and for larger ones that are trained on the
+        samples near the margin. `fit_path` reads kernel values from a matrix where it has one.
     bias : {"theoretic", "average", "none"}
-        Bias Σ α_i y_i (2.98), the mean of the optimality conditions (5.24), or a machine without one (chapter
-        6).
+        Bias Σ α_i y_i (2.98), mean of the optimality conditions (5.24), or no bias (chapter 6).
     multiclass : {"pairwise", "all_at_once"}
-        A machine for every pair of classes, or one for all (5.4).
+        One subproblem for every pair of classes, or one for all classes (5.4).
     warm_start : bool
         Start a `fit` on the same samples and labels from the weights of the last one.
     random_state : int, RandomState or None
@@ -63,7 +64,7 @@ class GeometricSVC(PathMixin, KernelSVC):
     Attributes
     ----------
     n_clipped_ : int ndarray of shape (n_subproblems,)
-        How many of `n_iter_` the weight of the sample that gives it cut short: η β̂ > α_u (3.3, 4.9).
+        Number of steps that the weight of the giving sample shortened: η β̂ > α_u (3.3, 4.9).
     """
 
     tol: Annotated[str | float, StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")] = "auto"
@@ -76,24 +77,45 @@ class GeometricSVC(PathMixin, KernelSVC):
     multiclass: Multiclass = "pairwise"
     warm_start: Switch = False
 
-    # What is no parameter of every solver.
+    # Values of the estimators that do not have the parameter.
     pair, pair_exponent, eta, stopping = "mdm", 0.0, 1.0, "meb"
     step, loop, block_rules, draws_per_tuning = TO_ORIGIN, staticmethod(descend), MinimalNormRules, 10
-    # `loop` works by rows of the kernel; on a block it is what is implemented for `block_rules`.
-    first_epsilon = 0.5  # of the multi-scale approximation (Algorithm 5)
-    first_samples = 1  # that get weight before the first iteration
+    # `loop` trains by kernel rows. On a block, the class `block_rules` selects the body of
+    # `solvers.hull.block_descent.descend`: for `MinimalNormRules` in hull/block_descent.py, for
+    # `ViolatorRules` in hull/block_ball.py, for `CoreSetRules` in hull/block_core_set.py.
+    first_epsilon = 0.5  # first ε of the multi-scale approximation (Algorithm 5)
+    first_samples = 1  # number of samples that get weight before the first iteration
 
     def _most_tracked(self):
-        """Return up to how many samples of a machine margins are kept of all."""
+        """Return the largest subproblem for which the values of all samples are tracked.
+
+        Returns
+        -------
+        int
+            Number of samples.
+        """
         if self.track_margins == "auto":
             return TRACK_ALL
         return NO_LIMIT if self.track_margins else 0
 
     def _seed(self):
+        """Return the seed of the draws of a fit.
+
+        Returns
+        -------
+        int
+            Seed of at least 0.
+        """
         return random_seed(self.random_state)
 
     def _rules(self):
-        """Return the parameters as numbers."""
+        """Return the parameters as numbers.
+
+        Returns
+        -------
+        Rules
+            Parameters for the compiled loops.
+        """
         return Rules(
             step=self.step,
             stopping=RULES[self.stopping],
@@ -112,6 +134,18 @@ class GeometricSVC(PathMixin, KernelSVC):
         )
 
     def _solve(self, problem):
+        """Train one subproblem, without a Gram matrix if it is large.
+
+        Parameters
+        ----------
+        problem : Problem
+            Subproblem to train.
+
+        Returns
+        -------
+        Solution
+            Trained subproblem.
+        """
         rules, memory = self._rules(), 1e6 * self.cache_size
         if problem.deadline == np.inf and takes_large_descent(problem, rules, memory):
             tol = default_tolerance(rules.stopping, 1.0, 1.0) if self.tol == "auto" else float(self.tol)
@@ -119,39 +153,115 @@ class GeometricSVC(PathMixin, KernelSVC):
         return HullSolver(rules, self.tol, memory, self.bias, self.loop).solve(problem)
 
     def _path_solver(self):
+        """Return the block solver of `fit_path`.
+
+        Returns
+        -------
+        MinimalNormSolver
+            Solver with the parameters of this estimator.
+        """
         rules, memory = self._rules(), 1e6 * self.cache_size
         return MinimalNormSolver(rules, self.tol, self._seed(), memory, self._solve, self.block_rules)
 
     def _publish(self, X, samples, subproblems):
+        """Set the fitted attributes.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR} of shape (n_samples, n_features)
+            Training samples.
+        samples : TrainingSet
+            Samples sorted by class.
+        subproblems : Subproblems
+            Trained subproblems.
+        """
         super()._publish(X, samples, subproblems)
-        self.n_clipped_ = np.array([s.n_clipped for s in subproblems.solutions], dtype=np.int64)
+        self.n_clipped_: np.ndarray = np.array([s.n_clipped for s in subproblems.solutions], dtype=np.int64)
 
     def _check_path(self, solution):
-        usual = solution.problem.Cs >= TINY  # below, 1/C is infinite
-        if not np.isfinite(solution.outcomes.objectives[usual]).all():
+        """Raise if an objective of a path is not finite, which an unsuitable kernel causes.
+
+        Parameters
+        ----------
+        solution : PathSolution
+            Trained path.
+        """
+        has_finite_inverse = solution.problem.Cs >= TINY
+        if not np.isfinite(solution.outcomes.objectives[has_finite_inverse]).all():
             raise ValueError(NOT_FINITE)
 
     def _stops_by_draws(self, n_samples):
+        """Return whether a search may end without a check of every sample.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training samples.
+
+        Returns
+        -------
+        bool
+            False if every search ends with a check of all samples.
+        """
         return not (self.exhaustive and n_samples <= self._most_tracked())
 
     def _subproblem_text(self, status, converged, gap, by_draws):
+        """Return the text for `stopping_` of a subproblem.
+
+        Parameters
+        ----------
+        status : int
+            Status of the solver.
+        converged : bool
+            Whether the tolerance is certified.
+        gap : float
+            Relative gap.
+        by_draws : bool
+            Whether the search may have missed a sample.
+
+        Returns
+        -------
+        str
+            What is certified, or what ended the training.
+        """
         return rule_text(RULES[self.stopping], converged, gap, status, self.draws if by_draws else 0)
 
 
 @dataclass
 class MinimalNormSolver(BlockSolver):
-    """A `solvers.path.driver.BlockSolver` by Algorithms 1 to 4."""
+    """Block solver (`solvers.path.driver.BlockSolver`) by Algorithms 1 to 4 of Strack (2013)."""
 
     parameters: Rules
     tol: str | float  # ε of the stopping rule, or "auto"
     seed: int
-    memory: float = np.inf  # bytes that the Gram matrix of a machine may take
-    solve: Callable | None = None  # trains a larger `Problem` for one C
-    kind: type[MinimalNormRules] = MinimalNormRules  # which algorithm
+    memory: float = np.inf  # largest size of the Gram matrix of a subproblem, in bytes
+    solve: Callable | None = None  # function that trains a larger `Problem` for one C
+    kind: type[MinimalNormRules] = MinimalNormRules  # class that selects the algorithm
     has_clipped = True
 
     def rules(self, solvers, Ks, problem, groups, seeds, value_errors):
-        """Return what numba needs."""
+        """Return the named tuple that selects the algorithm.
+
+        Parameters
+        ----------
+        solvers : sequence of MinimalNormSolver
+            One solver for each Gram matrix.
+        Ks : ndarray of shape (n_matrices, n, n)
+            Gram matrices.
+        problem : PathProblem
+            Problem that all matrices share.
+        groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)
+            Class indices of each subproblem.
+        seeds : uint64 ndarray of shape (n_matrices · n_subproblems,)
+            Seeds of the subproblems.
+        value_errors : ndarray of shape (n_matrices · n_subproblems,)
+            Bounds on the errors of the values of their blocks.
+
+        Returns
+        -------
+        MinimalNormRules
+            Tuple of the class `kind`.
+        """
         epsilons = np.full((value_errors.size, problem.Cs.size), 0.0 if self.tol == "auto" else self.tol)
         if self.tol == "auto":
             first = problem.rows[problem.class_start[groups[:, 0]]]
@@ -161,15 +271,49 @@ class MinimalNormSolver(BlockSolver):
         return self.kind(self.parameters, epsilons, seeds, value_errors)
 
     def train(self, problem, path, limits, seed, outcome):
-        """Train a machine; without a Gram matrix where that would be too large."""
+        """Train a subproblem from features, without a Gram matrix if it is large.
+
+        Parameters
+        ----------
+        problem : Problem
+            Subproblem with its features.
+        path : PathProblem
+            Path with the values of C.
+        limits : int64 ndarray of shape (n_C,)
+            Limits of the iterations for each C.
+        seed : uint64 ndarray of shape (1,)
+            Seed of the subproblem.
+        outcome : Outcomes
+            Arrays of one row, which receive the results.
+
+        Returns
+        -------
+        weights, model : ndarray of shape (n_C, m)
+            Weights of margin 1, twice the same array.
+        """
         if not takes_large_descent(problem, self.parameters, self.memory):
             return super().train(problem, path, limits, seed, outcome)
         tol = default_tolerance(self.parameters.stopping, 1.0, 1.0) if self.tol == "auto" else self.tol
         rules = MinimalNormRules(self.parameters, np.full((1, path.Cs.size), tol), seed, np.zeros(1))
-        alone = outcome.of_subproblem(0)
-        weights = large_descent(problem, rules, path.Cs, limits, self.memory, seed[0], alone)
+        subproblem_outcome = outcome.of_subproblem(0)
+        weights = large_descent(problem, rules, path.Cs, limits, self.memory, seed[0], subproblem_outcome)
         return weights, weights
 
     def intercepts(self, weights, outcomes, problem):
-        """Return those that were found with the weights."""
+        """Return the intercepts that the solver computed with the weights.
+
+        Parameters
+        ----------
+        weights : ndarray
+            Weights in the layout of `PathSolution.weights`, not used.
+        outcomes : Outcomes
+            Results of all subproblems.
+        problem : PathProblem
+            Problem of the path.
+
+        Returns
+        -------
+        ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
+            Intercepts, positive for the first class of a pair.
+        """
         return outcomes.biases[0] if problem.at_once else outcomes.biases[:, :, 0].T

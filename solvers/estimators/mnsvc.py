@@ -14,33 +14,34 @@ from solvers.kernels.functions import kernel_diagonal
 
 
 @with_parameters
-class MNSVC(GeometricSVC):
-    """Minimal Norm SVM: an L2-loss support vector machine found by moving weight between pairs of samples.
+class MNSVC(GeometricSVC):  # numpydoc ignore=PR02
+    """Minimal Norm SVM: an L2-loss support vector machine trained by moving weight between pairs of samples.
 
-    Minimises ‖c‖² over the hull of the training samples (Strack 2013, 2.114): a violator of the stopping rule
-    is drawn at random and gets weight from the support vector for which that pays most.
+    It minimises ‖c‖² over the hull of the training samples (Strack 2013, 2.114). Each step draws a violator
+    of the stopping rule at random. The violator receives weight from the support vector for which the gain is
+    largest.
 
     Parameters
     ----------
     pair : {"imdm", "mdm", "gmdm"}
-        Which support vector gives its weight to the violator (5.6): that of the largest decrease of ‖c‖², of
-        the largest g, or between the two.
+        Rule that chooses the support vector that gives weight (5.6): the largest decrease of ‖c‖² ("imdm"),
+        the largest g ("mdm"), or a compromise ("gmdm").
     pair_exponent : float
-        k of gmdm, between 0 (mdm) and 1 (imdm).
+        Exponent k of gmdm, between 0 (equal to mdm) and 1 (close to imdm).
     eta : float
-        Over-relaxation, 1 ≤ η < 2 (5.3); from 2 on, ‖c‖ could grow.
+        Over-relaxation η of the steps, 1 ≤ η < 2 (5.3). From 2 on, ‖c‖ could grow.
     stopping : {"mn", "violation", "adjmn", "meb"}
-        Stopping rule (`solvers.hull.stopping`): no sample has x̃_i·c below ‖c‖² (1 − ε)² ("mn", which is what
-        the author's tool computes) or below ‖c‖² (1 − ε) ("violation", which is what 4.10 and Algorithm 4
-        say). Those of the ball, "adjmn" and "meb", need the same k(x, x) and the same C for all samples.
+        Stopping rule (`solvers.hull.stopping`). "mn": no sample has x̃_i·c below ‖c‖² (1 − ε)², the rule of
+        Strack's program. "violation": none has it below ‖c‖² (1 − ε), the rule of 4.10 and Algorithm 4.
+        "adjmn" and "meb" measure by a ball and need the same k(x, x) and the same C for all samples.
 
     Raises
     ------
     ValueError
-        By `fit`: a parameter, a sample or a label is not valid, or k(x, x) or C differ between samples and
-        `stopping` needs them not to.
+        By `fit`: a parameter, a sample or a label is not valid, or `stopping` needs equal k(x, x) and C and
+        they differ.
     MemoryError
-        By `fit`: what the training needs would not fit into memory.
+        By `fit`: the training would not fit into memory.
 
     References
     ----------
@@ -75,7 +76,6 @@ class MNSVC(GeometricSVC):
         for what, values in (("k(x, x)", of_kernel), ("C", C)):
             if not np.allclose(values, values[0], rtol=1e-6, atol=0.0):
                 raise ValueError(
-                    f"stopping={self.stopping!r} measures by a ball on which all samples lie, and needs the "
-                    f"same {what} for all of them; it lies between {values.min():g} and {values.max():g}: "
-                    "use stopping='mn'"
+                    f"stopping={self.stopping!r} assumes that all samples lie on a ball, and needs the same "
+                    f"{what} for all of them; found {values.min():g} to {values.max():g}: use stopping='mn'"
                 )

@@ -1,4 +1,4 @@
-"""The modified L2 SVM to a certified gap, by whichever exact method suits the problem."""
+"""The modified L2 SVM, trained to a certified gap by the exact method that suits each subproblem."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -26,52 +26,52 @@ from solvers.problem import Solution
 
 @dataclass
 class NewtonSolution(Solution):
-    """A trained machine and what only `NewtonSVC` tells about it."""
+    """Trained subproblem, with results that only `NewtonSVC` reports."""
 
-    methods: int = 0
-    weights: np.ndarray | None = None  # (n,) to start from
+    methods: int = 0  # bits of `solvers.gram.outcomes.METHOD_NAMES`
+    weights: np.ndarray | None = None  # (n,): weights of all samples, for a warm start
 
 
 @with_parameters
-class NewtonSVC(PathMixin, KernelSVC):
+class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
     """Modified L2 SVM, solved exactly.
 
-    Minimises ``||c||²`` over the hull of the training samples (Strack 2013, 2.114), as `MNSVC` does, until
-    its relative error is certified to be at most `tol`. Per machine the cheapest exact method is taken:
-    Newton's method in a low-rank feature space, second-order pair steps on the Gram block, or Newton's method
-    on the support block. Machines of two classes, the Gaussian kernel and more than 3,000 samples are trained
-    without a Gram matrix: in feature space, or by the last two on the samples near the margin.
+    It minimises ``||c||²`` over the hull of the training samples (Strack 2013, 2.114), as `MNSVC` does, until
+    its relative error is certified to be at most `tol`. Each subproblem is trained by the cheapest of three
+    exact methods: Newton's method in a low-rank feature space, second-order pair steps on the Gram block, and
+    Newton's method on the support block. Subproblems of two classes with the Gaussian kernel and more than
+    3,000 samples are trained without a Gram matrix: in feature space, or by the last two methods on the
+    samples near the margin.
 
     Parameters
     ----------
     tol : float
-        Bound on ``1 - (max(g_min, 0) / ||c||²)²`` over all samples, hence on the relative error of the
+        Bound on ``1 - (max(g_min, 0) / ||c||²)²`` over all samples, and so on the relative error of the
         objective; between 0 and 1.
     bias : {"theoretic", "none"}
-        Bias Σ α_i y_i (2.98), or a machine without one. (At the exact solution the average bias is the
-        theoretic one.)
+        Bias Σ α_i y_i (2.98), or no bias. At the exact solution the average bias equals the theoretic one.
     multiclass : {"pairwise", "all_at_once"}
-        A machine for every pair of classes, or one for all (5.4).
+        One subproblem for every pair of classes, or one for all classes (5.4).
     compact : bool
-        Where a machine was solved in an r-dimensional feature space, publish it on its r pivots (`dual_coef_`
-        may then be negative) instead of on all of its support vectors.
+        Whether to express a subproblem that was solved in an r-dimensional feature space by its r pivots
+        instead of all its support vectors. `dual_coef_` may then be negative.
     cache_size : float
-        Megabytes that the kernel values of a machine may take. Where neither the samples near the margin nor
-        the Gram block are of use, a larger machine is solved on a growing working set, or on kernel rows.
+        Largest size of the kernel values of a subproblem, in megabytes. A larger subproblem that neither the
+        samples near the margin nor the Gram block suit is solved on a growing working set, or on kernel rows.
     warm_start : bool
         Start a `fit` on the same samples and labels from the weights of the last one.
 
     Attributes
     ----------
     method_ : str
-        The methods that were used, such as ``"pair_steps+support_newton"``.
+        Names of the methods that were used, such as ``"pair_steps+support_newton"``.
 
     Raises
     ------
     ValueError
         By `fit`: a parameter, a sample or a label is not valid.
     MemoryError
-        By `fit`: what the training needs would not fit into memory.
+        By `fit`: the training would not fit into memory.
 
     References
     ----------
@@ -105,10 +105,34 @@ class NewtonSVC(PathMixin, KernelSVC):
     class_weight: ClassWeight = None
 
     def _publish(self, X, samples, subproblems):
+        """Set the fitted attributes.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR} of shape (n_samples, n_features)
+            Training samples.
+        samples : TrainingSet
+            Samples sorted by class.
+        subproblems : Subproblems
+            Trained subproblems.
+        """
         super()._publish(X, samples, subproblems)
-        self.method_ = method_names(reduce(or_, (solution.methods for solution in subproblems.solutions)))
+        methods = reduce(or_, (solution.methods for solution in subproblems.solutions))
+        self.method_: str = method_names(methods)
 
     def _solve(self, problem):
+        """Train one subproblem.
+
+        Parameters
+        ----------
+        problem : Problem
+            Subproblem to train.
+
+        Returns
+        -------
+        NewtonSolution
+            Trained subproblem.
+        """
         start = None if problem.start is None else problem.start.weights
         C, limits, memory = np.array([float(self.C)]), np.array([problem.max_iter]), 1e6 * self.cache_size
         outcomes = new_outcomes(1, 1, 0)
@@ -122,7 +146,7 @@ class NewtonSVC(PathMixin, KernelSVC):
             alpha = weights[support]
         n_classes = problem.class_start.size - 1
         label = np.searchsorted(problem.class_start, support, side="right") - 1
-        # At the exact solution the average bias is the theoretic one.
+        # At the exact solution the average bias equals the theoretic one.
         biases = class_biases(self.bias, label, alpha, None, None, n_classes)
         return NewtonSolution(
             support=support,
@@ -140,63 +164,181 @@ class NewtonSVC(PathMixin, KernelSVC):
         )
 
     def _subproblem_text(self, status, converged, gap, by_draws=False):
+        """Return the text for `stopping_` of a subproblem.
+
+        Parameters
+        ----------
+        status : int
+            Status of the solver.
+        converged : bool or None
+            Not used: the status says whether the tolerance is certified.
+        gap : float
+            Relative gap.
+        by_draws : bool, default=False
+            Not used: no method draws samples.
+
+        Returns
+        -------
+        str
+            What is certified, or what ended the training.
+        """
         return (
             f"certified: gap <= {self.tol:g}"
             if status == CONVERGED
             else uncertified_text(STOPPING_TEXTS[status], gap)
         )
 
-    def prefers_gram(self, n_samples, n_features):
-        """Whether `fit_path` gains from a Gram matrix that the caller shares between calls.
+    def prefers_gram(self, n_samples: int, n_features: int) -> bool:
+        """Return whether `fit_path` gains from a Gram matrix that the caller shares between calls.
 
-        Low-dimensional data is solved faster from its features: its kernels have small rank, and only a few
-        of their columns are ever evaluated.
+        Samples with few features are trained faster from their features. Their kernel matrices have a low
+        rank, and only a few columns are evaluated.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training samples.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        bool
+            Whether to pass a Gram matrix.
         """
         return n_features > FEW_FEATURES or n_samples < FEATURE_ROWS
 
     def _takes_one_gram(self, problem, kernel, X):
+        """Return whether `fit_path` computes one Gram matrix of all samples.
+
+        Parameters
+        ----------
+        problem : PathProblem
+            Problem of the path.
+        kernel : Kernel
+            Kernel of the samples.
+        X : {ndarray, CSR} of shape (n_samples, n_features)
+            Training samples.
+
+        Returns
+        -------
+        bool
+            False if each subproblem is trained from its features.
+        """
         n_samples, n_features = X.shape
-        # Machine by machine the rank may be found small before any kernel value is computed.
-        may_be_small = n_features <= SOME_FEATURES and n_samples > MAX_DENSE
+        # Training by subproblems can detect a low rank before it computes any kernel value.
+        may_have_low_rank = n_features <= SOME_FEATURES and n_samples > MAX_DENSE
         is_large = problem.bias == 1.0 and has_large_subproblem(problem, kernel, X)
-        return self.prefers_gram(n_samples, n_features) and not may_be_small and not is_large
+        return self.prefers_gram(n_samples, n_features) and not may_have_low_rank and not is_large
 
     def _path_solver(self):
+        """Return the block solver of `fit_path`.
+
+        Returns
+        -------
+        NewtonSolver
+            Solver with the parameters of this estimator.
+        """
         return NewtonSolver(float(self.tol), 1e6 * self.cache_size)
 
 
 @dataclass
 class NewtonSolver(BlockSolver):
-    """A `solvers.path.driver.BlockSolver` by the exact methods of `solvers.newton.block_path`.
+    """Block solver (`solvers.path.driver.BlockSolver`) by the exact methods of `solvers.newton.block_path`.
 
-    A machine without a Gram matrix is trained by whichever method suits it (`solvers.newton.method_choice`).
+    `solvers.newton.method_choice` chooses the method of a subproblem without a Gram matrix.
     """
 
     tol: float
-    memory: float = np.inf  # bytes that the Gram matrix of a machine may take
+    memory: float = np.inf  # largest size of the Gram matrix of a subproblem, in bytes
     seed: int = 0
     has_methods = True
     order = "F"
 
     def rules(self, solvers, Ks, problem, groups, seeds, value_errors):
-        """Return what numba needs."""
+        """Return the named tuple that selects Newton's methods.
+
+        Parameters
+        ----------
+        solvers : sequence of NewtonSolver
+            One solver for each Gram matrix.
+        Ks : ndarray of shape (n_matrices, n, n)
+            Gram matrices.
+        problem : PathProblem
+            Problem that all matrices share.
+        groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)
+            Class indices of each subproblem.
+        seeds : uint64 ndarray of shape (n_matrices · n_subproblems,)
+            Seeds of the subproblems, not used.
+        value_errors : ndarray of shape (n_matrices · n_subproblems,)
+            Bounds on the errors of the values of their blocks.
+
+        Returns
+        -------
+        NewtonRules
+            Parameters of the block solver.
+        """
         return NewtonRules(self.tol, value_errors, np.inf, np.empty(0))
 
     def threads(self):
-        """Return the context of one thread for the factorisations of small blocks."""
+        """Return the context of one BLAS thread, which is faster for factors of small blocks.
+
+        Returns
+        -------
+        AbstractContextManager
+            Context in which numba solves the blocks.
+        """
         return one_blas_thread()
 
     def intercepts(self, weights, outcomes, problem):
-        """Return the theoretic ones, of the weights."""
+        """Return the theoretic intercepts, computed from the weights.
+
+        Parameters
+        ----------
+        weights : ndarray
+            Weights in the layout of `PathSolution.weights`.
+        outcomes : Outcomes
+            Results of all subproblems, not used.
+        problem : PathProblem
+            Problem of the path.
+
+        Returns
+        -------
+        ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
+            Intercepts, positive for the first class of a pair.
+        """
         return intercepts(weights, problem.class_start, problem.bias, problem.at_once)
 
     def train(self, problem, path, limits, seed, outcome):
-        """Train a machine for every C; solved in feature space, the model has its pivots only."""
+        """Train a subproblem from features for every C.
+
+        A model that was trained in feature space has coefficients on its pivots only.
+
+        Parameters
+        ----------
+        problem : Problem
+            Subproblem with its features.
+        path : PathProblem
+            Path with the values of C.
+        limits : int64 ndarray of shape (n_C,)
+            Limits of the iterations for each C.
+        seed : uint64 ndarray of shape (1,)
+            Seed of the subproblem, not used.
+        outcome : Outcomes
+            Arrays of one row, which receive the results.
+
+        Returns
+        -------
+        weights : ndarray of shape (n_C, m)
+            Weights of margin 1, at least 0.
+        model : ndarray of shape (n_C, m)
+            Weights of any sign that give the same decisions.
+        """
         solved = solve_subproblem(problem, 1.0, path.Cs, self.tol, limits, self.memory, outcome)
         outcome.supports[0] = np.count_nonzero(solved.weights, axis=1)
         model = solved.weights
         if len(solved.coefficients):
-            compact = len(solved.coefficients)
-            model = np.concatenate((np.zeros((compact, problem.rows.size)), solved.weights[compact:]))
-            model[:compact, solved.pivots] = solved.coefficients
+            n_compact = len(solved.coefficients)
+            model = np.concatenate((np.zeros((n_compact, problem.rows.size)), solved.weights[n_compact:]))
+            model[:n_compact, solved.pivots] = solved.coefficients
         return solved.weights, model

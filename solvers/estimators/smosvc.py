@@ -1,4 +1,4 @@
-"""SMO for the L1 and the L2 support vector machine with a bias constraint: LIBSVM's problems."""
+"""SMO for the L1 and the L2 support vector machine with a free bias, the problems of LIBSVM."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from solvers.common.resources import require_memory
 from solvers.common.status import TIMEOUT, certified_text, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.fit_path import PathMixin
-from solvers.estimators.parameters import Positive, Switch, with_parameters
+from solvers.estimators.parameters import Positive, Switch, parameter, with_parameters
 from solvers.gram.class_blocks import ClassBlocks
 from solvers.gram.subproblems import class_sizes
 from solvers.kernels.subproblem_kernel import OutOfTime
@@ -33,56 +33,57 @@ from solvers.smo.row_training import SmoState, certify
 
 
 @with_parameters
-class SMOSVC(PathMixin, KernelSVC):
+class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
     """Support vector machine by sequential minimal optimisation.
 
-    The dual with its constraint Σ α_i y_i = 0 (the bias is not penalised), second-order working-set
-    selection, shrinking and LIBSVM's stopping rule. `fit_path` trains for many C on dense blocks of the Gram
-    matrix: from sums over classes where C is small, by scaling the weights with C while most are at their
-    bounds, and with Newton's method on the free weights beside the steps. Machines of the Gaussian kernel on
-    more than 3,000 samples are trained without a Gram matrix, by both: what is solved at a time is the
-    problem of the samples near the margin.
+    It solves the dual problem with the constraint Σ α_i y_i = 0, so the bias is not penalised. It uses
+    second-order working-set selection, shrinking and LIBSVM's stopping rule. `fit_path` trains for many C on
+    dense blocks of the Gram matrix. It starts from sums over classes where C is small, scales the weights
+    with C while most are at their bounds, and adds Newton's method on the free weights to the steps.
+    Subproblems of the Gaussian kernel with more than 3,000 samples are trained without a Gram matrix, by
+    `fit` and by `fit_path`, on the samples near the margin.
 
     Parameters
     ----------
     C : float
-        Penalty of the slacks (l1) or of their squares (l2). Infinite: no slack is allowed, and training only
-        ends by itself where the kernel separates the classes.
+        Penalty of the slacks (l1) or of their squares (l2). Infinite: no slack is allowed, and training ends
+        by itself only if the kernel separates the classes.
     loss : {"l1", "l2"}
         "l1": C Σ ξ_i, so 0 ≤ α_i ≤ C, as in `sklearn.svm.SVC`. "l2": ½ C Σ ξ_i², so α_i ≥ 0 on the kernel k +
-        δ_ij / C. This is the modified L2 SVM of `NewtonSVC` but for the bias: there it is part of the kernel
-        and penalised.
+        δ_ij / C. This is the modified L2 SVM of `NewtonSVC` except for the bias, which is part of the kernel
+        and penalised there.
     tol : float
         Largest violation of the optimality conditions, in units of the margin (LIBSVM's rule), and largest
-        `gap_`: when `converged_` is true, neither is above it.
+        `gap_`. When `converged_` is true, neither exceeds it.
     shrinking : bool
-        Leave out samples whose weights are at a bound and look like staying there; machines without a Gram
-        matrix always do.
+        Leave out samples whose weights are likely to stay at a bound. Subproblems without a Gram matrix
+        always do so.
     cache_size : float
         Megabytes for kernel rows or blocks and for copies of the samples.
     warm_start : bool
         Start a `fit` on the same samples and labels from the weights of the last one.
     gram_shift : float
-        What has been subtracted from all values of a precomputed kernel, those of predictions too. The free
-        bias takes it up, so that it changes no decision; but where all values are near 1, those of k − 1 keep
-        in float32 what those of k lose.
+        Number that was subtracted from all values of a precomputed kernel, at prediction as well. The free
+        bias absorbs it, so it changes no decision. If all values of k are near 1, float32 values of k − 1 are
+        more precise.
 
     Attributes
     ----------
     objective_ : float
-        Dual objective ½ αᵀQα − Σ α_i, summed over the machines: the number that LIBSVM prints as "obj".
+        Dual objective ½ αᵀQα − Σ α_i, summed over the subproblems. It is never positive. LIBSVM prints the
+        same number as "obj".
     gap_, duality_gap_ : float
-        Primal minus dual objective as a share of the primal one, with all roundings allowed for; the largest
-        of the machines, above 1 where the dual objective may be negative. NaN if `max_seconds` ended a
-        machine whose kernel matrix was not at hand: there was none yet, or it does not fit into `cache_size`;
-        or a large machine before the margins of all samples were known.
+        Primal minus dual objective as a share of the primal one, with an allowance for all rounding errors:
+        the largest of the subproblems. It exceeds 1 if the dual objective may be negative. It is NaN if
+        `max_seconds` ended a subproblem before its kernel matrix was available or the margins of all samples
+        were known.
 
     Raises
     ------
     ValueError
         By `fit`: a parameter, a sample or a label is not valid.
     MemoryError
-        By `fit`: what the training needs would not fit into memory.
+        By `fit`: the training would not fit into memory.
 
     References
     ----------
@@ -108,26 +109,63 @@ class SMOSVC(PathMixin, KernelSVC):
     shrinking: Switch = True
     warm_start: Switch = False
     class_weight: ClassWeight = None
-    C: Annotated[float, Interval(Real, 0, None, closed="right")] = 1.0
+    C: Annotated[float, Interval(Real, 0, None, closed="right")] = parameter(default=1.0, kw_only=False)
 
     gram_shift: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
 
-    bias = "none"  # that would be added to the kernel: here it is free
+    bias = "none"  # no constant is added to the kernel: the bias of this problem is free
 
     def _shift(self):
+        """Return the number that was subtracted from the values of a precomputed kernel.
+
+        Returns
+        -------
+        float
+            `gram_shift`; 0 for other kernels.
+        """
         return float(self.gram_shift) if self.kernel == "precomputed" else 0.0
 
     def _train(self, samples, starts, seeds, budget):
+        """Train every subproblem within a budget, on the kernel matrix without its shift.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+        starts : list of Solution or None
+            Solution to start from, for each subproblem.
+        seeds : uint64 ndarray of shape (n_subproblems,)
+            Seeds of the subproblems.
+        budget : Budget
+            Remaining iterations and time.
+
+        Returns
+        -------
+        Subproblems
+            Trained subproblems.
+        """
         if self._shift():
-            what, remedy = "a copy of the kernel matrix, for gram_shift,", "subtract nothing from the kernel"
-            require_memory(8.0 * samples.X.size, what, remedy)
-            K = samples.X.astype(np.float64)  # in float32 the sum would lose what the difference has kept
+            what = "a copy of the kernel matrix, for gram_shift,"
+            require_memory(8.0 * samples.X.size, what, "pass the kernel without a shift, with gram_shift=0")
+            K = samples.X.astype(np.float64)  # a float32 sum would lose the precision of the difference
             K += self._shift()
             error = samples.kernel.error + UNIT_ROUNDOFF * np.abs(K).max()
             samples = samples._replace(X=K, kernel=samples.kernel._replace(error=error))
         return super()._train(samples, starts, seeds, budget)
 
     def _solve(self, problem):
+        """Train one subproblem, without a Gram matrix if it is large.
+
+        Parameters
+        ----------
+        problem : Problem
+            Subproblem to train.
+
+        Returns
+        -------
+        Solution
+            Trained subproblem.
+        """
         if takes_large_path(problem, 1e6 * self.cache_size):
             return solve_large(problem, float(self.tol), 1e6 * self.cache_size, self.loss == "l1")
         state = SmoState(problem, self.loss)
@@ -142,35 +180,97 @@ class SMOSVC(PathMixin, KernelSVC):
         return state.solution(status, gap, converged, tol)
 
     def _takes_one_gram(self, problem, kernel, X):
+        """Return whether `fit_path` computes one Gram matrix of all samples.
+
+        Parameters
+        ----------
+        problem : PathProblem
+            Problem of the path.
+        kernel : Kernel
+            Kernel of the samples.
+        X : {ndarray, CSR} of shape (n_samples, n_features)
+            Training samples.
+
+        Returns
+        -------
+        bool
+            False if a subproblem is trained without a Gram matrix.
+        """
         return problem.rows.size <= MAX_DENSE or not has_large_subproblem(problem, kernel, X)
 
     def _path_solver(self):
+        """Return the block solver of `fit_path`.
+
+        Returns
+        -------
+        SmoSolver
+            Solver with the parameters of this estimator.
+        """
         return SmoSolver(
             self.loss == "l1", float(self.tol), 1e6 * self.cache_size, self._solve, self._shift()
         )
 
     def _subproblem_text(self, status, converged, gap, by_draws):
+        """Return the text for `stopping_` of a subproblem.
+
+        Parameters
+        ----------
+        status : int
+            Status of the solver.
+        converged : bool
+            Whether the tolerance is certified.
+        gap : float
+            Relative gap.
+        by_draws : bool
+            Not used: SMO draws no samples.
+
+        Returns
+        -------
+        str
+            What is certified, or what ended the training.
+        """
         return certified_text(self.tol) if converged else uncertified_text(SMO_STOPPING_TEXTS[status], gap)
 
 
 @dataclass
 class SmoSolver(BlockSolver):
-    """A `solvers.path.driver.BlockSolver` by `solvers.smo.block_path` and `solvers.margin.l1_path`.
+    """Block solver (`solvers.path.driver.BlockSolver`) by SMO: `smo.block_path` and `margin.l1_path`.
 
-    It is made for one path, and keeps what the machines of that have in common.
+    An instance serves one path, whose subproblems share its kernel blocks.
     """
 
-    hinge: bool  # the loss is C ξ; if not, ½ C ξ²
+    hinge: bool  # whether the loss is C ξ; if not, ½ C ξ²
     tol: float
-    memory: float  # bytes for the kernel values of a machine
-    solve: Callable  # trains a larger `Problem` for one C
-    shift: float = 0.0  # what was subtracted from the kernel values of a Gram matrix
+    memory: float  # largest size of the kernel values of a subproblem, in bytes
+    solve: Callable  # function that trains a larger `Problem` for one C
+    shift: float = 0.0  # number that was subtracted from the values of a Gram matrix
     seed: int = 0
-    has_labels = False  # weights have them
+    has_labels = False  # weights have the signs of the labels
     _blocks: ClassBlocks | None = field(default=None, init=False)
 
     def rules(self, solvers, Ks, problem, groups, seeds, value_errors):
-        """Return what numba needs."""
+        """Return the named tuple that selects SMO, with its workspace.
+
+        Parameters
+        ----------
+        solvers : sequence of SmoSolver
+            One solver for each Gram matrix.
+        Ks : ndarray of shape (n_matrices, n, n)
+            Gram matrices.
+        problem : PathProblem
+            Problem that all matrices share.
+        groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)
+            Class indices of each subproblem.
+        seeds : uint64 ndarray of shape (n_matrices · n_subproblems,)
+            Seeds of the subproblems, not used.
+        value_errors : ndarray of shape (n_matrices · n_subproblems,)
+            Bounds on the errors of the values of their blocks.
+
+        Returns
+        -------
+        SmoRules
+            Parameters and workspace of the block solver.
+        """
         m = int(class_sizes(problem.class_start)[groups].sum(axis=1).max())
         vectors, short_vectors = np.empty(N_VECTORS * m), np.empty(N_SHORT_VECTORS * m, np.float32)
         indices = np.empty(N_INDICES * m, np.int64)
@@ -178,23 +278,84 @@ class SmoSolver(BlockSolver):
         return SmoRules(self.hinge, self.tol, value_errors, shifts, vectors, short_vectors, indices)
 
     def train(self, problem, path, limits, seed, outcome):
-        """Train a large machine without a Gram matrix."""
+        """Train a subproblem from features, without a Gram matrix if it is large.
+
+        Parameters
+        ----------
+        problem : Problem
+            Subproblem with its features.
+        path : PathProblem
+            Path with the values of C.
+        limits : int64 ndarray of shape (n_C,)
+            Limits of the iterations for each C.
+        seed : uint64 ndarray of shape (1,)
+            Seed of the subproblem, not used.
+        outcome : Outcomes
+            Arrays of one row, which receive the results.
+
+        Returns
+        -------
+        weights, model : ndarray of shape (n_C, m)
+            Weights of margin 1, twice the same array.
+        """
         if not takes_large_path(problem, self.memory):
             return super().train(problem, path, limits, seed, outcome)
-        samples, alone = self._blocks_of(problem).samples, outcome.of_subproblem(0)
-        weights = large_path(problem, samples, path.Cs, self.tol, limits, self.memory, alone, self.hinge)
+        samples, subproblem_outcome = self._blocks_of(problem).samples, outcome.of_subproblem(0)
+        weights = large_path(
+            problem, samples, path.Cs, self.tol, limits, self.memory, subproblem_outcome, self.hinge
+        )
         return weights, weights
 
-    def own_gram(self, problem):
-        """Evaluate what other machines have not done before, where that is possible."""
+    def subproblem_gram(self, problem):
+        """Return the Gram matrix of a subproblem, with values of earlier subproblems if possible.
+
+        Parameters
+        ----------
+        problem : Problem
+            Subproblem with its features.
+
+        Returns
+        -------
+        K : ndarray of shape (m, m), C-contiguous
+            Kernel values.
+        error : float
+            Bound on the error of a value.
+        """
         blocks = self._blocks_of(problem)
-        return super().own_gram(problem) if blocks is None else blocks.gram(problem)
+        return super().subproblem_gram(problem) if blocks is None else blocks.gram(problem)
 
     def _blocks_of(self, problem):
+        """Return the kernel blocks that the subproblems of a path share.
+
+        Parameters
+        ----------
+        problem : Problem
+            Any subproblem of the path.
+
+        Returns
+        -------
+        ClassBlocks or None
+            Blocks; None if the kernel has no tiles.
+        """
         if self._blocks is None and is_tiled(problem.kernel, problem.X):
             self._blocks = ClassBlocks(problem.X, problem.kernel, self.memory)
         return self._blocks
 
     def intercepts(self, weights, outcomes, problem):
-        """Return those that were found with the weights."""
+        """Return the intercepts that the solver computed with the weights.
+
+        Parameters
+        ----------
+        weights : ndarray
+            Weights in the layout of `PathSolution.weights`, not used.
+        outcomes : Outcomes
+            Results of all subproblems.
+        problem : PathProblem
+            Problem of the path, not used.
+
+        Returns
+        -------
+        ndarray of shape (n_C, n_pairs)
+            Intercepts, positive for the first class of a pair.
+        """
         return outcomes.biases[:, :, 0].T

@@ -6,22 +6,22 @@ from solvers.hull.steps import TO_BALL
 
 
 @with_parameters
-class SphereSVC(GeometricSVC):
-    """Sphere SVM: an L2-loss support vector machine found as the centre of an enclosing ball.
+class SphereSVC(GeometricSVC):  # numpydoc ignore=PR02
+    """Sphere SVM: an L2-loss support vector machine trained as the centre of an enclosing ball.
 
-    A sample's squared distance from the centre is τ̃ − 2 g_i + ‖c‖², so that the farthest one has the lowest
-    g. The kernel is normalised to constant k(x, x) where it is not (2.47).
+    The squared distance of a sample from the centre is τ̃ − 2 g_i + ‖c‖², so the farthest sample has the
+    lowest g. A kernel whose k(x, x) is not constant is normalised (2.47).
 
     Parameters
     ----------
     eta : float
-        Over-relaxation, 1 ≤ η < 2 (5.3).
+        Over-relaxation η of the steps, 1 ≤ η < 2 (5.3).
 
     Notes
     -----
-    A warm start (in `fit_path`, or by `warm_start`) is allowed: from any point of the hull the steps lead to
-    one that satisfies the rule. It is another one, though: the rule leaves room (gaps near 3/4), and support
-    vectors of a smaller C that lie within it stay.
+    A warm start (in `fit_path`, or by `warm_start`) is allowed: from any point of the hull, the steps lead to
+    a point that satisfies the rule. That point differs from the point of a cold start. The rule accepts many
+    points (gaps near 3/4), and support vectors of a smaller C that satisfy it remain.
 
     Raises
     ------
@@ -29,7 +29,7 @@ class SphereSVC(GeometricSVC):
         By `fit`: a parameter, a sample or a label is not valid, samples have different weights other than 0,
         or the kernel cannot be normalised.
     MemoryError
-        By `fit`: what the training needs would not fit into memory.
+        By `fit`: the training would not fit into memory.
 
     References
     ----------

@@ -1,6 +1,6 @@
 """Kernel functions: between blocks of samples (NumPy, BLAS) and between one sample and many (numba).
 
-The named kernels are those of table 2.1 of Strack (2013), with a width γ as scikit-learn has it:
+The named kernels are those of table 2.1 of Strack (2013), with a width γ as in scikit-learn:
 
 ========== ==============================
 linear     x·z
@@ -10,8 +10,8 @@ sigmoid    tanh(γ x·z + coef0)
 imq        1 / √(γ ‖x − z‖² + coef0)
 ========== ==============================
 
-Features are float64. `for_samples` decides once, from the training samples, how a kernel is evaluated, and
-bounds the rounding of its values; `fit` and `predict` both evaluate the kernel that it returns.
+Features are float64. `for_samples` chooses from the training samples how a kernel is evaluated, and bounds
+the rounding error of its values. Both `fit` and `predict` evaluate the kernel that it returns.
 """
 
 from typing import NamedTuple
@@ -31,29 +31,29 @@ RADIAL = (RBF, IMQ)
 KINDS = {"linear": LINEAR, "poly": POLY, "rbf": RBF, "sigmoid": SIGMOID, "imq": IMQ, "precomputed": GRAM}
 
 
-# ‖x‖² + ‖z‖² − 2 x·z cancels: with γ ‖x‖² above this, distances are summed from differences, which is slower.
 LARGEST_EXPONENT = 1e4
-# Below this, a centre would gain nothing.
+"""Largest γ ‖x‖² for distances by ‖x‖² + ‖z‖² − 2 x·z. Above it, cancellation calls for differences."""
 SMALL_EXPONENT = 100.0
-# With so few dense features, differences cost no more.
+"""Largest γ ‖x‖² for which moving the origin to the centre would not improve distances."""
 FEW_FEATURES = 8
+"""Largest number of dense features for which differences cost no more than products."""
 NOT_FINITE = (
-    "kernel values are not finite: mend the kernel if it is your own, else scale the samples, "
-    "or take a whole degree for kernel='poly' where γ x·z + coef0 can be negative"
+    "kernel values are not finite. Correct the kernel if it is a callable or precomputed, else scale the "
+    "samples. With kernel='poly', use an integer degree if γ x·z + coef0 can be negative"
 )
 
 
 class Kernel(NamedTuple):
-    """A kernel function with its parameters. `GRAM` reads values that the caller has computed."""
+    """Kernel function with its parameters. The kind `GRAM` stands for values that the caller has computed."""
 
-    kind: int
-    gamma: float = 1.0
-    coef0: float = 1.0
-    degree: float = 3.0
-    center: np.ndarray | None = None  # (d,) that is subtracted from dense samples: distances stay the same
+    kind: int  # one of `KINDS`
+    gamma: float = 1.0  # width γ
+    coef0: float = 1.0  # constant
+    degree: float = 3.0  # degree of poly
+    center: np.ndarray | None = None  # (d,) subtracted from dense samples, which preserves distances
     by_differences: bool = False  # whether ‖x − z‖² is computed from x − z
     error: float = 0.0  # bound on the error of a value between two training samples
-    takes_sparse: bool | None = None  # the format of the training samples; None: not decided yet
+    takes_sparse: bool | None = None  # whether the training samples are sparse; None: not known yet
 
     @property
     def has_constant_diagonal(self):
@@ -62,15 +62,26 @@ class Kernel(NamedTuple):
 
     @property
     def is_positive(self):
-        """Whether every matrix of its values is known to be positive semidefinite."""
-        if self.kind == POLY:  # a negative constant or a fraction gives its series negative terms
+        """Whether every matrix of kernel values is known to be positive semidefinite."""
+        if self.kind == POLY:  # with a negative constant or a fractional degree its series has negative terms
             return self.coef0 >= 0.0 and float(self.degree).is_integer()
         return self.kind in (LINEAR, RBF, IMQ)
 
-    def place(self, X):
-        """Return samples in float64 and with their origin at `center`, as `kernel_block` takes them.
+    def prepare(self, X):
+        """Return samples in float64 with their origin at `center`, as `kernel_block` expects them.
 
-        They get the format of the training samples: distances between two formats would be from two origins.
+        The result has the format of the training samples. Distances between a dense and a sparse matrix would
+        have two different origins.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR} of shape (n, d)
+            Samples.
+
+        Returns
+        -------
+        {ndarray, CSR} of shape (n, d), float64
+            Prepared samples; `X` itself if nothing has to change.
         """
         if self.takes_sparse is not None and self.takes_sparse != sparse.issparse(X):
             X = sparse.csr_matrix(X) if self.takes_sparse else X.toarray()
@@ -81,7 +92,18 @@ class Kernel(NamedTuple):
 
 
 def canonical(X):
-    """Return a CSR matrix with ascending indices and without duplicate entries; X itself if it has none."""
+    """Return a CSR matrix with ascending indices and without duplicate entries.
+
+    Parameters
+    ----------
+    X : CSR
+        Matrix of any structure.
+
+    Returns
+    -------
+    CSR
+        `X` itself if it is canonical, else a copy.
+    """
     if X.has_canonical_format:
         return X
     X = X.copy()
@@ -90,7 +112,18 @@ def canonical(X):
 
 
 def is_table(X):
-    """Whether samples are rows of numbers; a callable kernel takes others too."""
+    """Return whether samples are rows of numbers. A callable kernel accepts others too.
+
+    Parameters
+    ----------
+    X : object
+        Samples as the user passed them.
+
+    Returns
+    -------
+    bool
+        True for sparse matrices and for two-dimensional arrays without text.
+    """
     if sparse.issparse(X):
         return True
     try:
@@ -101,7 +134,18 @@ def is_table(X):
 
 
 def as_array(X):
-    """Return samples that are no table of numbers as an array, which can be cut into parts."""
+    """Return samples that are not rows of numbers as an array, which can be sliced.
+
+    Parameters
+    ----------
+    X : sequence
+        Samples, such as strings or lists of different lengths.
+
+    Returns
+    -------
+    ndarray of shape (n, ...)
+        Samples, as objects if they have different lengths.
+    """
     try:
         return np.asarray(X)
     except ValueError:
@@ -112,72 +156,125 @@ def as_array(X):
 
 
 def values_of(function, A, B):
-    """Evaluate a callable kernel between two sets of samples: C-contiguous, float64."""
+    """Evaluate a callable kernel between two sets of samples.
+
+    Parameters
+    ----------
+    function : callable
+        Kernel of the user; takes two arrays of samples and returns a matrix.
+    A : array of shape (m, ...)
+        Samples of the rows.
+    B : array of shape (n, ...)
+        Samples of the columns.
+
+    Returns
+    -------
+    ndarray of shape (m, n), float64, C-contiguous
+        Kernel values.
+
+    Raises
+    ------
+    ValueError
+        The values are not real numbers, or have another shape.
+    """
     values = function(A, B)
     values = sound_csr(values).toarray() if sparse.issparse(values) else values
     require_real_numbers(values, "the kernel callable's values")
     values = np.ascontiguousarray(values, dtype=np.float64)
     if values.shape != (A.shape[0], B.shape[0]):
         raise ValueError(
-            f"the kernel callable must return a matrix of shape {(A.shape[0], B.shape[0])} here; "
-            f"it returned {values.shape}"
+            f"the kernel callable must return a matrix of shape {(A.shape[0], B.shape[0])} for "
+            f"{A.shape[0]} and {B.shape[0]} samples; it returned {values.shape}. Correct the callable"
         )
     return values
 
 
 def require_finite(values):
-    """Refuse kernel values with a NaN or an infinity among them; one pass where there is none."""
+    """Raise if kernel values contain a NaN or an infinity. Finite values take one pass.
+
+    Parameters
+    ----------
+    values : ndarray
+        Kernel values.
+
+    Raises
+    ------
+    ValueError
+        A value is not finite.
+    """
     flat = values.ravel(order="K")
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.dot(flat, flat)):  # half the time of the sum
+        if np.isfinite(np.dot(flat, flat)):  # takes half the time of a sum
             return
-    if not all(np.all(np.isfinite(row)) for row in values):  # a sum of finite squares can overflow
+    if not all(np.all(np.isfinite(row)) for row in values):  # the squares of finite values can overflow
         raise ValueError(NOT_FINITE)
 
 
 def for_samples(kernel, X, used=None):
-    """Decide how a kernel function is evaluated, from the samples that a machine is trained on.
+    """Choose how a kernel function is evaluated, from the training samples of a model.
 
     Parameters
     ----------
     kernel : Kernel
         Kind and parameters.
     X : {ndarray, CSR} of shape (n, d)
+        Training samples.
     used : bool ndarray of shape (n,), optional
-        Those that have weight; all by default.
+        Samples that have weight, from which the centre is computed; by default all.
 
     Returns
     -------
     kernel : Kernel
+        Kernel with its centre, its method of evaluation and its error bound.
     X : {ndarray, CSR} of shape (n, d), float64
-        The samples as the kernel takes them.
+        Samples as `Kernel.prepare` returns them.
+
+    Raises
+    ------
+    ValueError
+        Kernel values of these samples would not be finite.
     """
     kernel = kernel._replace(takes_sparse=sparse.issparse(X))
-    placed = kernel.place(X)
+    prepared = kernel.prepare(X)
     if kernel.kind in RADIAL:
         with np.errstate(over="ignore", invalid="ignore"):
-            square = row_norms(placed, squared=True).max()
+            square = row_norms(prepared, squared=True).max()
             if X.shape[1] <= FEW_FEATURES and not sparse.issparse(X):
                 kernel = kernel._replace(by_differences=True)
             elif not (kernel.gamma * square <= SMALL_EXPONENT or sparse.issparse(X)):
-                kernel = kernel._replace(center=(placed if used is None else placed[used]).mean(axis=0))
-                placed = kernel.place(X)
-                square = row_norms(placed, squared=True).max()
+                kernel = kernel._replace(center=(prepared if used is None else prepared[used]).mean(axis=0))
+                prepared = kernel.prepare(X)
+                square = row_norms(prepared, squared=True).max()
             if not kernel.gamma * square <= LARGEST_EXPONENT:
                 kernel = kernel._replace(by_differences=True, center=None)
-                placed = kernel.place(X)
+                prepared = kernel.prepare(X)
     else:
-        square = row_norms(placed, squared=True).max()
-    terms = int(np.diff(placed.indptr).max()) if sparse.issparse(placed) else placed.shape[1]
+        square = row_norms(prepared, squared=True).max()
+    terms = int(np.diff(prepared.indptr).max()) if sparse.issparse(prepared) else prepared.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
         error = _rounding_of_values(kernel, square, terms)
     if not np.isfinite(error):
         raise ValueError(NOT_FINITE)
-    return kernel._replace(error=error), placed
+    return kernel._replace(error=error), prepared
 
 
 def _rounding_of_values(kernel, square, terms):
-    """Bound the error of k(x, z) where ‖x‖², ‖z‖² ≤ `square` and both are sums of `terms` products."""
+    """Bound the error of k(x, z).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Kernel with its method of evaluation.
+    square : float
+        Bound on ‖x‖² and ‖z‖².
+    terms : int
+        Number of products whose sum is ‖x‖².
+
+    Returns
+    -------
+    float
+        Bound on the absolute error.
+    """
     kind, gamma, u = kernel.kind, kernel.gamma, UNIT_ROUNDOFF
     if kind == LINEAR:
         return (terms + 2) * u * square
@@ -200,18 +297,21 @@ def kernel_block(A, B, kernel):
     Parameters
     ----------
     A : {ndarray, CSR} of shape (m, d)
+        Samples of the rows, as `Kernel.prepare` returns them.
     B : {ndarray, CSR} of shape (n, d)
-        Samples as `Kernel.place` returns them.
+        Samples of the columns, as `Kernel.prepare` returns them.
     kernel : Kernel
+        Kernel, not of kind `GRAM`.
 
     Returns
     -------
     K : ndarray of shape (m, n), float64
+        Kernel values.
 
     Raises
     ------
     ValueError
-        If a value is not finite.
+        A value is not finite.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         K = _values(A, B, kernel)
@@ -220,6 +320,22 @@ def kernel_block(A, B, kernel):
 
 
 def _values(A, B, kernel):
+    """Evaluate a kernel between the rows of two blocks, without a check of the values.
+
+    Parameters
+    ----------
+    A : {ndarray, CSR} of shape (m, d)
+        Samples of the rows.
+    B : {ndarray, CSR} of shape (n, d)
+        Samples of the columns.
+    kernel : Kernel
+        Kernel, not of kind `GRAM`.
+
+    Returns
+    -------
+    ndarray of shape (m, n), float64
+        Kernel values.
+    """
     if kernel.kind in RADIAL:
         K = _square_distance_block(A, B, kernel.by_differences)
         if kernel.kind == RBF:
@@ -237,7 +353,22 @@ def _values(A, B, kernel):
 
 
 def _square_distance_block(A, B, by_differences):
-    """Return ‖a − b‖² between the rows of two blocks: ndarray of shape (m, n), float64."""
+    """Return ‖a − b‖² between the rows of two blocks.
+
+    Parameters
+    ----------
+    A : {ndarray, CSR} of shape (m, d)
+        Samples of the rows.
+    B : {ndarray, CSR} of shape (n, d)
+        Samples of the columns.
+    by_differences : bool
+        Whether to sum squared differences; if not, ‖a‖² + ‖b‖² − 2 a·b, which is faster.
+
+    Returns
+    -------
+    ndarray of shape (m, n), float64
+        Squared distances.
+    """
     if not by_differences:
         K = safe_sparse_dot(A, B.T, dense_output=True)
         K *= -2.0
@@ -253,6 +384,17 @@ def _square_distance_block(A, B, by_differences):
 
 @njit(allocates=False)
 def _sparse_square_distances(a_ptr, a_indices, a_data, b_ptr, b_indices, b_data, out):
+    """Compute ‖a − b‖² between the rows of two CSR matrices from their differences.
+
+    Parameters
+    ----------
+    a_ptr, a_indices, a_data : array
+        Arrays of the first matrix, with ascending indices.
+    b_ptr, b_indices, b_data : array
+        Arrays of the second matrix, with ascending indices.
+    out : float64 array (m, n)
+        Receives the squared distances.
+    """
     for i in range(out.shape[0]):
         a = slice(a_ptr[i], a_ptr[i + 1])
         for j in range(out.shape[1]):
@@ -262,7 +404,20 @@ def _sparse_square_distances(a_ptr, a_indices, a_data, b_ptr, b_indices, b_data,
 
 @inner
 def sparse_square_distance(a_indices, a_data, b_indices, b_data):
-    """Return ‖a − b‖² of two sparse rows with ascending indices, from their differences."""
+    """Return ‖a − b‖² of two sparse rows with ascending indices, from their differences.
+
+    Parameters
+    ----------
+    a_indices, a_data : array
+        Columns and values of the first row.
+    b_indices, b_data : array
+        Columns and values of the second row.
+
+    Returns
+    -------
+    float
+        Squared distance.
+    """
     total = 0.0
     p, q = 0, 0
     while p < a_indices.size or q < b_indices.size:
@@ -281,7 +436,18 @@ def sparse_square_distance(a_indices, a_data, b_indices, b_data):
 
 
 def variance_of(X):
-    """Return the variance of all features together, from differences to their mean: those cancel nothing."""
+    """Return the variance of all features together, from differences to their mean, which cancel nothing.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR} of shape (n, d)
+        Samples.
+
+    Returns
+    -------
+    float
+        Variance of all values, zeros of sparse samples included.
+    """
     if not sparse.issparse(X):
         return X.var(dtype=np.float64)
     X = canonical(X)
@@ -290,7 +456,20 @@ def variance_of(X):
 
 
 def kernel_diagonal(X, kernel):
-    """Evaluate k(x, x) for every row of X: ndarray of shape (n,), float64."""
+    """Evaluate k(x, x) for every row of X.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR} of shape (n, d), or ndarray of shape (n, n)
+        Samples as `Kernel.prepare` returns them, or the Gram matrix.
+    kernel : Kernel
+        Kernel of any kind.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+        Values of the diagonal.
+    """
     if kernel.kind == GRAM:
         return np.array(np.diagonal(X), dtype=np.float64)
     if kernel.kind in RADIAL:
@@ -309,7 +488,22 @@ def kernel_diagonal(X, kernel):
 
 
 def normalise_rows(K, X, kernel):
-    """Multiply the rows of K, kernel values of the samples X, by 1/√k(x, x), or by 0 where k(x, x) ≤ 0."""
+    """Multiply the rows of K by 1/√k(x, x) in place, or by 0 where k(x, x) ≤ 0.
+
+    Parameters
+    ----------
+    K : ndarray of shape (m, n)
+        Kernel values of the samples `X`, changed in place.
+    X : {ndarray, CSR} of shape (m, d)
+        Samples as `Kernel.prepare` returns them.
+    kernel : Kernel
+        Kernel of the values.
+
+    Returns
+    -------
+    ndarray of shape (m, n)
+        `K` itself.
+    """
     diagonal = kernel_diagonal(X, kernel)
     positive = diagonal > 0
     K *= np.where(positive, 1.0 / np.sqrt(np.where(positive, diagonal, 1.0)), 0.0)[:, None]
@@ -318,16 +512,42 @@ def normalise_rows(K, X, kernel):
 
 @inlined
 def _term(a, z, of_distance):
+    """Return the term of one feature in a product or in a squared distance.
+
+    Parameters
+    ----------
+    a, z : float
+        Values of the feature in two samples.
+    of_distance : bool
+        Whether to return (z − a)²; if not, a·z.
+
+    Returns
+    -------
+    float
+        Term of the sum.
+    """
     difference = z - a
     return (difference if of_distance else a) * (difference if of_distance else z)
 
 
 @inlined
 def sum_terms(features, lo, point, of_distance, out):
-    """Write point·z, or ‖point − z‖² by differences, to `out` for columns z of `features` from `lo` on.
+    """Compute point·z, or ‖point − z‖² from differences, for consecutive columns z of `features`.
 
-    `features` has shape (d, capacity); LLVM takes the choice out of the loops. Equal samples are at distance
-    0 exactly.
+    LLVM moves the choice between the two out of the loops. Equal samples have a distance of exactly 0.
+
+    Parameters
+    ----------
+    features : array (d, capacity)
+        Samples as columns.
+    lo : int
+        First column.
+    point : array (d,)
+        Sample.
+    of_distance : bool
+        Whether to compute squared distances; if not, products.
+    out : array (n,)
+        Receives the values of n columns.
     """
     out[:] = 0.0
     d, n = features.shape[0], out.size
@@ -346,7 +566,17 @@ def sum_terms(features, lo, point, of_distance, out):
 
 @njit(allocates=False)
 def finish_kernel(kind, gamma, coef0, degree, out):
-    """Turn products (linear, poly, sigmoid) or squared distances (rbf, imq) into kernel values, in place."""
+    """Convert products (linear, poly, sigmoid) or squared distances (rbf, imq) to kernel values, in place.
+
+    Parameters
+    ----------
+    kind : int
+        Kind of the kernel, one of `KINDS`.
+    gamma, coef0, degree : float
+        Parameters of the kernel.
+    out : array (n,)
+        Products or squared distances, replaced by kernel values.
+    """
     if kind == RBF:
         for q in range(out.size):
             out[q] = exp_of_negative(-gamma * out[q])
@@ -363,9 +593,20 @@ def finish_kernel(kind, gamma, coef0, degree, out):
 
 @inner
 def exp_of_negative(x):
-    """exp(x) for x ≤ 0, to one unit in the last place; unlike libm's it vectorises (0.8 against 2.8 ns).
+    """Return exp(x) for x ≤ 0, with an error of one unit in the last place.
 
-    x = k ln 2 + r with |r| ≤ ln 2 / 2, a Taylor polynomial in r, and k put into the exponent bits.
+    Unlike the function of libm it vectorises (0.8 ns instead of 2.8 ns). It uses x = k ln 2 + r with
+    |r| ≤ ln 2 / 2, a Taylor polynomial in r, and adds k to the exponent bits.
+
+    Parameters
+    ----------
+    x : float
+        Exponent, at most 0.
+
+    Returns
+    -------
+    float
+        Exponential.
     """
     x = max(x, -708.0)
     k = np.floor(x * 1.4426950408889634 + 0.5)

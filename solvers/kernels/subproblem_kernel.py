@@ -1,4 +1,4 @@
-"""The kernel between the samples of one machine, in portions."""
+"""Kernel between the samples of one subproblem, computed in parts."""
 
 import numpy as np
 from scipy import sparse
@@ -6,19 +6,21 @@ from scipy import sparse
 from solvers.common.clock import clock
 from solvers.kernels.functions import GRAM, kernel_block, kernel_diagonal
 
-BLOCK_VALUES = 1 << 20  # kernel values between two looks at the clock
+BLOCK_VALUES = 1 << 20
+"""Number of kernel values between two checks of the deadline."""
 
 
 class OutOfTime(Exception):
-    """The deadline passed before the kernel values asked for were there."""
+    """The deadline passed before the requested kernel values were computed."""
 
 
 class SubproblemKernel:
-    """Kernel between the samples of a machine, read from a Gram matrix or evaluated on their features.
+    """Kernel between the samples of a subproblem, read from a Gram matrix or evaluated on their features.
 
     Parameters
     ----------
     problem : solvers.problem.Problem
+        Subproblem with its samples, kernel and deadline.
     """
 
     def __init__(self, problem):
@@ -33,7 +35,18 @@ class SubproblemKernel:
         return self._rows.size
 
     def points_bytes(self, n):
-        """Memory that a copy of n samples takes; none where a Gram matrix is read in place."""
+        """Return the memory that a copy of samples takes.
+
+        Parameters
+        ----------
+        n : int
+            Number of samples.
+
+        Returns
+        -------
+        float
+            Bytes; 0 if a Gram matrix is read in place.
+        """
         if self.is_gram:
             return 0
         if sparse.issparse(self._X):
@@ -42,11 +55,28 @@ class SubproblemKernel:
         return n * self._X.shape[1] * self._X.itemsize
 
     def points(self, samples):
-        """Return what `block` needs of some samples: a copy of their features, or their rows' numbers."""
+        """Return the form of some samples that `block` takes.
+
+        Parameters
+        ----------
+        samples : slice or int ndarray
+            Samples of the subproblem.
+
+        Returns
+        -------
+        {ndarray, CSR}
+            Copy of their features, or their row numbers in a Gram matrix.
+        """
         return self._rows[samples] if self.is_gram else self._X[self._rows[samples]]
 
     def diagonal(self):
-        """Evaluate k(x, x) of every sample, without a copy of them all."""
+        """Evaluate k(x, x) of every sample, without a copy of all samples.
+
+        Returns
+        -------
+        ndarray of shape (n,), float64
+            Values of the diagonal.
+        """
         if self.is_gram:
             return kernel_diagonal(self._X, self.kernel)[self._rows]
         step = max(1, BLOCK_VALUES // self._X.shape[1])
@@ -54,32 +84,81 @@ class SubproblemKernel:
         return np.concatenate([kernel_diagonal(self._X[part], self.kernel) for part in parts])
 
     def check_time(self):
-        """Raise `OutOfTime` after the deadline."""
+        """Raise if the deadline has passed.
+
+        Raises
+        ------
+        OutOfTime
+            The deadline has passed.
+        """
         if clock() > self._deadline:
             raise OutOfTime
 
     def block(self, some, others):
-        """Evaluate the kernel between two sets of `points`: float64."""
+        """Evaluate the kernel between two sets of samples.
+
+        Parameters
+        ----------
+        some : {ndarray, CSR}
+            Samples of the rows, as `points` returns them.
+        others : {ndarray, CSR}
+            Samples of the columns, as `points` returns them.
+
+        Returns
+        -------
+        ndarray, float64
+            Kernel values.
+        """
         self.evaluations += some.shape[0] * others.shape[0]
         if self.is_gram:
             return self._X[np.ix_(some, others)].astype(np.float64, copy=False)
         return kernel_block(some, others, self.kernel)
 
     def row_among(self, point, samples):
-        """Evaluate the kernel between a point and many samples, from all rows of X and without copies."""
+        """Evaluate the kernel between one sample and many, from all rows of X, which saves copies.
+
+        Parameters
+        ----------
+        point : {ndarray, CSR}
+            Sample, as `points` returns it.
+        samples : int ndarray of shape (n,)
+            Samples of the subproblem.
+
+        Returns
+        -------
+        ndarray of shape (n,), float64
+            Kernel values.
+        """
         self.evaluations += self._X.shape[0]
         return kernel_block(point, self._X, self.kernel)[0, self._rows[samples]]
 
     def are_most(self, n):
-        """Whether n samples are most of the rows of X."""
+        """Return whether a number of samples is at least half of the rows of X.
+
+        Parameters
+        ----------
+        n : int
+            Number of samples.
+
+        Returns
+        -------
+        bool
+            False if the kernel is a Gram matrix.
+        """
         return not self.is_gram and 2 * n >= self._X.shape[0]
 
     def gram(self):
         """Evaluate the kernel between all samples.
 
+        Returns
+        -------
+        ndarray of shape (n, n), float64
+            Kernel matrix.
+
         Raises
         ------
         OutOfTime
+            The deadline passed before all values were computed.
         """
         K = np.empty((self.size, self.size))
         points = self.points(slice(None))

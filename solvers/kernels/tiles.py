@@ -1,8 +1,8 @@
-"""The Gaussian kernel between many samples, made tile by tile and used at once: no matrix of all values.
+"""Gaussian kernel between many samples, computed tile by tile and used at once, without a full matrix.
 
-A tile is a number of columns, `WIDTH` samples, stored feature by feature. A row meets it feature by feature,
-zeros left out, so that a value costs little more than its row's non-zeros. All is in float64, with samples
-scaled by √(2γ): the kernel is then ``exp(x·z - ½‖x‖² - ½‖z‖²)``.
+A tile holds `WIDTH` samples as columns, stored feature by feature. A row is combined with it feature by
+feature without its zeros, so a value costs little more than the non-zeros of its row. All values are float64.
+Samples are scaled by √(2γ), so that the kernel is ``exp(x·z - ½‖x‖² - ½‖z‖²)``.
 """
 
 from typing import NamedTuple
@@ -19,35 +19,46 @@ from solvers.common.vectors import use_widest_vectors
 from solvers.kernels.functions import LARGEST_EXPONENT, RBF
 
 WIDTH = 128
+"""Number of samples of a tile."""
 ROUNDING = 1.5 * 2.0**52
+"""Number whose addition rounds a float64 to an integer."""
 EXP_ERROR = 1e-14
-ROWS_AT_A_TIME = 512  # stay in the cache while tile after tile meets them
+"""Bound on the relative error of `_exp`."""
+ROWS_AT_A_TIME = 512
+"""Number of rows that stay in the cache while one tile after the other is combined with them."""
 
 
 class Samples(NamedTuple):
-    """Samples as rows, without their zeros, scaled by √(2γ)."""
+    """Samples as rows without their zeros, scaled by √(2γ)."""
 
-    starts: np.ndarray  # (n + 1,) int64: where the non-zeros of a row begin
-    features: np.ndarray  # uint32
-    values: np.ndarray
+    starts: np.ndarray  # (n + 1,) int64: boundaries of the rows among the non-zeros
+    features: np.ndarray  # uint32: columns of the non-zeros
+    values: np.ndarray  # values of the non-zeros
     halves: np.ndarray  # (n,): ½‖x‖²
 
 
 class Tiles(NamedTuple):
-    """Samples as columns, scaled likewise."""
+    """Samples as columns, scaled by √(2γ)."""
 
-    n: int
-    values: np.ndarray  # (n_tiles, n_features, WIDTH), zero beyond the last sample
-    halves: np.ndarray  # (n_tiles, WIDTH)
+    n: int  # number of samples
+    values: np.ndarray  # (n_tiles, n_features, WIDTH), zero after the last sample
+    halves: np.ndarray  # (n_tiles, WIDTH): ½‖z‖²
 
 
 def scaled_samples(X, gamma):
-    """Bring samples into the form of `Samples`.
+    """Convert samples to the form of `Samples`.
 
     Parameters
     ----------
     X : {ndarray, CSR} of shape (n, n_features), float64
+        Samples.
     gamma : float
+        Width γ of the kernel, positive.
+
+    Returns
+    -------
+    Samples
+        Scaled samples.
     """
     if sparse.issparse(X):
         starts, features, values = X.indptr.astype(np.int64), X.indices.astype(np.uint32), X.data
@@ -59,7 +70,18 @@ def scaled_samples(X, gamma):
 
 @njit
 def _nonzeros_of(X):
-    """Return where the non-zeros of each row begin, their columns and their values."""
+    """Return the non-zeros of each row.
+
+    Parameters
+    ----------
+    X : float64 array (n, n_features)
+        Samples.
+
+    Returns
+    -------
+    starts, features, values : array
+        Boundaries of the rows among the non-zeros, their columns, and their values.
+    """
     starts = np.zeros(X.shape[0] + 1, np.int64)
     for i in range(X.shape[0]):
         n = 0
@@ -78,7 +100,20 @@ def _nonzeros_of(X):
 
 @njit
 def _half_squares(starts, values):
-    """½‖x‖² of every row."""
+    """Return ½‖x‖² of every row.
+
+    Parameters
+    ----------
+    starts : int64 array (n + 1,)
+        Boundaries of the rows among the non-zeros.
+    values : array
+        Non-zeros.
+
+    Returns
+    -------
+    array (n,)
+        Half the squared norms.
+    """
     halves = np.empty(starts.size - 1)
     for i in range(halves.size):
         total = 0.0
@@ -89,30 +124,56 @@ def _half_squares(starts, values):
 
 
 def error_of_values(samples):
-    """Bound the error of a kernel value, as `solvers.kernels.functions` does where products are summed."""
+    """Bound the error of a kernel value, as `solvers.kernels.functions` does for sums of products.
+
+    Parameters
+    ----------
+    samples : Samples
+        Scaled samples.
+
+    Returns
+    -------
+    float
+        Bound on the absolute error.
+    """
     terms = int(np.diff(samples.starts).max(initial=0))
     return 8.0 * (terms + 6) * UNIT_ROUNDOFF * samples.halves.max() + EXP_ERROR
 
 
 def is_tiled(kernel, X):
-    """Whether tiles are of use: to products of Gaussian samples that do not cancel too much.
+    """Return whether tiles can be used: for Gaussian kernels whose sums of products do not cancel too much.
 
     Parameters
     ----------
     kernel : solvers.kernels.functions.Kernel
+        Kernel of any kind.
     X : {ndarray, CSR} of shape (n, n_features), float64
+        Samples.
+
+    Returns
+    -------
+    bool
+        Whether `tiles_of` gives accurate kernel values.
     """
     return kernel.kind == RBF and kernel.gamma * row_norms(X, squared=True).max() <= LARGEST_EXPONENT
 
 
 def tiles_of(samples, chosen, n_features):
-    """Make tiles of some samples.
+    """Return tiles of some samples.
 
     Parameters
     ----------
     samples : Samples
+        Scaled samples.
     chosen : int64 ndarray
+        Indices of the samples to put into tiles.
     n_features : int
+        Number of features.
+
+    Returns
+    -------
+    Tiles
+        Tiles, in the order of `chosen`.
     """
     n_tiles = -(-chosen.size // WIDTH)
     tiles = Tiles(chosen.size, np.zeros((n_tiles, n_features, WIDTH)), np.zeros((n_tiles, WIDTH)))
@@ -122,6 +183,17 @@ def tiles_of(samples, chosen, n_features):
 
 @njit(allocates=False)
 def _fill_tiles(samples, chosen, tiles):
+    """Copy samples into tiles of zeros.
+
+    Parameters
+    ----------
+    samples : Samples
+        Scaled samples.
+    chosen : int64 array
+        Indices of the samples.
+    tiles : Tiles
+        Receives the samples.
+    """
     for c in range(chosen.size):
         tile, lane, i = c // WIDTH, c % WIDTH, chosen[c]
         tiles.halves[tile, lane] = samples.halves[i]
@@ -131,10 +203,20 @@ def _fill_tiles(samples, chosen, tiles):
 
 @inlined
 def _exp(x):
-    """exp(x) for x ≤ 0 but for rounding, to a relative error of `EXP_ERROR`.
+    """Return exp(x) for x ≤ 0, with a relative error of at most `EXP_ERROR`. Rounding may make x positive.
 
-    x = k ln 2 + r with |r| ≤ ln 2 / 2, and a Taylor polynomial in r. Adding 1.5 · 2⁵² rounds to a whole k,
-    and leaves k + 1023 in the lowest bits, whence it is shifted to where an exponent is.
+    It uses x = k ln 2 + r with |r| ≤ ln 2 / 2, and a Taylor polynomial in r. Adding 1.5 · 2⁵² rounds to an
+    integer k and leaves k + 1023 in the lowest bits, which are then shifted to the exponent.
+
+    Parameters
+    ----------
+    x : float
+        Exponent.
+
+    Returns
+    -------
+    float
+        Exponential.
     """
     x = max(x, -708.0)
     shifted = multiply_add(x, 1.4426950408889634, ROUNDING + 1023.0)
@@ -157,7 +239,21 @@ def _exp(x):
 
 @inlined
 def _row_of_tile(samples, i, columns, halves, out):
-    """Write the kernel between sample i and the columns of a tile to `out`, of `WIDTH` values."""
+    """Compute the kernel between one sample and the columns of a tile.
+
+    Parameters
+    ----------
+    samples : Samples
+        Scaled samples.
+    i : int
+        Index of the sample.
+    columns : array (n_features, WIDTH)
+        Samples of the tile.
+    halves : array (WIDTH,)
+        ½‖z‖² of the columns.
+    out : array (WIDTH,)
+        Receives the kernel values.
+    """
     half = samples.halves[i]
     for q in range(WIDTH):
         out[q] = -half - halves[q]
@@ -181,18 +277,23 @@ def _row_of_tile(samples, i, columns, halves, out):
 
 @njit
 def add_products(samples, chosen, weights, tiles, out):
-    """``out += Σ_k weights[k] k(chosen[k], ·)`` for the columns of all tiles, in float64.
+    """Add ``Σ_k weights[k] k(chosen[k], ·)`` to `out`, for the columns of all tiles, in float64.
 
-    Rows are summed up by themselves before they are added, `ROWS_AT_A_TIME` of them: the sum of one portion
-    sees that many roundings.
+    Portions of `ROWS_AT_A_TIME` rows are summed on their own before they are added. A value therefore has at
+    most that many rounding errors for each portion.
 
     Parameters
     ----------
     samples : Samples
+        Scaled samples.
     chosen : int64 array (n,)
+        Indices of the samples of the rows.
     weights : array (n,)
+        Weights of the rows.
     tiles : Tiles
+        Samples of the columns.
     out : array (tiles.n,)
+        Sums, changed in place.
     """
     use_widest_vectors()
     row, total = np.empty(WIDTH), np.empty(WIDTH)
@@ -213,17 +314,23 @@ def add_products(samples, chosen, weights, tiles, out):
 
 
 @njit
-def fill_block(samples, chosen, places, tiles, start, shift, block):
-    """``block[places[k], start + c] = k(chosen[k], c) - shift`` for the columns c of all tiles.
+def fill_block(samples, chosen, targets, tiles, start, shift, block):
+    """Set ``block[targets[k], start + c] = k(chosen[k], c) - shift`` for the columns c of all tiles.
 
     Parameters
     ----------
     samples : Samples
-    chosen, places : int64 arrays (n,)
+        Scaled samples.
+    chosen, targets : int64 array (n,)
+        Indices of the samples of the rows, and rows of the block that receive them.
     tiles : Tiles
+        Samples of the columns.
     start : int
+        First column of the block.
     shift : float
+        Number to subtract from every value.
     block : float32 or float64 array, C-contiguous
+        Receives the values.
     """
     use_widest_vectors()
     row = np.empty(WIDTH)
@@ -235,6 +342,6 @@ def fill_block(samples, chosen, places, tiles, start, shift, block):
             width = min(WIDTH, tiles.n - first)
             for k in range(first_row, last_row):
                 _row_of_tile(samples, chosen[k], columns, halves, row)
-                target = block[places[k], start + first : start + first + width]
+                target = block[targets[k], start + first : start + first + width]
                 for q in range(width):
                     target[q] = row[q] - shift

@@ -1,4 +1,4 @@
-"""Training for all C of a split at once: one driver over any block solver, its layout and its result.
+"""Training for all C of a split at once: one driver over any block solver, and its result.
 
-May import every room but `estimators`.
+May import every folder but `estimators`.
 """

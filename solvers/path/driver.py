@@ -1,7 +1,7 @@
 """One path for all estimators: every subproblem of a training set for every C, by any block solver.
 
-From one Gram matrix this is one numba call (`gram.subproblems`). Without one, the subproblems are trained one
-by one: each from a Gram matrix of itself, or by whatever other means its solver has.
+With one Gram matrix the path is one numba call (`gram.subproblems`). Otherwise the subproblems are trained
+one by one: each from its own Gram matrix, or by another method of its solver.
 """
 
 import time
@@ -30,22 +30,23 @@ from solvers.problem import Problem
 
 
 class BlockSolver(Protocol):
-    """What trains the machines of a path.
+    """Interface of the solvers that train the subproblems of a path.
 
     Attributes
     ----------
     seed : int
-        Of the random states of the machines.
+        Seed from which those of the subproblems are derived.
     memory : float
-        Bytes that the Gram matrix of a machine may take.
+        Largest size of the Gram matrix of a subproblem, in bytes.
     solve : callable or None
-        Trains a `Problem` that would take more, for one C; only `train` calls it.
+        Function that trains a `Problem` whose matrix would be larger, for one C. Only `train` calls it.
     has_methods, has_clipped : bool
-        Whether `Outcomes.methods` and `Outcomes.clipped` say anything.
+        Whether the solver fills `Outcomes.methods` and `Outcomes.clipped`.
     has_labels : bool
-        Whether blocks hold ``y_i·y_j k(x_i, x_j)``; if not, the kernel itself.
+        Whether blocks contain ``y_i·y_j k(x_i, x_j)``; if not, kernel values without labels.
     order : {"C", "F"}
-        Of the arrays of `Outcomes` where machines are trained one by one: sums over them round by it.
+        Memory order of `Outcomes` for subproblems that are trained one by one. The rounding of their sums
+        depends on it.
     """
 
     seed: int
@@ -57,105 +58,192 @@ class BlockSolver(Protocol):
     order: Literal["C", "F"] = "C"
 
     def rules(self, solvers: Sequence[Self], Ks, problem: PathProblem, groups, seeds, value_errors) -> Any:
-        """Return the named tuple for which `solvers.gram.subproblems.solve_path` is implemented.
+        """Return the named tuple that selects an implementation of `solvers.gram.subproblems.solve_path`.
 
         Parameters
         ----------
         solvers : sequence of BlockSolver
-            One for each Gram matrix. They differ in their seeds and in what was subtracted from the kernel.
+            One solver for each Gram matrix. They differ in their seeds and in the shift of the kernel values.
         Ks : ndarray of shape (n_matrices, n, n)
+            Gram matrices.
         problem : PathProblem
-        groups : int64 ndarray of shape (n_subproblems, classes of a machine)
-        seeds, value_errors : ndarrays of shape (n_matrices · n_subproblems,)
+            Problem that all matrices share.
+        groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)
+            Class indices of each subproblem.
+        seeds : uint64 ndarray of shape (n_matrices · n_subproblems,)
+            Seeds of the subproblems of all matrices.
+        value_errors : ndarray of shape (n_matrices · n_subproblems,)
+            Bounds on the errors of the values of their blocks.
+
+        Returns
+        -------
+        NamedTuple
+            Parameters of the solver, of the type for which `solve_path` is implemented.
         """
 
     def threads(self) -> AbstractContextManager:
-        """Return the context in which numba solves the blocks; by default one that changes nothing."""
+        """Return the context in which numba solves the blocks.
+
+        Returns
+        -------
+        AbstractContextManager
+            By default a context that changes nothing.
+        """
         return nullcontext()
 
     def train(self, problem: Problem, path: PathProblem, limits, seed, outcome: Outcomes) -> tuple:
-        """Train a machine from features, for every C; fill its one row of `outcome`.
+        """Train a subproblem from features for every C, and fill its row of the outcomes.
 
-        By default from a Gram matrix of its own or, where that would be too large, by a training for each C.
+        The default uses the Gram matrix of the subproblem or, if it would be too large, one training for each
+        C.
+
+        Parameters
+        ----------
+        problem : Problem
+            Subproblem with its features.
+        path : PathProblem
+            Path with the values of C.
+        limits : int64 ndarray of shape (n_C,)
+            Limits of the iterations for each C.
+        seed : uint64 ndarray of shape (1,)
+            Seed of the subproblem.
+        outcome : Outcomes
+            Arrays of one row, which receive the results.
 
         Returns
         -------
         weights : ndarray of shape (n_C, m)
-            Of margin 1, at least 0.
+            Weights of margin 1, at least 0.
         model : ndarray of shape (n_C, m)
-            Weights that give the same decisions, of any sign.
+            Weights of any sign that give the same decisions.
         """
         if 8.0 * problem.rows.size**2 > self.memory:
             weights = solve_for_each_C(self.solve, problem, path.Cs, limits, outcome)
         else:
-            weights = solve_own_gram(self, problem, path, limits, seed, outcome)
+            weights = solve_subproblem_gram(self, problem, path, limits, seed, outcome)
         return weights, weights
 
-    def own_gram(self, problem: Problem):
-        """Return the Gram matrix of a machine, C-contiguous, and a bound on the error of its entries."""
-        # Two copies: of one, BLAS would compute a symmetric product, which rounds otherwise.
+    def subproblem_gram(self, problem: Problem):
+        """Return the Gram matrix of a subproblem.
+
+        Parameters
+        ----------
+        problem : Problem
+            Subproblem with its features.
+
+        Returns
+        -------
+        K : ndarray of shape (m, m), C-contiguous
+            Kernel values.
+        error : float
+            Bound on the error of a value.
+        """
+        # With a single copy, BLAS would compute a symmetric product, which rounds differently.
         K = kernel_block(problem.X[problem.rows], problem.X[problem.rows], problem.kernel)
         return K, problem.kernel.error
 
     def intercepts(self, weights, outcomes: Outcomes, problem: PathProblem):
-        """Return `PathSolution.intercepts`."""
+        """Return `PathSolution.intercepts`.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_C, n_classes - 1, n), or (n_C, 1, n)
+            Weights as in `PathSolution.weights`.
+        outcomes : Outcomes
+            Results of all subproblems.
+        problem : PathProblem
+            Problem of the path.
+
+        Returns
+        -------
+        ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
+            Intercepts, positive for the first class of a pair.
+        """
 
 
 def path_from_gram(K, kernel_error, problem, solver):
-    """Train every machine for every C.
+    """Train every subproblem for every C from one Gram matrix.
 
     Parameters
     ----------
     K : ndarray of shape (n, n), float32 or float64
         Gram matrix, without bias and 1/C.
     kernel_error : float
-        Bound on the error of an entry of `K`. Blocks of a float32 matrix that has one are float32 as well.
+        Bound on the error of an entry of `K`. If it is positive, blocks of a float32 matrix are float32 as
+        well.
     problem : PathProblem
+        Problem of the path.
     solver : BlockSolver
+        Solver of the blocks.
 
     Returns
     -------
     PathSolution
+        Trained subproblems.
     """
     started = time.perf_counter()
     groups, weights, outcomes, left = _allocate(problem)
-    solve_grams(K[None], [kernel_error], problem, groups, left[None], [solver], weights[None], outcomes)
+    solve_grams(
+        K[None],
+        [kernel_error],
+        problem,
+        groups,
+        left=left[None],
+        solvers=[solver],
+        weights=weights[None],
+        outcomes=outcomes,
+    )
     seconds = shares_of(time.perf_counter() - started, outcomes.costs)
     return solution_of(problem, weights, rows_used(weights), outcomes, solver, seconds)
 
 
 def normalised(K, kernel_error, scale):
-    """Scale kernel values to k(x, x) = 1, in place; return them and the bound on their error.
+    """Scale kernel values to k(x, x) = 1, in place.
 
     Parameters
     ----------
     K : ndarray of shape (n, n)
+        Kernel values.
     kernel_error : float
+        Bound on the error of a value.
     scale : ndarray of shape (n,), or (0,)
-        1/√k(x, x); empty: the values stay as they are.
+        1/√k(x, x); if empty, the values stay unchanged.
+
+    Returns
+    -------
+    K : ndarray of shape (n, n)
+        The same array.
+    kernel_error : float
+        Bound on the error of a scaled value.
     """
     if scale.size == 0:
         return K, kernel_error
     K *= scale[:, None]
     K *= scale
-    return K, 3.0 * kernel_error * scale.max() ** 2  # of the value and, twice, of half the diagonal's roots
+    # The error of the value, and twice that of half the root of the diagonal.
+    return K, 3.0 * kernel_error * scale.max() ** 2
 
 
 def path_by_subproblems(X, kernel, scale, problem, solver):
-    """Train the machines one by one from the features of their samples.
+    """Train the subproblems one by one from the features of their samples.
 
     Parameters
     ----------
     X : {ndarray, CSR} of shape (n_samples, n_features)
+        Training samples, as `Kernel.prepare` returns them.
     kernel : solvers.kernels.functions.Kernel
+        Kernel of the samples.
     scale : ndarray of shape (n_samples,), or (0,)
-        As in `solvers.problem.Problem`.
+        1/√k(x, x) if the kernel is to be normalised, else empty.
     problem : PathProblem
+        Problem of the path.
     solver : BlockSolver
+        Solver of the subproblems.
 
     Returns
     -------
     PathSolution
+        Trained subproblems.
     """
     started = time.perf_counter()
     groups, weights, outcomes, left = _allocate(problem, solver.order)
@@ -187,29 +275,37 @@ def path_by_subproblems(X, kernel, scale, problem, solver):
 
 
 def solve_grams(
-    Ks, kernel_errors, problem, groups, left, solvers, weights, outcomes, workspace=None, seeds=None
+    Ks, kernel_errors, problem, groups, *, left, solvers, weights, outcomes, workspace=None, seeds=None
 ):
-    """Call `solve_subproblems`; `left`, `weights` and `outcomes` are changed in place.
+    """Solve every subproblem of several Gram matrices for every C, in one numba call.
 
     Parameters
     ----------
     Ks : ndarray of shape (n_matrices, n, n), float32 or float64
+        Gram matrices.
     kernel_errors : sequence of float
-        For each matrix; all with the same `block_dtype`.
+        Bound on the error of a value of each matrix. All matrices have the same `block_dtype`.
     problem : PathProblem
-    groups : int64 ndarray of shape (n_subproblems, classes of a machine)
-    left, weights, outcomes
-        As of `solve_subproblems`.
+        Problem that all matrices share.
+    groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)
+        Class indices of each subproblem.
+    left : int64 ndarray of shape (n_matrices, n_C)
+        Remaining iterations, changed in place.
     solvers : sequence of BlockSolver
-        One for each matrix, all of one kind.
-    workspace : solvers.gram.subproblems.Room, optional
-        That an earlier call on the same problem has returned, with the same `block_dtype`.
+        One solver for each matrix, all of one class.
+    weights : ndarray of shape (n_matrices, n_C, n_classes - 1 or 1, n)
+        Receives the weights, in the layout of `PathSolution.weights`.
+    outcomes : Outcomes
+        Receives the other results of the subproblems of all matrices.
+    workspace : solvers.gram.subproblems.Workspace, optional
+        Workspace that an earlier call on the same problem returned, with the same `block_dtype`.
     seeds : uint64 ndarray of shape (n_subproblems,), optional
-        Of the only matrix; else they follow from those of the solvers.
+        Seeds for a single matrix; by default they are derived from those of the solvers.
 
     Returns
     -------
-    Room
+    Workspace
+        Workspace for the next call.
     """
     class_start, bias, n_subproblems = problem.class_start, problem.bias, len(groups)
     opposite = -1.0 / (groups.shape[1] - 1) if solvers[0].has_labels else 1.0
@@ -220,6 +316,10 @@ def solve_grams(
         seeds = np.concatenate([subproblem_seeds(solver.seed, n_subproblems) for solver in solvers])
     value_errors = np.repeat(errors_in_blocks(Ks, kernel_errors, opposite, bias, dtype), n_subproblems)
     with solvers[0].threads():
+        # The type of the rules selects the body of `solve_path` that numba calls for each block:
+        # `NewtonRules` in newton/block_path.py, `SmoRules` in smo/block_path.py, `MinimalNormRules` in
+        # hull/block_descent.py (`minimal_norm_path`, which serves the next two as well), `ViolatorRules` in
+        # hull/block_ball.py, `CoreSetRules` in hull/block_core_set.py.
         solve_subproblems(
             solvers[0].rules(solvers, Ks, problem, groups, seeds, value_errors),
             writeable(np.ascontiguousarray(Ks)),
@@ -238,24 +338,74 @@ def solve_grams(
     return workspace
 
 
-def solve_own_gram(solver, problem, path, limits, seed, outcome):
-    """Train a machine from a Gram matrix of its own; return its weights, of shape (n_C, m)."""
+def solve_subproblem_gram(solver, problem, path, limits, seed, outcome):
+    """Train a subproblem from its own Gram matrix.
+
+    Parameters
+    ----------
+    solver : BlockSolver
+        Solver of the block.
+    problem : Problem
+        Subproblem with its features.
+    path : PathProblem
+        Path with the values of C.
+    limits : int64 ndarray of shape (n_C,)
+        Limits of the iterations for each C.
+    seed : uint64 ndarray of shape (1,)
+        Seed of the subproblem.
+    outcome : Outcomes
+        Arrays of one row, which receive the results.
+
+    Returns
+    -------
+    ndarray of shape (n_C, m)
+        Weights.
+    """
     m = problem.rows.size
     weights = np.zeros((path.Cs.size, 1, m))
-    K, error = solver.own_gram(problem)
+    K, error = solver.subproblem_gram(problem)
     K, error = normalised(K, error, problem.scale)
     groups = np.arange(problem.class_start.size - 1)[None, :]
-    alone = path._replace(
+    subproblem_path = path._replace(
         rows=np.arange(m, dtype=np.int32),
         class_start=problem.class_start,
         inverse_weights=1.0 / problem.C[problem.class_start[:-1]],
     )
-    solve_grams(K[None], [error], alone, groups, limits[None], [solver], weights[None], outcome, seeds=seed)
+    solve_grams(
+        K[None],
+        [error],
+        subproblem_path,
+        groups,
+        left=limits[None],
+        solvers=[solver],
+        weights=weights[None],
+        outcomes=outcome,
+        seeds=seed,
+    )
     return weights[:, 0]
 
 
 def solve_for_each_C(solve, problem, Cs, limits, outcome):
-    """Train a machine for one C after the other, each from the solution before it; return its weights."""
+    """Train a subproblem for one C after the other, each from the solution before it.
+
+    Parameters
+    ----------
+    solve : callable
+        Function that trains a `Problem` and returns a `Solution`.
+    problem : Problem
+        Subproblem, with penalties for C = 1; its `start` is changed.
+    Cs : ndarray of shape (n_C,)
+        Values of C, ascending.
+    limits : int64 ndarray of shape (n_C,)
+        Limits of the iterations for each C.
+    outcome : Outcomes
+        Arrays of one row, which receive the results.
+
+    Returns
+    -------
+    ndarray of shape (n_C, m)
+        Weights.
+    """
     weights = np.zeros((Cs.size, problem.rows.size))
     for j in range(Cs.size):
         solved = solve(replace(problem, C=Cs[j] * problem.C, max_iter=int(limits[j])))
@@ -271,6 +421,26 @@ def solve_for_each_C(solve, problem, Cs, limits, outcome):
 
 
 def _allocate(problem, order="C"):
+    """Allocate the arrays of a path.
+
+    Parameters
+    ----------
+    problem : PathProblem
+        Problem of the path.
+    order : {"C", "F"}, default="C"
+        Memory order of the outcomes.
+
+    Returns
+    -------
+    groups : int64 ndarray
+        Class indices of each subproblem.
+    weights : ndarray
+        Zeros, in the layout of `PathSolution.weights`.
+    outcomes : Outcomes
+        Arrays of zeros.
+    left : int64 ndarray of shape (n_C,)
+        Remaining iterations.
+    """
     n_C, n_classes = problem.Cs.size, problem.classes.size
     groups = groups_of(n_classes, problem.at_once)
     weights = np.zeros((n_C, 1 if problem.at_once else n_classes - 1, problem.rows.size))
@@ -279,23 +449,47 @@ def _allocate(problem, order="C"):
 
 
 def shares_of(seconds, costs):
-    """Share out seconds among trainings by their counted work.
+    """Share out the wall time of a path among its trainings by their counted work.
 
     Parameters
     ----------
     seconds : float
+        Wall time, in seconds.
     costs : ndarray of shape (..., n_subproblems, n_C)
+        Counted work of each subproblem, in any unit.
 
     Returns
     -------
     ndarray of shape (..., n_C)
+        Seconds of each training.
     """
-    work = 1.0 + costs.sum(axis=-2)  # a start that is optimal already costs nothing
+    work = 1.0 + costs.sum(axis=-2)  # costs are 0 for a start that is already optimal
     return seconds * work / work.sum()
 
 
 def solution_of(problem, weights, used, outcomes, solver, seconds):
-    """Return the solution that arrays hold; `outcomes` as the block solvers fill them."""
+    """Return the `PathSolution` of trained subproblems.
+
+    Parameters
+    ----------
+    problem : PathProblem
+        Problem of the path.
+    weights : ndarray
+        Weights in the layout of `PathSolution.weights`.
+    used : bool ndarray of shape (n_C, n)
+        Rows that any subproblem uses.
+    outcomes : Outcomes
+        Arrays of shape (n_subproblems, n_C), as the block solvers fill them.
+    solver : BlockSolver
+        Solver of the path.
+    seconds : ndarray of shape (n_C,)
+        Wall time of each training.
+
+    Returns
+    -------
+    PathSolution
+        Solution with transposed outcomes.
+    """
     return PathSolution(
         problem=problem,
         weights=weights,

@@ -1,4 +1,4 @@
-"""Trained machines for every C of a path, and the labels that they give.
+"""Trained subproblems for every C of a path, and the labels that they predict.
 
 The predictions of a whole path are one matrix product for each class.
 """
@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
@@ -28,45 +29,49 @@ from solvers.kernels.functions import (
 )
 from solvers.multiclass import pairs_of
 
-BLOCK_VALUES = 1 << 16  # kernel values that are widened to float64 at a time, so that they stay in the cache
-MIN_ROWS = 128  # but at least so many rows: a product prepares all coefficients anew
-WORKSPACE_VALUES = 1 << 18  # that the blocks of several matrices may take together
+CONVERTED_VALUES = 1 << 16
+"""Number of kernel values that are converted to float64 at a time, so that they stay in the cache."""
+MIN_ROWS = 128
+"""Least number of samples of a product, because each product prepares all coefficients again."""
+WORKSPACE_VALUES = 1 << 18
+"""Largest number of values of the blocks of several matrices together."""
 
 
 class PathProblem(NamedTuple):
-    """What the machines of a path have in common."""
+    """What all subproblems of a path share."""
 
     Cs: np.ndarray  # (n_C,), ascending, so that each solution is a good start for the next
-    classes: np.ndarray  # (n_classes,)
-    rows: np.ndarray  # (n,) row numbers sorted by class; a Gram matrix in that order is read twice as fast
-    class_start: np.ndarray  # (n_classes + 1,)
+    classes: np.ndarray  # (n_classes,): labels
+    rows: np.ndarray  # (n,): row numbers, class by class; a Gram matrix in that order is read twice as fast
+    class_start: np.ndarray  # (n_classes + 1,): boundaries of the classes among `rows`
     inverse_weights: np.ndarray  # (n_classes,): 1/C of the samples of a class is this over C
-    at_once: bool  # one machine for all classes, with labels on a simplex, instead of one for every pair
-    bias: float  # added to the kernel: 1, or 0
-    max_iter: int = NO_LIMIT  # of all machines together, for each C
-    breaks_ties: bool = True  # of votes, by the summed evidence; if not, the first class wins
+    at_once: bool  # one subproblem for all classes, with labels on a simplex, instead of one for every pair
+    bias: float  # constant that is added to the kernel: 1, or 0
+    max_iter: int = NO_LIMIT  # limit of the iterations of all subproblems together, for each C
+    breaks_ties: bool = True  # whether sums of decisions break ties of votes; if not, the first class wins
 
 
 @dataclass
 class PathSolution:
-    """Trained machines for every C of a path.
+    """Trained subproblems for every C of a path.
 
     Attributes
     ----------
     problem : PathProblem
+        Problem of the path.
     weights : ndarray of shape (n_C, n_classes - 1, n), or (n_C, 1, n) for all at once
         Weights ≥ 0, in the layout of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight against
         class s in row s if s < t, else in row s - 1.
     intercepts : ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
-        Positive for the first class of a pair.
+        Intercepts, positive for the first class of a pair.
     outcomes : Outcomes
-        Transposed: arrays of shape (n_C, n_subproblems).
+        Transposed outcomes: arrays of shape (n_C, n_subproblems).
     has_methods, has_clipped : bool
-        Whether `outcomes.methods` and `outcomes.clipped` say anything.
+        Whether the solver fills `outcomes.methods` and `outcomes.clipped`.
     used : bool ndarray of shape (n_C, n)
-        The rows that any machine uses.
+        Rows that any subproblem uses.
     seconds : ndarray of shape (n_C,)
-        Wall time, shared out by counted work.
+        Wall time of the path, shared out by counted work.
     """
 
     problem: PathProblem
@@ -84,16 +89,25 @@ class PathSolution:
         Parameters
         ----------
         K : ndarray of shape (n_test, n_train)
-            Kernel between the samples and all training rows, in their original order.
+            Kernel values between the samples and all training rows, in their original order.
 
         Returns
         -------
         labels : ndarray of shape (n_C, n_test)
+            Predicted labels.
         """
         return labels_of(self.problem, self.weights[None], self.intercepts[None], K[None])[0]
 
     def on_used_rows(self):
-        """Leave out the rows that no machine uses; return the rest, and its row numbers."""
+        """Remove the rows that no subproblem uses.
+
+        Returns
+        -------
+        solution : PathSolution
+            Solution on the remaining rows, which are numbered from 0.
+        kept : int32 ndarray
+            Original row numbers of the remaining rows.
+        """
         kept = self.weights.any(axis=(0, 1))
         sizes = np.add.reduceat(kept, self.problem.class_start[:-1], dtype=np.int64)
         rows, class_start = np.arange(sizes.sum(), dtype=np.int32), np.concatenate(([0], np.cumsum(sizes)))
@@ -103,24 +117,28 @@ class PathSolution:
 
 
 def labels_of(problem, weights, intercepts, Ks):
-    """Predict labels for every C, by machines that were trained on several Gram matrices.
+    """Predict labels for every C, from subproblems of several Gram matrices.
 
     Parameters
     ----------
     problem : PathProblem
+        Problem that all matrices share.
     weights : ndarray of shape (n_matrices, n_C, n_classes - 1, n), or (n_matrices, n_C, 1, n)
+        Weights in the layout of `PathSolution.weights`.
     intercepts : ndarray of shape (n_matrices, n_C, n_pairs), or (n_matrices, n_C, n_classes)
+        Intercepts, positive for the first class of a pair.
     Ks : ndarray of shape (n_matrices, n_test, n)
-        Kernel between the samples and all training rows, in their original order.
+        Kernel values between the samples and all training rows, in their original order.
 
     Returns
     -------
     labels : ndarray of shape (n_matrices, n_C, n_test)
+        Predicted labels.
     """
     n_matrices, n_C, depth, n = weights.shape
     n_test, n_classes = Ks.shape[1], problem.class_start.size - 1
-    # Not by the number of matrices: sums round by the rows that are multiplied together.
-    step = max(1, min(n_test, max(MIN_ROWS, BLOCK_VALUES // max(1, n))))
+    # It does not depend on the number of matrices: the rounding of sums depends on the rows of a product.
+    step = max(1, min(n_test, max(MIN_ROWS, CONVERTED_VALUES // max(1, n))))
     together = max(1, WORKSPACE_VALUES // (step * (n + n_classes * n_C * depth)))
     winners = np.empty((n_matrices, n_C, n_test), np.int64)
     for start in range(0, n_matrices, together):
@@ -130,20 +148,32 @@ def labels_of(problem, weights, intercepts, Ks):
 
 
 def _elect(problem, weights, intercepts, Ks, step, winners):
-    """Fill `winners` with the numbers of the classes that `labels_of` tells, so many rows at a time."""
+    """Compute the class indices of the predicted labels.
+
+    Parameters
+    ----------
+    problem : PathProblem
+        Problem that all matrices share.
+    weights, intercepts, Ks : ndarray
+        Arrays as in `labels_of`, of some of its matrices.
+    step : int
+        Number of samples that are multiplied together.
+    winners : int64 ndarray of shape (n_matrices, n_C, n_test)
+        Receives the class indices.
+    """
     n_matrices, n_C, depth, _ = weights.shape
     segments, in_order = [*pairwise(problem.class_start.tolist())], is_sorted(problem.rows)
     coefficients = [weights[..., a:b].reshape(n_matrices, n_C * depth, b - a) for a, b in segments]
     shape = len(segments), n_matrices, n_C * depth
-    room = np.empty(math.prod(shape) * step)
+    workspace = np.empty(math.prod(shape) * step)
     for first in range(0, Ks.shape[1], step):
         values = Ks[:, first : first + step]
         if not in_order:
             values = values[:, :, problem.rows]
-        # Sums in float64: weights grow with 1/||c||², and so would the rounding of float32 sums.
+        # Sums are float64: weights grow with 1/‖c‖², and so would the rounding errors of float32 sums.
         values = values.astype(np.float64, copy=False).swapaxes(1, 2)
         size = values.shape[2]
-        parts = room[: math.prod(shape) * size].reshape(*shape, size)
+        parts = workspace[: math.prod(shape) * size].reshape(*shape, size)
         for t, (a, b) in enumerate(segments):
             np.matmul(coefficients[t], values[:, a:b], out=parts[t])
         if problem.at_once:
@@ -155,23 +185,24 @@ def _elect(problem, weights, intercepts, Ks, step, winners):
 
 @njit
 def elect_pairwise(parts, intercepts, breaks_ties, first, winners):
-    """Elect the class with most votes of the pair machines, as `solvers.multiclass.votes` counts them.
+    """Elect the class with most votes of the pairs, as `solvers.multiclass.votes` counts them.
 
     Parameters
     ----------
     parts : float64 array (n_classes, n_matrices, n_C, n_classes - 1, m)
-        What the training samples of each class contribute to each machine, for m samples.
+        Sum over the training samples of each class, for each subproblem and each of m samples.
     intercepts : array (n_matrices, n_C, n_pairs)
+        Intercepts, positive for the first class of a pair.
     breaks_ties : bool
-        Whether the summed evidence decides between classes with as many votes; if not, the first wins.
+        Whether the sum of decisions decides between classes with equally many votes; if not, the first wins.
     first : int
-        Number of the first of the m samples.
+        Index of the first of the m samples.
     winners : int64 array (n_matrices, n_C, n_test)
-        Receives the numbers of the classes.
+        Receives the class indices.
     """
     n_classes, n_matrices, n_C, _, m = parts.shape
     votes, evidence = np.empty((n_classes, m)), np.empty((n_classes, m))
-    of_both = 1.0 if n_classes == 2 else 0.0
+    vote_at_zero = 1.0 if n_classes == 2 else 0.0
     for matrix in range(n_matrices):
         for k in range(n_C):
             votes[:] = 0.0
@@ -184,7 +215,7 @@ def elect_pairwise(parts, intercepts, breaks_ties, first, winners):
                     subproblem += 1
                     for x in range(m):
                         d = ahead[x] - behind[x] + intercept
-                        won = 1.0 if d > 0.0 else (of_both if d == 0.0 else 0.0)
+                        won = 1.0 if d > 0.0 else (vote_at_zero if d == 0.0 else 0.0)
                         votes[i, x] += won
                         votes[j, x] += 1.0 - won
                         evidence[i, x] += d
@@ -195,7 +226,22 @@ def elect_pairwise(parts, intercepts, breaks_ties, first, winners):
 
 @inner
 def _elected(votes, evidence, breaks_ties):
-    """Return the class with most votes."""
+    """Return the class with most votes.
+
+    Parameters
+    ----------
+    votes : array (n_classes,)
+        Votes of one sample.
+    evidence : array (n_classes,)
+        Sums of the decisions for each class.
+    breaks_ties : bool
+        Whether the sums break ties; if not, the first class wins.
+
+    Returns
+    -------
+    int
+        Class index.
+    """
     best, best_score = 0, -1.0
     for t in range(votes.size):
         score = votes[t]
@@ -207,124 +253,157 @@ def _elected(votes, evidence, breaks_ties):
 
 
 def elect_all_at_once(parts, intercepts):
-    """Return the class t with the largest score y_t · (W x + b) of each sample, (n_matrices, n_C, m).
+    """Return the class t with the largest score y_t · (W x + b) of each sample.
 
     Parameters
     ----------
     parts : ndarray of shape (n_classes, n_matrices, n_C, m)
+        Sum over the training samples of each class, for each of m samples.
     intercepts : ndarray of shape (n_matrices, n_C, n_classes)
+        Intercept of each class.
+
+    Returns
+    -------
+    ndarray of shape (n_matrices, n_C, m)
+        Class indices.
     """
     scores = parts - (sum(parts) - parts) / (len(parts) - 1) + np.moveaxis(intercepts, 2, 0)[..., None]
     return scores.argmax(axis=0)
 
 
 def intercepts(weights, class_start, bias, at_once):
-    """Return the theoretic bias Σ α_i (y_t·y_i) of every machine (Strack 2013, 2.98).
+    """Return the theoretic bias Σ α_i (y_t·y_i) of every subproblem (Strack 2013, 2.98).
 
     Parameters
     ----------
-    weights, class_start, at_once
-        As in `PathSolution`.
+    weights : ndarray of shape (n_C, n_classes - 1, n), or (n_C, 1, n)
+        Weights in the layout of `PathSolution.weights`.
+    class_start : int ndarray of shape (n_classes + 1,)
+        Boundaries of the classes.
     bias : {0.0, 1.0}
+        Constant that is added to the kernel; without it the intercepts are 0.
+    at_once : bool
+        Whether one subproblem covers all classes.
 
     Returns
     -------
-    ndarray of shape (n_C, n_pairs), for the first class of the pair, or (n_C, n_classes)
+    ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
+        Intercepts, positive for the first class of a pair.
     """
     sums = np.add.reduceat(weights, class_start[:-1], axis=2) * bias
     n_classes = class_start.size - 1
     if at_once:
-        own = sums[:, 0, :]
-        return own - (own.sum(axis=1, keepdims=True) - own) / (n_classes - 1)
+        by_class = sums[:, 0, :]
+        return by_class - (by_class.sum(axis=1, keepdims=True) - by_class) / (n_classes - 1)
     first, second = np.array(pairs_of(n_classes)).T
     return sums[:, second - 1, first] - sums[:, first, second]
 
 
-BLOCK_VALUES = 1 << 22  # of a block of predictions, at most (32 MB)
+BLOCK_VALUES = 1 << 22
+"""Largest number of values of a block of predictions (32 MB)."""
 
 
 class FittedTrainings:
-    """What is known of trainings that were fitted together, by attributes with a value for each.
+    """Results of trainings that were fitted together, as attributes with one value for each training.
 
     Parameters
     ----------
     solution : solvers.path.result.PathSolution
-        Of the same problem by the same solver.
+        Solution of the same problem by the same solver.
     outcomes : solvers.gram.outcomes.Outcomes
         Arrays of shape (n_trainings, n_subproblems).
     totals : solvers.gram.outcomes.Totals
+        Totals over the subproblems.
     stopping : list of str
+        Text for `stopping_` of each training.
     seconds : ndarray of shape (n_trainings,)
+        Wall time of each training.
     """
 
     def __init__(self, solution, outcomes, totals, stopping, seconds):
         problem = solution.problem
         groups = groups_of(problem.classes.size, problem.at_once)
         sizes = class_sizes(problem.class_start)[groups].sum(axis=1)
-        self.classes_ = problem.classes
-        self.n_iter_ = totals.iterations
-        self.n_kernel_evals_ = totals.evaluations
-        self.n_support_ = totals.n_support
-        self.sv_share_ = (outcomes.supports / sizes).sum(axis=1) / len(groups)
-        self.objective_ = outcomes.objectives.sum(axis=1)
-        self.duality_gap_ = totals.gaps
-        self.converged_ = totals.converged
-        self.fit_status_ = totals.fit_status
-        self.stopping_ = stopping
-        self.fit_seconds_ = seconds
+        self.classes_: np.ndarray = problem.classes
+        self.n_iter_: np.ndarray = totals.iterations
+        self.n_kernel_evals_: np.ndarray = totals.evaluations
+        self.n_support_: np.ndarray = totals.n_support
+        self.sv_share_: np.ndarray = (outcomes.supports / sizes).sum(axis=1) / len(groups)
+        self.objective_: np.ndarray = outcomes.objectives.sum(axis=1)
+        self.duality_gap_: np.ndarray = totals.gaps
+        self.converged_: np.ndarray = totals.converged
+        self.fit_status_: np.ndarray = totals.fit_status
+        self.stopping_: list[str] = stopping
+        self.fit_seconds_: np.ndarray = seconds
         if solution.has_clipped:
-            self.n_clipped_ = outcomes.clipped.sum(axis=1)
+            self.n_clipped_: np.ndarray = outcomes.clipped.sum(axis=1)
         if solution.has_methods:
-            self.method_ = [method_names(bits) for bits in np.bitwise_or.reduce(outcomes.methods, axis=1)]
+            methods = np.bitwise_or.reduce(outcomes.methods, axis=1)
+            self.method_: list[str] = [method_names(bits) for bits in methods]
 
 
 class FittedPath(FittedTrainings):
-    """The machines of a `fit_path` for every C.
+    """Trained models of a `fit_path`, one for every C.
 
     Parameters
     ----------
     estimator : KernelSVC
-        That `fit_path` was called on.
+        Estimator whose `fit_path` was called.
     solution : PathSolution
+        Trained subproblems.
     totals : solvers.gram.outcomes.Totals
+        Totals over the subproblems.
     stopping : list of str
+        Text for `stopping_` of each C.
     kernel : solvers.kernels.functions.Kernel
+        Kernel of the training samples.
     X : {ndarray, CSR}
-        Training samples, as the kernel takes them; as they are for a callable or precomputed kernel.
+        Training samples as `Kernel.prepare` returns them; unchanged for a callable or precomputed kernel.
     normalised : bool
         Whether the kernel is normalised to k(x, x) = 1.
 
     Attributes
     ----------
     Cs_ : ndarray of shape (n_C,)
+        Values of C, ascending.
     classes_ : ndarray of shape (n_classes,)
-    n_iter_, n_kernel_evals_, n_support_ : int ndarrays of shape (n_C,)
-        As a fitted estimator has them; `n_support_` is the number of support vectors of any machine.
+        Class labels, ascending.
+    n_iter_ : int ndarray of shape (n_C,)
+        Iterations, summed over the subproblems.
+    n_kernel_evals_ : int ndarray of shape (n_C,)
+        Kernel values that were computed, summed over the subproblems.
+    n_support_ : int ndarray of shape (n_C,)
+        Number of training samples that are support vectors of any subproblem.
     sv_share_ : ndarray of shape (n_C,)
-        Mean over the machines of support vectors / samples.
+        Share of support vectors among the samples of a subproblem, mean over the subproblems.
     converged_ : bool ndarray of shape (n_C,)
+        Whether the tolerance is certified for every subproblem.
     objective_ : ndarray of shape (n_C,)
-        ``||c||²`` summed over the machines.
+        Objective at the solution, summed over the subproblems. `SMOSVC`: dual objective ½ αᵀQα − Σ α_i, which
+        the training minimises and which is never positive. All other estimators: squared norm ‖c‖² of the
+        point of the hull, which is positive for a positive definite kernel. Compare values of one estimator
+        only.
     duality_gap_ : ndarray of shape (n_C,)
-        The largest certified gap of a machine.
+        Largest certified relative gap of a subproblem.
     fit_status_ : int ndarray of shape (n_C,)
-        As a fitted estimator has it.
+        Status of the training, 0 exactly where `converged_`; see the estimator's attribute of this name.
     stopping_ : list of str
-        As a fitted estimator has it.
+        What is certified, or what ended the training; see the estimator's attribute of this name.
     n_clipped_ : int ndarray of shape (n_C,)
-        As the solvers have it that move a point of the hull; absent for others.
+        Steps that the weight of a sample shortened; only `MNSVC`, `SphereSVC`, `BallSVC` and `CoreSVC` have
+        it.
     method_ : list of str
-        As `NewtonSVC` has it; absent for other solvers.
+        Methods that were used; only `NewtonSVC` has it.
     fit_seconds_ : ndarray of shape (n_C,)
-        Wall seconds of the whole path, shared out by counted work.
+        Wall time of the whole path in seconds, shared out by counted work.
     """
 
     def __init__(self, estimator, solution, totals, stopping, kernel, X, normalised):
         super().__init__(solution, solution.outcomes, totals, stopping, solution.seconds)
-        self.Cs_ = solution.problem.Cs
+        self.Cs_: np.ndarray = solution.problem.Cs
         self._kernel, self._normalised = kernel, normalised
         self._name, self._width = type(estimator).__name__, X.shape[-1]
-        self._workspace = values_of_predictions(estimator)
+        self._max_values = max_block_values(estimator)
         self._callable = estimator.kernel if callable(estimator.kernel) else None
         if kernel.kind == GRAM and (self._callable is None or not is_table(X)):
             self._solution, self._vectors = solution, None if self._callable is None else X
@@ -332,20 +411,23 @@ class FittedPath(FittedTrainings):
             self._solution, kept = solution.on_used_rows()
             self._vectors = X[kept]
 
-    def predict_path(self, X):
+    def predict_path(self, X: ArrayLike | sparse.spmatrix | sparse.sparray) -> np.ndarray:
         """Predict labels for every C.
 
         Parameters
         ----------
         X : {array-like, CSR} of shape (n_test, n_features), or (n_test, n_train) if precomputed
+            Samples, or their kernel values with all training samples.
 
         Returns
         -------
         labels : ndarray of shape (n_C, n_test)
+            Predicted labels.
         """
         X = self._check_samples(X)
-        width = X.shape[1] if sparse.issparse(X) and not sparse.issparse(self._vectors) else 0  # of a copy
-        blocks = blocks_of(X.shape[0], self._solution.weights, self.classes_.size, self._workspace, width)
+        is_copied = sparse.issparse(X) and not sparse.issparse(self._vectors)
+        width = X.shape[1] if is_copied else 0
+        blocks = blocks_of(X.shape[0], self._solution.weights, self.classes_.size, self._max_values, width)
         labels = np.empty((self.Cs_.size, X.shape[0]), self.classes_.dtype)
         for block in blocks:
             K = X[block] if self._vectors is None else self._kernel_to(X[block])
@@ -353,6 +435,18 @@ class FittedPath(FittedTrainings):
         return labels
 
     def _check_samples(self, X):
+        """Return validated samples to predict.
+
+        Parameters
+        ----------
+        X : {array-like, CSR}
+            Samples as the user passed them.
+
+        Returns
+        -------
+        {ndarray, CSR} of shape (n_test, n_features)
+            Samples, or kernel values.
+        """
         if self._callable is not None and not is_table(X):
             return as_array(X)
         X = sound_csr(X)
@@ -372,20 +466,62 @@ class FittedPath(FittedTrainings):
         return X
 
     def _kernel_to(self, X):
+        """Evaluate the kernel between samples and the support vectors.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR} of shape (m, n_features)
+            Validated samples.
+
+        Returns
+        -------
+        ndarray of shape (m, n_SV)
+            Kernel values.
+        """
         if self._callable is not None:
             return values_of(self._callable, X, self._vectors)
-        X = self._kernel.place(X)
+        X = self._kernel.prepare(X)
         K = kernel_block(X, self._vectors, self._kernel)
         return normalise_rows(K, X, self._kernel) if self._normalised else K
 
 
-def values_of_predictions(estimator):
-    """Return how many values a block of predictions may have."""
+def max_block_values(estimator):
+    """Return the largest number of values of a block of predictions.
+
+    Parameters
+    ----------
+    estimator : KernelSVC
+        Estimator, whose `cache_size` limits the block.
+
+    Returns
+    -------
+    float
+        Number of float64 values.
+    """
     return min(BLOCK_VALUES, 1e6 * estimator.cache_size / 24)
 
 
-def blocks_of(n_samples, weights, n_classes, room, width=0):
-    """Cut samples into blocks whose predictions, and `width` more values for each, have room."""
+def blocks_of(n_samples, weights, n_classes, max_values, width=0):
+    """Split samples into blocks whose predictions stay within a number of values.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of samples to predict.
+    weights : ndarray of shape (n_C, depth, n)
+        Weights in the layout of `PathSolution.weights`.
+    n_classes : int
+        Number of classes.
+    max_values : float
+        Largest number of values of a block.
+    width : int, default=0
+        Number of further values that a block holds for each sample.
+
+    Returns
+    -------
+    list of slice
+        Blocks of consecutive samples.
+    """
     n_C, depth, n = weights.shape
-    step = max(1, int(room // max(1, n + width + 2 * n_C * depth * n_classes)))
+    step = max(1, int(max_values // max(1, n + width + 2 * n_C * depth * n_classes)))
     return [slice(start, start + step) for start in range(0, n_samples, step)]

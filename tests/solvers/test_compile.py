@@ -155,9 +155,9 @@ def test_the_garbage_collector_rests_while_numba_compiles_and_only_then():
 def test_sources_that_cannot_be_written_next_to_are_compiled_into_the_users_cache(copy, tmp_path):
     for folder in [copy, *(path for path in copy.iterdir() if path.is_dir())]:
         (folder / "__pycache__").write_text("no folder")
-    place = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
-    assert 0.0 <= answer(copy, **place) < 1e-9
+    paths = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    assert 0.0 <= answer(copy, **paths) < 1e-9
     assert not compiled(copy)
     assert compiled(tmp_path / "cache")
     edit(copy, 2.5)
-    assert answer(copy, **place) == 2.5
+    assert answer(copy, **paths) == 2.5

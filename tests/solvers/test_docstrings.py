@@ -1,4 +1,4 @@
-"""The docstrings of the estimators stand alone: parameters, what is raised, references, an example."""
+"""The docstrings of the estimators are complete: parameters, errors, references, an example."""
 
 import doctest
 import inspect
@@ -49,7 +49,7 @@ def test_the_example_runs(solver):
 def test_an_estimator_has_the_parameters_it_declares_and_those_of_its_bases():
     @with_parameters
     class Other(KernelSVC):
-        """Of no use.
+        """Estimator without a use.
 
         Parameters
         ----------

@@ -96,7 +96,7 @@ def failures_of(solver):
             yield name, ({"class_weight": weights}, X, Y, None)
     if "multiclass" in solver().get_params():
         both = {"multiclass": "all_at_once", "decision_function_shape": "ovo"}
-        yield "the shape and the machine disagree", (both, X, Y, None)
+        yield "the shape and the multiclass method disagree", (both, X, Y, None)
 
 
 CASES = [
@@ -175,7 +175,7 @@ def test_a_path_that_fails_leaves_the_model_of_a_fit(solver, params, samples, la
         path = model.fit_path(X, Y, [0.5, 2.0])
         labels_of_path, before = path.predict_path(X), state_of(model)
         kept = dict(vars(path))
-        if "C" in params:  # a path has Cs of its own
+        if "C" in params:  # a path has its own values of C
             continue
         model.set_params(**params)
         assert_fails(model.fit_path, samples, labels, [0.5, 2.0])

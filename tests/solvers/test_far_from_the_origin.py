@@ -1,4 +1,4 @@
-"""Features in float32, far from the origin or of any size: the same machine as where they are harmless."""
+"""Features in float32, far from the origin or of any size: the same model as for harmless ones."""
 
 import numpy as np
 import pytest
@@ -125,7 +125,7 @@ def test_float32_matrices_are_taken_as_exact(solver):
 @pytest.mark.parametrize(("n_features", "gamma"), [(12, 0.05), (12, 100.0), (4, 0.05)])
 @pytest.mark.parametrize("solver", SOLVERS, ids=str)
 def test_dense_and_sparse_samples_get_the_same_decisions(solver, n_features, gamma):
-    """Whatever the machine was trained on: centred, by differences, or neither."""
+    """Kernels that are centred, evaluated by differences, or neither."""
     X, y = overlapping(n=80, d=n_features)
     X += 60.0
     for form, other in ((np.asarray, sparse.csr_matrix), (sparse.csr_matrix, np.asarray)):

@@ -296,7 +296,7 @@ def test_limits_end_it_in_order():
     path = SMOSVC(gamma=0.5, cache_size=CACHE, max_iter=5).fit_path(X, y, CS)
     assert path.n_iter_.max() <= 5
     assert (path.fit_status_ == 1).all()
-    with pytest.warns(UserWarning, match="max_seconds were over"):
+    with pytest.warns(UserWarning, match="max_seconds"):
         model = SMOSVC(C=1024.0, gamma=4.0, cache_size=CACHE, max_seconds=1e-9).fit(X, y)
     assert model.fit_status_ == 2
     assert abs(model.dual_coef_.sum()) <= 1e-9 * np.abs(model.dual_coef_).sum()

@@ -99,8 +99,8 @@ def test_matrices_from_which_other_numbers_were_subtracted_are_each_its_own(loss
     )
     for found, path, K, shift, gamma in zip(labels, paths, tests, shifts, gammas, strict=True):
         np.testing.assert_array_equal(found, path.predict_path(K))
-        alone = SMOSVC(loss=loss, C=CS[-1], gamma=gamma).fit(X, y)
-        assert np.mean(found[-1] == alone.predict(X_test)) > 0.95, shift
+        single = SMOSVC(loss=loss, C=CS[-1], gamma=gamma).fit(X, y)
+        assert np.mean(found[-1] == single.predict(X_test)) > 0.95, shift
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_matrices_from_which_other_numbers_were_subtracted_are_each_its_own(loss
         ([1.0, 2.0], {"tol": -1.0}, "tol"),
     ],
 )
-def test_what_is_no_grid_is_refused_in_a_sentence(Cs, parameters, message):
+def test_invalid_parameters_of_a_grid_are_refused(Cs, parameters, message):
     X, y, _ = samples("iris")
     with pytest.raises(ValueError, match=message):
         SMOSVC.path_grid([SMOSVC(**{"kernel": "precomputed"} | parameters)], y, Cs).fit(rbf_kernel(X)[None])
@@ -127,14 +127,14 @@ def test_a_matrix_that_is_not_finite_is_refused():
         SMOSVC.path_grid([SMOSVC(kernel="precomputed")], y, CS).fit(K)
 
 
-def test_what_is_out_of_turn_is_refused_in_a_sentence():
+def test_calls_in_the_wrong_order_are_refused():
     X, y, _ = samples("iris")
     K = rbf_kernel(X)[None]
     grid = SMOSVC.path_grid([SMOSVC(kernel="precomputed")] * 3, y, CS)
-    with pytest.raises(ValueError, match="predict needs machines; call fit before"):
+    with pytest.raises(ValueError, match=r"predict .*fit"):
         grid.predict(K)
     grid.fit(K)
-    with pytest.raises(ValueError, match="fitted needs a fit for each estimator; 1 of 3 were done"):
+    with pytest.raises(ValueError, match=r"fitted .*\b1 of 3\b"):
         grid.fitted()
     for wrong in (K[0], np.dstack([K, K]), K[..., :5], K[:, :0], np.vstack([K, K])):
         with pytest.raises(ValueError, match=rf"kernel values of shape \(1, n_test, {len(y)}\); got"):
@@ -144,10 +144,10 @@ def test_what_is_out_of_turn_is_refused_in_a_sentence():
             ValueError, match=rf"float Gram matrices, of shape \(n_matrices, {len(y)}, {len(y)}\)"
         ):
             grid.fit(wrong)
-    with pytest.raises(ValueError, match="one matrix for each estimator; got 3 where 2 are left"):
+    with pytest.raises(ValueError, match=r"each estimator; got 3 .*\b2\b"):
         grid.fit(np.vstack([K, K, K]))
     grid.fit(np.vstack([K, K]))
-    with pytest.raises(ValueError, match="one matrix for each estimator; got 1 where 0 are left"):
+    with pytest.raises(ValueError, match=r"each estimator; got 1 .*\b0\b"):
         grid.fit(K)
     with pytest.raises(ValueError, match="estimators of one class; got NewtonSVC, SMOSVC"):
         SMOSVC.path_grid([SMOSVC(kernel="precomputed"), NewtonSVC(kernel="precomputed")], y, CS)

@@ -158,5 +158,5 @@ def test_an_example_gives_the_same_with_another_import(example):
     expected, found = example(SVC), example(SMOSVC)
     if not isinstance(expected, tuple | list):
         expected, found = [expected], [found]
-    for value, own in zip(expected, found, strict=True):
-        assert_allclose(np.asarray(own, float), np.asarray(value, float), rtol=1e-3, atol=0.02)
+    for value, ours in zip(expected, found, strict=True):
+        assert_allclose(np.asarray(ours, float), np.asarray(value, float), rtol=1e-3, atol=0.02)
