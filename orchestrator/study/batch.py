@@ -9,7 +9,7 @@ from orchestrator.study.trials import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Losses:
+class WorkerDeaths:
     """The workers that a piece of work has lost.
 
     Attributes
@@ -29,11 +29,11 @@ class Losses:
     seconds: float = 0.0
     by_memory: int = 0
 
-    def another(self, seconds: float) -> "Losses":
+    def another(self, seconds: float) -> "WorkerDeaths":
         """Return these losses and one more worker, alone with the piece for `seconds`."""
         return replace(self, alone=self.alone + 1, seconds=self.seconds + seconds)
 
-    def another_by_memory(self) -> "Losses":
+    def another_by_memory(self) -> "WorkerDeaths":
         """Return these losses and one more worker, which ended because the piece took too much memory."""
         return replace(self, by_memory=self.by_memory + 1)
 
@@ -50,7 +50,7 @@ class Batch:
         1, and one more each time a worker was lost with the batch.
     base_seconds : float
         Its cost by sizes alone.
-    losses : Losses
+    losses : WorkerDeaths
         The workers lost so far.
     """
 
@@ -60,7 +60,7 @@ class Batch:
     paths: tuple[Path, ...]
     attempt: int
     base_seconds: float
-    losses: Losses = field(default_factory=Losses)
+    losses: WorkerDeaths = field(default_factory=WorkerDeaths)
 
 
 @dataclass(frozen=True)
