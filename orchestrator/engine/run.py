@@ -137,7 +137,7 @@ def run_session(
         run_log(log_path),
         _executor(settings, prepared, store, report, client) as executor,
     ):
-        description = executor.facts()
+        description = executor.describe()
         log.info("run %s on %d workers: %s", run_id, description["workers"], shlex.join(command))
         if isinstance(executor, NoExecutor):
             display.say("Every trial is stored already, so no worker is started.")
@@ -183,7 +183,7 @@ def run_session(
             finally:
                 summary = total([each.summary for each in runners])
                 provenance |= {
-                    "hosts": _with_later_hosts(provenance["hosts"], executor.facts()["hosts"]),
+                    "hosts": _with_later_hosts(provenance["hosts"], executor.describe()["hosts"]),
                     "finished_at": _now(),
                     "worker_share": summary.worker_share,
                     "summary": asdict(summary),
