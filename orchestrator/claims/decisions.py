@@ -79,14 +79,14 @@ class Decision:
         rows = []
         for outcome in self.outcomes:
             figure = outcome.figure
-            least, most = outcome.part.region
+            lower, upper = outcome.part.region
             rows.append(
                 {
                     "claim": self.claim.name,
                     "what": figure.what if figure else outcome.part.words,
                     **{name: getattr(figure, name, None) for name in ("estimate", "low", "high")},
-                    "least": least,
-                    "most": most,
+                    "least": lower,
+                    "most": upper,
                     **{name: getattr(figure, name, None) for name in ("n", "unit", "p")},
                     "verdict": outcome.verdict,
                     "note": figure.note if figure else outcome.why,
@@ -149,26 +149,26 @@ def _outcomes(
     if part.test == "unanswered":
         yield Outcome(part, UNDECIDED, why=str(part.options["why"]))
         return
-    lacking = [
+    missing = [
         absent.get(name, f"study {name} has not been run") for name in part.studies if name not in studies
     ]
     for key in ("study", "against"):
         names = listed(part.options.get(key))
         if names and not set(names) & studies.keys():
-            yield Outcome(part, UNDECIDED, why="; ".join(lacking))
+            yield Outcome(part, UNDECIDED, why="; ".join(missing))
             return
     if datasets := _absent_datasets(part, studies):
-        lacking.append(f"no dataset {', '.join(datasets)}")
+        missing.append(f"no dataset {', '.join(datasets)}")
     try:
         for figure in _figures(part, studies, looks):
             verdict = verdict_of(figure, part.region)
             but = _exceptions(figure, part.region) if verdict == REPRODUCED else ""
-            noted = replace(figure, note="; ".join(filter(None, [figure.note, but, *lacking])))
+            noted = replace(figure, note="; ".join(filter(None, [figure.note, but, *missing])))
             yield Outcome(part, verdict, noted)
-        if lacking and part.options.get("apart"):
-            yield Outcome(part, UNDECIDED, why="; ".join(lacking))
+        if missing and part.options.get("apart"):
+            yield Outcome(part, UNDECIDED, why="; ".join(missing))
     except Unanswered as error:
-        yield Outcome(part, UNDECIDED, why="; ".join([str(error), *lacking]))
+        yield Outcome(part, UNDECIDED, why="; ".join([str(error), *missing]))
 
 
 def _exceptions(figure: Figure, region: tuple[float, float]) -> str:
@@ -186,8 +186,8 @@ def _exceptions(figure: Figure, region: tuple[float, float]) -> str:
     str
         The note, or an empty string.
     """
-    least, most = region
-    outside = [name for name, value in figure.of_each.items() if not least <= round(value, _DIGITS) <= most]
+    lower, upper = region
+    outside = [name for name, value in figure.of_each.items() if not lower <= round(value, _DIGITS) <= upper]
     if not outside:
         return ""
     return f"typically; {len(outside)} of {figure.n} {figure.unit} outside: {', '.join(outside)}"
@@ -230,12 +230,12 @@ def verdict_of(figure: Figure, region: tuple[float, float]) -> str:
     str
         `REPRODUCED`, `NOT_REPRODUCED` or `UNDECIDED`.
     """
-    least, most = region
+    lower, upper = region
     low, high = (round(end, _DIGITS) for end in (figure.low, figure.high))
-    if least <= low and high <= most:
+    if lower <= low and high <= upper:
         return REPRODUCED
     low, high = (round(end, _DIGITS) for end in figure.refuting)
-    return NOT_REPRODUCED if high < least or low > most else UNDECIDED
+    return NOT_REPRODUCED if high < lower or low > upper else UNDECIDED
 
 
 def _figures(part: Part, studies: Mapping[str, Findings], looks: int) -> Iterator[Figure]:

@@ -274,8 +274,8 @@ def _folds(study: Findings, arm: str, quantity: str) -> pd.DataFrame:
         {"dataset": rows["dataset"].astype(str), "outer": rows["outer"].astype(int), "low": value}
     ).assign(high=np.where(stopped, inf, value))
     by_fold = ["dataset", "outer"]
-    lacking = ends["low"].isna().groupby([ends[name] for name in by_fold], sort=False).any()
-    folds = ends.groupby(by_fold, sort=False)[["low", "high"]].sum()[~lacking]
+    incomplete = ends["low"].isna().groupby([ends[name] for name in by_fold], sort=False).any()
+    folds = ends.groupby(by_fold, sort=False)[["low", "high"]].sum()[~incomplete]
     counts = folds.groupby(level="dataset", sort=False).size()
     complete = [name for name, n in counts.items() if n == study.design.n_outer(str(name))]
     return folds[folds.index.get_level_values("dataset").isin(complete)]
@@ -365,8 +365,8 @@ def compared(
     used = both.index.get_level_values("dataset")
     both = both[used.isin(named) & ~used.isin(other)]
     missing = [name for name in named if name not in set(both.index.get_level_values("dataset"))]
-    split, lacking = ([name for name in missing if (name in other) is is_split] for is_split in (True, False))
-    notes = {"other splits of": split, "without": lacking}
+    split, rest = ([name for name in missing if (name in other) is is_split] for is_split in (True, False))
+    notes = {"other splits of": split, "without": rest}
     note = "; ".join(f"{what} {', '.join(names)}" for what, names in notes.items() if names)
     if both.empty:
         if named and other.issuperset(named):

@@ -1,4 +1,4 @@
-"""Print decisions of claims: the Markdown page of all claims, and rows and lines for other places."""
+"""Print decisions of claims: the Markdown page of all claims, and rows and lines for reports."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -208,9 +208,9 @@ def printed_rows(decision: Decision) -> list[tuple[str, ...]]:
             outcome.part.test == "difference" and outcome.part.options.get("quantity", "score") == "score"
         )
         numbers = [_number(row[name], is_score) for name in ("estimate", "low", "high", "least", "most")]
-        estimate, low, high, least, most = numbers
+        estimate, low, high, lower, upper = numbers
         figure = outcome.figure
-        asked = "" if outcome.part.test == "unanswered" else _interval(least, most)
+        asked = "" if outcome.part.test == "unanswered" else _interval(lower, upper)
         rows.append(
             (
                 str(row["what"]),

@@ -91,8 +91,8 @@ def _other_datasets(design: Design, declared: Sequence[str]) -> Iterator[str]:
         One phrase for each group.
     """
     present = {dataset.partition("[")[0] for dataset in design.datasets}
-    if lacking := [dataset for dataset in declared if dataset not in present]:
-        yield f"without {', '.join(lacking)}"
+    if missing := [dataset for dataset in declared if dataset not in present]:
+        yield f"without {', '.join(missing)}"
     if more := sorted(present.difference(declared)):
         yield f"with {', '.join(more)}"
 
@@ -138,8 +138,8 @@ def _other_settings(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
     present = {text for each in (*design.arms, *design.datasets) for text in _settings(each)}
     resolutions = config["search"].get("resolution") or []
     for axis, values in {**config["sweep"], "resolution": resolutions}.items():
-        if lacking := [text for value in values if (text := f"{axis}={cell(value)}") not in present]:
-            yield f"without {', '.join(lacking)}"
+        if missing := [text for value in values if (text := f"{axis}={cell(value)}") not in present]:
+            yield f"without {', '.join(missing)}"
     spaces = [arm.get("space") or {} for arm in design.arms.values()]
     for param, values in {} if resolutions else (config["search"].get("space") or {}).items():
         if any(sorted(map(cell, space.get(param, ()))) != sorted(map(cell, values)) for space in spaces):

@@ -153,7 +153,8 @@ def _is_warm(functions: Collection[Path], newest: float, folder: Path | None) ->
     bool
         Whether the share of modules with an entry reaches `_WARM`.
     """
-    # numba names an index after the file's stem, the function and its line; each source folder has a folder.
+    # numba names an index after the file's stem, the function and its line. Its folder is named after the
+    # folder of the source file.
     warm = 0
     for path in functions:
         hashed = hashlib.sha1(str(path.parent).encode()).hexdigest()

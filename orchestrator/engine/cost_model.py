@@ -85,7 +85,7 @@ class CostModel:
         self._expected = expected or {}
         self._factors: dict[Pair, float] = {}
         self._weights: dict[Pair, float] = {}
-        self._sums: dict[str, int] = {}  # of the factors of each solver, in units
+        self._sums: dict[str, int] = {}  # sum of the factors of each solver, in units of 1/UNIT
         self._counts: dict[str, int] = {}
         self._bases: dict[tuple[str, bool], float] = {}
         self._listeners: list[Callable[[Pair], None]] = []

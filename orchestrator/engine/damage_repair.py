@@ -190,6 +190,6 @@ def _derive_again(store: Store) -> list[str]:
         done += [_set_aside(store, path, reason) for path in paths if lexists(path)]
     tables.write(store)
     derived = [store.outer_rows(), store.selection_rows()]
-    if repr(derived) != repr(recorded):  # as text, nan equals nan
+    if repr(derived) != repr(recorded):  # as text, because nan is not equal to itself
         done.append("derived outer.parquet and selections.parquet again from the trials")
     return done

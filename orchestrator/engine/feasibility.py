@@ -359,9 +359,9 @@ def without_value(protocol: Protocol, name: str, dataset: Dataset, splits: Split
             rows = splits.train_test(*split)[1]
             tested = replace(sample, X_test=take_rows(dataset.X, rows), y_test=dataset.y[rows])
             if len(found) < len(dataset.classes) and not _has_value(tested, metric):
-                lacking = dataset.classes[np.setdiff1d(np.arange(len(dataset.classes)), found)[0]].item()
+                absent = dataset.classes[np.setdiff1d(np.arange(len(dataset.classes)), found)[0]].item()
                 yield (
-                    f"dataset {name}: {metric} has no value for test rows without class {lacking!r}, as "
+                    f"dataset {name}: {metric} has no value for test rows without class {absent!r}, as "
                     f"protocol.{level} makes them; choose another metric, or test sets with all classes"
                 )
                 break

@@ -25,10 +25,10 @@ class LineDisplay:
         self._announced: set[Pair] = set()
 
     def start(self) -> None:
-        """Start to show progress."""
+        """Start showing progress."""
 
     def stop(self) -> None:
-        """Stop to show progress; the printed lines remain."""
+        """Stop showing progress; the printed lines remain."""
 
     def show(self, progress: Progress, seconds_left: SecondsLeft) -> None:
         """Print the pairs that have finished since the last call, and a line for the whole run.

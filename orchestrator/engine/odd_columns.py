@@ -62,8 +62,8 @@ class OddColumns:
         ndarray
             Row indices, distinct and in ascending order.
         """
-        lacking = [column for column, kind in self.kinds.items() if MISSING in kind][:_MAX_COLUMNS]
-        first = (int(np.argmax(_is_missing(self.dataset.X, column))) for column in lacking)
+        incomplete = [column for column, kind in self.kinds.items() if MISSING in kind][:_MAX_COLUMNS]
+        first = (int(np.argmax(_is_missing(self.dataset.X, column))) for column in incomplete)
         return np.unique(np.fromiter(first, dtype=np.intp))
 
     def refusal(self, error_on: Callable[[Split], str | None], sample: Split) -> str:

@@ -60,11 +60,11 @@ class Overview:
         list of (str, str, int, str)
             Dataset, solver, number of trials, and what differs from the declaration.
         """
-        left = Counter(self.groups)
+        remaining = Counter(self.groups)
         for pair, summary in self.pairs.items():
             identity = declaration.pairs[pair].digest
-            left.subtract({(dataset, solver, identity): n for dataset, solver, n in summary.counted})
-        return declaration.reasons({group: number for group, number in sorted(left.items()) if number})
+            remaining.subtract({(dataset, solver, identity): n for dataset, solver, n in summary.counted})
+        return declaration.reasons({group: number for group, number in sorted(remaining.items()) if number})
 
     def identities(self) -> Counter[str]:
         """Return the numbers of all stored trials by identity.
@@ -204,8 +204,8 @@ def _is_possible(summary: PartSummary, identities: Mapping[str, Identity], searc
     for key, pair in summary.pairs.items():
         if (identity := identities.get(key)) is None:
             continue
-        most = planned_trials(identity, search)
-        if not (pair.planned <= most if pair.complete else pair.planned == most):
+        maximum = planned_trials(identity, search)
+        if not (pair.planned <= maximum if pair.complete else pair.planned == maximum):
             return False
         if any(n > summary.groups[dataset, solver, identity.digest] for dataset, solver, n in pair.counted):
             return False
@@ -281,9 +281,9 @@ def _failures(rows: Rows, indices: Iterator[int]) -> list[tuple[str, str, int]]:
         Status, message and number of each kind.
     """
     found = (Failure("", "", rows.statuses[index], rows.messages[index], 1) for index in sorted(indices))
-    most = [(kind.status, kind.message[:_MESSAGE_LENGTH], kind.number) for kind in most_common_kinds(found)]
-    shown = most[: 20 * KINDS_OF_AN_ARM]
-    rest = sum(number for _, _, number in most[len(shown) :])
+    kinds = [(kind.status, kind.message[:_MESSAGE_LENGTH], kind.number) for kind in most_common_kinds(found)]
+    shown = kinds[: 20 * KINDS_OF_AN_ARM]
+    rest = sum(number for _, _, number in kinds[len(shown) :])
     return [*shown, (Status.ERROR, "failures of further kinds", rest)] if rest else shown
 
 

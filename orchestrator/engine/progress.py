@@ -52,10 +52,10 @@ class Display(Protocol):
     period: float
 
     def start(self) -> None:
-        """Start to show progress."""
+        """Start showing progress."""
 
     def stop(self) -> None:
-        """Stop to show progress; the last state remains visible."""
+        """Stop showing progress; the last state remains visible."""
 
     def show(self, progress: "Progress", seconds_left: SecondsLeft) -> None:
         """Show the state of a run.

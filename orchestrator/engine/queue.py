@@ -414,7 +414,7 @@ class WorkQueue:
         entry = self._first.first()
         if entry is not None and isinstance(entry[3], str):
             entry = self._unknown[entry[3]].first()
-        assert entry is not None  # called when paths wait
+        assert entry is not None  # only called while paths wait
         assert isinstance(entry[3], tuple)
         return self._queues[entry[3]]
 
@@ -561,6 +561,6 @@ class DeathRate:
             return False
         from scipy.special import gammainc  # reading a study's state does not import scipy
 
-        # The probability of at least `alone` events of the process.
+        # Probability of at least `alone` events of the Poisson process in this time.
         chance = gammainc(losses.alone, self._deaths / self._seconds * losses.seconds)
         return bool(chance >= UNLIKELY)

@@ -34,8 +34,8 @@ def stored_trials(store: Store, study: Study, retry_failed: bool) -> dict[str, S
     dict of str to StoredTrial
         Status and score of each trial, by key.
     """
-    lacking = store.refits_without_predictions() if study.predictions else ()
-    return final_trials(store.stored(), retry_failed, lacking)
+    without_predictions = store.refits_without_predictions() if study.predictions else ()
+    return final_trials(store.stored(), retry_failed, without_predictions)
 
 
 class Replayed(NamedTuple):

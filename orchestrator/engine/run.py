@@ -190,7 +190,7 @@ def run_session(
                 }
                 try:
                     store.write_provenance(run_id, provenance)
-                except StoreError as error:  # the start is recorded, and another exception may be on its way
+                except StoreError as error:  # the start is recorded, and another exception may be propagating
                     log.warning("the end of the run is not recorded: %s", error)
         return summary
 

@@ -100,8 +100,8 @@ def _most_often(other: StudyResults, arm: str, state: PairState) -> dict[str, An
     names = list(space.axes)
     # `max` returns the first of equal counts.
     ordered = sorted(counts.items(), key=lambda item: space.point(dict(zip(names, item[0], strict=True))))
-    most, _ = max(ordered, key=lambda item: item[1])
-    return dict(zip(names, most, strict=True))
+    values, _ = max(ordered, key=lambda item: item[1])
+    return dict(zip(names, values, strict=True))
 
 
 def _value(axis: Any, stored: Any) -> Any:

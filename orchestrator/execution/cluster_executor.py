@@ -518,9 +518,9 @@ class ClusterExecutor:
             # For example, workers that a local cluster restarted after an edit of the sources.
             raise ExecutionError(f"no worker can be used: {next(iter(self._refused.values()))}. {RESUME}")
         if waited > limit:
-            lacking = " whose host can run the remaining batches" if self._pool else ""
+            condition = " whose host can run the remaining batches" if self._pool else ""
             raise ExecutionError(
-                f"cluster.no_workers_timeout={limit:g}: there was no worker{lacking} for {limit:g} s. "
+                f"cluster.no_workers_timeout={limit:g}: there was no worker{condition} for {limit:g} s. "
                 f"Start workers. {RESUME}"
             )
         if not self._no_workers_reported and waited > 3 * CHECK_SECONDS:

@@ -66,15 +66,15 @@ class Journal(Monitor):
 
     def __init__(self, path: Path):
         self._path = path
-        left, self.ends = self._left()
-        self.ended_with = dict(left)
+        ended, self.ends = self._read()
+        self.ended_with = dict(ended)
         self._ends_then = self.ends + 1
         self._known = [pair for pair, key in self.ended_with.items() if not key]
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
         self._file = os.open(path, flags, 0o600)
         self._done = 0
 
-    def begin(self, order: WorkOrder) -> None:
+    def start(self, order: WorkOrder) -> None:
         """Record the trainings of a batch that starts in this process.
 
         Parameters
@@ -129,7 +129,7 @@ class Journal(Monitor):
         self._done = 0
         os.pwrite(self._file, b"%0*d" % (_DIGITS, 0) + text, 0)
 
-    def _left(self) -> tuple[list[tuple[Pair, str]], int]:
+    def _read(self) -> tuple[list[tuple[Pair, str]], int]:
         """Read the file of an earlier run.
 
         Returns
@@ -143,11 +143,11 @@ class Journal(Monitor):
             if not content:
                 return [], 0
             done, state = int(content[:_DIGITS]), json.loads(content[_DIGITS:])
-            left = [((str(dataset), str(solver)), "") for dataset, solver in state["known"]]
+            ended = [((str(dataset), str(solver)), "") for dataset, solver in state["known"]]
             if done < len(state.get("keys", [])):
                 dataset, solver = state["pair"]
-                left.append(((str(dataset), str(solver)), str(state["keys"][done])))
-            return left, int(state.get("ends", 0))
+                ended.append(((str(dataset), str(solver)), str(state["keys"][done])))
+            return ended, int(state.get("ends", 0))
         return [], 0
 
 
@@ -253,7 +253,7 @@ class SerialExecutor:
             The outcome.
         """
         if self._journal is not None:
-            self._journal.begin(order)
+            self._journal.start(order)
         watched = starts_processes(order.arm)
         before = descendants(os.getpid()) if watched else []
         try:

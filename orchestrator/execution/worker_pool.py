@@ -1,4 +1,4 @@
-"""Keep the books of workers: state, current batches and failures by host, independent of Dask."""
+"""Book-keeping of workers: state, current batches and failures by host, independent of Dask."""
 
 import time
 from collections import Counter, defaultdict

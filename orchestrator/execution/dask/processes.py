@@ -83,7 +83,7 @@ def check_can_listen(host: str, port: int, options: str) -> None:
             raise OSError("ports are from 0 to 65535")
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family) as attempt:
-            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Dask does
+            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # Dask sets the same option
             attempt.bind(address)
     except (OSError, UnicodeError) as error:
         raise ExecutionError(f"cannot listen at {host}:{port} ({error}). Correct {options}") from error

@@ -43,7 +43,7 @@ def guarded_call(function: Function, *arguments: Any) -> Any:
 @cache
 def _limit_memory() -> None:
     """Apply this worker's memory limit to the child processes of its trainings as well."""
-    with suppress(ValueError):  # this is no worker
+    with suppress(ValueError):  # this process is not a worker
         limit_memory(get_worker().memory_manager.memory_limit or math.inf)
 
 
