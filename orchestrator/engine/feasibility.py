@@ -180,6 +180,11 @@ def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
     -------
     list of str
         Sentences that name the datasets, the metric or solver, and the problem.
+
+    Warns
+    -----
+    UserWarning
+        For each solver that cannot be trained on a few rows of a dataset, or ends its process there.
     """
     where: dict[tuple[str, bool], list[str]] = {}
     trials: list[_Trial] = []

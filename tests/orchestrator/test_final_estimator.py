@@ -70,7 +70,7 @@ def test_it_says_why_no_candidate_can_be_chosen(folder):
     )
     paths = (f"paths.results={folder}", f"paths.cache={folder / 'cache'}", *TINY[2:5])
     results = run_study("study=fails", "datasets=[wine]", "solvers=[fails]", *paths, config_dir=config)
-    with pytest.raises(StoreError, match=r"none can be chosen; 3 × fails on wine: .*n_neighbors"):
+    with pytest.raises(StoreError, match=r"no candidate has a score .*3 × fails on wine: .*n_neighbors"):
         results.final_estimator("wine", "fails", folder / "cache")
 
 
