@@ -51,7 +51,7 @@ class Decision:
     Attributes
     ----------
     claim : Claim
-        The claim.
+        Statement of the literature with its tests.
     outcomes : tuple of Outcome
         One outcome for each figure, or for each part without one.
     """
@@ -107,7 +107,7 @@ def decide(claim: Claim, studies: Mapping[str, Findings], absent: Mapping[str, s
     Parameters
     ----------
     claim : Claim
-        The claim.
+        Statement of the literature with its tests.
     studies : mapping of str to Findings
         Findings of the finished studies, by name.
     absent : mapping of str to str
@@ -133,7 +133,7 @@ def _outcomes(
     Parameters
     ----------
     part : Part
-        The part.
+        Test of the claim, with its options and region.
     studies : mapping of str to Findings
         Findings of the finished studies, by name.
     absent : mapping of str to str
@@ -177,7 +177,7 @@ def _exceptions(figure: Figure, region: tuple[float, float]) -> str:
     Parameters
     ----------
     figure : Figure
-        The figure.
+        Number with its intervals.
     region : (float, float)
         Lower and upper end.
 
@@ -199,7 +199,7 @@ def _absent_datasets(part: Part, studies: Mapping[str, Findings]) -> list[str]:
     Parameters
     ----------
     part : Part
-        The part.
+        Test of the claim, with its options and region.
     studies : mapping of str to Findings
         Findings of the finished studies, by name.
 
@@ -244,7 +244,7 @@ def _figures(part: Part, studies: Mapping[str, Findings], looks: int) -> Iterato
     Parameters
     ----------
     part : Part
-        The part.
+        Test of the claim, with its options and region.
     studies : mapping of str to Findings
         Findings of the finished studies, by name.
     looks : int
@@ -273,7 +273,7 @@ def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings], looks: int) 
     Parameters
     ----------
     part : Part
-        The part.
+        Test of the claim, with its options and region.
     arm : Side
         The arm, in the studies that have it.
     studies : mapping of str to Findings

@@ -154,7 +154,7 @@ def _claim(name: str, node: Mapping[str, Any], problems: list[str]) -> Claim:
     name : str
         Name of the claim.
     node : mapping of str to object
-        Its configuration.
+        Content of the claim's file.
     problems : list of str
         List to extend.
 

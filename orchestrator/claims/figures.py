@@ -69,7 +69,7 @@ class Figure:
     what : str
         Description of the number, with its arms or datasets.
     estimate : float
-        The number.
+        Value of the figure.
     low, high : float
         Ends of the interval at 1 − 2 `LEVEL`; NaN if there is none.
     n : int
@@ -329,7 +329,7 @@ def compared(
     Parameters
     ----------
     arm, reference : Side
-        The arms.
+        Arms to compare, each with the studies that have it.
     quantity : str
         One of `QUANTITIES`.
     ratio : bool
@@ -406,7 +406,7 @@ def _name(reference: Side, arm: Side) -> str:
     Parameters
     ----------
     reference : Side
-        The reference.
+        Arm to compare with, and the studies that have it.
     arm : Side
         The arm that is compared with it.
 
@@ -428,9 +428,9 @@ def _same_splits(dataset: str, arm: Side, reference: Side) -> bool:
     dataset : str
         Name of the dataset.
     arm : Side
-        The arm.
+        Arm and the studies that have it.
     reference : Side
-        The reference.
+        Arm to compare with, and the studies that have it.
 
     Returns
     -------
@@ -454,7 +454,7 @@ def _over(
     both : DataFrame
         Bounds of both arms, by dataset.
     arm : Side
-        The arm.
+        Arm and the studies that have it.
     quantity : str
         One of `QUANTITIES`.
     ratio : bool
@@ -569,7 +569,7 @@ def _apart(what: str, both: pd.DataFrame, arm: Side, ratio: bool, looks: int) ->
     both : DataFrame
         Bounds of both arms, by dataset and outer fold.
     arm : Side
-        The arm.
+        Arm and the studies that have it.
     ratio : bool
         Compute a ratio instead of a difference.
     looks : int
@@ -629,7 +629,7 @@ def _test_share(arm: Side, dataset: str) -> float:
     Parameters
     ----------
     arm : Side
-        The arm.
+        Arm and the studies that have it.
     dataset : str
         Name of the dataset.
 
@@ -654,7 +654,7 @@ def slope_over_datasets(
     Parameters
     ----------
     arm : Side
-        The arm.
+        Arm and the studies that have it.
     x, y : str
         Quantities. `x` may also be a number that is recorded about datasets, such as `n`.
     datasets : callable
@@ -794,7 +794,7 @@ def candidate_ratios(arm: Side, quantity: str, above: str, below: str) -> list[F
     Parameters
     ----------
     arm : Side
-        The arm.
+        Arm and the studies that have it.
     quantity : str
         Name of the column.
     above : str
@@ -828,7 +828,7 @@ def candidate_steps(arm: Side, quantity: str, along: str, rises: bool) -> list[F
     Parameters
     ----------
     arm : Side
-        The arm.
+        Arm and the studies that have it.
     quantity : str
         Name of the column.
     along : str
@@ -886,7 +886,7 @@ def _by_candidate(arm: Side, quantity: str) -> pd.Series:
     Parameters
     ----------
     arm : Side
-        The arm.
+        Arm and the studies that have it.
     quantity : str
         Name of the column.
 
@@ -917,7 +917,7 @@ def _whole(what: str, estimate: float, low: float, high: float, n: int, unit: st
     what : str
         Description of the number.
     estimate : float
-        The number.
+        Value of the figure.
     low : float
         Smallest value.
     high : float

@@ -78,7 +78,7 @@ def _is_finished(results: StudyResults) -> bool:
     Parameters
     ----------
     results : StudyResults
-        The study.
+        Results with the state of each dataset × arm.
 
     Returns
     -------

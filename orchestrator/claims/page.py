@@ -178,7 +178,7 @@ def _counted(verdicts: Iterable[str]) -> str:
     Parameters
     ----------
     verdicts : iterable of str
-        The verdicts.
+        Verdict of each claim or outcome.
 
     Returns
     -------
@@ -232,7 +232,7 @@ def _has_interval(figure: Figure) -> bool:
     Parameters
     ----------
     figure : Figure
-        The figure.
+        Number with its intervals.
 
     Returns
     -------

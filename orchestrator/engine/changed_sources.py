@@ -126,7 +126,7 @@ def _trials(number: int) -> str:
     Parameters
     ----------
     number : int
-        The number.
+        Count of trials, at least 0.
 
     Returns
     -------

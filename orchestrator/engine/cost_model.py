@@ -96,7 +96,7 @@ class CostModel:
         Parameters
         ----------
         listener : callable
-            The function.
+            Called with the dataset and the arm.
         """
         self._listeners.append(listener)
 
@@ -106,7 +106,7 @@ class CostModel:
         Parameters
         ----------
         path : Path
-            The path.
+            Trials of one split that differ only in C.
 
         Returns
         -------
@@ -121,7 +121,7 @@ class CostModel:
         Parameters
         ----------
         path : Path
-            The path.
+            Trials of one split that differ only in C.
 
         Returns
         -------

@@ -343,7 +343,7 @@ def without_value(protocol: Protocol, name: str, dataset: Dataset, splits: Split
     name : str
         Name of the dataset.
     dataset : Dataset
-        The dataset.
+        Loaded features, labels and metadata.
     splits : Splits
         The outer and inner splits of the dataset.
 
@@ -378,7 +378,7 @@ def _test_classes(dataset: Dataset, splits: Splits, split: tuple[int, int]) -> N
     Parameters
     ----------
     dataset : Dataset
-        The dataset.
+        Loaded features, labels and metadata.
     splits : Splits
         The splits of the dataset.
     split : (int, int)
@@ -398,7 +398,7 @@ def _has_value(split: Split, metric: str) -> bool:
     Parameters
     ----------
     split : Split
-        The rows.
+        Training and test rows of a dataset.
     metric : str
         Name of a scorer.
 
@@ -512,7 +512,7 @@ class _CheapTask(PathTask):
         Parameters
         ----------
         candidate : Candidate
-            The hyper-parameters.
+            Hyper-parameters by name.
 
         Returns
         -------
@@ -566,7 +566,7 @@ def _first_trial(arm: Arm, protocol: Protocol) -> tuple[Arm, Protocol, Candidate
     Parameters
     ----------
     arm : Arm
-        The arm.
+        Solver with its sweep values.
     protocol : Protocol
         The protocol, whose first seed is used.
 
@@ -648,7 +648,7 @@ def _text(error: BaseException) -> str:
     Parameters
     ----------
     error : BaseException
-        The exception.
+        Exception of any class; its `__str__` may raise.
 
     Returns
     -------
@@ -668,7 +668,7 @@ def _sample(dataset: Dataset, protocol: Protocol) -> Split:
     Parameters
     ----------
     dataset : Dataset
-        The dataset.
+        Loaded features, labels and metadata.
     protocol : Protocol
         The protocol, whose scaling is applied.
 

@@ -37,7 +37,7 @@ def load_study(name: str | Path, results: str | Path = "results") -> StudyResult
     name : str or Path
         Name of a study, or the path of its folder. A text with a path separator is a path.
     results : str or Path, default 'results'
-        The folder of studies.
+        Folder that contains the folders of all studies.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def _store_at(name: Path, results: Path, folders: Sequence[Path]) -> Store:
     name : Path
         Name or path of the study, for messages.
     results : Path
-        The folder of studies.
+        Folder that contains the folders of all studies.
     folders : sequence of Path
         Candidate folders, in order of preference.
 

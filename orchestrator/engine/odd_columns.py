@@ -30,7 +30,7 @@ class OddColumns:
     Attributes
     ----------
     dataset : Dataset
-        The dataset.
+        Loaded features, labels and metadata.
     kinds : mapping of int to str
         Kind of content of each such column, by its index.
     """
@@ -45,7 +45,7 @@ class OddColumns:
         Parameters
         ----------
         dataset : Dataset
-            The dataset.
+            Loaded features, labels and metadata.
 
         Returns
         -------

@@ -107,7 +107,7 @@ def _line(pair: Pair, planned: int, stored: int, failed: int, mean: float) -> Pl
     Parameters
     ----------
     pair : Pair
-        The dataset and the arm.
+        Names of the dataset and the arm.
     planned : int
         Number of trainings.
     stored : int

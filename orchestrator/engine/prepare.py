@@ -90,7 +90,7 @@ class PreparedStudy:
         Parameters
         ----------
         pair : Pair
-            The dataset and the arm.
+            Names of the dataset and the arm.
 
         Returns
         -------
@@ -273,7 +273,7 @@ def _files(study: Study) -> dict[str, dict[str, Any]]:
     Parameters
     ----------
     study : Study
-        The study.
+        Declared datasets, arms, search and protocol.
 
     Returns
     -------
@@ -291,7 +291,7 @@ def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bo
     Parameters
     ----------
     study : Study
-        The study.
+        Declared datasets, arms, search and protocol.
     datasets : mapping of str to Dataset
         The datasets by name.
 
@@ -329,11 +329,11 @@ def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
     Parameters
     ----------
     arm : Arm
-        The arm.
+        Solver with its sweep values.
     dataset : Dataset
-        The dataset.
+        Loaded features, labels and metadata.
     protocol : Protocol
-        The protocol.
+        Declared profile and custom metrics, which may rule sharing out.
 
     Returns
     -------
@@ -354,7 +354,7 @@ def _shape(dataset: Dataset, splits: Splits) -> Shape:
     Parameters
     ----------
     dataset : Dataset
-        The dataset.
+        Loaded features, labels and metadata.
     splits : Splits
         Its outer and inner splits.
 
@@ -402,7 +402,7 @@ def _audit(source: DataSource, dataset: Dataset, splits: Splits) -> Audit:
     source : DataSource
         Location of the prepared data.
     dataset : Dataset
-        The dataset.
+        Loaded features, labels and metadata.
     splits : Splits
         Its outer and inner splits.
 
@@ -423,7 +423,7 @@ def _audited(spec: DatasetSpec, found: Audit, n_dropped: int, related: list[Rela
     spec : DatasetSpec
         The declared dataset.
     found : Audit
-        Its audit.
+        Copies of rows that were found in the dataset.
     n_dropped : int
         Number of copies that loading has dropped.
     related : list of Relation
@@ -452,7 +452,7 @@ def _summary(source: DataSource, dataset: Dataset, splits: Splits) -> dict[str, 
     source : DataSource
         Location of the prepared data.
     dataset : Dataset
-        The dataset.
+        Loaded features, labels and metadata.
     splits : Splits
         Its outer and inner splits.
 

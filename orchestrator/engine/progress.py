@@ -143,7 +143,7 @@ class Progress:
         Parameters
         ----------
         pair : Pair
-            The dataset and the arm.
+            Names of the dataset and the arm.
         """
         if pair[1] in self._to_compile:
             self._compiling[pair[1]] = None
@@ -154,7 +154,7 @@ class Progress:
         Parameters
         ----------
         pair : Pair
-            The dataset and the arm.
+            Names of the dataset and the arm.
         status : str
             Final status of the trial.
         """
@@ -167,7 +167,7 @@ class Progress:
         Parameters
         ----------
         pair : Pair
-            The dataset and the arm.
+            Names of the dataset and the arm.
         status : str
             Final status of the trial.
         """
@@ -181,7 +181,7 @@ class Progress:
         Parameters
         ----------
         pair : Pair
-            The dataset and the arm.
+            Names of the dataset and the arm.
         status : str
             Final status of the trial.
         """
@@ -195,7 +195,7 @@ class Progress:
         Parameters
         ----------
         pair : Pair
-            The dataset and the arm.
+            Names of the dataset and the arm.
         """
         counts = self.counts[pair]
         counts.planned = counts.done

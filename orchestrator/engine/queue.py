@@ -115,14 +115,14 @@ class _PairQueue:
     Parameters
     ----------
     pair : Pair
-        The dataset and the arm.
+        Names of the dataset and the arm.
     number : int
         Rank of the queue in the order of opening.
 
     Attributes
     ----------
     pair : (str, str)
-        The dataset and the arm.
+        Names of the dataset and the arm.
     number : int
         Rank of the queue in the order of opening.
     paths : list of (int, int, int, Path)
@@ -148,7 +148,7 @@ class _PairQueue:
         Parameters
         ----------
         path : Path
-            The path.
+            Trials of one split that differ only in C.
         trainings : int
             Number of trainings. A negative number removes them.
         """
@@ -204,7 +204,7 @@ class WorkQueue:
         Parameters
         ----------
         paths : iterable of Path
-            The paths.
+            Paths that a search has asked for and that are not stored.
         """
         queues: dict[Pair, _PairQueue] = {}
         for path in paths:
@@ -223,7 +223,7 @@ class WorkQueue:
         Parameters
         ----------
         batch : Batch
-            The batch.
+            Paths that a worker has run together.
         seconds : float
             Time that a worker needed for it, in seconds.
         """
@@ -240,7 +240,7 @@ class WorkQueue:
         Parameters
         ----------
         batch : Batch
-            The batch.
+            Paths that a worker has run together.
         seconds : float
             Time for which its worker had run it, in seconds.
         by_memory : bool, default False
@@ -310,7 +310,7 @@ class WorkQueue:
         Parameters
         ----------
         queue : _PairQueue
-            The queue.
+            Waiting trainings of one dataset × arm.
         capacity : int
             Largest number of trainings to take. A path with warm starts is taken whole.
 
@@ -356,7 +356,7 @@ class WorkQueue:
         waiting : deque of _Piece
             The queue of pieces to extend.
         pieces : list of _Piece
-            The pieces.
+            Trainings or paths that were in one batch.
         """
         waiting += pieces
         queue = self._queue_of(pieces[0].path)
@@ -390,7 +390,7 @@ class WorkQueue:
         Parameters
         ----------
         path : Path
-            The path.
+            Trials of one split that differ only in C.
 
         Returns
         -------
@@ -424,7 +424,7 @@ class WorkQueue:
         Parameters
         ----------
         pair : Pair
-            The dataset and the arm.
+            Names of the dataset and the arm.
         """
         if pair in self._queues:
             self._changed(self._queues[pair])
@@ -437,7 +437,7 @@ class WorkQueue:
         Parameters
         ----------
         queue : _PairQueue
-            The queue.
+            Waiting trainings of one dataset × arm.
         """
         dataset, solver = queue.pair
         known = self._costs.has_factor(dataset, solver)
@@ -496,7 +496,7 @@ def _pieces(path: Path) -> list[Path]:
     Parameters
     ----------
     path : Path
-        The path.
+        Trials of one split that differ only in C.
 
     Returns
     -------

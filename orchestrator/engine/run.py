@@ -414,7 +414,7 @@ def _packages(study: Study) -> list[str]:
     Parameters
     ----------
     study : Study
-        The study.
+        Declared datasets, arms, search and protocol.
 
     Returns
     -------

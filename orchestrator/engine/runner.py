@@ -127,7 +127,7 @@ def _default_seconds(arm: Arm) -> float:
     Parameters
     ----------
     arm : Arm
-        The arm.
+        Solver with its sweep values.
 
     Returns
     -------
@@ -366,7 +366,7 @@ class Runner:
         Parameters
         ----------
         pair : Pair
-            The dataset and the arm.
+            Names of the dataset and the arm.
         trials : int
             Number of trials.
 

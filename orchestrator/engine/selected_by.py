@@ -35,7 +35,7 @@ def with_selected(study: Study, fingerprints: Mapping[str, str], results: Path) 
     fingerprints : mapping of str to str
         Content fingerprints of its datasets, by name.
     results : Path
-        The folder of studies.
+        Folder that contains the folders of all studies.
 
     Returns
     -------

@@ -203,7 +203,7 @@ def _name(role: str) -> x509.Name:
     Parameters
     ----------
     role : str
-        The role.
+        Component of the cluster, such as `worker`, or `authority`.
 
     Returns
     -------
@@ -264,7 +264,7 @@ def _write(certificate_path: Path, key_path: Path, certificate: x509.Certificate
     key_path : Path
         Path of the key.
     certificate : x509.Certificate
-        The certificate.
+        Signed certificate, which is written as PEM.
     key : _Key
         The private key.
     """

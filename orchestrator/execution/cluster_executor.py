@@ -98,7 +98,7 @@ def _wants_a_child(order: WorkOrder) -> bool:
     Parameters
     ----------
     order : WorkOrder
-        The order.
+        Batch to run, with its dataset, arm and protocol.
 
     Returns
     -------
@@ -115,9 +115,9 @@ class _Running:
     Attributes
     ----------
     order : WorkOrder
-        The order.
+        Batch to run, with its dataset, arm and protocol.
     worker : WorkerHandle
-        The worker.
+        Connected worker, with its host and current batches.
     call : PendingCall
         The pending call.
     started_at : float
@@ -187,7 +187,7 @@ class ClusterExecutor:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         """
         self._waiting.append(order)
         self._dispatch()
@@ -268,9 +268,9 @@ class ClusterExecutor:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         worker : WorkerHandle
-            The worker.
+            Connected worker, with its host and current batches.
 
         Returns
         -------
@@ -295,7 +295,7 @@ class ClusterExecutor:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         worker : WorkerHandle
             A worker with a free thread.
         """
@@ -367,7 +367,7 @@ class ClusterExecutor:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         worker : WorkerHandle
             The worker on which it failed.
         problem : str
@@ -395,7 +395,7 @@ class ClusterExecutor:
         prefix : str
             Start of the message, which may differ between reports.
         text : str
-            The text.
+            Message of the warning, which is compared with earlier ones.
         """
         if text not in self._reported:
             self._reported.add(text)

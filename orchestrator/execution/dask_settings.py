@@ -87,7 +87,7 @@ def _tls_settings(tls: Tls) -> dict[str, Any]:
     Parameters
     ----------
     tls : Tls
-        The certificates.
+        Paths of the authority's certificate, a certificate and its key.
 
     Returns
     -------

@@ -75,7 +75,7 @@ class DatasetUploads:
         Parameters
         ----------
         worker : WorkerHandle
-            The worker.
+            Connected worker, with its host and current batches.
         source : DataSource
             The dataset of the order.
 
@@ -92,9 +92,9 @@ class DatasetUploads:
         Parameters
         ----------
         worker : WorkerHandle
-            The worker.
+            Connected worker, with its host and current batches.
         source : DataSource
-            The dataset.
+            Name, fingerprint and folder of the prepared dataset.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class DatasetUploads:
         Parameters
         ----------
         worker : WorkerHandle
-            The worker.
+            Connected worker, with its host and current batches.
 
         Returns
         -------
@@ -124,7 +124,7 @@ class DatasetUploads:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         worker : WorkerHandle
             A worker of the host, which receives the dataset.
         report : callable
@@ -148,7 +148,7 @@ class DatasetUploads:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         worker : WorkerHandle
             The worker that receives the dataset.
 
@@ -186,7 +186,7 @@ class DatasetUploads:
         name : str
             Name of the dataset.
         source : DataSource
-            The dataset.
+            Name, fingerprint and folder of the prepared dataset.
         worker : WorkerHandle
             The worker that receives the dataset.
         """
@@ -205,7 +205,7 @@ class DatasetUploads:
         Parameters
         ----------
         source : DataSource
-            The dataset.
+            Name, fingerprint and folder of the prepared dataset.
         worker : WorkerHandle
             The worker that received the dataset.
         problem : str
@@ -245,13 +245,13 @@ class DatasetUploads:
         start : callable
             Method of the transport that starts the call.
         worker : WorkerHandle
-            The worker.
+            Connected worker, with its host and current batches.
         seconds : float
             Time limit, in seconds.
         function : Function
-            The function.
+            Called in the worker's process with `arguments`.
         *arguments : object
-            Its arguments.
+            Positional arguments of the function.
 
         Raises
         ------
@@ -288,7 +288,7 @@ def pieces(source: DataSource) -> Iterator[tuple[str, bytes]]:
     Parameters
     ----------
     source : DataSource
-        The dataset.
+        Name, fingerprint and folder of the prepared dataset.
 
     Yields
     ------
@@ -314,7 +314,7 @@ def receive_piece(token: str, name: str, piece: bytes) -> None:
     name : str
         Name of the file.
     piece : bytes
-        The bytes.
+        Next part of the file's content.
     """
     folder = cache_folder() / f"{_STAGING}{token}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -330,7 +330,7 @@ def finish_upload(token: str, source: DataSource) -> None:
     token : str
         Identifier of the upload.
     source : DataSource
-        The dataset.
+        Name, fingerprint and folder of the prepared dataset.
 
     Raises
     ------

@@ -13,7 +13,7 @@ class Outcome:
     Attributes
     ----------
     order : WorkOrder
-        The order.
+        Batch to run, with its dataset, arm and protocol.
     result : BatchResult or None
         The result, or None if the worker was lost.
     lost : str
@@ -44,7 +44,7 @@ class Executor(Protocol):
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         """
 
     def wait(self, seconds: float) -> list[Outcome]:

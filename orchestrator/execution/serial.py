@@ -177,7 +177,7 @@ class SerialExecutor:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         """
         self._waiting.append(order)
 
@@ -226,7 +226,7 @@ class SerialExecutor:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         pair : Pair
             Its dataset and arm.
 
@@ -245,7 +245,7 @@ class SerialExecutor:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
 
         Returns
         -------
@@ -272,7 +272,7 @@ class SerialExecutor:
         Parameters
         ----------
         pair : Pair
-            The dataset and the arm.
+            Names of the dataset and the arm.
 
         Returns
         -------
@@ -287,7 +287,7 @@ class SerialExecutor:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         pair : Pair
             Its dataset and arm.
 
@@ -318,9 +318,9 @@ class SerialExecutor:
         Parameters
         ----------
         pair : Pair
-            The dataset and the arm.
+            Names of the dataset and the arm.
         text : str
-            The warning.
+            Message of the warning, which is compared with earlier ones.
         """
         if (pair, text) not in self._reported:
             self._reported.add((pair, text))

@@ -30,7 +30,7 @@ class CallResult:
     Attributes
     ----------
     call : PendingCall
-        The call.
+        Handle by which the call can be cancelled.
     status : CallStatus
         How it ended.
     value : object

@@ -145,7 +145,7 @@ class HostFailures:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         worker : WorkerHandle
             The worker on which it failed.
         """
@@ -162,7 +162,7 @@ class HostFailures:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         worker : WorkerHandle
             The worker that ran it.
         """
@@ -175,9 +175,9 @@ class HostFailures:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         worker : WorkerHandle
-            The worker.
+            Connected worker, with its host and current batches.
 
         Returns
         -------
@@ -195,9 +195,9 @@ class HostFailures:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         worker : WorkerHandle
-            The worker.
+            Connected worker, with its host and current batches.
 
         Returns
         -------
@@ -213,9 +213,9 @@ class HostFailures:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         worker : WorkerHandle
-            The worker.
+            Connected worker, with its host and current batches.
 
         Returns
         -------
@@ -231,7 +231,7 @@ class HostFailures:
         Parameters
         ----------
         order : WorkOrder
-            The order.
+            Batch to run, with its dataset, arm and protocol.
         pool : WorkerPool
             The connected workers.
 

@@ -60,7 +60,7 @@ def call_in_child(
     function : callable
         The function, which must not raise. Its results are pickled.
     items : sequence of _T
-        The arguments.
+        One argument for each call.
     seconds : float, default math.inf
         Time limit of each call, in seconds.
     quiet : bool, default False
@@ -202,9 +202,9 @@ def _send_results(
     Parameters
     ----------
     function : callable
-        The function.
+        Called in this process with each item.
     items : sequence of _T
-        The arguments.
+        One argument for each call.
     writer : Connection
         Connection to the parent.
     parent : int

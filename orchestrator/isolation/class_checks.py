@@ -111,7 +111,7 @@ def starts_processes(arm: Arm) -> bool:
     Parameters
     ----------
     arm : Arm
-        The arm.
+        Solver with its sweep values.
 
     Returns
     -------

@@ -37,7 +37,7 @@ def end_all(processes: Iterable[psutil.Process]) -> None:
     Parameters
     ----------
     processes : iterable of psutil.Process
-        The processes.
+        Processes to kill.
     """
     for process in processes:
         with suppress(psutil.Error):
@@ -114,7 +114,7 @@ def _memory(process: psutil.Process, kind: str) -> int:
     Parameters
     ----------
     process : psutil.Process
-        The process.
+        Process to measure.
     kind : str
         `rss` for all its pages, or `pss` for its share of them.
 

@@ -104,9 +104,9 @@ class ProcessState:
         seed : int
             Seed of the random states of NumPy and Python.
         function : callable
-            The function.
+            Called in this process with `arguments`.
         *arguments : object
-            Its arguments.
+            Positional arguments of the function.
 
         Returns
         -------
@@ -209,9 +209,9 @@ def _with_decimal_copy(function: Callable[..., Any], *arguments: Any) -> Any:
     Parameters
     ----------
     function : callable
-        The function.
+        Called in this process with `arguments`.
     *arguments : object
-        Its arguments.
+        Positional arguments of the function.
 
     Returns
     -------
@@ -392,7 +392,7 @@ class _Setting:
         Parameters
         ----------
         value : object
-            The value.
+            Value with which the current one is compared.
 
         Returns
         -------
@@ -450,7 +450,7 @@ def _set_warning_filters(value: list[Any]) -> None:
     Parameters
     ----------
     value : list of object
-        The filters.
+        New filters, in order of precedence.
     """
     warnings.resetwarnings()  # makes the interpreter notice the change
     warnings.filters[:] = value  # type: ignore[index]
@@ -641,7 +641,7 @@ def _file_at(descriptor: int) -> tuple[int, int] | None:
     Parameters
     ----------
     descriptor : int
-        The descriptor.
+        Number of a descriptor, which may be closed.
 
     Returns
     -------

@@ -96,7 +96,7 @@ async def _wait_for_submission(cluster: Any) -> None:
     Parameters
     ----------
     cluster : object
-        The cluster of dask-jobqueue.
+        Cluster of dask-jobqueue whose jobs were requested.
     """
     await cluster
     for job in cluster.workers.values():

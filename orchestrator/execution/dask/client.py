@@ -313,7 +313,7 @@ def _end(close: Callable[[], None]) -> None:
     Parameters
     ----------
     close : callable
-        The function.
+        Called without arguments.
     """
     try:
         close()

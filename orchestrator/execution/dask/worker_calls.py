@@ -22,9 +22,9 @@ def guarded_call(function: Function, *arguments: Any) -> Any:
     Parameters
     ----------
     function : Function
-        The function.
+        Called in the worker's process with `arguments`.
     *arguments : object
-        Its arguments.
+        Positional arguments of the function.
 
     Returns
     -------
