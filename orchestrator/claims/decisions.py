@@ -100,9 +100,11 @@ def decide(claim: Claim, studies: Mapping[str, Findings], absent: Mapping[str, s
 
     A part is reproduced if the interval of its figure lies inside the region of the claim, and not reproduced
     if it lies outside. So equivalence needs two one-sided tests (TOST), each at level `LEVEL`, and never
-    follows from a large p. If a part has several arms or datasets, all must be reproduced, which needs no
-    adjustment. The intervals by which any of them may refute the claim are adjusted (Bonferroni) for the
-    number of tests, arms and, where each has its figure, datasets.
+    follows from a large p.
+
+    If a part has several arms or datasets, all must be reproduced, which needs no adjustment. Any one of them
+    may refute the claim, so the intervals for refutation are adjusted (Bonferroni). The adjustment counts
+    tests and arms, and also datasets where each has a separate figure.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Summarise the state of each dataset × arm, without reading rows that compaction has summarised.
 
 A compacted part's file stores what a replay of the searches finds in its rows. This summary is valid for a
-dataset × arm under three conditions. No other part holds rows of the same identity, the search and its space
-have not changed, and the code of the replay is the same.
+dataset × arm under three conditions. No other part holds rows of the same identity. The search and its space
+have not changed. The code of the replay is the same.
 """
 
 import hashlib

@@ -161,8 +161,8 @@ class _PairQueue:
 class WorkQueue:
     """Queue of waiting paths that hands out batches, most expensive first.
 
-    Paths of one dataset × arm stay together, in the order of their splits, so that a worker slices and scales
-    the rows of a split once. Refits go first, because they end a search and free its memory. A training whose
+    Paths of one dataset × arm stay together, in the order of their splits. So a worker slices and scales the
+    rows of a split once. Refits go first, because they end a search and free its memory. A training whose
     worker died while running nothing else waits until all other work is done, because it may kill more
     workers.
 
@@ -514,9 +514,9 @@ class DeathRate:
     """Rate of worker deaths that no training causes, estimated from all work that finished.
 
     Nodes are preempted, hosts lose their network, users kill processes. Where this is frequent, a sound
-    training can lose several workers in a row. So a training is given up only if that many deaths are nearly
-    impossible by chance, or if it has cost as many workers or as much of their time as the user allows.
-    Deaths are modelled as a Poisson process. Before any observation, its rate is one death in 60 s of work.
+    training can lose several workers in a row. So a training is given up in two cases only: its deaths are
+    nearly impossible by chance, or they have reached the user's limit of workers or of their time. Deaths are
+    modelled as a Poisson process. Before any observation, its rate is one death in 60 s of work.
 
     Parameters
     ----------

@@ -59,17 +59,19 @@ def run_on_worker(
     """Run a batch on a worker.
 
     The order is sent as bytes, which the scheduler passes on. The scheduler would unpickle an object, which
-    requires this package there and takes 1 ms each. A training runs in a child process if it has a time
-    limit, if no one has checked its classes, or after the death of a worker. Such a training may have to be
-    stopped, or start processes, or end its process. Any other training that does not return within
-    `default_seconds` ends its worker, and is then tried in a child process.
+    requires this package there and takes 1 ms each.
+
+    A training may have to be stopped, start processes or end its process. So it runs in a child process in
+    three cases: under a time limit, if its classes are not trusted, and after the death of a worker. Any
+    other training that does not return within `default_seconds` ends its worker, and is then tried in a child
+    process.
 
     Parameters
     ----------
     order : bytes
         The pickled `WorkOrder`.
     worker : str
-        Name of the worker.
+        Name of the worker, which its rows record.
     core : int or None
         Core to which the process is pinned, or None.
 
